@@ -1,0 +1,146 @@
+"""What happens in a turn, as it happens: one frozen dataclass each, one union.
+
+`as_json` gives the form that `voltaire ask --json` prints, one object a line.
+"""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+Reason = Literal["done", "cancelled", "tool_limit", "loop", "context", "backend", "error"]
+Decision = Literal["denied", "once", "chat"]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Summed over the model calls of a turn, in tokens."""
+
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.completion_tokens + other.completion_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStarted:
+    turn: str
+    chat: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelProgress:
+    """Prefill, in tokens; `cached` of `total` were not read again."""
+
+    processed: int
+    total: int
+    cached: int
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCalled:
+    id: str
+    name: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolProgress:
+    """The newest output of a running tool, for a live message; not part of the JSON form."""
+
+    id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFinished:
+    """`output` is what the model sees; `shown`, where given, is meant for the person (a diff)."""
+
+    id: str
+    name: str
+    ok: bool
+    output: str
+    duration_ms: int
+    shown: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalAsked:
+    """Emitted once, when it has been decided."""
+
+    id: str
+    what: str
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFinished:
+    """Figures that the server does not give are None."""
+
+    prompt_tokens: int | None
+    cached_tokens: int | None
+    completion_tokens: int | None
+    ttft_ms: int | None
+    prefill_tok_s: float | None
+    decode_tok_s: float | None
+    finish_reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFinished:
+    """Exactly one ends every turn; `text` is never empty."""
+
+    text: str
+    reason: Reason
+    tool_calls: int
+    usage: Usage = field(default_factory=Usage)
+
+
+Event = (
+    TurnStarted
+    | ModelProgress
+    | TextDelta
+    | ToolCalled
+    | ToolProgress
+    | ToolFinished
+    | ApprovalAsked
+    | Notice
+    | ModelFinished
+    | TurnFinished
+)
+
+_TYPES: dict[type, str] = {
+    TurnStarted: "turn.started",
+    ModelProgress: "model.progress",
+    TextDelta: "text.delta",
+    ToolCalled: "tool.called",
+    ToolFinished: "tool.finished",
+    ApprovalAsked: "approval.asked",
+    Notice: "notice",
+    ModelFinished: "model.finished",
+    TurnFinished: "turn.finished",
+}
+
+
+def as_json(event: Event) -> dict[str, Any] | None:
+    """The public JSON form of an event, or None for one that has none."""
+    name = _TYPES.get(type(event))
+    if name is None:
+        return None
+    fields = asdict(event)
+    fields.pop("shown", None)
+    return {"type": name, **fields}

@@ -1,0 +1,46 @@
+"""The transcript's messages: what is stored, and what a model is sent, byte for byte."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A person's words behind their context block (`prompt.render_message`).
+
+    `images` are data URLs, sent only to models with a vision projector.
+    """
+
+    text: str
+    images: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """`arguments` is the JSON text exactly as the model generated it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assistant:
+    """What the model generated, replayed unchanged for ever after."""
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    call: str  # the id of the ToolCall
+    name: str
+    text: str
+
+
+Message = System | User | Assistant | ToolResult

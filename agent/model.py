@@ -1,0 +1,97 @@
+"""What a model is to the agent: a request goes in, pieces stream out, a completion ends it."""
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from agent.messages import Message, ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """`tools` is the wire form of the default set, the same object for every request.
+
+    `chat` orders requests of one conversation in logs; it is not sent.
+    """
+
+    messages: tuple[Message, ...]
+    tools: tuple[Mapping[str, Any], ...] = ()
+    tool_choice: Literal["auto", "none"] = "auto"
+    max_tokens: int | None = None
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Prefill progress in tokens."""
+
+    processed: int
+    total: int
+    cached: int
+
+
+@dataclass(frozen=True, slots=True)
+class TextPiece:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningPiece:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallPiece:
+    """A sign of life: a structured tool call is being generated (not yet complete)."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """The end of a stream. `finish_reason` is "cut" when the stream broke off.
+
+    Token counts and speeds are None where the server does not give them.
+    """
+
+    text: str
+    calls: tuple[ToolCall, ...]
+    reasoning: str
+    finish_reason: Literal["stop", "tool_calls", "length", "cut"]
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    completion_tokens: int | None = None
+    ttft_ms: int | None = None
+    prefill_tok_s: float | None = None
+    decode_tok_s: float | None = None
+
+
+Piece = Reading | TextPiece | ReasoningPiece | CallPiece | Completion
+
+
+class Model(Protocol):
+    """A language model behind some server.
+
+    `stream` yields pieces and ends with one Completion. It raises
+    errors.BackendAway when the server is not there (or went away before the
+    first piece), errors.ContextFull when the prompt is too long, and
+    ModelRefused when the server answered with an error.
+    """
+
+    def stream(self, request: Request) -> AsyncGenerator[Piece]: ...
+
+    async def window(self) -> int:
+        """The context window in tokens."""
+        ...
+
+    async def count(self, request: Request) -> int:
+        """Tokens of the rendered request: exact where the server can count, else on the safe side."""
+        ...
+
+
+class ModelRefused(Exception):
+    """The server answered a request with an error: `status` is the HTTP status."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
