@@ -1,0 +1,95 @@
+# Two commands matter: `make demo` and `make test`. Everything they need is installed by them.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+
+# The words of ASK are kept as they are: make must not expand them, a shell never parses them.
+override ASK := $(value ASK)
+export ASK
+PORT ?= 8765
+MODEL ?=
+
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.stamp
+
+.PHONY: help install dev demo test check format bench pocket pocket-eval faults-backend attacks soak campaign clean \
+	system system-test
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+# -- installing ---------------------------------------------------------------
+
+system:
+	@./system-packages.sh run $(if $(PYTHON),,python)
+
+system-test: system
+	@./system-packages.sh test
+
+$(STAMP)-uv: | system
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@touch $@
+
+$(STAMP): requirements.lock pyproject.toml $(STAMP)-uv
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps -e .
+	@touch $@
+
+$(STAMP)-dev: requirements-dev.lock $(STAMP)
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements-dev.lock
+	@touch $@
+
+install: system $(STAMP)  ## make .venv with the command in .venv/bin/voltaire
+dev: system-test $(STAMP)-dev
+
+# -- using --------------------------------------------------------------------
+
+demo: install  ## try it: chat page at http://127.0.0.1:8765, or ASK="..." for one answer
+	@exec $(BIN)/voltaire demo --port $(PORT) $(if $(MODEL),--model "$(MODEL)") $(if $(ASK),--ask="$$ASK")
+
+# -- checking -----------------------------------------------------------------
+
+test: dev  ## all tests
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not live"
+
+check: dev  ## format, lint, types, imports
+	@$(BIN)/ruff format --check --quiet . || { echo "run 'make format'"; exit 1; }
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
+
+format: dev
+	@$(BIN)/ruff format --quiet . && $(BIN)/ruff check --quiet --fix .
+
+lock:  ## compile the two lock files anew from pyproject.toml
+	@$(BIN)/uv pip compile $(LOCK) pyproject.toml -o requirements.lock
+	@$(BIN)/uv pip compile $(LOCK) pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock
+LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	--no-emit-index-url --no-emit-find-links
+
+# -- measuring ----------------------------------------------------------------
+
+bench: dev  ## every figure of the README, on this machine
+	@$(BIN)/python -m bench
+
+faults-backend: dev  ## every known fault of a model server, injected for real
+	@$(BIN)/python -m bench.faults_backend
+
+attacks: dev  ## the attack suite against the sandbox, and against none
+	@$(BIN)/python -m bench.attacks
+
+soak: dev  ## 200 chats, 5,000 messages, 5 % faults
+	@$(BIN)/python -m bench.soak
+
+pocket: install  ## make the pocket model again from nothing (up to 90 minutes)
+	@$(BIN)/python -m backend.pocket.make
+
+pocket-eval: dev  ## measure the pocket model through the real server
+	@$(BIN)/python -m backend.pocket.evaluation
+
+clean:
+	@rm -rf $(VENV) .cache build *.egg-info

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# What comes from the system, installed when this user may, else named in one command.
+#   system-packages.sh run [python]   to run Voltaire
+#   system-packages.sh test           to test it as well
+set -euo pipefail
+
+missing=()
+need() { # program package
+    command -v "$1" >/dev/null 2>&1 || [ -x "/usr/bin/$1" ] || missing+=("$2")
+}
+
+case "$1" in
+run)
+    need bwrap bubblewrap
+    need git git
+    if [ "${2:-}" = python ]; then missing+=(python3 python3-venv); fi
+    if ! python3 -c 'import ensurepip' 2>/dev/null; then missing+=(python3-venv); fi
+    ;;
+test)
+    need chromium chromium
+    need cc gcc
+    ;;
+esac
+
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+install="apt-get install -y --no-install-recommends ${missing[*]}"
+if ! command -v apt-get >/dev/null 2>&1; then
+    echo "These programs are missing; install them with your system's package manager: ${missing[*]}" >&2
+    exit 1
+fi
+if [ "$(id -u)" -eq 0 ]; then
+    sudo=()
+elif sudo -n true 2>/dev/null; then
+    sudo=(sudo -n)
+else
+    echo "Some system packages are missing. Run this once, then try again: sudo $install" >&2
+    exit 1
+fi
+export DEBIAN_FRONTEND=noninteractive
+"${sudo[@]}" apt-get update -qq >/dev/null
+"${sudo[@]}" $install -qq >/dev/null

@@ -1,0 +1,47 @@
+"""The fixed prefix is a budget: it is what a person waits for when nothing is cached."""
+
+import json
+from importlib.resources import files
+
+import pytest
+from rs_bpe.bpe import openai
+
+from agent.prompt import system_text
+
+TOOLS = json.loads(files("agent").joinpath("prefix/tools.json").read_text())
+COMPACT = json.dumps(TOOLS, separators=(",", ":"), ensure_ascii=False)
+
+
+def o200k(text: str) -> int:
+    return len(openai.o200k_base().encode(text))
+
+
+def hermes() -> str:
+    """System text and tools as a Hermes template writes them."""
+    tools = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in TOOLS)
+    return (
+        f"<|im_start|>system\n{system_text()}\n\n# Tools\n\nYou may call one or more functions to"
+        " assist with the user query.\n\nYou are provided with function signatures within"
+        f" <tools></tools> XML tags:\n<tools>\n{tools}\n</tools>\n\nFor each function call, return"
+        " a json object with function name and arguments within <tool_call></tool_call> XML"
+        ' tags:\n<tool_call>\n{"name": <function-name>, "arguments": <args-json-object>}\n'
+        "</tool_call><|im_end|>\n"
+    )
+
+
+def test_prefix_is_within_its_budget_of_tokens_and_bytes() -> None:
+    assert o200k(system_text()) + o200k(COMPACT) <= 1500
+    assert len((system_text() + COMPACT).encode()) <= 6000
+    assert o200k(hermes()) <= 1700
+
+
+def test_prefix_says_nothing_that_varies() -> None:
+    assert "{" not in system_text()  # no placeholder: the same bytes for every chat
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool["function"]["name"])
+def test_arguments_are_flat(tool: dict) -> None:
+    kinds = {"string", "integer", "boolean"}
+    for argument in tool["function"]["parameters"]["properties"].values():
+        flat = argument["type"] in kinds or argument.get("items") == {"type": "string"}
+        assert flat and not set(argument) - {"type", "items", "enum", "description"}
