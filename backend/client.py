@@ -1,0 +1,248 @@
+"""The control API's client, for the bot, the agent and the command line.
+
+async with BackendClient(socket) as backend:
+    async for stand in backend.ready():
+        ...
+    async with backend.lane("cli", PERSON) as lane:
+        ...
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+
+from backend.protocol import (
+    Alert,
+    Endpoint,
+    LaneState,
+    Minute,
+    Prefix,
+    Priority,
+    ProfileChoice,
+    Report,
+    Sign,
+    Stand,
+    Status,
+)
+
+ANSWER_SECONDS = 10.0  # every answer of the control API is at hand; longer means that it hangs
+Wire = Mapping[str, Any]
+
+
+class BackendUnavailable(Exception):
+    """No backend answers, or its server cannot serve; `str` is one plain sentence."""
+
+
+class BackendRefused(Exception):
+    """The backend answered no; `str` is its sentence."""
+
+
+class Lane:
+    """The GPU lane while it is held. `wanted` is set when somebody more urgent waits."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self.wanted = asyncio.Event()
+        self.lost = asyncio.Event()
+        self._socket = socket
+
+    async def sign(self, tokens: int) -> None:
+        """Tell a sign of life of the open request: tokens read and written so far."""
+        await self._send(Sign(tokens=tokens))
+
+    async def finished(self) -> None:
+        """No request is open any more (a tool runs); the lane stays held."""
+        await self._send(Sign(tokens=0, open=False))
+
+    async def _send(self, sign: Sign) -> None:
+        with suppress(ConnectionError, aiohttp.ClientError):
+            await self._socket.send_str(sign.model_dump_json())
+
+    async def follow(self) -> None:
+        async for message in self._socket:
+            if LaneState.model_validate_json(message.data).state == "wanted":
+                self.wanted.set()
+        self.lost.set()
+
+
+class BackendClient:
+    """Speaks to the backend on `socket`. Every method may raise BackendUnavailable."""
+
+    def __init__(self, socket: Path) -> None:
+        self.socket = socket
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        connector = aiohttp.UnixConnector(path=str(self.socket), limit=0)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=ANSWER_SECONDS)
+        self._session = aiohttp.ClientSession(
+            "http://backend", connector=connector, timeout=timeout
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._session
+        await self._session.close()
+
+    async def status(self) -> Status:
+        return Status.model_validate_json(await self._get("/v1/status"))
+
+    async def endpoint(self) -> Endpoint:
+        """Where completions go now; may change with every restart of llama-server."""
+        return Endpoint.model_validate_json(await self._get("/v1/endpoint"))
+
+    async def ready(self, deadline: float | None = None) -> AsyncGenerator[Stand]:
+        """Each change of the server's state until it serves (the last one yielded).
+
+        Raises BackendUnavailable with the reason when it has failed, or after
+        `deadline` seconds; without one it waits as long as the backend lives.
+        """
+        try:
+            async with asyncio.timeout(deadline):
+                async with self._open("POST", "/v1/ready") as answer:
+                    async for line in answer.content:
+                        stand = Stand.model_validate_json(line)
+                        if stand.state == "failed":
+                            raise BackendUnavailable(stand.reason or "The model server has failed.")
+                        yield stand
+                        if stand.serving:
+                            return
+        except TimeoutError:
+            raise BackendUnavailable(
+                f"The model server is not ready after {deadline:.0f} s."
+            ) from None
+        raise BackendUnavailable("The model backend ended while it was waited for.")
+
+    async def warm(
+        self, messages: Sequence[Wire], tools: Sequence[Wire] = (), chat: str | None = None
+    ) -> None:
+        """Register the fixed prefix, or one chat's transcript, to be kept warm. Returns at once."""
+        prefix = Prefix(messages=[*map(dict, messages)], tools=[*map(dict, tools)], chat=chat)
+        await self._post("/v1/warm", prefix.model_dump_json())
+
+    async def report(self, report: Report) -> None:
+        """Tell how a completion went; feeds the speed figures and the watchdog."""
+        await self._post("/v1/report", report.model_dump_json())
+
+    async def restart(self) -> None:
+        """Restart llama-server, after the open request if one runs; `ready` tells the rest."""
+        await self._post("/v1/restart", "{}")
+
+    async def use_profile(self, name: str) -> AsyncGenerator[Stand]:
+        """Switch the profile, never mid-turn; yields states until the new one serves.
+
+        Raises BackendRefused when there is no such profile, or it failed and
+        the old one is back.
+        """
+        body = ProfileChoice(name=name).model_dump_json()
+        async with self._open("POST", "/v1/profile", body) as answer:
+            async for line in answer.content:
+                stand = Stand.model_validate_json(line)
+                if stand.state == "failed":
+                    raise BackendRefused(stand.reason or f"{name} could not be started.")
+                yield stand
+
+    async def gpu_history(self, minutes: int) -> list[Minute]:
+        text = await self._get(f"/v1/gpu/history?minutes={minutes}")
+        return [Minute.model_validate_json(line) for line in text.splitlines()]
+
+    async def logs(self, lines: int = 100) -> list[str]:
+        return (await self._get(f"/v1/logs?lines={lines}")).splitlines()
+
+    async def metrics(self) -> str:
+        """Prometheus text."""
+        return await self._get("/metrics")
+
+    async def events(self, after: int = 0) -> AsyncGenerator[Alert]:
+        """Alerts with an id above `after`: those kept first, then each as it comes."""
+        async with self._open("GET", f"/v1/events?after={after}") as answer:
+            async for line in answer.content:
+                if line.strip():
+                    yield Alert.model_validate_json(line)
+
+    @asynccontextmanager
+    async def lane(
+        self,
+        chat: str,
+        priority: Priority = 0,
+        on_wait: Callable[[LaneState], None] | None = None,
+    ) -> AsyncIterator[Lane]:
+        """Hold the GPU for one turn's model calls. `on_wait` hears each change while waiting."""
+        async with self._lane_socket(chat, priority) as socket:
+            await _held(socket, on_wait)
+            lane = Lane(socket)
+            follower = asyncio.create_task(lane.follow())
+            try:
+                yield lane
+            finally:
+                follower.cancel()
+                await asyncio.wait([follower])
+
+    @asynccontextmanager
+    async def _lane_socket(
+        self, chat: str, priority: Priority
+    ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+        asked = {"chat": chat, "priority": str(priority)}
+        try:
+            socket = await self._live().ws_connect("/v1/lane", params=asked, max_msg_size=65536)
+        except (OSError, aiohttp.ClientError) as error:
+            raise self._away(error) from None
+        async with socket:
+            yield socket
+
+    async def _get(self, path: str) -> str:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            async with self._open("GET", path) as answer:
+                return await answer.text()
+
+    async def _post(self, path: str, body: str) -> str:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            async with self._open("POST", path, body) as answer:
+                return await answer.text()
+
+    @asynccontextmanager
+    async def _open(
+        self, method: str, path: str, body: str | None = None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        try:
+            async with self._live().request(method, path, data=body) as answer:
+                if answer.status >= 400:
+                    raise await _refusal(answer)
+                yield answer
+        except (OSError, aiohttp.ClientError) as error:
+            raise self._away(error) from None
+
+    def _live(self) -> aiohttp.ClientSession:
+        assert self._session, "use `async with BackendClient(...)`"
+        return self._session
+
+    def _away(self, error: BaseException) -> BackendUnavailable:
+        if isinstance(error, TimeoutError):
+            return BackendUnavailable("The model backend does not answer.")
+        return BackendUnavailable("No model backend is running.")
+
+
+async def _held(
+    socket: aiohttp.ClientWebSocketResponse, on_wait: Callable[[LaneState], None] | None
+) -> None:
+    async for message in socket:
+        state = LaneState.model_validate_json(message.data)
+        if state.state != "waiting":
+            return
+        if on_wait:
+            on_wait(state)
+    raise BackendUnavailable("The model backend ended while the GPU was waited for.")
+
+
+async def _refusal(answer: aiohttp.ClientResponse) -> Exception:
+    text = (await answer.text()).strip() or f"HTTP {answer.status}"
+    return BackendUnavailable(text) if answer.status == 503 else BackendRefused(text)

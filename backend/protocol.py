@@ -1,0 +1,223 @@
+"""The control API's values: what crosses the UNIX socket, and the `backend` part of `status --json`.
+
+What is not known is None, never a made-up zero.
+"""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+State = Literal[
+    "stopped",
+    "starting",
+    "loading",
+    "warming",
+    "ready",
+    "busy",
+    "sleeping",
+    "restarting",
+    "failed",
+]
+SERVING: frozenset[State] = frozenset({"ready", "busy", "sleeping"})
+
+Kind = Literal["managed", "external"]
+Priority = Literal[0, 1, 2]
+PERSON, SCHEDULED, IDLE = 0, 1, 2
+
+
+class Value(BaseModel):
+    """Frozen; fields that a newer peer sends are ignored, so that bot and backend update apart."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Restart(Value):
+    at: datetime
+    cause: str
+
+
+class Warm(Value):
+    """The fixed prefix as measured: `cached_tokens` of `tokens` are in the server's cache."""
+
+    tokens: int
+    cached_tokens: int
+    seconds: float
+    source: Literal["prefill", "restore"]
+
+
+class Stand(Value):
+    """Where the server stands now.
+
+    `reason` is one plain sentence when it is not serving (or serves worse than
+    it should); `done` of `total` counts tokens while it warms.
+    """
+
+    state: State
+    reason: str | None = None
+    done: int | None = None
+    total: int | None = None
+
+    @property
+    def serving(self) -> bool:
+        return self.state in SERVING
+
+
+class ServerStatus(Stand):
+    """The contract's `backend` part."""
+
+    kind: Kind = "managed"
+    profile: str | None = None
+    model: str | None = None
+    n_ctx: int | None = None
+    pid: int | None = None
+    restarts: int = 0
+    last_restart: Restart | None = None
+    warm: Warm | None = None
+    held: str | None = None  # why new work waits (heat), as a sentence
+    less_memory: list[str] = Field(default_factory=list)  # steps down the memory ladder, in words
+
+
+class Speed(Value):
+    """Rolling over the last requests: tokens/s, milliseconds, shares of 1."""
+
+    decode_tok_s: float | None = None
+    prefill_tok_s: float | None = None
+    ttft_ms: float | None = None
+    cache_hit: float | None = None
+    draft_acceptance: float | None = None
+    median_decode_tok_s: float | None = None  # this profile's own, over what is kept
+
+
+class Gpu(Value):
+    """One card, one sample: °C, watts, per cent, MiB, MHz."""
+
+    index: int
+    name: str
+    temperature_c: float | None = None
+    memory_temperature_c: float | None = None
+    power_w: float | None = None
+    power_limit_w: float | None = None
+    utilization: float | None = None
+    memory_used_mib: float | None = None
+    memory_total_mib: float | None = None
+    sm_clock_mhz: float | None = None
+    memory_clock_mhz: float | None = None
+    throttle: list[str] = Field(default_factory=list)
+    ecc_uncorrected: int | None = None
+    pcie: str | None = None  # "gen3 x16"
+    nvlinks_up: int | None = None
+    tokens_per_joule: float | None = None
+
+
+class Memory(Value):
+    """Resident MiB of our process and of llama-server."""
+
+    backend: float | None = None
+    server: float | None = None
+
+
+class Status(Value):
+    version: str
+    uptime_s: float
+    backend: ServerStatus
+    speed: Speed
+    gpus: list[Gpu] = Field(default_factory=list)
+    memory_mib: Memory = Memory()
+    waiting: int = 0  # for the GPU lane
+
+
+class Endpoint(Value):
+    """Where completions go. `extras`: llama-server's own routes and fields are there.
+
+    `url` has no `/v1`. `sampling` and `template` (chat_template_kwargs) belong
+    in every request's body; `useful_context` is in tokens, from the profile.
+    """
+
+    url: str
+    api_key: str = ""
+    model: str = ""
+    n_ctx: int
+    kind: Kind = "managed"
+    extras: bool = True
+    profile: str | None = None
+    sampling: dict[str, Any] = Field(default_factory=dict)
+    template: dict[str, Any] = Field(default_factory=dict)
+    useful_context: int | None = None
+
+
+class Report(Value):
+    """One completion as its caller saw it: tokens, milliseconds, tokens/s.
+
+    `status` is the HTTP status; 0 when the connection broke.
+    """
+
+    chat: str = ""
+    status: int = 200
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    completion_tokens: int | None = None
+    ttft_ms: float | None = None
+    prefill_tok_s: float | None = None
+    decode_tok_s: float | None = None
+    draft_tokens: int | None = None
+    draft_accepted: int | None = None
+
+
+class Prefix(Value):
+    """Messages and tools in wire form. Without `chat` the fixed prefix, else that chat's transcript."""
+
+    messages: list[dict[str, Any]]
+    tools: list[dict[str, Any]] = Field(default_factory=list)
+    chat: str | None = None
+
+
+class ProfileChoice(Value):
+    name: str
+
+
+class Alert(Value):
+    """Something the owner should know. `id` grows with time, also across restarts.
+
+    `level` "over" says that an earlier alert of the same name no longer holds.
+    """
+
+    id: int
+    at: datetime
+    name: str
+    level: Literal["info", "warning", "critical", "over"]
+    text: str
+
+
+class Minute(Value):
+    """Averages of one minute of one card; `gpu` is None for the server's own speed."""
+
+    at: datetime
+    gpu: int | None = None
+    temperature_c: float | None = None
+    memory_temperature_c: float | None = None
+    power_w: float | None = None
+    utilization: float | None = None
+    memory_used_mib: float | None = None
+    sm_clock_mhz: float | None = None
+    throttled: float | None = None  # share of the minute
+    decode_tok_s: float | None = None
+
+
+class LaneState(Value):
+    """What a waiter or holder of the GPU lane is told.
+
+    `waiting` behind `ahead` others (`reason` says why where it is not only the
+    others), `held`, or `wanted`: held, and somebody more urgent waits.
+    """
+
+    state: Literal["waiting", "held", "wanted"]
+    ahead: int = 0
+    reason: str | None = None
+
+
+class Sign(Value):
+    """A holder's sign of life: tokens read or written so far in its open request."""
+
+    tokens: int
+    open: bool = True
