@@ -53,8 +53,12 @@ class Journal(Protocol):
         """A message of the program's own to the model (advice, a repair), kept in the transcript."""
         ...
 
-    async def compact(self) -> Opening | None:
-        """Shorten the transcript when it nears the window; the new opening, or None if nothing changed."""
+    async def compact(self, *, full: bool = False) -> Opening | None:
+        """Shorten the transcript when it nears the window; the new opening, or None if nothing changed.
+
+        Asked before every model call. `full`: the server has just refused the
+        transcript as too long, so shorten it whatever the count says.
+        """
         ...
 
     async def finish(

@@ -30,10 +30,16 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Assistant:
-    """What the model generated, replayed unchanged for ever after."""
+    """What the model generated, replayed unchanged for ever after.
+
+    `text` is what a person may see. Where the calls came as text, `raw` is the
+    generated text with them in it: it is replayed instead of `text` and `calls`,
+    so that the rendered prompt keeps its bytes.
+    """
 
     text: str
     calls: tuple[ToolCall, ...] = ()
+    raw: str = ""
 
 
 @dataclass(frozen=True, slots=True)
