@@ -36,7 +36,7 @@ $(STAMP)-uv: | system
 
 $(STAMP): requirements.lock pyproject.toml $(STAMP)-uv
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps -e .
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --config-settings editable_mode=compat -e .
 	@touch $@
 
 $(STAMP)-dev: requirements-dev.lock $(STAMP)

@@ -1,0 +1,159 @@
+"""The command line: one small file per command, imported only when it is called.
+
+Exit codes: 0 done; 1 it failed; 2 wrong usage or configuration; 3 the model
+backend is not available; 130 interrupted.
+"""
+
+import importlib
+import os
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from bot.settings import Settings
+
+COMMANDS = {
+    "run": "backend and bot together in the foreground",
+    "backend": "the supervisor of llama-server, GPU sampler, control API",
+    "bot": "Telegram, agent, scheduler",
+    "demo": "try it on this machine: no token, no GPU, no download",
+    "chat": "talk in the terminal",
+    "ask": "one turn, printed as it comes",
+    "tool": "run one tool as the agent would",
+    "sandbox": "run a command in a chat's sandbox",
+    "context": "tokens by part",
+    "status": "what runs, and how well",
+    "doctor": "check everything, with remedies",
+    "setup": "the wizard: token, owner, model, server, units",
+    "model": "profiles: list, fit, pull, use",
+    "server": "build a llama-server for this machine",
+    "bench": "measure this machine",
+    "eval": "the task suite on the current model",
+    "jobs": "scheduled jobs of a chat",
+    "backup": "the whole state into one file, while running",
+    "restore": "the whole state back from a backup",
+}
+
+
+class Failed(click.ClickException):
+    """It failed: one plain sentence on stderr, exit code 1."""
+
+    exit_code = 1
+
+    def show(self, file: object = None) -> None:
+        click.echo(self.message, err=True)
+
+
+class NoBackend(Failed):
+    exit_code = 3
+
+
+class Misused(Failed):
+    """Wrong usage or configuration."""
+
+    exit_code = 2
+
+
+@dataclass
+class Options:
+    """The global options, and the settings they lead to, read on first use."""
+
+    config: Path | None
+    verbose: bool
+
+    @cached_property
+    def settings(self) -> "Settings":
+        from bot.settings import ConfigurationError, load
+
+        try:
+            return load(self.config)
+        except ConfigurationError as error:
+            raise Misused(str(error)) from None
+
+
+class _Lazy(click.Group):
+    """Finds a command's module by its name; listing the commands imports none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for name in COMMANDS if _module(name).exists()]
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in self.list_commands(ctx):
+            return None
+        command = importlib.import_module(f"bot.cli.{_file(name)}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
+
+
+def _file(name: str) -> str:
+    return f"{name}_command" if name == "eval" else name
+
+
+def _module(name: str) -> Path:
+    return Path(__file__).with_name(f"{_file(name)}.py")
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--config", type=click.Path(dir_okay=False, path_type=Path), help="Configuration file."
+)
+@click.option("-v", "--verbose", is_flag=True, help="Log to stderr what happens.")
+@click.version_option(package_name="voltaire", message="%(version)s")
+@click.pass_context
+def cli(ctx: click.Context, config: Path | None, verbose: bool) -> None:
+    """Voltaire: a personal agent on your own GPU, in your own messaging app."""
+    ctx.obj = Options(config, verbose)
+    from bot.log import start_logging
+
+    start_logging(verbose)
+
+
+def main() -> None:
+    """The console script. Whatever happens, a person reads one sentence and scripts a code."""
+    sys.exit(_exit_code(sys.argv[1:]))
+
+
+def _exit_code(arguments: list[str]) -> int:
+    try:
+        result = cli.main(arguments, prog_name="voltaire", standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except BrokenPipeError:
+        _close_stdout()
+        return 1
+    except OSError as error:
+        return _unexpected(f"{error.strerror or error}{_of(error)}", error)
+    except Exception as error:  # noqa: BLE001 - the last line before a person
+        return _unexpected(f"An unexpected error: {type(error).__name__}: {error}", error)
+    return result if isinstance(result, int) else 0
+
+
+def _unexpected(sentence: str, error: Exception) -> int:
+    import logging
+
+    logging.getLogger("voltaire").debug("unexpected error", exc_info=error)
+    click.echo(sentence.rstrip(".") + ".", err=True)
+    return 1
+
+
+def _of(error: OSError) -> str:
+    return f": {error.filename}" if error.filename else ""
+
+
+def _close_stdout() -> None:
+    # The reader is gone; Python would complain again while it flushes at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

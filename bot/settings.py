@@ -1,0 +1,353 @@
+"""The configuration file and its environment: one class per section.
+
+The prose under each field is the configuration reference (docs are made of it).
+A key is found in this order: VOLTAIRE_SECTION__KEY, the file, the default.
+"""
+
+import difflib
+import json
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeGuard, get_args, get_origin
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+PREFIX = "VOLTAIRE_"
+SECRETS = {"token", "api_key", "secret"}
+
+
+class ConfigurationError(Exception):
+    """What is wrong with the configuration: the key, why, the value unless secret."""
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _text_as_list(cls, value: object, field: ValidationInfo) -> object:
+        """An environment variable gives a list as JSON or with commas."""
+        annotation = cls.model_fields[str(field.field_name)].annotation
+        if not isinstance(value, str) or get_origin(annotation) not in (list, dict):
+            return value
+        if value.lstrip().startswith(("[", "{")):
+            return json.loads(value)
+        return [part.strip() for part in value.split(",") if part.strip()]
+
+
+class Telegram(Section):
+    token: SecretStr = SecretStr("")
+    """The bot's token from @BotFather. Better in a file of its own: `token_file`."""
+    token_file: Path | None = None
+    """A file that holds the token and nothing else."""
+    base_url: str = "https://api.telegram.org"
+    """Any Bot API server; your own one lifts the limits on file sizes."""
+    owners: list[int] = []
+    """Numeric Telegram ids of those who may approve, pair others and configure."""
+    allow: list[int] = []
+    """Users and groups (negative ids) that may talk. Others may ask to be paired."""
+    groups: Literal["mention", "all", "off"] = "mention"
+    """In groups: answer when mentioned or replied to, answer everything, or nothing."""
+    language: str = "en"
+    """Language of the bot's fixed texts."""
+    webhook_url: str = ""
+    """Public HTTPS address for a webhook; empty: long polling."""
+    webhook_listen: str = "127.0.0.1:8443"
+    """Where the webhook server listens, behind your reverse proxy."""
+
+
+class Sandbox(Section):
+    network: bool = False
+    """Let tools reach HTTP(S) through a proxy that knows only `allow_hosts`."""
+    allow_hosts: list[str] = []
+    """Host names that the proxy lets through, such as "docs.python.org"."""
+    memory_mib: int = Field(2048, ge=64)
+    """Memory of one call, in MiB."""
+    pids: int = Field(256, ge=16)
+    """Processes of one call."""
+    disk_mib: int = Field(1024, ge=16)
+    """Size of a chat's workspace, in MiB."""
+    files: int = Field(50_000, ge=100)
+    """Files in a chat's workspace."""
+    command_seconds: int = Field(120, ge=1)
+    """Time of one command unless the model asks for another."""
+    output_kib: int = Field(8, ge=1)
+    """Output that the model sees of one call; never more than 1/8 of the window."""
+
+
+class Repo(Section):
+    path: Path
+    """Where the repository is on this machine."""
+    write: bool = False
+    """Whether the agent may change and commit to it (it asks first)."""
+
+
+class Agent(Section):
+    timezone: str = "UTC"
+    """IANA name; also TZ in the sandbox."""
+    max_tool_calls: int = Field(24, ge=1)
+    """Tool calls in one turn; then the model must answer with what it has."""
+    turn_seconds: int = Field(1800, ge=10)
+    """The longest that a turn may take."""
+    tools: list[str] = []
+    """Names of the tools to offer; empty: the whole default set."""
+    quiet_hours: str = ""
+    """When the agent does not write first, such as "22:00-07:00"."""
+    sandbox: Sandbox = Sandbox()
+    repos: dict[str, Repo] = {}
+    """Repositories that the agent may see, at /repos/NAME."""
+    embedding_url: str = ""
+    """A server with /v1/embeddings, for recall by meaning; empty: by words alone."""
+    transcribe_url: str = ""
+    """A Whisper server in OpenAI's form, for voice messages; empty: none."""
+
+    @field_validator("timezone")
+    @classmethod
+    def _known_zone(cls, name: str) -> str:
+        from zoneinfo import ZoneInfo
+
+        try:
+            ZoneInfo(name)
+        except (OSError, ValueError, KeyError):
+            raise ValueError("not a time zone of this machine, such as Europe/Paris") from None
+        return name
+
+
+class Switch(Section):
+    at: str = Field(pattern=r"^([01]\d|2[0-3]):[0-5]\d$")
+    """Time of day, HH:MM, in the agent's time zone."""
+    profile: str
+    """The profile from then on."""
+
+
+class Backend(Section):
+    kind: Literal["managed", "external"] = "managed"
+    """managed: Voltaire runs llama-server. external: use the server at `url`."""
+    profile: str = "pocket"
+    """Which model and flags; `voltaire model list` shows them."""
+    server: str = "auto"
+    """Path of llama-server; auto: the one on PATH, else the embedded one."""
+    socket: str = ""
+    """Control socket; empty: state.dir/run/backend.sock."""
+    url: list[str] = ["http://127.0.0.1:8080"]
+    """External: any OpenAI-compatible server, or several in order of preference."""
+    model: str = ""
+    """External: the name to ask for; empty: the first that the server lists."""
+    context: int = Field(0, ge=0)
+    """External: the window in tokens; 0: ask the server, else 8192."""
+    api_key: SecretStr = SecretStr("")
+    """External: the key, if the server wants one."""
+    connect_seconds: float = Field(10, gt=0)
+    """How long to try to reach an external server."""
+    warn_celsius: int = 80
+    """Temperature of core or memory at which the owner is warned."""
+    hold_celsius: int = 84
+    """Temperature at which new work is held."""
+    resume_celsius: int = 75
+    """Temperature at which work goes on."""
+    price_kwh: float = Field(0, ge=0)
+    """Price of a kilowatt-hour, for the daily digest."""
+    local_port: int = Field(0, ge=0, le=65535)
+    """A fixed loopback port for other local programs; 0: none."""
+    local_key: SecretStr = SecretStr("")
+    """The key that those programs must send."""
+    schedule: list[Switch] = []
+    """Profiles by time of day."""
+
+
+class State(Section):
+    dir: Path = Path()
+    """Where everything lasting is kept, created readable to its owner alone."""
+
+
+class Settings(BaseSettings):
+    """The whole configuration. `load` makes one; nothing else should."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_nested_delimiter="__",
+        enable_decoding=False,
+        extra="forbid",
+        frozen=True,
+    )
+    telegram: Telegram = Telegram()
+    agent: Agent = Agent()
+    backend: Backend = Backend()
+    state: State = State()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (env_settings, init_settings)
+
+    @property
+    def state_dir(self) -> Path:
+        return self.state.dir if self.state.dir != Path() else default_state_dir()
+
+    @property
+    def socket(self) -> Path:
+        """The control socket: a short path where the state's own would not fit AF_UNIX (108 bytes)."""
+        if self.backend.socket:
+            return Path(self.backend.socket)
+        return short_socket(self.state_dir / "run" / "backend.sock")
+
+
+def default_state_dir() -> Path:
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(base) / "voltaire"
+
+
+def short_socket(path: Path) -> Path:
+    """`path`, or a name made from it in the user's runtime folder where it is too long."""
+    if len(os.fsencode(path)) < 100:
+        return path
+    from hashlib import sha256
+
+    base = os.environ.get("XDG_RUNTIME_DIR") or f"/tmp/voltaire-{os.getuid()}"  # noqa: S108 - made 0700 by the backend
+    return Path(base) / f"{sha256(os.fsencode(path)).hexdigest()[:16]}.sock"
+
+
+# -- finding and reading ------------------------------------------------------
+
+
+def find_file(given: Path | None) -> Path | None:
+    """The configuration file by the order of the contract; None when there is none."""
+    named = given or (
+        Path(os.environ[PREFIX + "CONFIG"]) if os.environ.get(PREFIX + "CONFIG") else None
+    )
+    if named is not None:
+        return named
+    home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    candidates = [Path(home) / "voltaire" / "config.toml", Path("/etc/voltaire/config.toml")]
+    return next((path for path in candidates if path.exists()), None)
+
+
+def load(given: Path | None = None) -> Settings:
+    """Read the configuration; ConfigurationError says in one sentence what is wrong."""
+    path = find_file(given)
+    values = read_toml(path) if path else {}
+    _check_environment()
+    try:
+        settings = Settings(**values)
+    except ValidationError as error:
+        raise ConfigurationError(explain(error, path)) from None
+    return _with_token(settings)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path} is not valid TOML: {error}.") from None
+
+
+def _with_token(settings: Settings) -> Settings:
+    """The settings with the token read from its file or from systemd's credentials."""
+    telegram = settings.telegram
+    if telegram.token.get_secret_value():
+        return settings
+    path = telegram.token_file or _credential("telegram-token")
+    if path is None:
+        return settings
+    try:
+        token = SecretStr(path.read_text("utf-8").strip())
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise ConfigurationError(f"telegram.token_file: {path} cannot be read: {reason}.") from None
+    return settings.model_copy(update={"telegram": telegram.model_copy(update={"token": token})})
+
+
+def _credential(name: str) -> Path | None:
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    path = Path(folder) / name if folder else None
+    return path if path and path.exists() else None
+
+
+# -- telling what is wrong ----------------------------------------------------
+
+
+def explain(error: ValidationError, path: Path | None) -> str:
+    """The first thing wrong, as one sentence: key, reason, value unless secret, nearest name."""
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in first["loc"])
+    where = f" in {path}" if path else ""
+    if first["type"] == "extra_forbidden":
+        return f"Unknown key {key}{where}.{_nearest(key)}"
+    if first["type"] == "missing":
+        return f"{key} is missing{where}."
+    reason = first["msg"].removeprefix("Value error, ")
+    value = "" if _secret(key) else f" (it is {first['input']!r})"
+    return f"{key}{where}: {reason}{value}."
+
+
+def _secret(key: str) -> bool:
+    return bool(SECRETS & set(key.split(".")))
+
+
+def _nearest(key: str) -> str:
+    known = [name for name in keys() if _same_section(name, key)] or list(keys())
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.4)
+    named = near[0].rpartition(".")[2] if near and "*" in near[0] else "".join(near)
+    return f" Did you mean {named}?" if near else f" Known here: {', '.join(known)}."
+
+
+def _same_section(known: str, key: str) -> bool:
+    """Whether both stand in one section; NAME and index stand for themselves as *."""
+    ours, theirs = known.split(".")[:-1], key.split(".")[:-1]
+    pairs = zip(ours, theirs, strict=False)
+    return len(ours) == len(theirs) and all(a in ("*", b) for a, b in pairs)
+
+
+def keys(section: type[BaseModel] = Settings, path: str = "") -> Iterator[str]:
+    """Every key, dotted; sections too; * stands for a name or an index."""
+    for name, field in section.model_fields.items():
+        yield path + name
+        many = next((a for a in get_args(field.annotation) if _is_section(a)), None)
+        inner = many or field.annotation
+        if inner is not None and _is_section(inner):
+            yield from keys(inner, f"{path}{name}.{'*.' if many else ''}")
+
+
+def _is_section(kind: Any) -> TypeGuard[type[BaseModel]]:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def _check_environment() -> None:
+    """An unknown VOLTAIRE_ variable is an error, as an unknown key in the file is."""
+    known = {PREFIX + key.replace(".", "__").upper() for key in keys()} | {PREFIX + "CONFIG"}
+    for name in _ours(os.environ):
+        if name.upper() in known or name.upper().startswith(f"{PREFIX}AGENT__REPOS__"):
+            continue
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        raise ConfigurationError(f"Unknown setting {name} in the environment.{hint}")
+
+
+def _ours(environment: Mapping[str, str]) -> list[str]:
+    return sorted(name for name in environment if name.startswith(PREFIX))
+
+
+__all__ = ["ConfigurationError", "Settings", "load"]

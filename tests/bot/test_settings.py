@@ -1,0 +1,103 @@
+"""The configuration says what is wrong in one sentence, and never a secret."""
+
+from pathlib import Path
+
+import pytest
+
+from bot.settings import ConfigurationError, find_file, load, short_socket
+
+
+@pytest.fixture(autouse=True)
+def _no_outer_configuration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    monkeypatch.delenv("VOLTAIRE_CONFIG", raising=False)
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "c.toml"
+    path.write_text(text)
+    return path
+
+
+def test_defaults_are_those_of_the_reference(tmp_path: Path) -> None:
+    settings = load(written(tmp_path, ""))
+    sandbox = settings.agent.sandbox
+    assert (sandbox.memory_mib, sandbox.pids, sandbox.disk_mib, sandbox.files) == (
+        2048,
+        256,
+        1024,
+        50_000,
+    )
+    assert (sandbox.command_seconds, sandbox.output_kib, sandbox.network) == (120, 8, False)
+    assert (settings.agent.max_tool_calls, settings.agent.turn_seconds) == (24, 1800)
+    assert (settings.backend.kind, settings.backend.profile) == ("managed", "pocket")
+    assert settings.backend.url == ["http://127.0.0.1:8080"]
+
+
+WRONG = {
+    "unknown key": ("[agent.sandbox]\nmemory_mb = 3", "Unknown key agent.sandbox.memory_mb in FILE. Did you mean agent.sandbox.memory_mib?"),
+    "unknown section": ("[telegrm]\ntoken = '1:x'", "Unknown key telegrm in FILE. Did you mean telegram?"),
+    "unknown in a named table": ("[agent.repos.web]\npath = '/x'\nwrit = true", "Unknown key agent.repos.web.writ in FILE. Did you mean write?"),
+    "missing": ("[agent.repos.web]\nwrite = true", "agent.repos.web.path is missing in FILE."),
+    "wrong kind": ("[agent]\nmax_tool_calls = 'x'", "agent.max_tool_calls in FILE: Input should be a valid integer, unable to parse string as an integer (it is 'x')."),
+    "zone": ("[agent]\ntimezone = 'Mars'", "agent.timezone in FILE: not a time zone of this machine, such as Europe/Paris (it is 'Mars')."),
+    "secret of a wrong kind": ("[telegram]\ntoken = 5551234", "telegram.token in FILE: Input should be a valid string."),
+    "time": ("[[backend.schedule]]\nat = '25:00'\nprofile = 'a'", "backend.schedule.0.at in FILE: String should match pattern '^([01]\\d|2[0-3]):[0-5]\\d$' (it is '25:00')."),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "sentence"), WRONG.values(), ids=WRONG.keys())
+def test_a_wrong_file_is_told_in_one_sentence(tmp_path: Path, text: str, sentence: str) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(ConfigurationError) as caught:
+        load(path)
+    assert str(caught.value) == sentence.replace("FILE", str(path))
+
+
+def test_broken_toml_and_a_missing_file_are_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="is not valid TOML"):
+        load(written(tmp_path, "x"))
+    with pytest.raises(ConfigurationError, match="cannot be read: No such file or directory"):
+        load(tmp_path / "absent.toml")
+
+
+def test_environment_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path, "[backend]\nurl = 'http://a'\n[telegram]\nowners = [1]")
+    monkeypatch.setenv("VOLTAIRE_BACKEND__URL", "http://b")
+    monkeypatch.setenv("VOLTAIRE_TELEGRAM__ALLOW", "[2, -3]")
+    settings = load(path)
+    assert settings.backend.url == ["http://b"]
+    assert (settings.telegram.owners, settings.telegram.allow) == ([1], [2, -3])
+
+
+def test_an_unknown_variable_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VOLTAIRE_BACKEN__URL", "x")
+    with pytest.raises(ConfigurationError, match="Did you mean VOLTAIRE_BACKEND__URL?"):
+        load(written(tmp_path, ""))
+
+
+def test_token_comes_from_its_file_or_a_credential(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "telegram-token").write_text("12:abc\n")
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    assert load(written(tmp_path, "")).telegram.token.get_secret_value() == "12:abc"
+    (tmp_path / "t").write_text("34:def\n")
+    path = written(tmp_path, f"[telegram]\ntoken_file = '{tmp_path}/t'")
+    assert load(path).telegram.token.get_secret_value() == "34:def"
+    assert "34:def" not in repr(load(path))
+
+
+def test_files_are_found_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    user = tmp_path / "none" / "voltaire" / "config.toml"
+    user.parent.mkdir(parents=True)
+    user.write_text("")
+    assert find_file(None) == user
+    monkeypatch.setenv("VOLTAIRE_CONFIG", "/named.toml")
+    assert find_file(None) == Path("/named.toml")
+    assert find_file(Path("/given.toml")) == Path("/given.toml")
+
+
+def test_a_long_socket_path_gets_a_short_one() -> None:
+    assert short_socket(Path("/a/b.sock")) == Path("/a/b.sock")
+    assert len(str(short_socket(Path("/" + "a" * 200)))) < 100
