@@ -17,6 +17,7 @@ from typing import Any, Protocol, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
+from agent.desk import Desk
 from agent.errors import ToolError
 
 
@@ -46,25 +47,20 @@ class Approver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """The surroundings of one tool call. `desk` holds what the tools of this program share."""
+    """The surroundings of one tool call.
+
+    `room` is how many bytes of output this model's window has place for (an
+    eighth of it); the owner's `output_kib` bounds it as well. `progress` takes
+    the newest output of a running command, whole lines.
+    """
 
     id: str
     turn: str
     chat: str
-    desk: "Desk"
+    desk: Desk
     approve: Approver
     progress: Callable[[str], None] = lambda text: None
-
-
-class Desk(Protocol):
-    """Where tools find what they work with; made per chat by the composition root.
-
-    Fields are added by the tools' own modules: `sandbox` (agent.sandbox.Sandbox),
-    `notes` (agent.store), `jobs` (agent.schedule), `courier` (sends files),
-    `delegate` (an inner turn).
-    """
-
-    def __getattr__(self, name: str) -> Any: ...
+    room: int = 1 << 20
 
 
 @dataclass(frozen=True)

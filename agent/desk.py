@@ -1,0 +1,63 @@
+"""What the tools of one chat work with. Made by the composition root, one per chat."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol
+
+if TYPE_CHECKING:
+    from agent.sandbox import Sandbox
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Something found again: a note, or a passage of a past conversation."""
+
+    text: str
+    when: str  # date, YYYY-MM-DD
+    kind: Literal["note", "conversation"] = "note"
+
+
+class Notes(Protocol):
+    async def remember(self, note: str, source: str) -> str:
+        """Save a note; `source` is the turn it came from. The answer says what was saved."""
+        ...
+
+    async def recall(self, query: str, limit: int) -> Sequence[Memory]:
+        """The best matches first, at most `limit`; none is an empty sequence."""
+        ...
+
+
+class Jobs(Protocol):
+    async def schedule(self, when: str, task: str, kind: str) -> str:
+        """Plan a job; the answer tells what was planned and its next times.
+
+        `kind` is remind, task or summary. Raises ToolError when `when` is not understood.
+        """
+        ...
+
+
+class Courier(Protocol):
+    async def send_file(self, file: BinaryIO, name: str, caption: str) -> None:
+        """Send the open file to the chat's person; ToolError says why it could not be sent."""
+        ...
+
+
+class Web(Protocol):
+    async def fetch(self, url: str) -> str:
+        """The text of a page on an allowed host, bounded; ToolError says why there is none."""
+        ...
+
+
+Delegate = Callable[[str], Awaitable[str]]  # a task to the conclusion of an inner turn
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What is None is not there: its tools say so in one sentence."""
+
+    sandbox: "Sandbox"
+    notes: Notes | None = None
+    jobs: Jobs | None = None
+    courier: Courier | None = None
+    delegate: Delegate | None = None
+    web: Web | None = None

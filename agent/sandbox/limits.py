@@ -1,0 +1,39 @@
+"""What a chat's sandbox may use, and the host's repositories that it may see."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+_REPO_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
+
+MIB = 1 << 20
+KIB = 1 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxLimits:
+    """Per chat for disk and files, per call for everything else.
+
+    `command_seconds` is both what a command gets unless it asks for less, and
+    the most it can get.
+    """
+
+    memory_mib: int = 2048
+    pids: int = 256
+    disk_mib: int = 1024
+    files: int = 50_000
+    command_seconds: int = 120
+    output_kib: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Repo:
+    """A repository of the host, at /repos/NAME in the sandbox; read-only unless `write`."""
+
+    name: str
+    path: Path
+    write: bool = False
+
+    def __post_init__(self) -> None:
+        if not _REPO_NAME.fullmatch(self.name):
+            raise ValueError(f"{self.name!r} cannot be the name of a repository")
