@@ -42,7 +42,7 @@ class Turn:
     schemas: Sequence[Mapping[str, Any]]
     desk: Desk
     approvals: Approvals
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     sampling: Mapping[str, Any] = field(default_factory=dict)
     ready: Callable[[], Awaitable[None]] = at_once
     stop: asyncio.Event = field(default_factory=asyncio.Event)

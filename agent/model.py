@@ -64,6 +64,8 @@ class Completion:
     ttft_ms: int | None = None
     prefill_tok_s: float | None = None
     decode_tok_s: float | None = None
+    draft_tokens: int | None = None
+    draft_accepted: int | None = None
 
 
 Piece = Reading | TextPiece | ReasoningPiece | CallPiece | Completion

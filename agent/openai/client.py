@@ -1,0 +1,223 @@
+"""OpenAIModel: chat completions over HTTP, streamed.
+
+No total time-out: a long prefill is no fault. What ends a wait is the connection
+refused, broken, or without one byte (a comment is one) for `silence_seconds`.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from typing import Any, Self
+
+import aiohttp
+
+from agent.errors import BackendAway
+from agent.messages import Assistant
+from agent.model import ModelRefused, Piece, Reading, Request
+from agent.openai.chunks import Chunks
+from agent.openai.refusals import error_of, refusal
+from agent.openai.sse import DONE, Events, StreamTooLong, parse
+from agent.openai.values import mapping, sequence, text, whole
+from agent.openai.wire import Json, encode, estimate, prompt_json, request_json
+from backend.client import BackendUnavailable
+from backend.protocol import Endpoint
+
+_BROKEN = (aiohttp.ClientError, OSError, TimeoutError, StreamTooLong)
+_LONGEST_ERROR = 65536
+# What "[DONE]" says to a stream that gave no reason before.
+_LAST: Mapping[str, Any] = {"done": True}
+
+
+class OpenAIModel:
+    """A model behind any OpenAI-compatible server; agent.model.Model says what it does.
+
+    `endpoint` is asked before each call, so that a restart on another port is
+    followed; backend.client.BackendUnavailable from it means that none is there.
+    """
+
+    def __init__(
+        self,
+        endpoint: Callable[[], Awaitable[Endpoint]],
+        *,
+        connect_seconds: float = 10.0,
+        silence_seconds: float = 600.0,
+    ) -> None:
+        self._source = endpoint
+        self._timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=connect_seconds, sock_read=silence_seconds
+        )
+        self._session: aiohttp.ClientSession | None = None
+        self._names: dict[str, str] = {}
+        self._structured_only: set[str] = set()
+
+    async def __aenter__(self) -> Self:
+        # A kept connection would be a broken one after each restart of the server.
+        connector = aiohttp.TCPConnector(limit=0, force_close=True)
+        self._session = aiohttp.ClientSession(connector=connector, timeout=self._timeout)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session:
+            await self._session.close()
+
+    async def window(self) -> int:
+        return (await self._endpoint()).n_ctx
+
+    async def count(self, request: Request) -> int:
+        """Exact where the server counts rendered requests (llama-server), else an upper estimate."""
+        endpoint = await self._endpoint()
+        wire = prompt_json(request, raw=endpoint.url not in self._structured_only)
+        if endpoint.template:
+            wire["chat_template_kwargs"] = endpoint.template
+        counted = await self._counted(endpoint, wire) if endpoint.extras else None
+        return estimate(wire) if counted is None else counted
+
+    async def stream(self, request: Request) -> AsyncGenerator[Piece]:
+        endpoint = await self._endpoint()
+        asked = asyncio.get_running_loop().time()
+        answer = await self._ask(endpoint, request)
+        try:
+            async for piece in _pieces(answer, asked):
+                yield piece
+        finally:
+            answer.close()  # at once, also when cancelled: the slot is freed
+
+    async def _ask(self, endpoint: Endpoint, request: Request) -> aiohttp.ClientResponse:
+        """The open answer. Where the template wants a call before each result, it gets calls."""
+        raw = endpoint.url not in self._structured_only
+        try:
+            return await self._send(endpoint, request, raw=raw)
+        except ModelRefused:
+            if not raw or not _has_raw(request):
+                raise
+        answer = await self._send(endpoint, request, raw=False)
+        self._structured_only.add(endpoint.url)
+        return answer
+
+    async def _send(
+        self, endpoint: Endpoint, request: Request, *, raw: bool
+    ) -> aiohttp.ClientResponse:
+        wire = request_json(
+            request,
+            await self._name(endpoint),
+            extras=endpoint.extras,
+            raw=raw,
+            sampling=endpoint.sampling,
+            template=endpoint.template,
+        )
+        return await self._call("POST", endpoint, "/v1/chat/completions", wire)
+
+    async def _name(self, endpoint: Endpoint) -> str:
+        """The model to ask for: the configured one, else the first that the server lists."""
+        if endpoint.model:
+            return endpoint.model
+        if endpoint.url not in self._names:
+            listed = mapping(await self._json("GET", endpoint, "/v1/models"))
+            first = next(iter(sequence(listed.get("data"))), None)
+            self._names[endpoint.url] = text(mapping(first).get("id")) or "default"
+        return self._names[endpoint.url]
+
+    async def _counted(self, endpoint: Endpoint, wire: Json) -> int | None:
+        try:
+            path = "/v1/chat/completions/input_tokens"
+            found = await self._json("POST", endpoint, path, wire)
+        except ModelRefused:
+            return None
+        return whole(mapping(found).get("input_tokens"))
+
+    async def _json(
+        self, method: str, endpoint: Endpoint, path: str, wire: Json | None = None
+    ) -> Any:
+        answer = await self._call(method, endpoint, path, wire)
+        try:
+            return json.loads(await answer.read())
+        except _BROKEN as error:
+            raise _away(error) from None
+        except ValueError:
+            return None
+        finally:
+            answer.close()
+
+    async def _call(
+        self, method: str, endpoint: Endpoint, path: str, wire: Json | None = None
+    ) -> aiohttp.ClientResponse:
+        """An answer with status 200, to be closed by the caller."""
+        assert self._session, "use `async with OpenAIModel(...)`"
+        try:
+            answer = await self._session.request(
+                method,
+                endpoint.url + path,
+                data=None if wire is None else encode(wire),
+                headers=_headers(endpoint),
+                allow_redirects=False,
+            )
+            if answer.status == 200:
+                return answer
+            body = await answer.content.read(_LONGEST_ERROR)
+        except _BROKEN as error:
+            raise _away(error) from None
+        answer.close()
+        raise refusal(answer.status, body)
+
+    async def _endpoint(self) -> Endpoint:
+        try:
+            return await self._source()
+        except BackendUnavailable as error:
+            raise BackendAway(str(error)) from None
+
+
+async def _pieces(answer: aiohttp.ClientResponse, asked: float) -> AsyncGenerator[Piece]:
+    """The answer's pieces; the last one is the completion, "cut" when the stream broke off."""
+    now = asyncio.get_running_loop().time
+    chunks, first = Chunks(), None
+    try:
+        async with aclosing(_values(answer)) as values:
+            async for value in values:
+                for piece in chunks.feed(value):
+                    if first is None and not isinstance(piece, Reading):
+                        first = now()
+                    yield piece
+    except _BROKEN:
+        chunks.finish_reason = None
+    ttft = None if first is None else round((first - asked) * 1000)
+    yield chunks.completion(chunks.finish_reason or "cut", ttft)
+
+
+async def _values(answer: aiohttp.ClientResponse) -> AsyncGenerator[Mapping[str, Any]]:
+    """Each chunk of the answer; an error in the stream is raised."""
+    if answer.content_type == "application/json":  # a server that does not stream
+        yield _chunk(parse(await answer.text("utf-8", "replace")))
+        return
+    events = Events()
+    async for block in answer.content.iter_any():
+        for value in events.feed(block):
+            yield _chunk(value)
+    for value in events.close():
+        yield _chunk(value)
+
+
+def _chunk(value: Any) -> Mapping[str, Any]:
+    if value == DONE:
+        return _LAST
+    chunk = mapping(value)
+    if error := chunk.get("error"):
+        raise error_of(500, error)
+    return chunk
+
+
+def _has_raw(request: Request) -> bool:
+    return any(isinstance(message, Assistant) and message.raw for message in request.messages)
+
+
+def _headers(endpoint: Endpoint) -> dict[str, str]:
+    headers = {"Content-Type": "application/json"}
+    if endpoint.api_key:
+        headers["Authorization"] = f"Bearer {endpoint.api_key}"
+    return headers
+
+
+def _away(error: BaseException) -> BackendAway:
+    if isinstance(error, TimeoutError):
+        return BackendAway("The model server gave no sign of life.")
+    return BackendAway("The model server cannot be reached.")

@@ -1,0 +1,31 @@
+"""Reading JSON of unknown shape: what has the wrong type counts as not there."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def sequence(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else ()
+
+
+def text(value: Any) -> str:
+    """A string, or the joined text parts of a list; UTF-8 can hold the result."""
+    if isinstance(value, list):
+        value = "".join(text(mapping(part).get("text")) for part in value)
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
+
+
+def whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def number(value: Any) -> float | None:
+    """A finite number that is not negative."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) and value >= 0 else None
