@@ -1,0 +1,104 @@
+"""What can go wrong on the wire, on demand."""
+
+import asyncio
+from dataclasses import dataclass, field
+from random import Random
+from typing import Literal, get_args
+
+from bot.localgram.wire import Call
+
+Kind = Literal[
+    "drop",  # the connection ends before the call is carried out
+    "execute_then_drop",  # it is carried out, and its answer is lost
+    "bad_gateway",  # 502 with an HTML page, not carried out
+    "delay",  # carried out, answered `seconds` late
+    "flood",  # 429 with retry_after = `seconds`
+    "truncate",  # carried out, answered with half a JSON text
+    "unauthorized",  # 401, as after a revoked token
+    "duplicate",  # getUpdates: an update is delivered once more after its acknowledgement
+    "stale_link",  # getFile: the link it answers is dead already
+]
+
+
+@dataclass(slots=True)
+class Fault:
+    """Strikes `times` calls (None: all) of `method` ("*": any), each with probability `rate`."""
+
+    method: str
+    kind: Kind
+    times: int | None = 1
+    seconds: float = 0.0
+    chat: int | None = None
+    rate: float = 1.0
+    chance: Random = field(default_factory=Random)
+    struck: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise ValueError(f"unknown fault {self.kind!r}; there are {', '.join(get_args(Kind))}")
+
+    def strikes(self, call: Call) -> bool:
+        if self.times is not None and self.struck >= self.times:
+            return False
+        if self.method != "*" and self.method.lower() != call.method.lower():
+            return False
+        if self.chat is not None and call.integer("chat_id") != self.chat:
+            return False
+        if self.rate < 1.0 and self.chance.random() >= self.rate:
+            return False
+        self.struck += 1
+        return True
+
+
+class Hold:
+    """Stops calls of one method on their way: before they are carried out, or with `executed`
+    after, their answer still unsent. Used as a context manager; leaving lets them go on."""
+
+    def __init__(self, method: str, *, executed: bool = False, chat: int | None = None) -> None:
+        self.method = method.lower()
+        self.executed = executed
+        self.chat = chat
+        self.calls: list[Call] = []
+        self._reached = asyncio.Event()
+        self._released = asyncio.Event()
+
+    def matches(self, call: Call, *, executed: bool) -> bool:
+        return (
+            executed == self.executed
+            and call.method.lower() == self.method
+            and (self.chat is None or self.chat == call.integer("chat_id"))
+        )
+
+    async def keep(self, call: Call) -> None:
+        self.calls.append(call)
+        self._reached.set()
+        await self._released.wait()
+
+    async def reached(self, seconds: float = 10.0) -> Call:
+        """The first call that was stopped.
+
+        Raises: TimeoutError.
+        """
+        async with asyncio.timeout(seconds):
+            await self._reached.wait()
+        return self.calls[0]
+
+    def release(self) -> None:
+        self._released.set()
+
+
+class Faults:
+    def __init__(self) -> None:
+        self.list: list[Fault] = []
+        self.holds: list[Hold] = []
+
+    def take(self, call: Call) -> Fault | None:
+        return next((fault for fault in self.list if fault.strikes(call)), None)
+
+    async def pause(self, call: Call, *, executed: bool) -> None:
+        for hold in [hold for hold in self.holds if hold.matches(call, executed=executed)]:
+            await hold.keep(call)
+
+    def release(self) -> None:
+        for hold in self.holds:
+            hold.release()

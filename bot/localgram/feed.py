@@ -1,0 +1,132 @@
+"""What a person would see happen in a chat, in order, for those who wait for it."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from bot.localgram.message import Message
+
+KEPT = 20_000  # events; a page that fell further behind loads anew
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    chat: int
+    ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """A text that is being written. `text` may be empty ("Thinking...")."""
+
+    chat: int
+    id: int
+    thread: int | None
+    text: str
+    entities: tuple[dict[str, object], ...]
+    until: float
+    can_stop: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DraftEnded:
+    chat: int
+    thread: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Acted:
+    """A line such as "typing", shown until `until` (Unix time)."""
+
+    chat: int
+    thread: int | None
+    action: str
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reacted:
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The answer to a pressed button. `text` may be empty."""
+
+    chat: int
+    query: str
+    user: int
+    text: str
+    alert: bool
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """The chat itself: title, topics, pins, commands."""
+
+    chat: int
+
+
+Event = Posted | Edited | Deleted | Drafted | DraftEnded | Acted | Reacted | Answered | Changed
+Found = TypeVar("Found")
+
+
+class Feed:
+    """Events numbered from 1; waiting costs nothing until the next one."""
+
+    def __init__(self) -> None:
+        self.last = 0
+        self._events: deque[tuple[int, Event]] = deque(maxlen=KEPT)
+        self._waiting: list[asyncio.Future[None]] = []
+
+    def publish(self, event: Event) -> None:
+        self.last += 1
+        self._events.append((self.last, event))
+        self.wake()
+
+    def wake(self) -> None:
+        for waiter in self._waiting:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiting.clear()
+
+    def after(self, number: int) -> list[tuple[int, Event]]:
+        """Events with a number above `number`, oldest first."""
+        newer = []
+        for item in reversed(self._events):
+            if item[0] <= number:
+                break
+            newer.append(item)
+        return newer[::-1]
+
+    def holds(self, number: int) -> bool:
+        """Whether nothing after `number` has been forgotten."""
+        return self.last - len(self._events) <= number <= self.last
+
+    async def changed(self) -> None:
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
+        await waiter
+
+    async def until(self, look: Callable[[], Found | None], seconds: float) -> Found:
+        """Wait until `look()` finds something.
+
+        Raises: TimeoutError after `seconds`.
+        """
+        async with asyncio.timeout(seconds):
+            while (found := look()) is None or found is False:
+                await self.changed()
+            return found

@@ -1,0 +1,180 @@
+"""A Telegram of one's own: the server, its people and its groups, for as long as it is entered."""
+
+import asyncio
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self, TypeVar
+
+from bot.localgram.chat import Chat, Topic
+from bot.localgram.clock import Clock
+from bot.localgram.faults import Fault, Hold, Kind
+from bot.localgram.flood import Limits
+from bot.localgram.people import Account
+from bot.localgram.person import SECONDS, Person
+from bot.localgram.server import BotApi, Listener
+from bot.localgram.speech import tell_membership
+from bot.localgram.world import SUPERGROUPS, Made, World
+
+Found = TypeVar("Found")
+
+
+class Localgram:
+    """`port` 0 takes a free one. `limits` None means no flood control of its own (faults can
+    still ask for it). `repeat_seconds` is described at `Updates`.
+
+        async with Localgram(token="1:a") as gram:
+            alice = gram.user("Alice")
+            await alice.send("hi")
+            reply = await alice.next_message()
+    """
+
+    def __init__(
+        self,
+        token: str,
+        port: int = 0,
+        *,
+        username: str = "voltaire_bot",
+        name: str = "Voltaire",
+        clock: Clock = time.time,
+        limits: Limits | None = None,
+        repeat_seconds: float = 0.0,
+    ) -> None:
+        number = int(token.partition(":")[0])
+        self.token = token
+        self.world = World(
+            Account(number, name, username, is_bot=True), clock, limits, repeat_seconds
+        )
+        self._listener = Listener(BotApi(self.world, token).routes(), port)
+        self._user_ids = itertools.count(1001)
+        self._group_ids = itertools.count(1)
+
+    async def __aenter__(self) -> Self:
+        await self._listener.__aenter__()
+        self._deliveries = asyncio.create_task(self.world.webhook.run())
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.world.faults.release()
+        self.world.updates.wake("")
+        self._deliveries.cancel()
+        await asyncio.wait([self._deliveries])
+        await self._listener.__aexit__(kind, error, trace)
+
+    @property
+    def port(self) -> int:
+        return self._listener.port
+
+    @property
+    def url(self) -> str:
+        """What `telegram.base_url` is set to; the chat page stands there too."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def user(
+        self,
+        name: str,
+        *,
+        id: int | None = None,
+        username: str = "",
+        language: str = "en",
+        started: bool = False,
+    ) -> Person:
+        """A new account. The bot does not know it before its first message, unless `started`."""
+        number = next(self._user_ids) if id is None else id
+        first, _, last = name.partition(" ")
+        account = Account(number, first, username, last, language)
+        self.world.people[number] = account
+        chat = Chat(number, "private", name, peer=account, status="member" if started else "")
+        chat.members = {number: account}
+        self.world.chats[number] = chat
+        return Person(self.world, account)
+
+    def group(
+        self,
+        title: str,
+        *members: Person,
+        supergroup: bool = False,
+        forum: bool = False,
+        admin: bool = False,
+    ) -> Chat:
+        """A group with these people and the bot; a forum is a supergroup. The first person owns it."""
+        wide = supergroup or forum
+        number = next(self._group_ids)
+        chat = Chat(
+            SUPERGROUPS - number if wide else -number, "supergroup" if wide else "group", title
+        )
+        chat.forum = forum
+        chat.status = ""
+        chat.members = {member.id: member.account for member in members}
+        chat.admins = {members[0].id} if members else set()
+        self.world.chats[chat.id] = chat
+        if members:
+            tell_membership(
+                self.world, chat, members[0].account, "administrator" if admin else "member"
+            )
+        return chat
+
+    def kick(self, chat: Chat, by: Person) -> None:
+        """The bot is thrown out of a group."""
+        tell_membership(self.world, chat, by.account, "kicked")
+
+    def topic(self, chat: Chat, name: str) -> Topic:
+        """A new topic of a forum or, where the bot has topic mode, of a private chat."""
+        topic = Topic(self.world.next_id(chat), name)
+        chat.topics[topic.thread] = topic
+        self.world.changed(chat)
+        return topic
+
+    def fault(
+        self,
+        method: str,
+        kind: Kind,
+        *,
+        times: int | None = 1,
+        seconds: float = 0.0,
+        chat: int | None = None,
+        rate: float = 1.0,
+    ) -> Fault:
+        """Let calls of a method ("*": any) go wrong; see `faults.Kind`."""
+        fault = Fault(method, kind, times, seconds, chat, rate)
+        self.world.faults.list.append(fault)
+        return fault
+
+    def heal(self) -> None:
+        """No more faults."""
+        self.world.faults.list.clear()
+
+    @contextmanager
+    def hold(
+        self, method: str, *, executed: bool = False, chat: int | None = None
+    ) -> Iterator[Hold]:
+        """Stop a method's calls on their way, until the block is left or the hold released."""
+        hold = Hold(method, executed=executed, chat=chat)
+        self.world.faults.holds.append(hold)
+        try:
+            yield hold
+        finally:
+            hold.release()
+            self.world.faults.holds.remove(hold)
+
+    @property
+    def calls(self) -> list[Made]:
+        """What the bot called, oldest first, without getUpdates."""
+        return list(self.world.calls)
+
+    def called(self, method: str) -> list[Made]:
+        return [made for made in self.world.calls if made.method.lower() == method.lower()]
+
+    async def until(self, look: Callable[[], Found | None], *, seconds: float = SECONDS) -> Found:
+        """Wait until `look()` finds something; it is asked after every event and call.
+
+        Raises: TimeoutError after `seconds`.
+        """
+        return await self.world.feed.until(look, seconds)

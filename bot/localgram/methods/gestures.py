@@ -1,0 +1,110 @@
+"""What is not a message: typing, reactions, answers to buttons, pins."""
+
+from bot.localgram.chat import Chat
+from bot.localgram.feed import Acted, Answered
+from bot.localgram.message import Message
+from bot.localgram.methods import Methods
+from bot.localgram.methods.targets import thread_of
+from bot.localgram.queries import Query
+from bot.localgram.reactions import canonical
+from bot.localgram.wire import Call, bad_request
+from bot.localgram.world import World
+
+ACTION_SECONDS = 5.0
+ACTIONS = frozenset(
+    {
+        "cancel", "typing", "upload_photo", "record_video", "upload_video", "record_voice",
+        "upload_voice", "upload_document", "choose_sticker", "find_location",
+        "record_video_note", "upload_video_note", "record_audio", "upload_audio",
+    }
+)  # fmt: skip
+ANSWER_LENGTH = 200
+
+
+def send_chat_action(world: World, call: Call) -> bool:
+    chat = world.chat_of(call.text("chat_id"))
+    action = call.text("action").lower()
+    if action not in ACTIONS:
+        raise bad_request("wrong parameter action in request")
+    until = world.clock() + (0.0 if action == "cancel" else ACTION_SECONDS)
+    world.act(chat, Acted(chat.id, thread_of(chat, call), action, until))
+    return True
+
+
+def set_message_reaction(world: World, call: Call) -> bool:
+    chat = world.chat_of(call.text("chat_id"))
+    message = chat.messages.get(call.integer("message_id"))
+    if message is None:
+        raise bad_request("message to react not found")
+    given = call.sequence("reaction")
+    if len(given) > 1:
+        raise bad_request("REACTIONS_TOO_MANY")
+    emoji = _emoji(given[0]) if given else ""
+    world.react(chat, message, world.bot.id, emoji)
+    return True
+
+
+def _emoji(reaction: object) -> str:
+    given = str(reaction.get("emoji", "")) if isinstance(reaction, dict) else ""
+    emoji = canonical(given)
+    if emoji is None:
+        raise bad_request("REACTION_INVALID")
+    return emoji
+
+
+def answer_callback_query(world: World, call: Call) -> bool:
+    text = call.text("text")
+    if len(text) > ANSWER_LENGTH:
+        raise bad_request("MESSAGE_TOO_LONG")
+
+    def build(query: Query) -> Answered:
+        alert, url = call.flag("show_alert"), call.text("url")
+        return Answered(query.chat, query.id, query.user, text, alert, url)
+
+    world.answered(world.queries.answer(call.text("callback_query_id"), build))
+    return True
+
+
+def pin_chat_message(world: World, call: Call) -> bool:
+    chat, message = _pinnable(world, call, "pin")
+    chat.pinned = [*(number for number in chat.pinned if number != message.id), message.id]
+    world.changed(chat)
+    return True
+
+
+def unpin_chat_message(world: World, call: Call) -> bool:
+    if not call.integer("message_id"):
+        chat = world.chat_of(call.text("chat_id"))
+        chat.pinned = chat.pinned[:-1]
+    else:
+        chat, message = _pinnable(world, call, "unpin")
+        chat.pinned = [number for number in chat.pinned if number != message.id]
+    world.changed(chat)
+    return True
+
+
+def unpin_all_chat_messages(world: World, call: Call) -> bool:
+    chat = world.chat_of(call.text("chat_id"))
+    chat.pinned = []
+    world.changed(chat)
+    return True
+
+
+def _pinnable(world: World, call: Call, verb: str) -> tuple[Chat, Message]:
+    chat = world.chat_of(call.text("chat_id"))
+    if not chat.private and chat.status != "administrator":
+        raise bad_request("not enough rights to manage pinned messages in the chat")
+    message = chat.messages.get(call.integer("message_id"))
+    if message is None:
+        raise bad_request(f"message to {verb} not found")
+    return chat, message
+
+
+METHODS: Methods = {
+    "sendChatAction": send_chat_action,
+    "setMessageReaction": set_message_reaction,
+    "answerCallbackQuery": answer_callback_query,
+    "pinChatMessage": pin_chat_message,
+    "unpinChatMessage": unpin_chat_message,
+    "unpinAllChatMessages": unpin_all_chat_messages,
+}

@@ -1,0 +1,125 @@
+"""Where a message goes and what hangs on it: chat, topic, reply, keyboard."""
+
+from dataclasses import dataclass
+
+from bot.localgram.chat import Chat
+from bot.localgram.entities import formatted
+from bot.localgram.message import Keyboard, Message
+from bot.localgram.wire import Call, Json, bad_request
+from bot.localgram.world import World
+
+TEXT_LIMIT = 4096  # Unicode code points, after parsing
+CAPTION_LIMIT = 1024
+ROWS = 100
+DATA_BYTES = 64
+ACTIONS = (
+    "callback_data",
+    "url",
+    "copy_text",
+    "web_app",
+    "login_url",
+    "switch_inline_query",
+    "pay",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    chat: Chat
+    thread: int | None
+    reply_to: int | None
+    quote: str
+
+
+def target(world: World, call: Call) -> Target:
+    """Raises: ApiError for a chat, topic or replied message that is not there."""
+    chat = world.chat_of(call.text("chat_id"))
+    replied, quote = _replied(chat, call)
+    thread = thread_of(chat, call)
+    if thread is None and replied is not None:
+        thread = replied.thread
+    return Target(chat, thread, replied.id if replied else None, quote)
+
+
+def thread_of(chat: Chat, call: Call) -> int | None:
+    thread = call.integer("message_thread_id")
+    if not thread:
+        return None
+    topic = chat.topics.get(thread)
+    if topic is None:
+        raise bad_request("message thread not found")
+    if topic.closed and chat.status != "administrator":
+        raise bad_request("TOPIC_CLOSED")
+    return thread
+
+
+def _replied(chat: Chat, call: Call) -> tuple[Message | None, str]:
+    parameters = call.mapping("reply_parameters", "reply parameters")
+    number = parameters.get("message_id") or call.integer("reply_to_message_id")
+    if not number:
+        return None, ""
+    replied = chat.messages.get(int(number))
+    lenient = parameters.get("allow_sending_without_reply") or call.flag(
+        "allow_sending_without_reply"
+    )
+    if replied is None and not lenient:
+        raise bad_request("message to be replied not found")
+    quote = str(parameters.get("quote") or "")
+    if replied is not None and quote not in replied.text:
+        raise bad_request("QUOTE_TEXT_INVALID")
+    return replied, quote
+
+
+def text_of(call: Call) -> tuple[str, tuple[Json, ...]]:
+    raw = call.text("text")
+    if not raw:
+        raise bad_request("message text is empty")
+    text, entities = formatted(raw, call.text("parse_mode"), call.sequence("entities"))
+    if not text:
+        raise bad_request("text must be non-empty")
+    if len(text) > TEXT_LIMIT:
+        raise bad_request("message is too long")
+    return text, entities
+
+
+def caption_of(call: Call, fields: Json | None = None) -> tuple[str, tuple[Json, ...]]:
+    """The caption of a call, or of one item of an album (`fields`)."""
+    if fields is None:
+        raw, mode, given = (
+            call.text("caption"),
+            call.text("parse_mode"),
+            call.sequence("caption_entities"),
+        )
+    else:
+        raw, mode = str(fields.get("caption") or ""), str(fields.get("parse_mode") or "")
+        given = fields.get("caption_entities") or []
+    text, entities = formatted(raw, mode, given)
+    if len(text) > CAPTION_LIMIT:
+        raise bad_request("message caption is too long")
+    return text, entities
+
+
+def keyboard_of(call: Call) -> Keyboard:
+    """The inline keyboard of a call; other markups are accepted and not kept."""
+    rows = call.mapping("reply_markup", "reply keyboard markup").get("inline_keyboard") or []
+    if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
+        raise bad_request('field "inline_keyboard" must be of type Array')
+    kept = tuple(tuple(_button(button) for button in row) for row in rows if row)
+    if sum(map(len, kept)) > ROWS:
+        raise bad_request("REPLY_MARKUP_TOO_LONG")
+    return kept
+
+
+def _button(button: Json) -> Json:
+    if not isinstance(button, dict):
+        raise bad_request("can't parse inline keyboard button: expected an Object")
+    if not str(button.get("text") or "").strip():
+        raise bad_request("inline keyboard button text must be non-empty")
+    if not any(action in button for action in ACTIONS):
+        raise bad_request(
+            "can't parse inline keyboard button: text buttons are unallowed in the inline keyboard"
+        )
+    data = button.get("callback_data")
+    if data is not None and not 1 <= len(str(data).encode()) <= DATA_BYTES:
+        raise bad_request("BUTTON_DATA_INVALID")
+    return dict(button)

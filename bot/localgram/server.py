@@ -1,0 +1,131 @@
+"""The HTTP face: /bot<TOKEN>/<method> and /file/bot<TOKEN>/<path>, on loopback only."""
+
+import re
+import socket
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Self
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from bot.localgram import dispatch
+from bot.localgram.files import UPLOAD_LIMIT
+from bot.localgram.forms import read_call
+from bot.localgram.wire import ApiError
+from bot.localgram.world import World
+
+NAMES = frozenset({"127.0.0.1", "localhost"})
+OWN_SITE = frozenset({"same-origin", "none"})
+ROOM = 1 << 20  # for the other fields of an upload
+CLOSING_SECONDS = 1.0
+
+
+@web.middleware
+async def only_loopback(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Any web page a person visits may send requests here: it must not drive the agent.
+
+    A name other than loopback's (DNS rebinding), another origin or another site is refused.
+    """
+    host = re.sub(r":\d+$", "", request.host)
+    origin = request.headers.get("Origin")
+    site = request.headers.get("Sec-Fetch-Site", "none")
+    if host not in NAMES or origin not in {None, f"http://{request.host}"} or site not in OWN_SITE:
+        return web.json_response(
+            {"ok": False, "error_code": 403, "description": "Forbidden: only this machine may ask"},
+            status=403,
+        )
+    answered: web.StreamResponse = await handler(request)
+    return answered
+
+
+class BotApi:
+    """The Bot API's routes over one world."""
+
+    def __init__(self, world: World, token: str) -> None:
+        self._world = world
+        self._token = token
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.route("*", "/bot{token}/{method}", self.call),
+            web.get("/file/bot{token}/{path:.+}", self.download),
+        ]
+
+    async def call(self, request: web.Request) -> web.StreamResponse:
+        try:
+            dispatch.check_token(request.match_info["token"], self._token)
+            call = await read_call(request)
+        except ApiError as error:
+            return _response(request, dispatch.refused(error))
+        except web.HTTPRequestEntityTooLarge:
+            return _response(request, dispatch.refused(ApiError(413)))
+        return _response(request, await dispatch.answer(self._world, call))
+
+    async def download(self, request: web.Request) -> web.StreamResponse:
+        try:
+            dispatch.check_token(request.match_info["token"], self._token)
+        except ApiError as error:
+            return _response(request, dispatch.refused(error))
+        stored = self._world.files.fetch(request.match_info["path"])
+        if stored is None:
+            return _response(request, dispatch.refused(ApiError(404)))
+        return web.Response(body=stored.content, content_type="application/octet-stream")
+
+
+def _response(request: web.Request, answer: dispatch.Answer) -> web.StreamResponse:
+    if answer.body is None:
+        if request.transport is not None:
+            request.transport.abort()
+        return web.Response(status=502)
+    return web.Response(
+        status=answer.status, text=answer.body, content_type=answer.mime, headers=answer.headers
+    )
+
+
+class Listener:
+    """A running server; `port` is known once it is entered.
+
+    Raises: OSError on entering when the port is in use.
+    """
+
+    def __init__(self, routes: list[web.RouteDef], port: int) -> None:
+        self.port = port
+        self._routes = routes
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        app = web.Application(client_max_size=UPLOAD_LIMIT + ROOM, middlewares=[only_loopback])
+        app.add_routes(self._routes)
+        runner = web.AppRunner(
+            app, access_log=None, handler_cancellation=True, shutdown_timeout=CLOSING_SECONDS
+        )
+        async with AsyncExitStack() as stack:
+            listening = _bind(self.port)
+            stack.callback(listening.close)
+            await runner.setup()
+            stack.push_async_callback(runner.cleanup)
+            self.port = listening.getsockname()[1]
+            await web.SockSite(runner, listening).start()
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._stack.aclose()
+
+
+def _bind(port: int) -> socket.socket:
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(("127.0.0.1", port))
+    except OSError:
+        listening.close()
+        raise
+    listening.setblocking(False)
+    return listening
