@@ -1,0 +1,62 @@
+"""A message to columns and back, to the letter.
+
+Columns are (role, text, extra): `extra` is JSON of what is not text (calls, the
+call answered, images), or None. A shortened form is JSON [text, extra].
+"""
+
+import json
+from typing import Any
+
+from agent.messages import Assistant, Message, ToolCall, ToolResult, User
+
+Columns = tuple[str, str, str | None]
+
+
+def columns(message: Message) -> Columns:
+    """The columns of a message; lone surrogates, which no file can hold, become "?"."""
+    match message:
+        case User(text, images):
+            return "user", storable(text), _json({"images": list(images)} if images else {})
+        case Assistant(text, calls, raw):
+            return "assistant", storable(text), _json(_calls(calls, raw))
+        case ToolResult(call, name, text):
+            return "tool", storable(text), _json({"call": call, "name": name})
+        case _:
+            raise ValueError("the system message is not part of a transcript")
+
+
+def message(role: str, text: str, extra: str | None) -> Message:
+    fields: dict[str, Any] = json.loads(extra) if extra else {}
+    if role == "user":
+        return User(text, tuple(fields.get("images", ())))
+    if role == "tool":
+        return ToolResult(fields["call"], fields["name"], text)
+    calls = tuple(ToolCall(*call) for call in fields.get("calls", ()))
+    return Assistant(text, calls, fields.get("raw", ""))
+
+
+def shortened(message: Message) -> str:
+    _, text, extra = columns(message)
+    return json.dumps([text, extra], ensure_ascii=False)
+
+
+def from_short(role: str, short: str) -> Message:
+    text, extra = json.loads(short)
+    return message(role, text, extra)
+
+
+def storable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _calls(calls: tuple[ToolCall, ...], raw: str) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    if calls:
+        fields["calls"] = [[call.id, call.name, call.arguments] for call in calls]
+    if raw:
+        fields["raw"] = raw
+    return fields
+
+
+def _json(fields: dict[str, Any]) -> str | None:
+    return storable(json.dumps(fields, ensure_ascii=False)) if fields else None

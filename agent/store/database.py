@@ -1,0 +1,173 @@
+"""One SQLite file: a writer connection, readers beside it. The only file that knows aiosqlite.
+
+    async with open_database(path) as database:
+        async with database.write() as tx:      # BEGIN IMMEDIATE ... COMMIT
+            await tx.run("INSERT ...", value)
+        async with database.read() as tx:
+            rows = await tx.all("SELECT ...")
+
+A caller cancelled inside `write` finds its transaction rolled back, or, when the
+commit had begun, committed; never half of it.
+"""
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import aiosqlite
+
+from agent.store.errors import StoreError, told
+
+BUSY_SECONDS = 10.0
+READERS = 2
+_PRAGMAS = (
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = FULL",  # NORMAL may lose committed inbox rows in a power cut
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA journal_size_limit = 67108864",
+    "PRAGMA temp_store = MEMORY",
+)
+
+
+class Tx:
+    """One connection inside a transaction (of a writer) or a read."""
+
+    def __init__(self, connection: aiosqlite.Connection) -> None:
+        self._connection = connection
+
+    async def run(self, sql: str, *values: Any) -> None:
+        await self._connection.execute_fetchall(sql, values)
+
+    async def all(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        return list(await self._connection.execute_fetchall(sql, values))  # type: ignore[arg-type]
+
+    async def one(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
+        rows = await self.all(sql, *values)
+        return rows[0] if rows else None
+
+    async def value(self, sql: str, *values: Any) -> Any:
+        """The first column of the first row; None without a row."""
+        row = await self.one(sql, *values)
+        return row[0] if row else None
+
+    async def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        await self._connection.executemany(sql, rows)
+
+
+class Database:
+    def __init__(self, path: Path, writer: aiosqlite.Connection, stack: AsyncExitStack) -> None:
+        self.path = path
+        self._writer = writer
+        self._writing = asyncio.Lock()
+        self._stack = stack
+        self._idle: list[aiosqlite.Connection] = []
+        self._readers = asyncio.Semaphore(READERS)
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[Tx]:
+        """One transaction; it is rolled back when the block raises."""
+        async with self._writing:
+            with told(self.path):
+                try:
+                    await self._writer.execute("BEGIN IMMEDIATE")
+                    yield Tx(self._writer)
+                    await self._writer.commit()
+                except BaseException:
+                    # Queued behind whatever the cancelled wait left with the thread.
+                    await asyncio.shield(asyncio.ensure_future(self._writer.rollback()))
+                    raise
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[Tx]:
+        """A reader of the last committed state; sees each statement's own snapshot."""
+        async with self._readers:
+            with told(self.path):
+                reader = self._idle.pop() if self._idle else await self._open_reader()
+                try:
+                    yield Tx(reader)
+                finally:
+                    self._idle.append(reader)
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[Tx]:
+        """The writer outside a transaction, for VACUUM and its like."""
+        async with self._writing:
+            with told(self.path):
+                yield Tx(self._writer)
+
+    async def _open_reader(self) -> aiosqlite.Connection:
+        reader = await self._stack.enter_async_context(_connect(self.path))
+        await reader.execute("PRAGMA query_only = ON")
+        return reader
+
+
+@asynccontextmanager
+async def open_database(path: Path) -> AsyncIterator[Database]:
+    """Open or create the file (0600) and bring its schema up to date; StoreError says what fails."""
+    with told(path):
+        _create(path)
+        async with AsyncExitStack() as stack:
+            writer = await stack.enter_async_context(_connect(path))
+            for pragma in _PRAGMAS:
+                await writer.execute_fetchall(pragma)
+            await _migrate(writer, path)
+            yield Database(path, writer, stack)
+
+
+def _connect(path: Path) -> aiosqlite.Connection:
+    return aiosqlite.connect(path, isolation_level=None, timeout=BUSY_SECONDS)
+
+
+def _create(path: Path) -> None:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    except OSError as error:
+        raise StoreError(f"{path} cannot be opened: {error.strerror}.") from None
+
+
+def migrations() -> list[str]:
+    """The SQL of each schema version, the first brings version 1."""
+    folder = files("agent.store").joinpath("migrations")
+    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
+    return [folder.joinpath(name).read_text("utf-8") for name in names]
+
+
+async def _migrate(writer: aiosqlite.Connection, path: Path) -> None:
+    steps = migrations()
+    if await _version(writer) == len(steps):
+        return
+    await writer.execute("BEGIN IMMEDIATE")
+    try:
+        version = await _version(writer)  # another process may have been quicker
+        if version > len(steps):
+            raise StoreError(f"{path} was written by a newer version of Voltaire: update this one.")
+        for step in steps[version:]:
+            for statement in statements(step):
+                await writer.execute(statement)
+        await writer.execute(f"PRAGMA user_version = {len(steps)}")
+        await writer.commit()
+    except BaseException:
+        await writer.rollback()
+        raise
+
+
+async def _version(writer: aiosqlite.Connection) -> int:
+    rows = list(await writer.execute_fetchall("PRAGMA user_version"))
+    return int(rows[0][0])
+
+
+def statements(script: str) -> list[str]:
+    """A script cut into its statements, triggers whole."""
+    found, rest = [], ""
+    for line in script.splitlines(keepends=True):
+        rest += line
+        if sqlite3.complete_statement(rest):
+            found.append(rest.strip())
+            rest = ""
+    return found

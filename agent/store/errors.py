@@ -1,0 +1,67 @@
+"""What can go wrong with the database file, by who must act.
+
+AgentError
+└── StoreError     a person reads the sentence
+    ├── StoreFull      no room on the disk: make room, nothing is lost
+    ├── StoreBusy      another process holds it for too long: wait and try again
+    └── StoreDamaged   the file cannot be read: restore a copy
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from agent.errors import AgentError
+
+
+class StoreError(AgentError):
+    pass
+
+
+class StoreFull(StoreError):
+    pass
+
+
+class StoreBusy(StoreError):
+    pass
+
+
+class StoreDamaged(StoreError):
+    pass
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """SQLite's errors in plain sentences; broken constraints stay what they are, bugs."""
+    try:
+        yield
+    except sqlite3.IntegrityError:
+        raise
+    except sqlite3.DatabaseError as error:
+        said = sentence(path, error)
+        if said is None:
+            raise
+        raise said from error
+
+
+def sentence(path: Path, error: sqlite3.DatabaseError) -> StoreError | None:
+    """The error as a sentence, or None where it is none of the outside world's."""
+    code = (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
+    if code == sqlite3.SQLITE_FULL:
+        return StoreFull(
+            f"The disk that holds {path} is full: nothing can be saved until there is room."
+        )
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreBusy(f"Another process keeps {path} locked.")
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return StoreDamaged(_damaged(path))
+    if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+        return StoreError(f"{path} cannot be read or written ({error}).")
+    return None
+
+
+def _damaged(path: Path) -> str:
+    copy = path.with_suffix(".last-good")
+    where = f"the last good copy is {copy}" if copy.exists() else "restore a backup"
+    return f"The database {path} is damaged and was left as it is; {where} (voltaire restore FILE)."

@@ -1,0 +1,111 @@
+"""Who may talk, beyond the configuration: paired people and groups, and one-time codes."""
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from typing import Literal
+
+from agent.store.chats import Clock
+from agent.store.database import Database
+
+Role = Literal["owner", "member", "asked", "refused", "stranger"]
+DAY = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """`person` is the messaging app's id of a user or a group."""
+
+    source: str
+    person: str
+    name: str
+    role: Role
+    added_by: str
+    added_at: float
+
+
+@dataclass(frozen=True)
+class PeopleTable:
+    database: Database
+    clock: Clock
+
+    async def get(self, source: str, person: str) -> Person | None:
+        async with self.database.read() as tx:
+            row = await tx.one(
+                f"SELECT {_COLUMNS} FROM people WHERE source = ? AND person = ?", source, person
+            )
+        return Person(*row) if row else None
+
+    async def all(self, source: str, role: Role | None = None) -> list[Person]:
+        async with self.database.read() as tx:
+            rows = await tx.all(
+                f"SELECT {_COLUMNS} FROM people WHERE source = ?1 AND (?2 IS NULL OR role = ?2)"
+                " ORDER BY added_at",
+                source,
+                role,
+            )
+        return [Person(*row) for row in rows]
+
+    async def put(self, source: str, person: str, name: str, role: Role, by: str = "") -> None:
+        """Give somebody a role, whatever it was."""
+        async with self.database.write() as tx:
+            await tx.run(_PUT, source, person, name, role, by, self.clock())
+
+    async def remove(self, source: str, person: str) -> bool:
+        async with self.database.write() as tx:
+            return bool(
+                await tx.all(
+                    "DELETE FROM people WHERE source = ? AND person = ? RETURNING 1", source, person
+                )
+            )
+
+    async def tell_stranger(self, source: str, person: str, name: str) -> bool:
+        """Whether a stranger is due the fixed line now: at most once a day each."""
+        now = self.clock()
+        async with self.database.write() as tx:
+            return bool(await tx.all(_TELL, source, person, name, now, now - DAY))
+
+    async def make_code(self, role: Literal["owner", "member"], seconds: float) -> str:
+        """A one-time pairing code; only its digest is kept."""
+        code = secrets.token_urlsafe(16)
+        async with self.database.write() as tx:
+            await tx.run(
+                "INSERT INTO pairing_codes (digest, role, created_at, expires_at) VALUES (?, ?, ?, ?)",
+                _digest(code),
+                role,
+                self.clock(),
+                self.clock() + seconds,
+            )
+        return code
+
+    async def use_code(self, source: str, person: str, name: str, code: str) -> Role | None:
+        """Pair somebody by a code: their role, or None when the code is unknown, used or expired."""
+        now = self.clock()
+        async with self.database.write() as tx:
+            role: Role | None = await tx.value(
+                "UPDATE pairing_codes SET used_by = ?, used_at = ?"
+                " WHERE digest = ? AND used_at IS NULL AND expires_at > ? RETURNING role",
+                f"{source}:{person}",
+                now,
+                _digest(code),
+                now,
+            )
+            if role:
+                await tx.run(_PUT, source, person, name, role, "code", now)
+        return role
+
+
+_COLUMNS = "source, person, name, role, added_by, added_at"
+_PUT = """
+INSERT INTO people (source, person, name, role, added_by, added_at) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (source, person) DO UPDATE SET name = excluded.name, role = excluded.role,
+    added_by = excluded.added_by, added_at = excluded.added_at
+"""
+_TELL = """
+INSERT INTO people (source, person, name, role, told_at, added_at) VALUES (?1, ?2, ?3, 'stranger', ?4, ?4)
+ON CONFLICT (source, person) DO UPDATE SET told_at = ?4 WHERE told_at <= ?5 RETURNING 1
+"""
+
+
+def _digest(code: str) -> str:
+    return hashlib.sha256(code.encode()).hexdigest()

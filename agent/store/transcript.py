@@ -1,0 +1,140 @@
+"""What was said, append-only, and the part of it that stands in the prompt.
+
+Positions only grow. A row leaves the prompt (`live`) or is shortened there
+(`short`), but its words stay for ever, to be searched.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent.messages import Message, User
+from agent.store import codec
+from agent.store.chats import Clock
+from agent.store.database import Database, Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One row of the prompt: `message` as it is sent, `turn` whose step it is."""
+
+    id: int
+    turn: str
+    message: Message
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A person's or the model's words in full, for export and recall; `at` is UNIX seconds."""
+
+    id: int
+    conversation: int
+    role: str
+    text: str
+    at: float
+
+
+@dataclass(frozen=True)
+class TranscriptTable:
+    database: Database
+    clock: Clock
+
+    async def prompt(self, conversation: int) -> list[Entry]:
+        """The rows that stand in the prompt, in order; without the fixed prefix."""
+        async with self.database.read() as tx:
+            return await prompt(tx, conversation)
+
+    async def current(self, chat: str) -> tuple[int | None, list[Entry]]:
+        """The chat's current conversation and its prompt rows."""
+        async with self.database.read() as tx:
+            conversation = await tx.value("SELECT conversation FROM chats WHERE key = ?", chat)
+            return conversation, await prompt(tx, conversation) if conversation else []
+
+    async def said(self, conversation: int) -> list[Said]:
+        """Everything ever said in a conversation, tool output included."""
+        async with self.database.read() as tx:
+            rows = await tx.all(
+                "SELECT id, conversation, role, text, at FROM transcript WHERE conversation = ?"
+                " ORDER BY position",
+                conversation,
+            )
+        return [Said(*row) for row in rows]
+
+    async def messages(self, conversation: int) -> list[Message]:
+        """Everything ever said as messages, none shortened."""
+        async with self.database.read() as tx:
+            rows = await tx.all(
+                "SELECT role, head || text, extra FROM transcript WHERE conversation = ?"
+                " ORDER BY position",
+                conversation,
+            )
+        return [codec.message(*row) for row in rows]
+
+
+async def prompt(tx: Tx, conversation: int) -> list[Entry]:
+    rows = await tx.all(
+        "SELECT id, coalesce(turn, ''), role, head, text, extra, short, at FROM transcript"
+        " WHERE conversation = ? AND live = 1 ORDER BY position",
+        conversation,
+    )
+    return [_entry(row) for row in rows]
+
+
+def _entry(row: tuple[Any, ...]) -> Entry:
+    number, turn, role, head, text, extra, short, at = row
+    if short is not None:
+        return Entry(number, turn, codec.from_short(role, short), at)
+    return Entry(number, turn, codec.message(role, head + text, extra), at)
+
+
+async def append(
+    tx: Tx,
+    conversation: int,
+    turn: str,
+    message: Message,
+    now: float,
+    *,
+    head: str = "",
+    own: bool = False,
+) -> int:
+    """Add a message to the end. `head` is the part of a person's message that the program wrote."""
+    role, text, extra = codec.columns(message)
+    if head:
+        text = text.removeprefix(codec.storable(head))
+    number = await tx.value(
+        "INSERT INTO transcript (conversation, position, turn, role, head, text, extra, own, at)"
+        " VALUES (?1, (SELECT coalesce(max(position), 0) + 1 FROM transcript WHERE conversation = ?1),"
+        " ?2, ?3, ?4, ?5, ?6, ?7, ?8) RETURNING id",
+        conversation,
+        turn,
+        role,
+        codec.storable(head),
+        text,
+        extra,
+        own,
+        now,
+    )
+    return int(number)
+
+
+async def shorten(tx: Tx, id: int, message: Message) -> None:
+    """Let another form stand in the prompt from now on."""
+    await tx.run("UPDATE transcript SET short = ? WHERE id = ?", codec.shortened(message), id)
+
+
+async def leave(tx: Tx, ids: Sequence[int]) -> None:
+    """Take rows out of the prompt."""
+    await tx.many("UPDATE transcript SET live = 0 WHERE id = ?", [(id,) for id in ids])
+
+
+async def title(tx: Tx, conversation: int, message: User, head: str, now: float) -> None:
+    """Name a conversation by its first words; mark its use."""
+    words = " ".join(message.text.removeprefix(head).split())[:80]
+    await tx.run(
+        "UPDATE conversations SET active_at = ?, title = CASE title WHEN '' THEN ? ELSE title END"
+        " WHERE id = ?",
+        now,
+        codec.storable(words),
+        conversation,
+    )
