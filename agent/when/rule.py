@@ -1,0 +1,224 @@
+"""When a job is due: once, at an interval, or by the calendar of a zone. Pure.
+
+A calendar rule is due once for each of its days and times of day, whatever the
+clocks do: a time that daylight saving skips is due as much later as the gap is
+long; of a time that comes twice, the first counts.
+"""
+
+import calendar
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from itertools import islice
+from typing import Any
+from zoneinfo import ZoneInfo
+
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+MONTHS = tuple(calendar.month_name)[1:]
+_ORDINALS = {1: "first", 2: "second", 3: "third", 4: "fourth", -1: "last"}
+_HORIZON = 366 * 9  # days looked ahead: 29 February may be eight years away
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """`at` is aware, in UTC."""
+
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """Each `seconds` since `anchor` (aware, in UTC), the anchor itself not counted."""
+
+    seconds: int
+    anchor: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    """Days at times of day in a zone. An empty set of weekdays, days or months means all.
+
+    `times` are minutes after midnight. `days` are days of the month, -1 the last.
+    `nth` picks the n-th (-1: last) of the given weekdays in a month. `step` n
+    takes every n-th day (or week, when weekdays are given) since `anchor`.
+    `either` is cron's rule: a day matches by weekday or by day of the month.
+    """
+
+    times: tuple[int, ...]
+    zone: str
+    weekdays: frozenset[int] = frozenset()
+    days: frozenset[int] = frozenset()
+    months: frozenset[int] = frozenset()
+    nth: int = 0
+    step: int = 1
+    anchor: date | None = None
+    either: bool = False
+
+
+Rule = Once | Every | Calendar
+
+
+def next_times(rule: Rule, after: datetime, count: int = 1) -> list[datetime]:
+    """Up to `count` due times later than `after` (aware), in UTC, ascending."""
+    return list(islice(_times(rule, after.astimezone(UTC)), count))
+
+
+def _times(rule: Rule, after: datetime) -> Iterator[datetime]:
+    if isinstance(rule, Once):
+        return iter([rule.at] if rule.at > after else [])
+    if isinstance(rule, Every):
+        return _intervals(rule, after)
+    return _dates(rule, after)
+
+
+def _intervals(rule: Every, after: datetime) -> Iterator[datetime]:
+    step = timedelta(seconds=rule.seconds)
+    passed = max(0, (after - rule.anchor) // step)
+    due = rule.anchor + (passed + 1) * step
+    while True:
+        yield due
+        due += step
+
+
+def _dates(rule: Calendar, after: datetime) -> Iterator[datetime]:
+    zone = ZoneInfo(rule.zone)
+    first = after.astimezone(zone).date() - timedelta(days=1)  # a gap may push a time past midnight
+    last = after
+    for offset in range(_HORIZON):
+        day = first + timedelta(days=offset)
+        if not matches(rule, day):
+            continue
+        for due in sorted(_due(day, minute, zone) for minute in rule.times):
+            if due > last:
+                last = due
+                yield due
+
+
+def _due(day: date, minute: int, zone: ZoneInfo) -> datetime:
+    return datetime.combine(day, time(minute // 60, minute % 60), zone).astimezone(UTC)
+
+
+def matches(rule: Calendar, day: date) -> bool:
+    """Whether the rule is due on that day."""
+    if rule.months and day.month not in rule.months:
+        return False
+    by_weekday = not rule.weekdays or day.weekday() in rule.weekdays
+    by_day = not rule.days or day.day in rule.days or (-1 in rule.days and _from_end(day) == 1)
+    if rule.either and rule.weekdays and rule.days:
+        return by_weekday or by_day
+    return by_weekday and by_day and _is_nth(rule, day) and _in_step(rule, day)
+
+
+def _is_nth(rule: Calendar, day: date) -> bool:
+    if rule.nth < 0:
+        return (_from_end(day) - 1) // 7 == -rule.nth - 1
+    return not rule.nth or (day.day - 1) // 7 == rule.nth - 1
+
+
+def _from_end(day: date) -> int:
+    return calendar.monthrange(day.year, day.month)[1] - day.day + 1
+
+
+def _in_step(rule: Calendar, day: date) -> bool:
+    if rule.step == 1 or rule.anchor is None:
+        return True
+    if rule.weekdays:
+        return ((_monday(day) - _monday(rule.anchor)).days // 7) % rule.step == 0
+    return (day - rule.anchor).days % rule.step == 0
+
+
+def _monday(day: date) -> date:
+    return day - timedelta(days=day.weekday())
+
+
+# -- kept as JSON -------------------------------------------------------------
+
+
+def dump(rule: Rule) -> dict[str, Any]:
+    """The form that is stored."""
+    kind = type(rule).__name__.lower()
+    fields = asdict(rule)
+    return {"kind": kind, **{key: _plain(value) for key, value in fields.items()}}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, frozenset | tuple):
+        return sorted(value)
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def load(stored: dict[str, Any]) -> Rule:
+    """The rule that `dump` stored."""
+    fields = {key: value for key, value in stored.items() if key != "kind"}
+    if stored["kind"] == "once":
+        return Once(datetime.fromisoformat(fields["at"]))
+    if stored["kind"] == "every":
+        return Every(fields["seconds"], datetime.fromisoformat(fields["anchor"]))
+    for key in ("weekdays", "days", "months"):
+        fields[key] = frozenset(fields[key])
+    anchor = fields["anchor"] and date.fromisoformat(fields["anchor"])
+    return Calendar(**{**fields, "times": tuple(fields["times"]), "anchor": anchor})
+
+
+# -- told in words ------------------------------------------------------------
+
+
+def tell(rule: Rule, zone: str) -> str:
+    """The rule in plain English, as a person would confirm it."""
+    if isinstance(rule, Once):
+        return f"once, on {rule.at.astimezone(ZoneInfo(zone)):%a %d %b %Y at %H:%M}"
+    if isinstance(rule, Every):
+        return f"every {_span(rule.seconds)}"
+    told = f"{_told_days(rule)} {_told_times(rule.times)}"
+    return told if rule.zone == zone else f"{told} ({rule.zone})"
+
+
+def _told_times(times: tuple[int, ...]) -> str:
+    if len(times) > 6:
+        return f"{len(times)} times between {_clock(times[0])} and {_clock(times[-1])}"
+    return f"at {_listed([_clock(minute) for minute in times])}"
+
+
+def _told_days(rule: Calendar) -> str:
+    names = [WEEKDAYS[day] for day in sorted(rule.weekdays)]
+    months = f" of {_listed([MONTHS[m - 1] for m in sorted(rule.months)])}" if rule.months else ""
+    if rule.either and rule.weekdays and rule.days:
+        return f"each {_listed(names)} and {_listed(_numbers(rule))} of the month{months}"
+    if rule.nth:
+        return f"on the {_ORDINALS[rule.nth]} {_listed(names)}{months or ' of each month'}"
+    if rule.days:
+        return f"on {_listed(_numbers(rule))}{months or ' of each month'}"
+    return _told_weekdays(rule, names) + (f" in{months.removeprefix(' of')}" if months else "")
+
+
+def _told_weekdays(rule: Calendar, names: list[str]) -> str:
+    if rule.step > 1:
+        return (
+            f"every {rule.step} weeks on {_listed(names)}" if names else f"every {rule.step} days"
+        )
+    if rule.weekdays == frozenset(range(5)):
+        return "every weekday"
+    return f"every {_listed(names)}" if names else "every day"
+
+
+def _numbers(rule: Calendar) -> list[str]:
+    return [
+        "the last day" if day == -1 else f"day {day}"
+        for day in sorted(rule.days, key=lambda d: d % 32)
+    ]
+
+
+def _clock(minute: int) -> str:
+    return f"{minute // 60:02}:{minute % 60:02}"
+
+
+def _span(seconds: int) -> str:
+    for unit, size in (("week", 604800), ("day", 86400), ("hour", 3600), ("minute", 60)):
+        if seconds % size == 0:
+            count = seconds // size
+            return unit if count == 1 else f"{count} {unit}s"
+    return f"{seconds} seconds"
+
+
+def _listed(words: list[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
