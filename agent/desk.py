@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol
 
 if TYPE_CHECKING:
-    from agent.sandbox import Sandbox
+    from agent.sandbox.sandbox import Sandbox
 
 
 @dataclass(frozen=True, slots=True)

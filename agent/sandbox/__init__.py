@@ -1,6 +1,10 @@
-"""Where every process of a tool runs: one bubblewrap per call, with the kernel's walls."""
+"""Where every process of a tool runs: one bubblewrap per call, with the kernel's walls.
 
-from agent.sandbox.limits import Repo, SandboxLimits
-from agent.sandbox.sandbox import Ran, Sandbox
-
-__all__ = ["Ran", "Repo", "Sandbox", "SandboxLimits"]
+sandboxes.py   all chats' sandboxes, opened once by a program
+sandbox.py     one chat's: run a command, and its files (files.py)
+ground.py      what they share: limits, repositories, the prepared rootfs (rootfs.py)
+bubble.py      one bubblewrap: layout.py its arguments, seccomp.py its filter
+actor.py       as whom it runs; porter.py does it for root as somebody lesser
+beneath.py     openat2: files beneath a directory, whatever the path says
+printed.py     what a command printed, cleaned and cut
+"""

@@ -1,9 +1,18 @@
 """One chat's sandbox: run a command in it, read and write its files."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+
+from agent.errors import ToolError
+from agent.sandbox.bubble import Bubble, blown
+from agent.sandbox.files import Files
+from agent.sandbox.ground import Ground
+
+PROGRESS_SECONDS = 1.0
+OUT = ".voltaire/out"  # in the workspace: whole outputs that were too long to show
+_LONGEST_COMMAND = 100_000  # bytes; the kernel takes 128 KiB in one argument
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +32,14 @@ class Ran:
     reason: str = ""
 
 
-class Sandbox(Protocol):
-    chat: str
-    workspace: Path  # on the host
+class Sandbox:
+    """`workspace` is the host's path of /workspace."""
+
+    def __init__(self, ground: Ground, chat: str, workspace: Path) -> None:
+        self.chat = chat
+        self.workspace = workspace
+        self.ground = ground
+        self.files = Files(ground, workspace)
 
     async def run(
         self,
@@ -37,8 +51,66 @@ class Sandbox(Protocol):
         keep: int | None = None,
         progress: Callable[[str], None] | None = None,
     ) -> Ran:
-        """Run bash text, or an argument list, below /workspace; ToolError when nothing can run.
+        """Run bash text, or an argument list, in /workspace; ToolError when nothing can run.
 
-        `seconds` and `keep` (bytes of output) can only lessen the owner's limits.
+        `seconds` are at most five times the owner's `command_seconds`, `keep`
+        (bytes of output) at most the owner's `output_kib`.
         """
-        ...
+        limits = self.ground.limits
+        longest = min(seconds or limits.command_seconds, 5 * limits.command_seconds)
+        async with self.ground.place:
+            order = await self.ground.order(self.workspace, _argv(command), read_only=read_only)
+            async with blown(self.ground.actor, order) as bubble:
+                reason = await _watched(bubble, longest, progress)
+        if bubble.exit_code is None and not reason:
+            raise self.ground.broken(bubble.printed.shown(2000)[0])
+        return await self._told(bubble, reason, min(keep or 1 << 30, limits.output_kib << 10))
+
+    async def _told(self, bubble: Bubble, reason: str, keep: int) -> Ran:
+        text, cut = bubble.printed.shown(keep)
+        saved = await self._save(bytes(bubble.printed.raw)) if cut else ""
+        code = 137 if bubble.exit_code is None or reason else bubble.exit_code
+        return Ran(code, text, cut, saved, reason)
+
+    async def _save(self, raw: bytes) -> str:
+        taken = [int(n[:-4]) for n in await self._outputs() if n[:-4].isdigit()]
+        path = f"{OUT}/{max(taken, default=0) + 1}.txt"
+        await self.files.write(f"{OUT}/../.gitignore", b"*\n")
+        await self.files.write(path, raw)
+        return f"/workspace/{path}"
+
+    async def _outputs(self) -> list[str]:
+        try:
+            return await self.files.names(OUT)
+        except ToolError:
+            return []
+
+
+def _argv(command: str | Sequence[str]) -> list[str]:
+    if isinstance(command, str):
+        command = ["/bin/bash", "--noprofile", "--norc", "-c", command]
+    if any("\0" in part for part in command):
+        raise ToolError("A command cannot hold a NUL character.")
+    if any(len(part.encode("utf-8", "replace")) > _LONGEST_COMMAND for part in command):
+        raise ToolError("The command is too long. Put it into a file with write_file and run that.")
+    return list(command)
+
+
+async def _watched(bubble: Bubble, seconds: float, progress: Callable[[str], None] | None) -> str:
+    loop = asyncio.get_running_loop()
+    late = f"Stopped: the time limit of {seconds:g} s was reached."
+    timer = loop.call_later(seconds, bubble.end, late)
+    tell = loop.create_task(_tell(bubble, progress)) if progress else None
+    try:
+        return await asyncio.shield(bubble.verdict)
+    finally:
+        timer.cancel()
+        if tell:
+            tell.cancel()
+
+
+async def _tell(bubble: Bubble, progress: Callable[[str], None]) -> None:
+    while True:
+        await asyncio.sleep(PROGRESS_SECONDS)
+        if news := bubble.printed.news():
+            progress(news)

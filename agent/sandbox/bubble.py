@@ -1,0 +1,172 @@
+"""One bubblewrap: a command inside it, watched until it ends or is ended."""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+
+from agent.sandbox.actor import Actor
+from agent.sandbox.child import Child
+from agent.sandbox.layout import Layout, arguments
+from agent.sandbox.printed import Printed
+
+_END_SECONDS = 10  # killed processes that are still there after this hang in the kernel
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptors:
+    """What bubblewrap inherits; see Layout."""
+
+    seccomp: int
+    status: int
+    report: int
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What to run. `layout` places the descriptors and the reachable paths of `sources`."""
+
+    bwrap: str
+    command: Sequence[str]
+    sources: Sequence[str]
+    layout: Callable[[Descriptors, Sequence[str]], Layout]
+    seccomp: bytes
+    report: bytes
+
+
+@dataclass
+class Bubble:
+    """A running call. `verdict` is set by whatever ends it: "" when the command ended."""
+
+    child: Child
+    printed: Printed
+    verdict: "asyncio.Future[str]"
+    init: Child | None = None
+    init_pid: int | None = None
+    exit_code: int | None = None
+    _status: bytes = field(default=b"")
+
+    def end(self, reason: str) -> None:
+        if not self.verdict.done():
+            self.verdict.set_result(reason)
+
+    def take_status(self, piece: bytes) -> None:
+        """A line {"child-pid": N} once it exists, {"exit-code": N} if the command could be started."""
+        *lines, self._status = (self._status + piece).split(b"\n")
+        for line in filter(None, lines):
+            fact = json.loads(line)
+            self.exit_code = fact.get("exit-code", self.exit_code)
+            if "child-pid" in fact:
+                self._meet(int(fact["child-pid"]))
+
+    def take_output(self, piece: bytes) -> None:
+        if not self.printed.take(piece):
+            self.end(f"Stopped: it printed more than {self.printed.limit >> 20} MiB.")
+
+    def _meet(self, pid: int) -> None:
+        try:
+            self.init, self.init_pid = Child(os.pidfd_open(pid)), pid
+        except ProcessLookupError:  # it has ended already
+            pass
+
+
+@asynccontextmanager
+async def blown(actor: Actor, order: Order) -> AsyncIterator[Bubble]:
+    """Start the order; on leaving, every process of it is gone, whatever happened."""
+    loop = asyncio.get_running_loop()
+    with ExitStack() as ours:
+        out, status, child = await _start(actor, order, ours)
+        ours.callback(child.close)
+        bubble = Bubble(child, Printed(), loop.create_future())
+        ended = loop.create_task(_ended(bubble))
+        _follow(loop, out, bubble.take_output, ours)
+        _follow(loop, status, bubble.take_status, ours)
+        try:
+            yield bubble
+        finally:
+            await asyncio.shield(_burst(bubble, ended, status))
+            _drain(status, bubble.take_status)
+            _drain(out, bubble.take_output)
+
+
+async def _start(actor: Actor, order: Order, ours: ExitStack) -> tuple[int, int, Child]:
+    with ExitStack() as theirs:
+        out, out_end = _pipe(ours, theirs)
+        status, status_end = _pipe(ours, theirs)
+        seccomp = _memfd("seccomp", order.seccomp, theirs)
+        report = _memfd("report", order.report, theirs)
+        layout = order.layout(Descriptors(seccomp, status_end, report), actor.reach(order.sources))
+        text = b"".join(os.fsencode(a) + b"\0" for a in arguments(layout))
+        args = _memfd("args", text, theirs)
+        argv = [order.bwrap, "--args", str(args), "--", *order.command]
+        fds = [seccomp, status_end, report, args]
+        child = await actor.start(argv, fds=fds, out=out_end, sources=order.sources)
+    return out, status, child
+
+
+def _pipe(ours: ExitStack, theirs: ExitStack) -> tuple[int, int]:
+    reader, writer = os.pipe2(os.O_CLOEXEC)
+    ours.callback(os.close, reader)
+    theirs.callback(os.close, writer)
+    os.set_blocking(reader, False)
+    return reader, writer
+
+
+def _memfd(name: str, content: bytes, theirs: ExitStack) -> int:
+    fd = os.memfd_create(name, os.MFD_CLOEXEC)
+    theirs.callback(os.close, fd)
+    os.write(fd, content)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+def _follow(
+    loop: asyncio.AbstractEventLoop, fd: int, take: Callable[[bytes], None], ours: ExitStack
+) -> None:
+    def ready() -> None:
+        if not _read(fd, take):
+            loop.remove_reader(fd)
+
+    loop.add_reader(fd, ready)
+    ours.callback(loop.remove_reader, fd)
+
+
+def _read(fd: int, take: Callable[[bytes], None]) -> bool:
+    """Whether more may come."""
+    try:
+        piece = os.read(fd, 1 << 16)
+    except BlockingIOError:
+        return True
+    if piece:
+        take(piece)
+    return bool(piece)
+
+
+def _drain(fd: int, take: Callable[[bytes], None]) -> None:
+    """What is in the pipe now; its end may never come while a descriptor of it lives on."""
+    while True:
+        try:
+            piece = os.read(fd, 1 << 16)
+        except BlockingIOError:
+            return
+        if not piece:
+            return
+        take(piece)
+
+
+async def _ended(bubble: Bubble) -> None:
+    await bubble.child.wait()
+    bubble.end("")
+
+
+async def _burst(bubble: Bubble, ended: "asyncio.Task[None]", status: int) -> None:
+    bubble.child.kill()
+    _drain(status, bubble.take_status)
+    async with asyncio.timeout(_END_SECONDS):
+        if bubble.init is not None:
+            bubble.init.kill()
+            await bubble.init.wait()
+            bubble.init.close()
+        await ended

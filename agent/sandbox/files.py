@@ -1,0 +1,123 @@
+"""The files of a chat, by the paths that its sandbox knows: /workspace, /repos/NAME, /host.txt."""
+
+import errno
+import io
+import os
+import posixpath
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from agent.errors import ToolError
+from agent.sandbox.ground import Ground
+from agent.sandbox.layout import REPORT, REPOS, WORKSPACE
+
+RECEIVED = "received"  # in the workspace: files that came with messages or from the web
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where a path leads: `root` on the host, `path` beneath it, `name` as the sandbox sees it."""
+
+    root: Path
+    path: str
+    name: str
+    repo: str = ""
+
+
+class Files:
+    """Every failure is a ToolError that names the path."""
+
+    def __init__(self, ground: Ground, workspace: Path) -> None:
+        self._ground = ground
+        self._workspace = workspace
+
+    def spot(self, path: str) -> Spot:
+        """Relative paths are below /workspace."""
+        if "\0" in path:
+            raise ToolError("A path cannot hold a NUL character.")
+        full = posixpath.normpath(posixpath.join(WORKSPACE, path))
+        if full == WORKSPACE or full.startswith(f"{WORKSPACE}/"):
+            inner = full[len(WORKSPACE) + 1 :]
+            return Spot(self._workspace, inner, inner or ".")
+        if full.startswith(f"{REPOS}/"):
+            return self._in_repo(full)
+        raise ToolError(
+            f"{path} is outside. Files are in /workspace and /repos/NAME; other places only bash can see."
+        )
+
+    def _in_repo(self, full: str) -> Spot:
+        name, _, inner = full[len(REPOS) + 1 :].partition("/")
+        repo = self._ground.repos.get(name)
+        if repo is None:
+            known = ", ".join(self._ground.repos) or "none"
+            raise ToolError(f"There is no repository {name} in /repos. There are: {known}.")
+        return Spot(repo.path, inner, full, name)
+
+    async def open(self, path: str) -> BinaryIO:
+        """A regular file, for reading."""
+        if posixpath.normpath(path) == REPORT:
+            return io.BytesIO(self._ground.report().encode())
+        spot = self.spot(path)
+        with _explained(spot):
+            fd = await self._ground.actor.open(spot.root, spot.path)
+        return os.fdopen(fd, "rb")
+
+    async def names(self, path: str) -> list[str]:
+        """What is in a directory, directories with a slash; at most 1,000 names."""
+        spot = self.spot(path)
+        with _explained(spot):
+            return await self._ground.actor.names(spot.root, spot.path)
+
+    async def write(self, path: str, content: bytes) -> bool:
+        """Create or replace in one step, with missing directories; whether it was new."""
+        spot = self.spot(path)
+        self._must_be_writable(spot)
+        fd = os.memfd_create("content", os.MFD_CLOEXEC)
+        with os.fdopen(fd, "wb") as file, _explained(spot):
+            file.write(content)
+            file.flush()
+            return await self._ground.actor.replace(spot.root, spot.path, fd)
+
+    async def received(self) -> bool:
+        """Whether the workspace holds files from outside: text that strangers may have written."""
+        try:
+            return bool(await self.names(RECEIVED))
+        except ToolError:
+            return False
+
+    def _must_be_writable(self, spot: Spot) -> None:
+        if not spot.path:
+            raise ToolError(f"{spot.name} is a directory.")
+        if spot.repo and not self._ground.repos[spot.repo].write:
+            raise ToolError(
+                f"/repos/{spot.repo} is read-only; the owner can allow writing in the configuration. "
+                "Work on a copy in /workspace."
+            )
+
+
+_EXPLAINED = {
+    errno.ENOENT: "There is no file {}.",
+    errno.ENOTDIR: "A part of {} is a file, not a directory.",
+    errno.EISDIR: "{} is a directory.",
+    errno.EINVAL: "{} is not a regular file but a device, pipe or socket.",
+    errno.ENXIO: "{} is not a regular file but a device, pipe or socket.",
+    errno.EXDEV: "{} leads outside of the sandbox.",
+    errno.ELOOP: "{} is or passes a symbolic link, through which nothing is written.",
+    errno.EACCES: "The permissions of {} forbid it.",
+    errno.EPERM: "The permissions of {} forbid it.",
+    errno.ENAMETOOLONG: "The path is too long.",
+    errno.ENOSPC: "The disk is full.",
+    errno.ENOSYS: "File tools need Linux 5.6 or newer.",
+}
+
+
+@contextmanager
+def _explained(spot: Spot) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        said = _EXPLAINED.get(error.errno or 0, "{}: " + str(error.strerror))
+        raise ToolError(said.format(spot.name)) from error

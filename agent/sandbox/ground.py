@@ -1,0 +1,121 @@
+"""What all sandboxes of a program stand on: the actor, the prepared rootfs, limits, repositories."""
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent.errors import ToolError
+from agent.sandbox import rootfs as prepared
+from agent.sandbox import seccomp
+from agent.sandbox.actor import Actor
+from agent.sandbox.bubble import Descriptors, Order
+from agent.sandbox.layout import USER, WORKSPACE, Layout, Mounted
+from agent.sandbox.limits import MIB, Repo, SandboxLimits
+from agent.sandbox.probe import remedy
+from agent.sandbox.rootfs import Rootfs
+
+AT_ONCE = 4  # calls of all chats that run beside each other
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """`report` gives the text of /host.txt, fresh at each call. `bwrap` is bubblewrap's path."""
+
+    actor: Actor
+    rootfs: Rootfs
+    limits: SandboxLimits
+    repos: Mapping[str, Repo]
+    zone: str
+    report: Callable[[], str]
+    bwrap: str
+    place: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+
+    async def order(
+        self, workspace: Path, command: Sequence[str], *, read_only: bool = False
+    ) -> Order:
+        prepared.refresh(self.rootfs)
+        repos = [repo for repo in self.repos.values() if repo.path.is_dir()]
+        sources = [self.rootfs.root, self.rootfs.etc, workspace, *(r.path for r in repos)]
+
+        def layout(fds: Descriptors, reached: Sequence[str]) -> Layout:
+            mounted = [Mounted(r.name, p, r.write) for r, p in zip(repos, reached[3:], strict=True)]
+            return Layout(
+                root=reached[0],
+                etc=reached[1],
+                workspace=reached[2],
+                hostname=socket.gethostname(),
+                environment=environment(self.zone),
+                seccomp_fd=fds.seccomp,
+                status_fd=fds.status,
+                report_fd=fds.report,
+                repos=mounted,
+                system=self.rootfs.system,
+                read_only=read_only,
+            )
+
+        return Order(
+            bwrap=self.bwrap,
+            command=[*bounded(self.limits), *command],
+            sources=[os.fspath(source) for source in sources],
+            layout=layout,
+            seccomp=seccomp.program(),
+            report=self.report().encode(),
+        )
+
+    def broken(self, said: str) -> ToolError:
+        return ToolError(f"The sandbox does not work here, so nothing was run. {remedy(said)}")
+
+
+def environment(zone: str) -> dict[str, str]:
+    """The whole of it: nothing comes from the program's own environment."""
+    own = {
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME": "/tmp",  # noqa: S108 - in the sandbox
+        "TMPDIR": "/tmp",  # noqa: S108 - in the sandbox
+        "USER": USER,
+        "LOGNAME": USER,
+        "SHELL": "/bin/bash",
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        "PWD": WORKSPACE,
+        "TZ": zone,
+        "NO_COLOR": "1",
+        "PAGER": "cat",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    return own | _git()
+
+
+def _git() -> dict[str, str]:
+    settings = {"safe.directory": "*", "core.hooksPath": "/dev/null", "core.fsmonitor": "false"}
+    identity = {"NAME": "Voltaire", "EMAIL": "voltaire@localhost"}
+    own = {
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_PAGER": "cat",
+        "GIT_EDITOR": "true",
+        "GIT_CONFIG_COUNT": str(len(settings)),
+    }
+    for n, (key, value) in enumerate(settings.items()):
+        own |= {f"GIT_CONFIG_KEY_{n}": key, f"GIT_CONFIG_VALUE_{n}": value}
+    for who in ("AUTHOR", "COMMITTER"):
+        own |= {f"GIT_{who}_{key}": value for key, value in identity.items()}
+    return own
+
+
+def bounded(limits: SandboxLimits) -> list[str]:
+    """The kernel's limits on each process; `data` is a backstop to the watch over all of them."""
+    return [
+        "/usr/bin/prlimit",
+        f"--nproc={limits.pids}",
+        f"--data={limits.memory_mib * MIB}",
+        f"--fsize={limits.disk_mib * MIB}",
+        "--nofile=1024",
+        "--core=0",
+        "--memlock=65536",
+        "--",
+    ]

@@ -1,0 +1,63 @@
+"""The sandboxes of all chats of a program, one below the state directory for each chat."""
+
+import asyncio
+import hashlib
+import re
+import shutil
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from agent.sandbox import rootfs
+from agent.sandbox.actor import Own
+from agent.sandbox.ground import Ground
+from agent.sandbox.limits import Repo, SandboxLimits
+from agent.sandbox.sandbox import Sandbox
+
+_PLAIN = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+
+class Sandboxes:
+    def __init__(self, ground: Ground, chats: Path) -> None:
+        self._ground = ground
+        self._chats = chats
+        self._known: dict[str, Sandbox] = {}
+
+    async def of(self, chat: str) -> Sandbox:
+        """The chat's sandbox; its workspace is made on first use."""
+        if chat not in self._known:
+            workspace = self._chats / folder(chat) / "work"
+            workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._known[chat] = Sandbox(self._ground, chat, workspace)
+        return self._known[chat]
+
+
+def folder(chat: str) -> str:
+    """A directory name for a chat: its own name where that is plain, else with a hash."""
+    if _PLAIN.fullmatch(chat):
+        return chat
+    plain = re.sub(r"[^a-z0-9._-]+", "-", chat.lower()).strip("-.")[:40]
+    return f"{plain}-{hashlib.sha256(chat.encode()).hexdigest()[:12]}".lstrip("-")
+
+
+@asynccontextmanager
+async def open_sandboxes(
+    state: Path,
+    *,
+    limits: SandboxLimits,
+    repos: Iterable[Repo],
+    zone: str,
+    report: Callable[[], str],
+) -> AsyncIterator[Sandboxes]:
+    """Prepare what sandboxes need below the state directory; ends what was started on leaving."""
+    prepared = await asyncio.to_thread(rootfs.prepare, state / "sandbox", zone)
+    ground = Ground(
+        actor=Own(),
+        rootfs=prepared,
+        limits=limits,
+        repos={repo.name: repo for repo in repos},
+        zone=zone,
+        report=report,
+        bwrap=shutil.which("bwrap") or "/usr/bin/bwrap",
+    )
+    yield Sandboxes(ground, state / "chats")
