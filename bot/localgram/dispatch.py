@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from bot.localgram.faults import Fault
-from bot.localgram.methods import Method, gestures, identity, receiving, texts
+from bot.localgram.methods import Method, gestures, identity, media, places, receiving, texts
 from bot.localgram.wire import ApiError, Call, envelope, error_envelope, flooded
 from bot.localgram.world import Made, World
 
-FAMILIES = (texts, gestures, identity, receiving)
+FAMILIES = (texts, media, places, gestures, identity, receiving)
 TABLE: dict[str, tuple[str, Method]] = {
     name.lower(): (name, method) for family in FAMILIES for name, method in family.METHODS.items()
 }

@@ -1,53 +1,22 @@
 """Text and its formatting, as Telegram would keep them.
 
-Parsing is TDLib's own, offline, where the `tdjson` package is installed. Without it a
-`parse_mode` is refused: a text whose markup passed unseen would be a test that cannot fail.
-Offsets and lengths count UTF-16 units.
+Without the `tdjson` package a `parse_mode` is refused: a text whose markup passed unseen
+would be a test that cannot fail. Offsets and lengths count UTF-16 units.
 """
 
-import functools
-import importlib
-import importlib.util
-import json
 import re
 from typing import Any
 
+from bot.localgram import tdlib
+from bot.localgram.nesting import STYLES, nested, order, overlap
 from bot.localgram.wire import Json, bad_request
-
-# A development dependency.
-tdjson: Any = importlib.import_module("tdjson") if importlib.util.find_spec("tdjson") else None
 
 RAW_BYTES = 32768
 ENTITIES = 100  # a message keeps so many; the rest lose their formatting
-MODES = {
-    "markdown": {"@type": "textParseModeMarkdown", "version": 1},
-    "markdownv2": {"@type": "textParseModeMarkdown", "version": 2},
-    "html": {"@type": "textParseModeHTML"},
-}
-TYPES = {
-    "textEntityTypeBankCardNumber": "bank_card_number",
-    "textEntityTypeBlockQuote": "blockquote",
-    "textEntityTypeBold": "bold",
-    "textEntityTypeBotCommand": "bot_command",
-    "textEntityTypeCashtag": "cashtag",
-    "textEntityTypeCode": "code",
-    "textEntityTypeCustomEmoji": "custom_emoji",
-    "textEntityTypeEmailAddress": "email",
-    "textEntityTypeExpandableBlockQuote": "expandable_blockquote",
-    "textEntityTypeHashtag": "hashtag",
-    "textEntityTypeItalic": "italic",
-    "textEntityTypeMention": "mention",
-    "textEntityTypeMentionName": "text_mention",
-    "textEntityTypePhoneNumber": "phone_number",
-    "textEntityTypePre": "pre",
-    "textEntityTypePreCode": "pre",
-    "textEntityTypeSpoiler": "spoiler",
-    "textEntityTypeStrikethrough": "strikethrough",
-    "textEntityTypeTextUrl": "text_link",
-    "textEntityTypeUnderline": "underline",
-    "textEntityTypeUrl": "url",
-}
-KNOWN = frozenset(TYPES.values())
+KNOWN = frozenset(tdlib.TYPES.values())
+BOUND = 1_000_000
+NEEDED = {"text_link": "url", "text_mention": "user", "custom_emoji": "custom_emoji_id"}
+KEPT = ("type", "offset", "length", "url", "user", "language", "custom_emoji_id")
 FOUND = re.compile(  # without tdjson: what clients mark by themselves, roughly
     r"(?P<bot_command>(?<![\w/<@])/[A-Za-z0-9_]{1,64}(?:@\w{3,32})?)(?![\w/])"
     r"|(?P<url>https?://[^\s<>\"]+[^\s<>\".,;:!?)\]])"
@@ -55,6 +24,7 @@ FOUND = re.compile(  # without tdjson: what clients mark by themselves, roughly
     r"|(?P<mention>(?<!\w)@[A-Za-z]\w{3,31})\b"
     r"|(?P<hashtag>(?<!\w)#\w*[^\W\d]\w*)"
 )
+LINK = re.compile(r"(?:https?://)?[^\s/:?#@]+\.[^\s/:?#]+(?::\d+)?(?:[/?#]\S*)?|(?:tg|ton)://\S+")
 
 
 def units(text: str) -> int:
@@ -69,78 +39,98 @@ def formatted(text: str, mode: str, given: list[Any]) -> tuple[str, tuple[Json, 
     """
     if len(text.encode("utf-8", "surrogatepass")) > RAW_BYTES:
         raise bad_request("text is too long")
-    text = "".join(c for c in text if c in "\n\t" or c >= " ").replace("\t", " ")
     if mode and mode.lower() != "none":
-        text, explicit = _parse(text, mode)
-    else:
-        explicit = [_given(entity) for entity in given if isinstance(entity, dict)]
-    return _settled(text, [entity for entity in explicit if entity["type"] in KNOWN])
+        return _settled(*_parsed(text, mode.lower()))
+    return _settled(text, _checked(text, [_given(entity) for entity in given]))
 
 
-def _parse(text: str, mode: str) -> tuple[str, list[Json]]:
-    if mode.lower() not in MODES:
+def _parsed(text: str, mode: str) -> tuple[str, list[Json]]:
+    if mode not in tdlib.MODES:
         raise bad_request("unsupported parse_mode")
-    if tdjson is None:
-        raise bad_request(
-            "this server needs the tdjson package to understand parse_mode; send entities"
-        )
-    answer = _td({"@type": "parseTextEntities", "text": text, "parse_mode": MODES[mode.lower()]})
-    if answer["@type"] == "error":
-        raise bad_request(f"can't parse entities: {answer['message']}")
-    return answer["text"], [_from_td(entity) for entity in answer["entities"]]
+    if not tdlib.installed():
+        raise bad_request("this server needs tdjson to understand parse_mode; send entities")
+    try:
+        return tdlib.parse(text, mode)
+    except tdlib.ParseError as error:
+        raise bad_request(f"can't parse entities: {error}") from None
 
 
-def _td(query: Json) -> Json:
-    _quiet()
-    answer: Json = json.loads(tdjson.td_execute(json.dumps(query).encode()))
-    return answer
-
-
-@functools.cache
-def _quiet() -> None:
-    tdjson.td_execute(b'{"@type":"setLogVerbosityLevel","new_verbosity_level":0}')
-
-
-def _from_td(entity: Json) -> Json:
-    kind = entity["type"]
-    shown: Json = {
-        "type": TYPES.get(kind["@type"], ""),
-        "offset": entity["offset"],
-        "length": entity["length"],
-    }
-    if kind.get("language"):
-        shown["language"] = kind["language"]
-    if kind.get("url"):
-        shown["url"] = kind["url"]
-    if "user_id" in kind:
-        shown["user"] = {"id": kind["user_id"], "is_bot": False, "first_name": str(kind["user_id"])}
-    if "custom_emoji_id" in kind:
-        shown["custom_emoji_id"] = str(kind["custom_emoji_id"])
+def _given(entity: Any) -> Json:
+    if not isinstance(entity, dict):
+        raise bad_request("can't parse MessageEntity: expected an Object")
+    kind = entity.get("type")
+    for name in ("offset", "length", "type", NEEDED.get(str(kind), "type")):
+        if name not in entity:
+            raise bad_request(f"can't parse MessageEntity: Can't find field \"{name}\"")
+    if kind not in KNOWN:
+        raise bad_request("can't parse MessageEntity: Unsupported type specified")
+    shown = {key: entity[key] for key in KEPT if key in entity}
+    if kind == "text_link":
+        shown["url"] = checked_url(str(shown["url"]), "entity")
     return shown
 
 
-def _given(entity: Json) -> Json:
-    offset, length = entity.get("offset"), entity.get("length")
-    if not isinstance(offset, int) or not isinstance(length, int) or "type" not in entity:
-        raise bad_request("can't parse MessageEntity: offset, length and type are required")
-    if offset < 0:
-        raise bad_request("receive an entity with incorrect offset")
-    if length < 0:
-        raise bad_request("receive an entity with incorrect length")
-    kept = ("type", "offset", "length", "url", "user", "language", "custom_emoji_id")
-    return {key: entity[key] for key in kept if key in entity}
+def checked_url(url: str, whose: str) -> str:
+    """A URL as Telegram writes it.
+
+    Raises: ApiError 400 when it is none.
+    """
+    if not url:
+        raise bad_request(f"{whose} URL '' is invalid: URL host is empty")
+    written = tdlib.link(url) if tdlib.installed() else LINK.fullmatch(url) and url
+    if not written:
+        raise bad_request(f"{whose} URL '{url}' is invalid: Wrong HTTP URL")
+    return written
+
+
+def _checked(text: str, entities: list[Json]) -> list[Json]:
+    """Raises: ApiError 400 for an entity that does not lie in the text."""
+    wide = text.encode("utf-16-le", "surrogatepass")
+    for entity in entities:
+        first, length = entity["offset"], entity["length"]
+        for name, value in (("offset", first), ("length", length)):
+            if not isinstance(value, int) or not 0 <= value <= BOUND:
+                raise bad_request(f"receive an entity with incorrect {name} {value}")
+        if length:
+            _check_borders(wide, first, first + length)
+    return entities
+
+
+def _check_borders(wide: bytes, first: int, last: int) -> None:
+    beginning = f"entity beginning at UTF-16 offset {first} ends"
+    if 2 * first > len(wide):
+        raise bad_request(f"entity begins after the end of the text at UTF-16 offset {first}")
+    if 2 * last > len(wide):
+        raise bad_request(f"{beginning} after the end of the text at UTF-16 offset {last}")
+    if _splits(wide, first):
+        at = len(wide[: 2 * first - 2].decode("utf-16-le").encode())
+        raise bad_request(f"entity begins in a middle of a UTF-16 symbol at byte offset {at}")
+    if _splits(wide, last):
+        at = len(wide[: 2 * last - 2].decode("utf-16-le").encode())
+        raise bad_request(f"{beginning} in a middle of a UTF-16 symbol at byte offset {at}")
+
+
+def _splits(wide: bytes, at: int) -> bool:
+    """Whether a border lies between the two halves of a surrogate pair."""
+    unit = wide[2 * at : 2 * at + 2]
+    return len(unit) == 2 and 0xDC <= unit[1] <= 0xDF
 
 
 def _settled(text: str, explicit: list[Json]) -> tuple[str, tuple[Json, ...]]:
     """Trimmed, with links and commands found, in order, and at most 100 entities."""
-    start = len(text) - len(text.lstrip())
-    trimmed = text.strip()
-    shift, end = units(text[:start]), units(trimmed)
-    moved = [_clipped(entity, -shift, end) for entity in explicit]
-    kept = _nested([entity for entity in moved if entity["length"] > 0])
-    taken = [(entity["offset"], entity["offset"] + entity["length"]) for entity in kept]
-    found = [entity for entity in _found(trimmed) if not _touches(entity, taken)]
-    return trimmed, tuple(sorted(kept + found, key=_order)[:ENTITIES])
+    text = "".join(c if c in "\n" or c >= " " else " " for c in text)
+    first = min((entity["offset"] for entity in explicit if entity["length"]), default=len(text))
+    blank = len(text) - len(text.lstrip())
+    start = min(blank, first)  # blanks are one unit each
+    trimmed = text[start:].rstrip()
+    last = units(trimmed)
+    moved = [_clipped(entity, -start, last) for entity in explicit]
+    kept = nested([entity for entity in moved if entity["length"] > 0])
+    fixed = [
+        entity for entity in kept if entity["type"] not in STYLES and "quote" not in entity["type"]
+    ]
+    found = [entity for entity in _found(trimmed) if not any(overlap(entity, f) for f in fixed)]
+    return trimmed, tuple(sorted(kept + found, key=order)[:ENTITIES])
 
 
 def _clipped(entity: Json, shift: int, end: int) -> Json:
@@ -149,33 +139,9 @@ def _clipped(entity: Json, shift: int, end: int) -> Json:
     return {**entity, "offset": first, "length": last - first}
 
 
-def _order(entity: Json) -> tuple[int, int]:
-    return entity["offset"], -entity["length"]
-
-
-def _nested(entities: list[Json]) -> list[Json]:
-    """Entities that cross the border of an earlier one end at that border."""
-    kept: list[Json] = []
-    ends: list[int] = []
-    for entity in sorted(entities, key=_order):
-        while ends and ends[-1] <= entity["offset"]:
-            ends.pop()
-        last = entity["offset"] + entity["length"]
-        last = min(last, ends[-1]) if ends else last
-        kept.append({**entity, "length": last - entity["offset"]})
-        ends.append(last)
-    return kept
-
-
-def _touches(entity: Json, taken: list[tuple[int, int]]) -> bool:
-    last = entity["offset"] + entity["length"]
-    return any(entity["offset"] < end and start < last for start, end in taken)
-
-
 def _found(text: str) -> list[Json]:
-    if tdjson is not None:
-        answer = _td({"@type": "getTextEntities", "text": text})
-        return [entity for entity in map(_from_td, answer["entities"]) if entity["type"]]
+    if tdlib.installed():
+        return tdlib.found(text)
     return [
         {
             "type": match.lastgroup,

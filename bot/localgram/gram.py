@@ -8,14 +8,15 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self, TypeVar
 
-from bot.localgram.chat import Chat, Topic
+from bot.localgram.chat import Chat
 from bot.localgram.clock import Clock
 from bot.localgram.faults import Fault, Hold, Kind
 from bot.localgram.flood import Limits
+from bot.localgram.message import Message
 from bot.localgram.people import Account
 from bot.localgram.person import SECONDS, Person
 from bot.localgram.server import BotApi, Listener
-from bot.localgram.speech import tell_membership
+from bot.localgram.speech import Speech, tell_membership
 from bot.localgram.world import SUPERGROUPS, Made, World
 
 Found = TypeVar("Found")
@@ -23,7 +24,8 @@ Found = TypeVar("Found")
 
 class Localgram:
     """`port` 0 takes a free one. `limits` None means no flood control of its own (faults can
-    still ask for it). `repeat_seconds` is described at `Updates`.
+    still ask for it). `repeat_seconds` is described at `Updates`. `topics` is topic mode in
+    private chats, `privacy` the privacy mode in groups.
 
         async with Localgram(token="1:a") as gram:
             alice = gram.user("Alice")
@@ -41,6 +43,8 @@ class Localgram:
         clock: Clock = time.time,
         limits: Limits | None = None,
         repeat_seconds: float = 0.0,
+        topics: bool = False,
+        privacy: bool = True,
     ) -> None:
         number = int(token.partition(":")[0])
         self.token = token
@@ -125,12 +129,17 @@ class Localgram:
         """The bot is thrown out of a group."""
         tell_membership(self.world, chat, by.account, "kicked")
 
-    def topic(self, chat: Chat, name: str) -> Topic:
-        """A new topic of a forum or, where the bot has topic mode, of a private chat."""
-        topic = Topic(self.world.next_id(chat), name)
-        chat.topics[topic.thread] = topic
-        self.world.changed(chat)
-        return topic
+    def migrate(self, chat: Chat) -> Chat:
+        """A group becomes a supergroup, under another id."""
+        owner = next(iter(chat.members.values()))
+        new = Chat(SUPERGROUPS - next(self._group_ids), "supergroup", chat.title)
+        new.status, new.members, new.admins = chat.status, dict(chat.members), set(chat.admins)
+        self.world.chats[new.id] = new
+        speech = Speech(self.world, owner)
+        speech.say(chat, Message(sender=owner, service={"migrate_to_chat_id": new.id}))
+        speech.say(new, Message(sender=owner, service={"migrate_from_chat_id": chat.id}))
+        chat.migrated_to = new.id
+        return new
 
     def fault(
         self,

@@ -1,11 +1,12 @@
 """A person with a phone, for tests, benches and the demo."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from bot.localgram.chat import Chat
+from bot.localgram.chat import Chat, Topic
 from bot.localgram.entities import formatted
 from bot.localgram.feed import Answered, Event, Posted
+from bot.localgram.media import attach
 from bot.localgram.message import Message
 from bot.localgram.people import Account
 from bot.localgram.queries import Query
@@ -57,6 +58,69 @@ class Person:
             quote=quote,
         )
         return self._speech.say(self.chat(chat), draft)
+
+    async def send_file(
+        self,
+        kind: str,
+        content: bytes,
+        name: str = "",
+        *,
+        caption: str = "",
+        chat: Chat | int | None = None,
+        thread: int | None = None,
+        seconds: int = 0,
+        size: int | None = None,
+        album: str | None = None,
+    ) -> Message:
+        """Send a photo, document, voice, audio, video, video_note or animation.
+
+        `seconds` is the length of a recording; `size` claims another number of bytes.
+        """
+        media = attach(self._world.files, kind, content, name, seconds=seconds, size=size)
+        kept, entities = formatted(caption, "", [])
+        draft = Message(
+            sender=self.account,
+            media=media,
+            text=kept,
+            entities=entities,
+            thread=thread,
+            album=album,
+        )
+        return self._speech.say(self.chat(chat), draft)
+
+    async def send_album(
+        self, photos: Sequence[bytes], *, caption: str = "", chat: Chat | int | None = None
+    ) -> list[Message]:
+        """Photos in one album; the caption stands under the first."""
+        album = str(self._world.next_album())
+        captions = [caption, *[""] * (len(photos) - 1)]
+        return [
+            await self.send_file("photo", photo, caption=text, chat=chat, album=album)
+            for photo, text in zip(photos, captions, strict=True)
+        ]
+
+    async def forward(self, message: Message, *, chat: Chat | int | None = None) -> Message:
+        origin = {"type": "user", "sender_user": message.sender.json(), "date": message.date}
+        draft = Message(
+            sender=self.account,
+            text=message.text,
+            entities=message.entities,
+            media=message.media,
+            forward=message.forward or origin,
+        )
+        return self._speech.say(self.chat(chat), draft)
+
+    async def create_topic(self, name: str, *, chat: Chat | int | None = None) -> Topic:
+        return self._speech.create_topic(self.chat(chat), name)
+
+    async def stop_draft(
+        self, *, chat: Chat | int | None = None, thread: int | None = None
+    ) -> None:
+        """Press the Stop button of a text that is being written.
+
+        Raises: LookupError when there is none to stop.
+        """
+        self._speech.stop_draft(self.chat(chat), thread)
 
     async def edit(self, message: Message, text: str) -> Message:
         return self._speech.edit(self.chat(message.chat), message, text)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from bot.localgram.chat import Chat
+from bot.localgram.chat import Chat, Topic
 from bot.localgram.entities import formatted
 from bot.localgram.message import Message
 from bot.localgram.people import Account
@@ -74,6 +74,21 @@ class Speech:
             }
             self._world.updates.put("callback_query", body)
         return query
+
+    def create_topic(self, chat: Chat, name: str) -> Topic:
+        topic = self._world.create_topic(chat, self._account, name)
+        told = chat.messages[topic.thread]
+        if heard(self._world, chat, told):
+            self._world.updates.put("message", self._world.json(chat, told))
+        return topic
+
+    def stop_draft(self, chat: Chat, thread: int | None) -> None:
+        draft = chat.draft.get(thread)
+        if draft is None or not draft.can_stop or draft.until <= self._world.clock():
+            raise LookupError("nothing is being written that can be stopped")
+        self._world.end_draft(chat, thread)
+        body = {"chat": chat.json(), "draft_id": draft.id}
+        self._world.updates.put("stopped_message_generation", body)
 
     def stop_bot(self, status: str) -> None:
         """Block the bot ("kicked") or let it in again ("member")."""

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from bot.localgram.chat import IN_CHAT, Chat
+from bot.localgram.chat import IN_CHAT, Chat, Topic
 from bot.localgram.clock import Clock
 from bot.localgram.faults import Faults
 from bot.localgram.feed import (
@@ -31,6 +31,7 @@ from bot.localgram.webhook import Webhook
 from bot.localgram.wire import Json, bad_request, forbidden
 
 SUPERGROUPS = -1_000_000_000_000
+COLORS = (0x6FB9F0, 0xFFD67E, 0xCB86DB, 0x8EEE98, 0xFF93B2, 0xFB6F5F)  # of topics, documented
 CALLS_KEPT = 20_000
 
 
@@ -67,6 +68,7 @@ class World:
         self.feed = Feed()
         self.calls: deque[Made] = deque(maxlen=CALLS_KEPT)
         self._last_id = 0
+        self._last_album = 13_000_000_000_000_000
 
     def now(self) -> int:
         return int(self.clock())
@@ -101,14 +103,32 @@ class World:
         posted = replace(message, id=self.next_id(chat), chat=chat.id, date=self.now())
         chat.keep(posted)
         if message.sender.is_bot:
-            self._end_waiting(chat, message.thread)
+            chat.action.pop(message.thread, None)
+            self.end_draft(chat, message.thread)
         self.publish(chat, Posted(posted))
         return posted
 
-    def _end_waiting(self, chat: Chat, thread: int | None) -> None:
-        chat.action.pop(thread, None)
+    def end_draft(self, chat: Chat, thread: int | None) -> None:
         if chat.draft.pop(thread, None) is not None:
             self.publish(chat, DraftEnded(chat.id, thread))
+
+    def next_album(self) -> int:
+        self._last_album += 1
+        return self._last_album
+
+    def create_topic(self, chat: Chat, by: Account, name: str) -> Topic:
+        """A topic's number is that of the message that tells of it."""
+        color = COLORS[len(chat.topics) % len(COLORS)]
+        service = {"forum_topic_created": {"name": name, "icon_color": color}}
+        number = self.next_id(chat)
+        topic = chat.topics[number] = Topic(number, name, color)
+        told = Message(
+            sender=by, id=number, chat=chat.id, date=self.now(), thread=number, service=service
+        )
+        chat.keep(told)
+        self.publish(chat, Posted(told))
+        self.changed(chat)
+        return topic
 
     def change(self, chat: Chat, message: Message) -> Message:
         chat.keep(message)

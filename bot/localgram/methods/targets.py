@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from bot.localgram.chat import Chat
-from bot.localgram.entities import formatted
+from bot.localgram.entities import checked_url, formatted
 from bot.localgram.message import Keyboard, Message
 from bot.localgram.wire import Call, Json, bad_request
 from bot.localgram.world import World
@@ -12,6 +12,7 @@ TEXT_LIMIT = 4096  # Unicode code points, after parsing
 CAPTION_LIMIT = 1024
 ROWS = 100
 DATA_BYTES = 64
+CANT_PARSE = "can't parse inline keyboard button"
 ACTIONS = (
     "callback_data",
     "url",
@@ -55,6 +56,8 @@ def thread_of(chat: Chat, call: Call) -> int | None:
 
 def _replied(chat: Chat, call: Call) -> tuple[Message | None, str]:
     parameters = call.mapping("reply_parameters", "reply parameters")
+    if parameters and "message_id" not in parameters:
+        raise bad_request('can\'t find field "message_id"')
     number = parameters.get("message_id") or call.integer("reply_to_message_id")
     if not number:
         return None, ""
@@ -112,14 +115,14 @@ def keyboard_of(call: Call) -> Keyboard:
 
 def _button(button: Json) -> Json:
     if not isinstance(button, dict):
-        raise bad_request("can't parse inline keyboard button: expected an Object")
+        raise bad_request(f"{CANT_PARSE}: expected an Object")
     if not str(button.get("text") or "").strip():
         raise bad_request("inline keyboard button text must be non-empty")
-    if not any(action in button for action in ACTIONS):
-        raise bad_request(
-            "can't parse inline keyboard button: text buttons are unallowed in the inline keyboard"
-        )
+    if not any(button.get(action) for action in ACTIONS):
+        raise bad_request(f"{CANT_PARSE}: Text buttons are unallowed in the inline keyboard")
     data = button.get("callback_data")
     if data is not None and not 1 <= len(str(data).encode()) <= DATA_BYTES:
         raise bad_request("BUTTON_DATA_INVALID")
+    if "url" in button:
+        checked_url(str(button["url"]), "inline keyboard button")
     return dict(button)

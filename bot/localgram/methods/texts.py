@@ -27,8 +27,8 @@ NOT_MODIFIED = (
 
 
 def send_message(world: World, call: Call) -> Json:
-    place = target(world, call)
     text, entities = text_of(call)
+    place = target(world, call)
     message = Message(
         sender=world.bot,
         text=text,
