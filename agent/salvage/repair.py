@@ -1,0 +1,104 @@
+"""Broken JSON to a value. What was cut off in the middle is not repaired but refused.
+
+A library closes whatever is open, so it would complete `rm -rf /workspace/buil`.
+"""
+
+import ast
+import json
+import re
+from typing import Any
+
+import json_repair
+
+LONGEST = 65536  # the repair library takes seconds beyond it
+_CLOSED = re.compile(r"""["'\]}]\s*\Z|\b(?:true|false|null|True|False|None)\s*\Z""")
+
+
+def arguments_of(text: str) -> dict[str, Any] | None:
+    """The arguments of a call as an object, or None when they cannot be read.
+
+    Empty text is an empty object: some servers send that for a tool without arguments.
+    """
+    value = value_of(text) if text.strip() else {}
+    if isinstance(value, str):  # encoded twice
+        value = value_of(value)
+    return value if isinstance(value, dict) else None
+
+
+def value_of(text: str) -> Any:
+    """The JSON value in `text`, as it stands or repaired; None when there is none."""
+    text = text.strip()
+    for read in (json.loads, _single_braces, ast.literal_eval, _repaired):
+        try:
+            value = read(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+            continue
+        if isinstance(value, dict | list | str):
+            return value
+    return None
+
+
+def _single_braces(text: str) -> Any:
+    """Doubled braces, as prompt templates write them."""
+    if not text.startswith("{{"):
+        raise ValueError
+    if text.endswith("}}"):
+        try:
+            return json.loads(text[1:-1])
+        except ValueError:
+            pass
+    return json.loads(text.replace("{{", "{").replace("}}", "}"))
+
+
+def _repaired(text: str) -> Any:
+    if len(text) > LONGEST or text[:1] not in ("{", "[") or not whole(text):
+        raise ValueError
+    return json_repair.loads(text, skip_json_loads=True)
+
+
+def whole(text: str) -> bool:
+    """Whether the text ends where a value may end, outside every string."""
+    return bool(_CLOSED.search(text)) and not inside_string(text)
+
+
+def inside_string(text: str) -> bool:
+    """Whether the text ends inside a quoted string."""
+    quote = '"' if '"' in text else "'"
+    inside = escaped = False
+    for letter in text:
+        if escaped:
+            escaped = False
+        elif letter == "\\":
+            escaped = inside
+        elif letter == quote:
+            inside = not inside
+    return inside
+
+
+def value_end(text: str, start: int) -> int | None:
+    """Where the JSON-like value at `start` ends (brackets balanced outside strings), or None yet."""
+    depth, quote, escaped = 0, "", False
+    for place in range(start, len(text)):
+        letter = text[place]
+        if quote:
+            if escaped:
+                escaped = False
+            elif letter == "\\":
+                escaped = True
+            elif letter == quote:
+                quote = ""
+        elif letter == '"' or (letter == "'" and _opens(text, place)):
+            quote = letter
+        elif letter in "{[(":
+            depth += 1
+        elif letter in "}])":
+            depth -= 1
+            if depth <= 0:
+                return place + 1
+    return None
+
+
+def _opens(text: str, place: int) -> bool:
+    """A single quote opens a string only behind what may stand before a value or key."""
+    before = text[:place].rstrip()[-1:] if place < 64 else text[place - 64 : place].rstrip()[-1:]
+    return before in ("{", "[", "(", ",", ":", "=")
