@@ -1,0 +1,63 @@
+"""The facts as a short text in Markdown: what goes out when there is no model, too."""
+
+from agent.summary.facts import Facts, Range
+
+
+def card(repo: str, span: Range, facts: Facts) -> str:
+    """Every number of it is git's."""
+    parts = [
+        f"**{repo}**, {_plural(facts.commits, 'commit')} on {facts.branch} up to `{facts.head}`",
+        span.note,
+        "This clone is shallow: what lies before its edge is not counted." if facts.shallow else "",
+        _authors(facts),
+        _changes(facts),
+        *_folders(facts),
+        _grew(facts),
+        _todos(facts),
+        _refs(facts),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _authors(facts: Facts) -> str:
+    named = [f"{name} {count}" for name, count in list(facts.by_author.items())[:6]]
+    more = facts.authors - len(named)
+    tail = f" and {more} more" if more > 0 else ""
+    merges = f"; {_plural(facts.merges, 'merge')}" if facts.merges else ""
+    return f"By {', '.join(named)}{tail}{merges}" if named else ""
+
+
+def _changes(facts: Facts) -> str:
+    if not facts.files:
+        return "No file differs between the two ends."
+    extra = [f"{_plural(facts.tests, 'test file')}" if facts.tests else "no tests"]
+    extra += [f"{facts.renamed} renamed"] if facts.renamed else []
+    return f"{_plural(facts.files, 'file')} changed, +{facts.added} −{facts.removed} lines ({', '.join(extra)})"
+
+
+def _folders(facts: Facts) -> list[str]:
+    return [
+        f"- `{folder.name}` {_plural(folder.files, 'file')}, +{folder.added} −{folder.removed}"
+        for folder in facts.folders[:6]
+    ]
+
+
+def _grew(facts: Facts) -> str:
+    named = [f"`{path}` +{lines}" for path, lines in list(facts.grew.items())[:3]]
+    return f"Grew most: {', '.join(named)}" if named else ""
+
+
+def _todos(facts: Facts) -> str:
+    return f"{_plural(facts.todos, 'TODO')} added" if facts.todos else ""
+
+
+def _refs(facts: Facts) -> str:
+    said = [f"tags {', '.join(facts.tags)}"] if facts.tags else []
+    branches = [name for name in facts.moved if name not in (facts.branch, "origin")]
+    said += [f"branches that moved: {', '.join(branches)}"] if branches else []
+    text = "; ".join(said)
+    return text[:1].upper() + text[1:]
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

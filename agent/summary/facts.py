@@ -1,0 +1,170 @@
+"""What git itself says of a range: numbers that need no model."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+
+Git = Callable[[Sequence[str]], Awaitable[str]]
+"""Runs an argument list in the sandbox, read-only, and gives its whole output."""
+
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git's name for no files at all
+_BASH = ("/bin/bash", "--noprofile", "--norc", "-c")
+
+
+class Missing(Exception):
+    """There is nothing to summarise; `str` says why in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """From `base` (a commit or the empty tree) to `head`, both full names. `note` says how it came about."""
+
+    base: str
+    head: str
+    note: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"{self.base[:16]}..{self.head[:16]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    name: str
+    files: int
+    added: int
+    removed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Counts of commits and of the net difference of the range; lists are bounded, longest first."""
+
+    commits: int = 0
+    merges: int = 0
+    shallow: bool = False
+    branch: str = ""
+    head: str = ""
+    authors: int = 0
+    by_author: Mapping[str, int] = field(default_factory=dict)
+    by_day: Mapping[str, int] = field(default_factory=dict)
+    files: int = 0
+    added: int = 0
+    removed: int = 0
+    renamed: int = 0
+    tests: int = 0
+    folders: tuple[Folder, ...] = ()
+    grew: Mapping[str, int] = field(default_factory=dict)
+    todos: int = 0
+    todo: tuple[tuple[str, str], ...] = ()
+    moved: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+
+
+@cache
+def _script(name: str) -> str:
+    return files("agent").joinpath(f"summary/{name}").read_text("utf-8")
+
+
+_RANGES = """
+cd "$1" 2>/dev/null || { echo missing; exit 0; }
+command git rev-parse --git-dir >/dev/null 2>&1 || { echo none; exit 0; }
+head=$(command git rev-parse --quiet --verify 'HEAD^{commit}') || { echo empty; exit 0; }
+last=$2 days=$3
+if [ -n "$last" ]; then
+    if ! command git cat-file -e "$last^{commit}" 2>/dev/null; then echo "lost $head"
+    elif command git merge-base --is-ancestor "$last" "$head"; then echo "since $head $last"; exit 0
+    else echo "forced $head $(command git merge-base "$last" "$head")"; exit 0; fi
+fi
+echo "days $head $(command git rev-list -1 --before="$days days ago" "$head")"
+"""
+
+
+async def ranges(git: Git, path: str, last: str = "", days: int = 7) -> Range:
+    """The range since the commit `last` summarised, or of the last `days`; Missing says why there is none."""
+    said = (await git([*_BASH, _RANGES, "range", path, last, str(days)])).splitlines()
+    lost = any(line.startswith("lost") for line in said)
+    words = (said[-1] if said else "missing").split()
+    if words[0] in _NOTHING:
+        raise Missing(_NOTHING[words[0]])
+    head, base = words[1], words[2] if len(words) > 2 else EMPTY_TREE
+    if head == base:
+        since = f"in the last {days} days" if words[0] == "days" else "since the last summary"
+        raise Missing(f"Nothing was committed {since}.")
+    note = {
+        "since": "",
+        "forced": "The history was rewritten since the last summary; counted from where both meet.",
+        "days": f"The last {days} days." if base != EMPTY_TREE else "From the first commit on.",
+    }[words[0]]
+    return Range(base, head, ("The last summarised commit is gone. " if lost else "") + note)
+
+
+_NOTHING = {
+    "missing": "There is no such folder.",
+    "none": "That folder is not a git repository.",
+    "empty": "The repository has no commits yet.",
+}
+
+
+async def collect(git: Git, path: str, span: Range) -> Facts:
+    """Git's facts of a range."""
+    said = await git([*_BASH, _script("collect.sh"), "collect", path, span.base, span.head])
+    rows: dict[str, list[list[str]]] = {}
+    for line in said.splitlines():
+        key, *values = line.split("\t")
+        rows.setdefault(key, []).append(values)
+    return _facts(rows)
+
+
+def _facts(rows: Mapping[str, list[list[str]]]) -> Facts:
+    def one(key: str) -> str:
+        return rows.get(key, [[""]])[0][0]
+
+    def number(key: str) -> int:
+        return int(one(key) or 0)
+
+    def counts(key: str) -> dict[str, int]:
+        return {name: int(count) for name, count in rows.get(key, [])}
+
+    touched, added, removed, renamed = map(int, rows.get("files", [["0", "0", "0", "0"]])[0])
+    return Facts(
+        commits=number("commits"),
+        merges=number("merges"),
+        shallow=one("shallow") == "true",
+        branch=one("branch"),
+        head=one("head"),
+        authors=number("authors"),
+        by_author=counts("author"),
+        by_day=counts("day"),
+        files=touched,
+        added=added,
+        removed=removed,
+        renamed=renamed,
+        tests=number("tests"),
+        folders=tuple(Folder(n, int(f), int(a), int(r)) for n, f, a, r in rows.get("folder", [])),
+        grew=counts("grew"),
+        todos=number("todos"),
+        todo=tuple((path, line) for path, line in rows.get("todo", [])),
+        moved=tuple(row[0] for row in rows.get("moved", [])),
+        tags=tuple(row[0] for row in rows.get("tag", [])),
+    )
+
+
+async def subjects(git: Git, path: str, span: Range, most: int = 2000) -> list[str]:
+    """`hash author: subject` of the range's commits without merges, oldest first."""
+    base = [] if span.base == EMPTY_TREE else [f"^{span.base}"]
+    form = "--format=%h %aN: %s"
+    said = await git(
+        ["/usr/bin/git", "-C", path, "log", "--no-merges", form, f"-n{most}", span.head, *base]
+    )
+    return said.splitlines()[::-1]
+
+
+async def selected_diff(git: Git, path: str, span: Range, keep: int) -> str:
+    """The beginning of the range's difference in code, at most `keep` bytes, without what is generated."""
+    skip = [":(exclude,glob)**/*.lock", ":(exclude,glob)**/*.min.*", ":(exclude,glob)**/package-lock.json", ":(exclude,glob)**/*.svg"]  # fmt: skip
+    flags = ["--no-ext-diff", "--no-textconv", "-U1", "-M"]
+    command = ["/usr/bin/git", "-C", path, "diff", *flags, span.base, span.head, "--", ".", *skip]
+    said = await git([*_BASH, f'"$@" | head -c {keep}', "diff", *command])
+    return said.encode()[:keep].decode("utf-8", "ignore")

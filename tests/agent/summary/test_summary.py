@@ -1,0 +1,188 @@
+"""Facts of a repository are git's own, for ordinary, empty, shallow, rewritten and odd ones."""
+
+import asyncio
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from agent.summary import Missing, Range, card, checked, collect, prose, ranges
+from agent.summary.facts import EMPTY_TREE, Facts, Folder, selected_diff, subjects
+
+
+async def git(argv: Sequence[str]) -> str:
+    process = await asyncio.create_subprocess_exec(*argv, stdout=subprocess.PIPE)
+    out, _ = await process.communicate()
+    return out.decode("utf-8", "replace")
+
+
+class Memory(dict):
+    async def get(self, key: str) -> str | None:
+        return super().get(key)
+
+    async def put(self, key: str, text: str) -> None:
+        self[key] = text
+
+
+class Repository:
+    """A real repository, its commits dated by hand."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.mkdir()
+        self("init", "-q", "-b", "main")
+
+    def __call__(self, *argv: str, author: str = "Ada Lovelace", at: int = 0) -> str:
+        when = f"{1_790_000_000 + at} +0000"
+        who = {"NAME": author, "EMAIL": "a@example.org", "DATE": when}
+        env = {
+            f"GIT_{role}_{key}": value
+            for role in ("AUTHOR", "COMMITTER")
+            for key, value in who.items()
+        }
+        env |= {"PATH": "/usr/bin:/bin", "HOME": str(self.path), "GIT_CONFIG_NOSYSTEM": "1"}
+        done = subprocess.run(
+            ["git", *argv], cwd=self.path, env=env, check=True, capture_output=True
+        )
+        return done.stdout.decode("utf-8", "replace").strip()
+
+    def commit(
+        self, message: str, *, author: str = "Ada Lovelace", at: int = 0, **files: bytes | str
+    ) -> str:
+        for name, content in files.items():
+            path = self.path / name.replace("__", "/").replace("_dot_", ".")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+        self("add", "-A")
+        self("commit", "-q", "--allow-empty", "-m", message, author=author, at=at)
+        return self("rev-parse", "HEAD")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path / "r")
+
+
+async def test_facts_of_a_range(repository: Repository) -> None:
+    base = repository.commit("start", src__a_dot_py="one\n", README_dot_md="hi\n")
+    repository.commit(
+        "Add a feature", at=10, src__a_dot_py="one\ntwo\n# TODO: three\n", src__test_a_dot_py="t\n"
+    )
+    repository("tag", "v1", at=20)
+    head = repository.commit(
+        "Fix docs", author="Grace Hopper", at=90_000, docs__b_dot_md="1\n2\n3\n4\n"
+    )
+    span = await ranges(git, str(repository.path), base)
+    assert span == Range(base, head)
+    facts = await collect(git, str(repository.path), span)
+    assert (facts.commits, facts.merges, facts.authors) == (2, 0, 2)
+    assert facts.by_author == {"Ada Lovelace": 1, "Grace Hopper": 1}
+    assert (facts.files, facts.added, facts.removed, facts.tests) == (3, 7, 0, 1)
+    assert facts.folders == (Folder("docs/", 1, 4, 0), Folder("src/", 2, 3, 0))
+    assert facts.grew == {"docs/b.md": 4, "src/a.py": 2, "src/test_a.py": 1}
+    assert (facts.todos, facts.todo) == (1, (("src/a.py", "# TODO: three"),))
+    assert (facts.tags, facts.branch, facts.shallow) == (("v1",), "main", False)
+    assert sum(facts.by_day.values()) == 2 and len(facts.by_day) == 2
+    assert [line.split(" ", 1)[1] for line in await subjects(git, str(repository.path), span)] == [
+        "Ada Lovelace: Add a feature",
+        "Grace Hopper: Fix docs",
+    ]
+    text = card("website", span, facts)
+    assert text.splitlines()[0] == f"**website**, 2 commits on main up to `{head[:7]}`"
+    assert "3 files changed, +7 −0 lines (1 test file)" in text
+    assert "+# TODO: three" in await selected_diff(git, str(repository.path), span, 4000)
+
+
+async def test_nothing_new_and_nothing_there(repository: Repository, tmp_path: Path) -> None:
+    with pytest.raises(Missing, match="has no commits yet"):
+        await ranges(git, str(repository.path))
+    head = repository.commit("one")
+    with pytest.raises(Missing, match="since the last summary"):
+        await ranges(git, str(repository.path), head)
+    with pytest.raises(Missing, match="in the last 7 days"):
+        await ranges(git, str(repository.path))
+    with pytest.raises(Missing, match="no such folder"):
+        await ranges(git, str(tmp_path / "absent"))
+    (tmp_path / "plain").mkdir()
+    with pytest.raises(Missing, match="not a git repository"):
+        await ranges(git, str(tmp_path / "plain"))
+
+
+async def test_first_commits_count_from_nothing(repository: Repository) -> None:
+    head = repository.commit("one", a="1\n2\n")
+    span = await ranges(git, str(repository.path), days=9000)
+    assert span == Range(EMPTY_TREE, head, "From the first commit on.")
+    facts = await collect(git, str(repository.path), span)
+    assert (facts.commits, facts.files, facts.added) == (1, 1, 2)
+
+
+async def test_rewritten_history_is_told(repository: Repository) -> None:
+    meeting = repository.commit("one", a="1\n")
+    last = repository.commit("two", at=1, a="1\n2\n")
+    repository("reset", "-q", "--hard", meeting)
+    head = repository.commit("other", at=2, b="x\n")
+    span = await ranges(git, str(repository.path), last)
+    assert (span.base, span.head) == (meeting, head) and "rewritten" in span.note
+    gone = await ranges(git, str(repository.path), "0" * 40, days=9000)
+    assert gone.note.startswith("The last summarised commit is gone.")
+
+
+async def test_renames_merges_odd_names_and_bytes(repository: Repository) -> None:
+    lines = "".join(f"line {n}\n" for n in range(50))
+    base = repository.commit("one", src__old_dot_py=lines, latin=b"caf\xe9\n")
+    repository("checkout", "-q", "-b", "side")
+    repository.commit("side", author="Zo\u00eb", at=1, new_file="n\n")
+    repository("checkout", "-q", "main")
+    repository("mv", "src/old.py", "src/new.py")
+    (repository.path / "we\u00efrd name.txt").write_text("x\n")
+    repository.commit("caf\u00e9 \u2615", at=2)
+    repository("merge", "-q", "--no-ff", "-m", "merge", "side", at=3)
+    facts = await collect(git, str(repository.path), await ranges(git, str(repository.path), base))
+    assert (facts.commits, facts.merges, facts.renamed) == (3, 1, 1)
+    assert (facts.files, facts.added, facts.removed) == (3, 2, 0)
+    assert facts.by_author["Zo\u00eb"] == 1
+    assert "side" in facts.moved
+
+
+async def test_a_shallow_clone_says_so(repository: Repository, tmp_path: Path) -> None:
+    for n in range(3):
+        repository.commit(f"c{n}", at=n, a=f"{n}\n")
+    clone = tmp_path / "shallow"
+    subprocess.run(
+        ["git", "clone", "-q", "--depth", "1", f"file://{repository.path}", clone], check=True
+    )
+    span = await ranges(git, str(clone), days=9000)
+    facts = await collect(git, str(clone), span)
+    assert facts.shallow and "shallow" in card("x", span, facts)
+
+
+async def test_prose_in_stages_is_resumed(repository: Repository) -> None:
+    asked: list[str] = []
+    broken = True
+
+    async def ask(question: str) -> str:
+        if broken and len(asked) == 2:
+            raise ConnectionError
+        asked.append(question)
+        return f"- point {len(asked)}"
+
+    span, kept = Range("a" * 40, "b" * 40), Memory()
+    commits = [f"abc{n} Ada: change number {n}" for n in range(100)]
+    with pytest.raises(ConnectionError):
+        await prose(ask, kept, "r", span, "facts", commits, room=1000)
+    broken = False
+    text = await prose(ask, kept, "r", span, "facts", commits, room=1000)
+    assert len(asked) == len(set(asked)) == 4 and text == "- point 4"
+    assert await prose(ask, kept, "r", span, "facts", commits, room=1000) == text
+    assert len(asked) == 4 and all(len(q) < 1600 for q in asked)
+
+
+def test_sentences_with_invented_numbers_or_people_are_left_out() -> None:
+    facts = Facts(commits=12, files=3, added=1400)
+    material = "abc Ada Lovelace: bump to 2.5.1"
+    text = "There were 12 commits. It grew by 1,400 lines. Ninety went. It has 77 tests.\n- Ada Lovelace moved to 2.5.1.\n- As John Smith wrote, fine."
+    assert checked(text, facts, material) == (
+        "There were 12 commits. It grew by 1,400 lines. Ninety went.\n- Ada Lovelace moved to 2.5.1.",
+        2,
+    )
