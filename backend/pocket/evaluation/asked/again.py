@@ -1,0 +1,56 @@
+"""A first try that fails: the tool's error says what to change."""
+
+from collections.abc import Iterator
+
+from backend.pocket.evaluation.asked.files import CODE, HOUSE, KITCHEN, LAB
+from backend.pocket.evaluation.asked.git import REPOSITORIES
+from backend.pocket.evaluation.case import Case, Wanted, case
+from backend.pocket.evaluation.checks import (
+    commits,
+    difference,
+    edits,
+    plans,
+    reads,
+    retried_figure,
+    status,
+)
+from backend.pocket.evaluation.world import Setup
+
+MISNAMED = (
+    ("read shoping.txt", HOUSE, reads("shopping.txt", "oat milk", "12 eggs", before="failure")),
+    ("open results.jsn please", LAB, reads("results.json", "0.873", before="failure")),
+    ("whats in notes/trips.md", HOUSE, reads("notes/trip.md", "08:47", before="failure")),
+    ("show me guest.txt", KITCHEN, reads("guests.txt", "Amara", "Yuki", before="failure")),
+    ("read recipes/soups.txt", KITCHEN, reads("recipes/soup.txt", "2 leeks", before="failure")),
+    ("cat server.ini", CODE, reads("conf/server.ini", "8137", before="failure")),
+    ("in todos.txt replace beakers with flasks", LAB, edits("todo.txt", "beakers", "flasks", before="failure")),
+    ("change port=8137 to port=8200 in conf/server.ini", CODE, edits("conf/server.ini", "8137", "8200", before="failure")),
+)  # fmt: skip
+REPOS: tuple[tuple[str, Wanted], ...] = (
+    ("git status of the bakerys repo", status("bakery", "oven.rs", before="failure")),
+    ("diff dotfile", difference("dotfiles", "vimrc", before="failure")),
+    ("status of radioapi", status("radio-api", "clean", before="failure")),
+    (
+        "commit these-is with message spellcheck",
+        commits("thesis", "spellcheck", "cc5926e", before="failure"),
+    ),
+)
+LACKING = (
+    ("how long has it been up?", "uptime", "uptime"),
+    ("whats the free ram", "free", "memory free"),
+    ("what is this host called?", "hostname", "host"),
+)
+TIMES = (
+    ("remind me tomorrow after breakfastish 7 30 to post the letter", "tomorrow at 7:30", "letter"),
+)  # fmt: skip
+
+
+def cases() -> Iterator[Case]:
+    for words, files, wanted in MISNAMED:
+        yield case("second try", words, wanted, Setup(files))
+    for words, wanted in REPOS:
+        yield case("second try", words, wanted, Setup(repositories=REPOSITORIES))
+    for words, command, name in LACKING:
+        yield case("second try", words, retried_figure(name), Setup(missing=frozenset({command})))
+    for words, when, key in TIMES:
+        yield case("second try", words, plans(when, key, before="failure"))

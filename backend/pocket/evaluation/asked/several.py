@@ -1,0 +1,89 @@
+"""Conversations of several turns, where a later one leans on an earlier."""
+
+from collections.abc import Iterator
+
+from backend.pocket.evaluation.asked.files import CODE, HOUSE, KITCHEN, LAB
+from backend.pocket.evaluation.asked.git import REPOSITORIES
+from backend.pocket.evaluation.asked.memory import KEPT
+from backend.pocket.evaluation.case import Case, Turn
+from backend.pocket.evaluation.checks import (
+    chats,
+    commits,
+    difference,
+    edits,
+    figure,
+    finds,
+    leaves,
+    lists,
+    plans,
+    reads,
+    recalls,
+    remembers,
+    same,
+    status,
+    total,
+)  # fmt: skip
+from backend.pocket.evaluation.world import Setup
+
+REPOS = Setup(repositories=REPOSITORIES)
+
+CONVERSATIONS = (
+    (Setup(), (
+        Turn("hiya", chats()),
+        Turn("disk ok? how much is free", figure("disk free")),
+        Turn("and ram?", figure("memory")),
+        Turn("cool thx", chats()),
+    )),
+    (Setup(HOUSE), (
+        Turn("create plan.txt with the text buy gravel", leaves("plan.txt", same("buy gravel"))),
+        Turn("now read plan.txt back to me", reads("plan.txt", "buy gravel")),
+        Turn("replace gravel with sand in plan.txt", edits("plan.txt", "gravel", "sand")),
+    )),
+    (Setup(), (
+        Turn("remember my library card is 70-5521", remembers("70-5521")),
+        Turn("what was my library card number?", recalls("70-5521", bare=True)),
+    )),
+    (REPOS, (
+        Turn("git status bakery pls", status("bakery", "oven.rs")),
+        Turn("show me its diff", difference("bakery", "oven.rs")),
+        Turn("ok commit it with message raise oven heat", commits("bakery", "raise oven heat", "9e41c7d")),
+    )),
+    (REPOS, (
+        Turn("what changed in thesis", status("thesis", "proofs.tex")),
+        Turn("and in dotfiles?", status("dotfiles", "vimrc")),
+    )),
+    (Setup(), (
+        Turn("32 * 45", total("1440")),
+        Turn("and 1440 / 9", total("160")),
+        Turn("now 160 plus 77", total("237")),
+    )),
+    (Setup(CODE), (
+        Turn("which python files are there", lists("app.py", "dates.py", "money.py", others=("README",))),
+        Turn("open app.py", reads("app.py", "greet")),
+        Turn("where is gross defined?", finds("gross", "util/money.py")),
+    )),
+    (Setup(), (
+        Turn("hostname pls", figure("host")),
+        Turn("and how long is it up", figure("uptime")),
+        Turn("total memory?", figure("memory size")),
+    )),
+    (Setup(LAB), (
+        Turn("list my files", lists("results.json", "todo.txt")),
+        Turn("read todo.txt", reads("todo.txt", "beakers", "centrifuge")),
+        Turn("remind me in 15 minutes to fix the centrifuge", plans("in 15 minutes", "centrifuge")),
+    )),
+    (Setup(KITCHEN, memory=KEPT), (
+        Turn("whats in guests.txt", reads("guests.txt", "Amara", "Bastien", "Yuki")),
+        Turn("change Amara to Samara there", edits("guests.txt", "\nAmara", "Samara")),
+        Turn("who's the vet again?", recalls("Vesely")),
+    )),
+    (Setup(), (
+        Turn("wake me tomorrow at 5:40 for the hike", plans("tomorrow at 5:40", "hike")),
+        Turn("also remind me tonight at 21:30 to charge the headlamp", plans("tonight at 21:30", "headlamp")),
+    )),
+)  # fmt: skip
+
+
+def cases() -> Iterator[Case]:
+    for setup, turns in CONVERSATIONS:
+        yield Case("several turns", turns, setup)
