@@ -3,14 +3,17 @@
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from agent.sandbox.actor import Actor
 from agent.sandbox.child import Child
 from agent.sandbox.layout import Layout, arguments
 from agent.sandbox.printed import Printed
+
+_T = TypeVar("_T")
 
 _END_SECONDS = 10  # killed processes that are still there after this hang in the kernel
 
@@ -46,6 +49,7 @@ class Bubble:
     init: Child | None = None
     init_pid: int | None = None
     exit_code: int | None = None
+    met: asyncio.Event = field(default_factory=asyncio.Event)
     _status: bytes = field(default=b"")
 
     def end(self, reason: str) -> None:
@@ -70,6 +74,7 @@ class Bubble:
             self.init, self.init_pid = Child(os.pidfd_open(pid)), pid
         except ProcessLookupError:  # it has ended already
             pass
+        self.met.set()
 
 
 @asynccontextmanager
@@ -77,18 +82,29 @@ async def blown(actor: Actor, order: Order) -> AsyncIterator[Bubble]:
     """Start the order; on leaving, every process of it is gone, whatever happened."""
     loop = asyncio.get_running_loop()
     with ExitStack() as ours:
-        out, status, child = await _start(actor, order, ours)
+        (out, status, child), interrupted = await _whole(_start(actor, order, ours))
         ours.callback(child.close)
         bubble = Bubble(child, Printed(), loop.create_future())
         ended = loop.create_task(_ended(bubble))
         _follow(loop, out, bubble.take_output, ours)
         _follow(loop, status, bubble.take_status, ours)
         try:
+            if interrupted:
+                raise asyncio.CancelledError
             yield bubble
         finally:
             await asyncio.shield(_burst(bubble, ended, status))
             _drain(status, bubble.take_status)
             _drain(out, bubble.take_output)
+
+
+async def _whole(work: Coroutine[Any, Any, _T]) -> tuple[_T, bool]:
+    """The result, and whether cancellation came meanwhile: what was started must be known to us."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task), False
+    except asyncio.CancelledError:
+        return await task, True
 
 
 async def _start(actor: Actor, order: Order, ours: ExitStack) -> tuple[int, int, Child]:
@@ -162,11 +178,28 @@ async def _ended(bubble: Bubble) -> None:
 
 
 async def _burst(bubble: Bubble, ended: "asyncio.Task[None]", status: int) -> None:
-    bubble.child.kill()
+    await _met(bubble, ended)
     _drain(status, bubble.take_status)
     async with asyncio.timeout(_END_SECONDS):
         if bubble.init is not None:
             bubble.init.kill()
             await bubble.init.wait()
             bubble.init.close()
+        else:
+            bubble.child.kill()
         await ended
+    _reap(bubble.init_pid)
+
+
+async def _met(bubble: Bubble, ended: "asyncio.Task[None]") -> None:
+    """Killed between making the init and waking it, bubblewrap would leave it asleep for ever."""
+    met = asyncio.ensure_future(bubble.met.wait())
+    await asyncio.wait({met, ended}, timeout=_END_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+    met.cancel()
+
+
+def _reap(pid: int | None) -> None:
+    """An init that outlived bubblewrap is ours to reap where we are a container's process 1."""
+    if pid is not None and os.getpid() == 1:
+        with suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)

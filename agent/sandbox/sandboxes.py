@@ -2,15 +2,18 @@
 
 import asyncio
 import hashlib
+import os
 import re
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from agent.errors import ToolError
 from agent.sandbox import rootfs
-from agent.sandbox.actor import Own
+from agent.sandbox.actor import Actor, Own
 from agent.sandbox.ground import Ground
+from agent.sandbox.lesser import lesser
 from agent.sandbox.limits import Repo, SandboxLimits
 from agent.sandbox.sandbox import Sandbox
 
@@ -27,9 +30,23 @@ class Sandboxes:
         """The chat's sandbox; its workspace is made on first use."""
         if chat not in self._known:
             workspace = self._chats / folder(chat) / "work"
-            workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
+            await asyncio.to_thread(_make, workspace, self._ground.actor.uid)
             self._known[chat] = Sandbox(self._ground, chat, workspace)
         return self._known[chat]
+
+
+def _make(workspace: Path, uid: int) -> None:
+    """The workspace, owned by those who act in it, also after root and a user took turns."""
+    workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if workspace.stat().st_uid == uid:
+        return
+    try:
+        for directory, _, names, fd in os.fwalk(workspace, topdown=False):
+            for name in names:
+                os.chown(name, uid, uid, dir_fd=fd, follow_symlinks=False)
+            os.chown(directory, uid, uid, follow_symlinks=False)
+    except PermissionError:
+        raise ToolError(f"{workspace} belongs to another user of this machine.") from None
 
 
 def folder(chat: str) -> str:
@@ -51,13 +68,23 @@ async def open_sandboxes(
 ) -> AsyncIterator[Sandboxes]:
     """Prepare what sandboxes need below the state directory; ends what was started on leaving."""
     prepared = await asyncio.to_thread(rootfs.prepare, state / "sandbox", zone)
-    ground = Ground(
-        actor=Own(),
-        rootfs=prepared,
-        limits=limits,
-        repos={repo.name: repo for repo in repos},
-        zone=zone,
-        report=report,
-        bwrap=shutil.which("bwrap") or "/usr/bin/bwrap",
-    )
-    yield Sandboxes(ground, state / "chats")
+    async with _actor() as actor:
+        ground = Ground(
+            actor=actor,
+            rootfs=prepared,
+            limits=limits,
+            repos={repo.name: repo for repo in repos},
+            zone=zone,
+            report=report,
+            bwrap=shutil.which("bwrap") or "/usr/bin/bwrap",
+        )
+        yield Sandboxes(ground, state / "chats")
+
+
+@asynccontextmanager
+async def _actor() -> AsyncIterator[Actor]:
+    if os.geteuid():
+        yield Own()
+    else:
+        async with lesser() as actor:
+            yield actor

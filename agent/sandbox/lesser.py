@@ -1,0 +1,150 @@
+"""The actor of a program that root runs: everything is done by a porter, as somebody lesser."""
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from agent.sandbox.actor import directory
+from agent.sandbox.child import Child
+
+# Among the ids that systemd's scheme leaves unused (60578-61183), and not one of Debian's.
+UID = 60579
+
+_ANSWER_SECONDS = 30
+_BASES = ("/mnt", "/media", "/srv", "/opt", "/run", "/var")
+_PORTER = (
+    "import sys; sys.path.insert(0, sys.argv[1]); "
+    "from agent.sandbox.porter import main; main(int(sys.argv[2]))"
+)
+
+
+class Lesser:
+    """See actor.Actor. The porter is started at the first request, and again if it died."""
+
+    uid = UID
+
+    def __init__(self) -> None:
+        self._porter: subprocess.Popen[bytes] | None = None
+        self._requests: socket.socket | None = None
+
+    def reach(self, sources: Sequence[str]) -> list[str]:
+        base = _base(sources)
+        return [f"{base}/{number}" for number in range(len(sources))]
+
+    async def start(
+        self, argv: Sequence[str], *, fds: Sequence[int], out: int, sources: Sequence[str]
+    ) -> Child:
+        request = {
+            "do": "start",
+            "argv": list(argv),
+            "numbers": list(fds),
+            "uid": self.uid,
+            "base": _base(sources),
+            "sources": list(sources),
+        }
+        _, pidfd = await self._ask(request, [*fds, out])
+        assert pidfd is not None
+        return Child(pidfd)
+
+    async def open(self, root: Path, path: str) -> int:
+        with directory(root) as fd:
+            _, opened = await self._ask({"do": "open", "path": path}, [fd])
+        assert opened is not None
+        return opened
+
+    async def names(self, root: Path, path: str) -> list[str]:
+        with directory(root) as fd:
+            return list((await self._ask({"do": "names", "path": path}, [fd]))[0])
+
+    async def replace(self, root: Path, path: str, source: int) -> bool:
+        with directory(root) as fd:
+            return bool((await self._ask({"do": "replace", "path": path}, [fd, source]))[0])
+
+    async def _ask(self, request: dict[str, Any], fds: Sequence[int]) -> tuple[Any, int | None]:
+        """The answer's value and its descriptor; OSError as it happened over there."""
+        with ExitStack() as stack:
+            mine, theirs = (stack.enter_context(s) for s in socket.socketpair())
+            body = stack.enter_context(os.fdopen(os.memfd_create("request"), "wb", buffering=0))
+            body.write(json.dumps(request).encode())
+            self._send([theirs.fileno(), body.fileno(), *fds])
+            theirs.close()
+            return await _answer(mine)
+
+    def _send(self, fds: Sequence[int]) -> None:
+        try:
+            socket.send_fds(self._line(), [b"?"], fds)
+        except BrokenPipeError:
+            self.close()
+            socket.send_fds(self._line(), [b"?"], fds)
+
+    def _line(self) -> socket.socket:
+        if self._requests is None:
+            self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                self._porter = _porter(theirs.fileno())
+        return self._requests
+
+    def close(self) -> None:
+        """End the porter, and with it whatever still runs in a sandbox."""
+        if self._requests is not None and self._porter is not None:
+            self._requests.close()
+            self._requests = None
+            self._porter.kill()
+            self._porter.wait()
+
+
+@asynccontextmanager
+async def lesser() -> AsyncIterator[Lesser]:
+    actor = Lesser()
+    try:
+        yield actor
+    finally:
+        actor.close()
+
+
+def _porter(fd: int) -> "subprocess.Popen[bytes]":
+    code = os.fspath(Path(__file__).parents[2])
+    argv = [sys.executable, "-I", "-S", "-c", _PORTER, code, str(fd)]
+    return subprocess.Popen(
+        argv, env={}, pass_fds=[fd], stdin=subprocess.DEVNULL, cwd="/", start_new_session=True
+    )
+
+
+def _base(sources: Sequence[str]) -> str:
+    """A directory of the host to mount over, for the porter's own view, that hides no source."""
+    free = (b for b in _BASES if Path(b).is_dir() and not any(_holds(b, s) for s in sources))
+    return next(free)
+
+
+def _holds(base: str, source: str) -> bool:
+    return os.path.realpath(source).startswith(f"{os.path.realpath(base)}/")
+
+
+async def _answer(reply: socket.socket) -> tuple[Any, int | None]:
+    loop = asyncio.get_running_loop()
+    reply.setblocking(False)
+    ready = loop.create_future()
+    loop.add_reader(reply, lambda: None if ready.done() else ready.set_result(None))
+    try:
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            await ready
+    finally:
+        loop.remove_reader(reply)
+    text, fds, _, _ = socket.recv_fds(reply, 1 << 18, 1)
+    return _read(text), fds[0] if fds else None
+
+
+def _read(text: bytes) -> Any:
+    if not text:
+        raise OSError("the porter gave no answer")
+    answer = json.loads(text)
+    if "errno" in answer:
+        raise OSError(answer["errno"], answer["strerror"])
+    return answer.get("value")
