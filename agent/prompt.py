@@ -46,7 +46,16 @@ class Tail:
 
 def render_message(words: str, tail: Tail) -> str:
     """A person's words behind their context block, as the model receives them."""
-    return "\n".join(["<context>", *_lines(tail), "</context>", words])
+    return render_head(tail) + words
+
+
+def render_head(tail: Tail) -> str:
+    """The context block alone, up to where the words begin."""
+    return "\n".join(["<context>", *_lines(tail), "</context>", ""])
+
+
+def note_line(note: Note) -> str:
+    return f"- {_one_line(note.text)} ({note.saved})"
 
 
 def _lines(tail: Tail) -> list[str]:
@@ -55,7 +64,7 @@ def _lines(tail: Tail) -> list[str]:
         lines.append(f"from: {_one_line(tail.sender)}")
     if tail.notes:
         lines.append("notes:")
-        lines += [f"- {_one_line(note.text)} ({note.saved})" for note in tail.notes]
+        lines += [note_line(note) for note in tail.notes]
     if tail.quote:
         lines.append(f"reply to: {_one_line(tail.quote)}")
     lines += [f"file: {_one_line(file)}" for file in tail.files]

@@ -131,7 +131,7 @@ class ChatTable:
         """The chat's conversations that hold messages, last used first."""
         async with self.database.read() as tx:
             rows = await tx.all(_CONVERSATIONS, key, limit)
-        return [Conversation(*row[:6], bool(row[6])) for row in rows]
+        return [Conversation(*row) for row in rows]
 
 
 _COLUMNS = "key, title, timezone, settings, conversation, resting, active_at"

@@ -90,6 +90,19 @@ class InboxTable:
             )
         return len(rows)
 
+    async def earlier(self, edit: Incoming) -> str:
+        """The words, as they were, of the message that an edit corrects; empty when unknown."""
+        async with self.database.read() as tx:
+            words = await tx.value(
+                "SELECT words FROM inbox WHERE chat = ? AND source = ? AND ref = ? AND ref <> ''"
+                " AND state <> 'waiting' AND update_id <> ? ORDER BY id DESC LIMIT 1",
+                edit.chat,
+                edit.source,
+                edit.ref,
+                edit.update,
+            )
+        return str(words or "")
+
     async def of_turn(self, turn: str) -> list[Waiting]:
         """What a turn answers, in order."""
         async with self.database.read() as tx:
@@ -101,10 +114,8 @@ _COLUMNS = "id, received_at, chat, source, update_id, words, kind, ref, sender, 
 
 async def add(tx: Tx, incoming: Incoming, now: float) -> bool:
     await chats.ensure(tx, incoming.chat, now)
-    if incoming.kind == "edit" and await _corrected(tx, incoming):
-        state = "done"
-    else:
-        state = "waiting"
+    await tx.run("UPDATE chats SET resting = 0 WHERE key = ? AND resting = 1", incoming.chat)
+    in_place = incoming.kind == "edit" and await _corrected(tx, incoming)
     extra = {
         k: list(getattr(incoming, k)) for k in ("files", "images", "more") if getattr(incoming, k)
     }
@@ -124,7 +135,7 @@ async def add(tx: Tx, incoming: Incoming, now: float) -> bool:
         storable(json.dumps(extra, ensure_ascii=False)),
         incoming.body,
         incoming.settle_s,
-        state,
+        "done" if in_place else "waiting",
         incoming.at or now,
         now,
     )

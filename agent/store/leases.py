@@ -11,7 +11,6 @@ from agent.store.chats import Clock
 from agent.store.database import Database
 
 STALE_SECONDS = 30.0
-HEARTBEAT_SECONDS = 1.0  # also how soon another process's wish to stop is seen
 
 
 @dataclass(frozen=True)
@@ -34,16 +33,21 @@ class LeaseTable:
             await tx.run(_TAKE, chat, owner, now)
         return True
 
-    async def beat(self, chat: str, owner: str) -> tuple[bool, bool]:
-        """A sign of life: (still held, somebody asks it to stop)."""
+    async def beat(self, chat: str, owner: str) -> bool:
+        """A sign of life; False when another owner holds the lease now."""
         async with self.database.write() as tx:
-            row = await tx.one(
-                "UPDATE leases SET heartbeat_at = ? WHERE chat = ? AND owner = ? RETURNING stop",
+            held = await tx.all(
+                "UPDATE leases SET heartbeat_at = ? WHERE chat = ? AND owner = ? RETURNING 1",
                 self.clock(),
                 chat,
                 owner,
             )
-        return row is not None, bool(row and row[0])
+        return bool(held)
+
+    async def asked_to_stop(self, chat: str) -> bool:
+        """Whether another process wants the turn to end."""
+        async with self.database.read() as tx:
+            return bool(await tx.value("SELECT stop FROM leases WHERE chat = ?", chat))
 
     async def release(self, chat: str, owner: str) -> None:
         async with self.database.write() as tx:

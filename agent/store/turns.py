@@ -32,14 +32,12 @@ class Told:
     """A person's message as the model gets it.
 
     `head` is the program's part in front of the words. `notes` are (note, the
-    line that shows it) new in it; `gone` are notes of which it says that they
-    no longer hold.
+    line that shows it) new in it.
     """
 
     head: str
     message: User
     notes: tuple[tuple[int, str], ...] = ()
-    gone: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +167,18 @@ class TurnTable:
                 tx, turn.chat, ended.payloads, now, silent=ended.silent, turn=turn.id
             )
 
+    async def put_back(self, turn: OpenTurn, *, keep: bool) -> None:
+        """End a turn unanswered; what it was to answer waits again, or is given up."""
+        async with self.database.write() as tx:
+            await tx.run(
+                "UPDATE turns SET state = 'done', reason = 'cancelled', ended_at = ?"
+                " WHERE id = ? AND state = 'open'",
+                self.clock(),
+                turn.id,
+            )
+            state = "waiting" if keep else "done"
+            await tx.run("UPDATE inbox SET state = ? WHERE turn = ?", state, turn.id)
+
     async def last(self, chat: str) -> tuple[OpenTurn, str] | None:
         """The chat's newest ended turn in its current conversation, and its reply."""
         async with self.database.read() as tx:
@@ -216,7 +226,3 @@ async def _tell(tx: Tx, turn: OpenTurn, rows: Sequence[Waiting], told: Told, now
     await inbox.take(tx, turn.id, [row.id for row in rows])
     shown: list[tuple[Any, ...]] = [(turn.conversation, note, line) for note, line in told.notes]
     await tx.many("INSERT OR REPLACE INTO notes_shown VALUES (?, ?, ?)", shown)
-    await tx.many(
-        "DELETE FROM notes_shown WHERE conversation = ? AND note = ?",
-        [(turn.conversation, note) for note in told.gone],
-    )

@@ -20,8 +20,6 @@ CREATE TABLE conversations (
     chat       TEXT NOT NULL REFERENCES chats (key) ON UPDATE CASCADE ON DELETE CASCADE,
     title      TEXT NOT NULL DEFAULT '',           -- the first words said in it
     summary    TEXT NOT NULL DEFAULT '',           -- of what compactions took out
-    tokens     INTEGER NOT NULL DEFAULT 0,         -- last known size of its prompt and reply
-    counted    INTEGER NOT NULL DEFAULT 0,         -- transcript row up to which `tokens` counts
     compacted  INTEGER NOT NULL DEFAULT 0,         -- how many times
     created_at REAL NOT NULL,
     active_at  REAL NOT NULL

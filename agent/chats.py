@@ -1,0 +1,135 @@
+"""One worker per chat: inbox to turn, turn to outbox.
+
+    async with Chats(store, run, window, Service(frozenset({"telegram"}))) as chats:
+        await chats.submit(Incoming(...))     # durable when it returns
+        await chats.stop("tg:1")
+
+A worker lives while its chat has something waiting or running, so that idle
+chats cost nothing. Whatever a killed process left behind is taken up at start.
+"""
+
+import asyncio
+import os
+import secrets
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+from agent.assignment import Assignment, Emit, Listener, Run, Service, Unheard
+from agent.journal import Window
+from agent.store import Incoming, Store
+from agent.store.leases import new_owner
+from agent.worker import EPHEMERAL, Worker
+
+__all__ = ["Assignment", "Chats", "Emit", "Incoming", "Listener", "Run", "Service", "cli_source"]
+
+
+def cli_source() -> str:
+    """The source of one command line's own messages: no other process answers them."""
+    return f"{EPHEMERAL}:{os.getpid()}-{secrets.token_hex(4)}"
+
+
+class Chats:
+    """Every method but the context's own may raise StoreError."""
+
+    def __init__(
+        self,
+        store: Store,
+        run: Run,
+        window: Window,
+        service: Service,
+        listener: Listener | None = None,
+    ) -> None:
+        self.store = store
+        self.service = service
+        self._run = run
+        self._window = window
+        self._listener = listener or Unheard()
+        self._owner = ""
+        self._workers: dict[str, Worker] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        self._owner = new_owner()
+        if self.service.resumes:
+            await self._recover()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Turns are cut off where they stand; the next start takes them up again."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def submit(self, incoming: Incoming) -> bool:
+        """Keep a message for good and see to its answer; False for one that is known already."""
+        if not await self.store.inbox.add(incoming):
+            return False
+        self.wake(incoming.chat)
+        return True
+
+    def wake(self, chat: str) -> None:
+        """There may be something to do for that chat."""
+        if chat in self._workers:
+            self._workers[chat].wake.set()
+        else:
+            self._start(chat)
+
+    def running(self) -> list[str]:
+        """Chats whose turn runs in this process now."""
+        return [chat for chat, worker in self._workers.items() if worker.stop]
+
+    async def stop(self, chat: str) -> bool:
+        """End the turn that runs in that chat, in whatever process; False when none does."""
+        worker = self._workers.get(chat)
+        if worker and worker.stop:
+            worker.stop.set()
+            return True
+        return await self.store.leases.stop(chat)
+
+    async def retry(self, chat: str) -> bool:
+        """Answer the last message once more, as if the first try had not been; False when there is none."""
+        last = await self.store.turns.last(chat)
+        if last is None or not await self.store.turns.undo(last[0]):
+            return False
+        self.wake(chat)
+        return True
+
+    async def new(self, chat: str) -> int:
+        """Begin a fresh conversation; notes stay, the old one can be resumed."""
+        return await self.store.chats.new_conversation(chat)
+
+    async def resume(self, chat: str, conversation: int) -> bool:
+        """Go on with an older conversation of that chat; False when it is not of that chat."""
+        return await self.store.chats.resume(chat, conversation)
+
+    async def _recover(self) -> None:
+        sources = self.service.sources
+        cut_off = await self.store.turns.chats_unfinished(sources)
+        for chat in dict.fromkeys([*cut_off, *await self.store.inbox.chats_waiting(sources)]):
+            self.wake(chat)
+
+    def _start(self, chat: str) -> None:
+        worker = Worker(
+            chat,
+            self._owner,
+            self.store,
+            self._run,
+            self._window,
+            self.service,
+            self._listener,
+            retire=partial(self._retire, chat),
+        )
+        self._workers[chat] = worker
+        task = asyncio.create_task(worker.run(), name=f"chat {chat}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _retire(self, chat: str) -> None:
+        del self._workers[chat]

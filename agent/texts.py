@@ -1,0 +1,43 @@
+"""The fixed sentences of a turn, in one place.
+
+The first part is for a person, the second for the model.
+"""
+
+# To a person.
+RESTARTING = "The model server is restarting; I will go on when it is back."
+BROKE_OFF = "The model server broke off in the middle; I am asking it again."
+STOPPED = "Stopped."
+BACKEND_LOST = "The model server did not come back: {reason}"
+NO_ANSWER = "The model gave no answer, twice. /retry asks it again."
+UNUSABLE = "The model's answer could not be used: it was a tool call that could not be read. /retry asks it again."
+REFUSED = "The model server refused the request: {reason}"
+BUG = "Something went wrong inside the program; the log has the details. /retry tries again."
+GIVEN_UP = "This message stopped the program several times, so I gave it up. /retry tries again."
+CHAT_BUSY = "Another turn runs in this chat; yours is next."
+LIMIT_CALLS = "I stopped at the limit of {count} tool calls."
+LIMIT_SECONDS = "I stopped because the time for one turn ({count} s) was used up."
+LIMIT_TOKENS = "I stopped because the limit of {count} generated tokens for one turn was reached."
+LOOPING = "I stopped because I kept making the same call with the same result: {call}"
+DONE_SO_FAR = "What I did:"
+CUT = "(cut off at the length limit)"
+NOTHING_SAVED = "(Correction by the program: nothing was saved.)"
+NOTHING_SCHEDULED = "(Correction by the program: nothing was scheduled.)"
+NOTHING_DONE = "(Correction by the program: no tool was called, so nothing was changed.)"
+
+# To the model.
+INTERRUPTED = "interrupted: the program was stopped while this ran; it may have run in part. Check before doing it again."
+STOPPED_CALL = "interrupted: the person stopped this; it may have run in part."
+NOT_RUN = "not run: the turn had ended."
+NOT_RUN_LIMIT = "not run: the limit of {count} tool calls for this turn is reached."
+LAST_CALL = "[That was the last tool call of this turn. Answer now with what you have.]"
+REPEATED = "not run again: the same call gave the same result before. Use that result, change something, or answer."
+UNKNOWN_TOOL = "There is no tool {name}. The tools are: {tools}."
+UNREADABLE = "This call could not be read, so it was not run. Write the arguments as one JSON object. {form}"
+CALL_FORM = "Call one of: {tools}."
+EMPTY = "Your last answer was empty. Answer the person now, or call a tool."
+CUT_ANSWER = "Your answer was cut at the length limit. Continue exactly where it stopped, and be brief."
+CUT_CALL = "Your tool call was cut at the length limit, so it was not run. Make a smaller one: write long files in parts."
+GO_ON = "Go on."
+CLAIM_SAVED = "You said that something is saved, but no tool was called, so it is not. Call remember now, or say plainly that it is not saved."
+CLAIM_SCHEDULED = "You said that something is scheduled, but no tool was called, so it is not. Call schedule now, or say plainly that it is not scheduled."
+CLAIM_DONE = "You said that something is done, but no tool was called in this turn, so it is not. Do it with a tool now, or say plainly that it is not done."

@@ -1,0 +1,251 @@
+"""The worker of one chat: takes its lease, then its oldest messages, and plays turns until none waits."""
+
+import asyncio
+import contextlib
+import logging
+import secrets
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent import texts
+from agent.assignment import Assignment, Emit, Listener, Run, Service
+from agent.errors import BackendAway
+from agent.events import Event, TurnFinished, Usage
+from agent.journal import StoredJournal, Window
+from agent.messages import Assistant, ToolCall, ToolResult
+from agent.store import Store
+from agent.store.errors import StoreError
+from agent.store.inbox import Waiting
+from agent.store.turns import OpenTurn, Steps
+from agent.tail import tell
+
+log = logging.getLogger(__name__)
+
+LEASE_POLL_SECONDS = 0.25  # another process's turn in the same chat ends unheard
+STOP_POLL_SECONDS = 0.5  # how soon another process's wish to stop is seen
+BEATS = 10  # of those polls per heartbeat
+SETTLE_BOUND_SECONDS = 10.0
+STORE_RETRY_SECONDS = 5.0
+RESUMES = 3  # a turn that was cut off more often is ended, lest it takes the process down for ever
+DRAIN_SECONDS = 30.0
+EPHEMERAL = "cli"  # sources of command lines: once killed, nobody waits for their answers
+
+
+@dataclass
+class Worker:
+    """Lives while its chat has something waiting; `retire` is called when it ends for want of work."""
+
+    chat: str
+    owner: str
+    store: Store
+    run_turn: Run
+    window: Window
+    service: Service
+    listener: Listener
+    retire: Callable[[], None]
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+    stop: asyncio.Event | None = None  # of the turn that runs now
+
+    async def run(self) -> None:
+        while True:
+            self.wake.clear()
+            try:
+                if await self._turn():
+                    continue
+                await _unless(self.wake, self._rest())
+            except StoreError as error:
+                await self._held_up(str(error))
+                continue
+            except Exception:
+                log.exception("the worker of %s failed", self.chat)
+            if not self.wake.is_set():
+                self.retire()
+                return
+
+    async def _turn(self) -> bool:
+        """Play one turn, an unfinished one first; False when there is none."""
+        if not await self._work():
+            return False
+        async with self._leased():
+            open_turn = await self.store.turns.unfinished(self.chat)
+            if open_turn and open_turn.source in self.service.sources:
+                await self._resume(open_turn)
+                return True
+            if open_turn:
+                await self._abandon(open_turn)
+            rows = await self._settled()
+            if rows:
+                turn_id = secrets.token_hex(8)
+                told = await tell(self.store, rows, await self._zone())
+                await self._play(await self.store.turns.begin(turn_id, rows, told))
+            return bool(rows)
+
+    async def _work(self) -> bool:
+        if await self.store.inbox.waiting(self.chat, self.service.sources):
+            return True
+        open_turn = await self.store.turns.unfinished(self.chat)
+        return bool(open_turn and open_turn.source in self.service.sources)
+
+    async def _resume(self, turn: OpenTurn) -> None:
+        if await self.store.turns.resume(turn) <= RESUMES:
+            await self._play(turn)
+            return
+        log.error("turn %s of %s was cut off %d times and is given up", turn.id, self.chat, RESUMES)
+        await self._close_calls(turn)
+        journal = await self._journal(turn)
+        await journal.finish(None, texts.GIVEN_UP, "error", Usage())
+
+    async def _abandon(self, turn: OpenTurn) -> None:
+        """End another source's turn whose process is gone; what it was to answer waits again."""
+        await self._close_calls(turn)
+        await self.store.turns.put_back(turn, keep=not turn.source.startswith(EPHEMERAL))
+
+    async def _close_calls(self, turn: OpenTurn) -> None:
+        for call in unanswered(turn, await self.store.turns.steps(turn)):
+            await self.store.turns.add(turn, ToolResult(call.id, call.name, texts.INTERRUPTED))
+
+    async def _settled(self) -> list[Waiting]:
+        """The oldest waiting message and those that belong to it, once they have stopped coming."""
+        deadline = self.store.clock() + SETTLE_BOUND_SECONDS
+        while True:
+            rows = gathered(await self.store.inbox.waiting(self.chat, self.service.sources))
+            if not rows:
+                return rows
+            now = self.store.clock()
+            quiet = max(row.received_at + row.incoming.settle_s for row in rows)
+            remaining = min(quiet, deadline) - now
+            if remaining <= 0:
+                return rows
+            self.wake.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.wake.wait(), min(remaining, SETTLE_BOUND_SECONDS))
+
+    async def _play(self, turn: OpenTurn) -> None:
+        journal = await self._journal(turn)
+        answers = tuple(row.incoming for row in await self.store.inbox.of_turn(turn.id))
+        assignment = Assignment(turn, answers, journal)
+        self.stop = assignment.stop
+        try:
+            async with self._heard(assignment) as emit:
+                await self._run(assignment, emit)
+        finally:
+            self.stop = None
+
+    async def _run(self, assignment: Assignment, emit: Emit) -> None:
+        try:
+            await self.run_turn(assignment, emit)
+        except StoreError:
+            raise  # nothing can be written: the turn stays open and is resumed
+        except Exception:
+            log.exception("turn %s of %s failed", assignment.turn.id, self.chat)
+            await self._close_calls(assignment.turn)
+            await assignment.journal.finish(None, texts.BUG, "error", Usage())
+            emit(TurnFinished(texts.BUG, "error", 0))
+
+    async def _journal(self, turn: OpenTurn) -> StoredJournal:
+        return StoredJournal(
+            self.store,
+            turn,
+            self.window,
+            await self._zone(),
+            self.service.sources,
+            self.service.compose,
+        )
+
+    async def _zone(self) -> str:
+        chat = await self.store.chats.get(self.chat)
+        return chat.timezone if chat and chat.timezone else self.service.zone
+
+    @asynccontextmanager
+    async def _heard(self, assignment: Assignment) -> AsyncIterator[Emit]:
+        """An emitter whose events reach the listener in order, all of them before the turn is over."""
+        events: asyncio.Queue[Event | None] = asyncio.Queue()
+        hearing = asyncio.create_task(self._hear(assignment, events))
+        try:
+            yield events.put_nowait
+            events.put_nowait(None)
+            await asyncio.wait([hearing], timeout=DRAIN_SECONDS)
+        finally:
+            hearing.cancel()
+            await asyncio.wait([hearing])
+
+    async def _hear(self, assignment: Assignment, events: asyncio.Queue[Event | None]) -> None:
+        try:
+            while (event := await events.get()) is not None:
+                await self.listener.event(assignment, event)
+        except Exception:
+            log.exception("the listener of turn %s failed", assignment.turn.id)
+
+    @asynccontextmanager
+    async def _leased(self) -> AsyncIterator[None]:
+        told = False
+        while not await self.store.leases.take(self.chat, self.owner):
+            if not told:
+                await self.listener.waiting(self.chat, texts.CHAT_BUSY)
+                told = True
+            await asyncio.sleep(LEASE_POLL_SECONDS)
+        beating = asyncio.create_task(self._beat())
+        try:
+            yield
+        finally:
+            beating.cancel()
+            await asyncio.wait([beating])
+            await self.store.leases.release(self.chat, self.owner)
+
+    async def _beat(self) -> None:
+        while True:
+            for _ in range(BEATS):
+                await asyncio.sleep(STOP_POLL_SECONDS)
+                if await self.store.leases.asked_to_stop(self.chat) and self.stop:
+                    self.stop.set()
+            with contextlib.suppress(StoreError):
+                if not await self.store.leases.beat(self.chat, self.owner) and self.stop:
+                    log.error("the lease of %s went to another process", self.chat)
+                    self.stop.set()
+
+    async def _rest(self) -> None:
+        """After the reply: what may be done while nobody waits."""
+        with contextlib.suppress(BackendAway):
+            await self.window.rest(self.chat)
+
+    async def _held_up(self, why: str) -> None:
+        log.error("%s waits: %s", self.chat, why)
+        await self.listener.waiting(self.chat, why)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.wake.wait(), STORE_RETRY_SECONDS)
+
+
+def gathered(rows: list[Waiting]) -> list[Waiting]:
+    """The first of the rows and those right behind it that were said as one (an album, a paste)."""
+    taken = rows[:1]
+    for row in rows[1:]:
+        before, this = taken[-1].incoming, row.incoming
+        one = before.kind == this.kind == "message" and before.sender == this.sender
+        if not one or abs(this.at - before.at) > before.settle_s:
+            break
+        taken.append(row)
+    return taken
+
+
+def unanswered(turn: OpenTurn, steps: Steps) -> list[ToolCall]:
+    """The turn's tool calls without a result."""
+    messages = [entry.message for entry in steps.entries if entry.turn == turn.id]
+    results = {message.call for message in messages if isinstance(message, ToolResult)}
+    calls = [call for m in messages if isinstance(m, Assistant) for call in m.calls]
+    return [call for call in calls if call.id not in results]
+
+
+async def _unless(event: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
+    """Do the work, dropped at once when the event is set."""
+    task, called = asyncio.create_task(work), asyncio.create_task(event.wait())
+    try:
+        await asyncio.wait({task, called}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        called.cancel()
+        if not task.done():
+            task.cancel()
+        await asyncio.wait({task, called})
+    if not task.cancelled():
+        task.result()
