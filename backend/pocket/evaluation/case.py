@@ -34,6 +34,7 @@ class Played:
 
 CallCheck = Callable[[Step], bool]
 AnswerCheck = Callable[[Played], bool]
+Before = Literal["nothing", "look", "failure"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Wanted:
 
     call: CallCheck | None
     held: AnswerCheck
-    before: Literal["nothing", "look", "failure"] = "nothing"
+    before: Before = "nothing"
     bare: bool = False
 
     def right(self, played: Played) -> bool:

@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 from backend.pocket.evaluation import arithmetic
-from backend.pocket.evaluation.case import AnswerCheck, CallCheck, Played, Step, Wanted
+from backend.pocket.evaluation.case import AnswerCheck, Before, CallCheck, Played, Step, Wanted
 from backend.pocket.evaluation.machine import facts
 from backend.pocket.evaluation.when import understand
 from backend.pocket.evaluation.world import place
@@ -75,9 +74,7 @@ def total(result: str) -> Wanted:
     return Wanted(call, in_answer(result))
 
 
-def reads(
-    path: str, *values: str, before: Literal["nothing", "look", "failure"] = "nothing"
-) -> Wanted:
+def reads(path: str, *values: str, before: Before = "nothing") -> Wanted:
     """Prints the file's lines that hold `values`; the answer holds them all."""
 
     def call(step: Step) -> bool:
@@ -108,9 +105,7 @@ def _short(name: str) -> str:
     return name.rstrip("/").split("/")[-1]
 
 
-def finds(
-    word: str, *values: str, before: Literal["nothing", "look", "failure"] = "nothing"
-) -> Wanted:
+def finds(word: str, *values: str, before: Before = "nothing") -> Wanted:
     """Searches for `word` and hits the lines with `values`; the answer holds all of them."""
 
     def call(step: Step) -> bool:
@@ -130,7 +125,7 @@ def finds(
 
 
 def leaves(path: str, right: Callable[[str], bool], *named: str, tools: Sequence[str] = ("write_file", "edit_file", "bash"),
-           before: Literal["nothing", "look", "failure"] = "nothing") -> Wanted:  # fmt: skip
+           before: Before = "nothing") -> Wanted:  # fmt: skip
     """A call after which the file's text is right; the answer names the file or one of `named`."""
 
     def call(step: Step) -> bool:
@@ -139,11 +134,10 @@ def leaves(path: str, right: Callable[[str], bool], *named: str, tools: Sequence
     return Wanted(call, in_answer(path, _short(path), *named), before)
 
 
-def edits(
-    path: str, old: str, new: str, *, before: Literal["nothing", "look", "failure"] = "look"
-) -> Wanted:
-    """The file says `new` afterwards and no longer `old`."""
-    return leaves(path, lambda text: new in text and old not in text, new, before=before)
+def edits(path: str, text: str, new: str, before: Before = "look") -> Wanted:
+    """The file's text is `text` afterwards, but for space; the answer names it, or what is new."""
+    wanted = "".join(text.split())
+    return leaves(path, lambda content: "".join(content.split()) == wanted, new, before=before)
 
 
 def same(text: str) -> Callable[[str], bool]:
@@ -161,15 +155,11 @@ def _bare(text: str) -> str:
     return " ".join(text.strip().strip("\"'").strip().lower().rstrip(".").split())
 
 
-def status(
-    repo: str, *values: str, before: Literal["nothing", "look", "failure"] = "nothing"
-) -> Wanted:
+def status(repo: str, *values: str, before: Before = "nothing") -> Wanted:
     return Wanted(_repository("git_status", repo), all_in_answer(*values), before)
 
 
-def difference(
-    repo: str, *values: str, before: Literal["nothing", "look", "failure"] = "nothing"
-) -> Wanted:
+def difference(repo: str, *values: str, before: Before = "nothing") -> Wanted:
     return Wanted(_repository("git_diff", repo), all_in_answer(*values), before)
 
 
@@ -188,9 +178,7 @@ def _repository(tool: str, repo: str) -> CallCheck:
     return call
 
 
-def commits(
-    repo: str, message: str, shown: str, before: Literal["nothing", "look", "failure"] = "nothing"
-) -> Wanted:
+def commits(repo: str, message: str, shown: str, before: Before = "nothing") -> Wanted:
     """Commits with that message (any, if empty); the answer holds the hash or repeats the outcome `shown`."""
     named = _repository("git_commit", repo)
 
@@ -238,7 +226,7 @@ def plans(
     when: str,
     *keys: str,
     kind: str = "remind",
-    before: Literal["nothing", "look", "failure"] = "nothing",
+    before: Before = "nothing",
 ) -> Wanted:
     """A job at the time that `when` means, with all of `keys` in its task, of that kind.
 

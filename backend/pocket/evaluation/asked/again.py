@@ -16,6 +16,9 @@ from backend.pocket.evaluation.checks import (
 )
 from backend.pocket.evaluation.world import Setup
 
+FLASKS = LAB["todo.txt"].replace("beakers", "flasks")
+PORT = CODE["conf/server.ini"].replace("8137", "8200")
+
 MISNAMED = (
     ("read shoping.txt", HOUSE, reads("shopping.txt", "oat milk", "12 eggs", before="failure")),
     ("open results.jsn please", LAB, reads("results.json", "0.873", before="failure")),
@@ -23,8 +26,8 @@ MISNAMED = (
     ("show me guest.txt", KITCHEN, reads("guests.txt", "Amara", "Yuki", before="failure")),
     ("read recipes/soups.txt", KITCHEN, reads("recipes/soup.txt", "2 leeks", before="failure")),
     ("cat server.ini", CODE, reads("conf/server.ini", "8137", before="failure")),
-    ("in todos.txt replace beakers with flasks", LAB, edits("todo.txt", "beakers", "flasks", before="failure")),
-    ("change port=8137 to port=8200 in conf/server.ini", CODE, edits("conf/server.ini", "8137", "8200", before="failure")),
+    ("in todos.txt replace beakers with flasks", LAB, edits("todo.txt", FLASKS, "flasks", "failure")),
+    ("change port=8137 to port=8200 in conf/server.ini", CODE, edits("conf/server.ini", PORT, "8200", "failure")),
 )  # fmt: skip
 REPOS: tuple[tuple[str, Wanted], ...] = (
     ("git status of the bakerys repo", status("bakery", "oven.rs", before="failure")),

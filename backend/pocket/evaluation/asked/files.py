@@ -103,22 +103,22 @@ WRITTEN = (
 
 
 EDITED = (
-    ("change the port in conf/server.ini from 8137 to 9050", CODE, "conf/server.ini", "port = 9050", "8137"),
-    ("in shopping.txt replace rye bread with baguette", HOUSE, "shopping.txt", "baguette", "rye"),
-    ("in rent.csv swap 845 for 860", HOUSE, "rent.csv", "feb,860", "845"),
-    ("util/money.py: RATE = 1.19 should be RATE = 1.07", CODE, "util/money.py", "RATE = 1.07", "1.19"),
-    ("Please correct guests.txt, it's Youki not Yuki", KITCHEN, "guests.txt", "Youki", "Yuki"),
-    ("replace 'hello ' by 'servus ' in app.py", CODE, "app.py", "servus ", "hello"),
-    ("edit recipes/soup.txt: 2 leeks -> 5 leeks", KITCHEN, "recipes/soup.txt", "5 leeks", "2 leeks"),
-    ("the hotel in notes/trip.md is wrong, change Marcel to Astoria", HOUSE, "notes/trip.md", "hotel Astoria", "Marcel"),
-    ("todo.txt: turn 'order beakers' into 'order 30 beakers'", LAB, "todo.txt", "order 30 beakers", "order beakers"),
-    ("swap lemon zest for orange zest in recipes/cake.txt", KITCHEN, "recipes/cake.txt", "orange zest", "lemon"),
-    ("fix menu.html, Saturday must become Sunday", KITCHEN, "menu.html", "Sunday", "Saturday"),
-    ("update README.md and rename Ledgerbird to Coinfinch", CODE, "README.md", "Coinfinch", "Ledgerbird"),
-    ("could you change 12 eggs to 6 eggs in my shopping.txt", HOUSE, "shopping.txt", "6 eggs", "12"),
-    ("in run.sh --verbose should be --quiet", CODE, "run.sh", "--quiet", "--verbose"),
-    ("notes/garden.md says March but i want April", HOUSE, "notes/garden.md", "in April", "March"),
-    ("replace 0.873 with 0.881 in results.json", LAB, "results.json", "0.881", "0.873"),
+    ("change the port in conf/server.ini from 8137 to 9050", CODE, "conf/server.ini", "8137", "9050"),
+    ("in shopping.txt replace rye bread with baguette", HOUSE, "shopping.txt", "rye bread", "baguette"),
+    ("in rent.csv swap 845 for 860", HOUSE, "rent.csv", "845", "860"),
+    ("util/money.py: RATE = 1.19 should be RATE = 1.07", CODE, "util/money.py", "1.19", "1.07"),
+    ("Please correct guests.txt, it's Youki not Yuki", KITCHEN, "guests.txt", "Yuki", "Youki"),
+    ("replace 'hello ' by 'servus ' in app.py", CODE, "app.py", "hello ", "servus "),
+    ("edit recipes/soup.txt: 2 leeks -> 5 leeks", KITCHEN, "recipes/soup.txt", "2 leeks", "5 leeks"),
+    ("the hotel in notes/trip.md is wrong, change Marcel to Astoria", HOUSE, "notes/trip.md", "Marcel", "Astoria"),
+    ("todo.txt: turn 'order beakers' into 'order 30 beakers'", LAB, "todo.txt", "order beakers", "order 30 beakers"),
+    ("swap lemon zest for orange zest in recipes/cake.txt", KITCHEN, "recipes/cake.txt", "lemon zest", "orange zest"),
+    ("fix menu.html, Saturday must become Sunday", KITCHEN, "menu.html", "Saturday", "Sunday"),
+    ("update README.md and rename Ledgerbird to Coinfinch", CODE, "README.md", "Ledgerbird", "Coinfinch"),
+    ("could you change 12 eggs to 6 eggs in my shopping.txt", HOUSE, "shopping.txt", "12 eggs", "6 eggs"),
+    ("in run.sh --verbose should be --quiet", CODE, "run.sh", "--verbose", "--quiet"),
+    ("notes/garden.md says March but i want April", HOUSE, "notes/garden.md", "March", "April"),
+    ("replace 0.873 with 0.881 in results.json", LAB, "results.json", "0.873", "0.881"),
 )  # fmt: skip
 
 APPENDED = (
@@ -155,8 +155,8 @@ def cases() -> Iterator[Case]:
         yield case("read file", said, reads(path, *values), Setup(files))
     for said, path, right in WRITTEN:
         yield case("write file", said, leaves(path, right), Setup(HOUSE))
-    for said, files, path, new, old in EDITED:
-        yield case("edit file", said, edits(path, old, new), Setup(files))
+    for said, files, path, old, new in EDITED:
+        yield case("edit file", said, edits(path, files[path].replace(old, new), new), Setup(files))
     for said, files, path, parts in APPENDED:
         yield case("edit file", said, leaves(path, words(*parts), before="look"), Setup(files))
     for said, files, word, values in FOUND:

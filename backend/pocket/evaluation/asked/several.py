@@ -37,7 +37,7 @@ CONVERSATIONS = (
     (Setup(HOUSE), (
         Turn("create plan.txt with the text buy gravel", leaves("plan.txt", same("buy gravel"))),
         Turn("now read plan.txt back to me", reads("plan.txt", "buy gravel")),
-        Turn("replace gravel with sand in plan.txt", edits("plan.txt", "gravel", "sand")),
+        Turn("replace gravel with sand in plan.txt", edits("plan.txt", "buy sand", "sand")),
     )),
     (Setup(), (
         Turn("remember my library card is 70-5521", remembers("70-5521")),
@@ -74,7 +74,7 @@ CONVERSATIONS = (
     )),
     (Setup(KITCHEN, memory=KEPT), (
         Turn("whats in guests.txt", reads("guests.txt", "Amara", "Bastien", "Yuki")),
-        Turn("change Amara to Samara there", edits("guests.txt", "\nAmara", "Samara")),
+        Turn("change Amara to Samara there", edits("guests.txt", KITCHEN["guests.txt"].replace("Amara", "Samara"), "Samara")),
         Turn("who's the vet again?", recalls("Vesely")),
     )),
     (Setup(), (
