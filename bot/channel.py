@@ -5,7 +5,9 @@ the text that the app made of its id. Texts are Markdown. The next app is one
 new folder with one more Channel in it.
 """
 
+import json
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import BinaryIO, Literal, Protocol
 
@@ -55,40 +57,82 @@ class View:
     thoughts: str = ""
 
 
-class Channel(Protocol):
-    """A messaging app. Every method may raise ChannelError; what only decorates never does.
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A text on its way, in as many messages as it needs; `part` of them are delivered.
 
-    `ask` returns the key that was pressed where the app can wait for it itself,
-    else None: the press comes back as an update of its own.
+    Only letters with sound ring: finals, approvals, alerts.
     """
+
+    text: str
+    rows: Rows = ()
+    quiet: bool = False
+    reply_to: str = ""
+    part: int = 0
+
+    def written(self) -> str:
+        """The outbox's payload."""
+        rows = [[[choice.key, choice.label] for choice in row] for row in self.rows]
+        fields = {"text": self.text, "rows": rows, "part": self.part}
+        return json.dumps({k: v for k, v in fields.items() if v}, ensure_ascii=False)
+
+    @classmethod
+    def read(cls, payload: str, *, quiet: bool = False, reply_to: str = "") -> "Letter":
+        fields = json.loads(payload)
+        rows = [[Choice(*choice) for choice in row] for row in fields.get("rows", ())]
+        return cls(fields["text"], rows, quiet, reply_to, fields.get("part", 0))
+
+
+class Live(Protocol):
+    """What a person sees of one running turn. Its methods never raise ChannelError."""
+
+    async def show(self, view: View) -> None:
+        """Show the newest view; calling again refreshes what the app lets fade."""
+        ...
+
+    def close(self) -> None:
+        """The final text comes now: what `show` has not sent yet is dropped."""
+        ...
+
+    async def settle(self, view: View) -> None:
+        """The turn has ended: leave what is worth keeping of its view."""
+        ...
+
+
+class Channel(Protocol):
+    """A messaging app. Methods may raise ChannelError, but for `react` and `typing`, which only decorate."""
 
     def limits(self, chat: str) -> Limits: ...
 
-    async def send(
-        self, chat: str, text: str, *, quiet: bool = False, reply_to: str = "", rows: Rows = ()
-    ) -> list[str]:
-        """Send a text, in as many messages as it needs; their ids, the first one first."""
+    def turn(self, chat: str) -> AbstractAsyncContextManager[None]:
+        """Waits until something final may be sent there; `post` is called inside."""
+        ...
+
+    async def post(self, chat: str, letter: Letter) -> tuple[str, Letter | None]:
+        """Send the letter's next message: its id, and what is left of the letter."""
+        ...
+
+    async def send(self, chat: str, letter: Letter) -> list[str]:
+        """Send a whole letter when its turn comes; the ids of its messages."""
         ...
 
     async def edit(self, chat: str, message: str, text: str, rows: Rows = ()) -> None:
         """Replace a message of ours. May be repeated freely."""
         ...
 
-    async def show(self, chat: str, view: View, message: str) -> str:
-        """Show a turn's newest view; `message` is what the last call returned, "" at first."""
-        ...
-
-    async def settle(self, chat: str, view: View, message: str) -> None:
-        """The turn has ended: leave what is worth keeping of its view."""
+    def live(self, chat: str) -> Live:
+        """A turn's live view; nothing is shown before its first `show`."""
         ...
 
     async def react(self, chat: str, message: str, emoji: str) -> None: ...
 
     async def typing(self, chat: str) -> None: ...
 
-    async def ask(self, chat: str, question: str, rows: Rows) -> str | None: ...
+    async def ask(self, chat: str, question: str, rows: Rows) -> str:
+        """Show a question with buttons; the message's id. The press comes as an update of its own."""
+        ...
 
-    async def file(self, chat: str, file: BinaryIO, name: str, caption: str) -> list[str]: ...
+    async def file(self, chat: str, file: BinaryIO, name: str, caption: str) -> str: ...
 
 
 class ChannelError(Exception):
@@ -104,15 +148,15 @@ class ChannelError(Exception):
 
 
 class Uncertain(ChannelError):
-    """`sent` are the ids of the messages before the one in doubt."""
-
-    def __init__(self, why: str, sent: Sequence[str] = ()) -> None:
-        super().__init__(why)
-        self.sent = list(sent)
+    pass
 
 
 class Away(ChannelError):
-    pass
+    """`after` is in how many seconds the app wants to be asked again, 0 where it did not say."""
+
+    def __init__(self, why: str, after: float = 0.0) -> None:
+        super().__init__(why)
+        self.after = after
 
 
 class Refused(ChannelError):
@@ -124,6 +168,8 @@ class Gone(ChannelError):
 
 
 class Moved(Gone):
+    """`to` is the chat's new key."""
+
     def __init__(self, to: str) -> None:
         super().__init__(f"moved to {to}")
         self.to = to

@@ -129,6 +129,13 @@ class Pacer:
         self._overall = overall
         self._slowness = 1.0
 
+    @asynccontextmanager
+    async def turn(self, urgency: Urgency = Urgency.FINAL) -> AsyncIterator[None]:
+        """Holds the chat for one call."""
+        tickets = self._line.ticket(), self._overall.ticket()
+        async with self._line.turn(urgency, tickets[0]), self._overall.turn(urgency, tickets[1]):
+            yield
+
     async def run(self, call: Callable[[], Awaitable[T]], urgency: Urgency = Urgency.FINAL) -> T:
         """The call's result. It is made again after a 429, which Telegram did not carry out."""
         ticket, overall = self._line.ticket(), self._overall.ticket()

@@ -1,0 +1,176 @@
+"""The outbox's postman: every text is delivered once, or is visibly in doubt, or visibly failed.
+
+A send that got no answer is not repeated: a notice with a button goes out. One
+message is sent at a time per chat, in order; chats do not wait for each other.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+
+from agent.store import Store
+from agent.store.outbox import Parcel
+from bot.channel import Away, Channel, ChannelError, Choice, Gone, Letter, Moved, Refused, Uncertain
+from bot.texts import Texts
+
+log = logging.getLogger(__name__)
+
+AGAIN = "again:"  # and the row's id: what the notice's button says
+FIRST_WAIT = 1.0
+LONGEST_WAIT = 60.0
+LOOK_SECONDS = 5.0  # rows that other processes put in are seen this late
+LAST_SECONDS = 8.0  # what a stop grants to a send in flight
+NOTICE_TRIES = 5
+
+
+class Delivery:
+    """Delivers the rows of one messaging app, those whose chat's key has its prefix.
+
+    `final` is called with a turn's id before its text is sent.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        channel: Channel,
+        texts: Texts,
+        prefix: str,
+        final: Callable[[str], None] = lambda turn: None,
+    ) -> None:
+        self._store = store
+        self._outbox = store.outbox
+        self._channel = channel
+        self._texts = texts
+        self._prefix = prefix
+        self._final = final
+        self._busy: set[str] = set()
+        self._failures: Counter[str] = Counter()
+        self._noticing: Counter[int] = Counter()
+
+    async def run(self) -> None:
+        await self._outbox.recover(self._prefix)
+        async with asyncio.TaskGroup() as group:
+            while True:
+                self._outbox.added.clear()
+                await self._start(group)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_SECONDS):
+                        await self._outbox.added.wait()
+
+    async def again(self, id: int) -> bool:
+        """Send a text in doubt once more; False when it is no longer in doubt."""
+        return await self._outbox.again(id)
+
+    async def _start(self, group: asyncio.TaskGroup) -> None:
+        for chat in await self._outbox.chats_waiting(self._prefix):
+            if chat not in self._busy:
+                self._busy.add(chat)
+                group.create_task(self._empty(chat))
+        for parcel in await self._outbox.unnoticed(self._prefix):
+            if 0 <= self._noticing[parcel.id] < NOTICE_TRIES:
+                group.create_task(self._notify(parcel))
+
+    async def _empty(self, chat: str) -> None:
+        """Deliver all that waits for one chat, oldest first."""
+        try:
+            while (parcel := await self._outbox.next(chat)) and parcel.state == "waiting":
+                await asyncio.sleep(max(0.0, parcel.not_before - self._store.clock()))
+                if not await self._next(chat):
+                    return
+        except Exception:
+            log.exception("delivery to %s failed", chat)
+        finally:
+            self._busy.discard(chat)
+            if not self._failures[chat]:
+                self._outbox.added.set()  # something may have come in meanwhile
+
+    async def _next(self, chat: str) -> bool:
+        """Deliver one message; False when the chat takes nothing now."""
+        async with self._channel.turn(chat):
+            parcel = await self._outbox.claim(chat)
+            if parcel is None:
+                return False
+            sending = asyncio.create_task(self._deliver(parcel))
+            try:
+                return await asyncio.shield(sending)
+            except asyncio.CancelledError:
+                await asyncio.wait([sending], timeout=LAST_SECONDS)
+                sending.cancel()
+                raise
+
+    async def _deliver(self, parcel: Parcel) -> bool:
+        letter = await self._letter(parcel)
+        self._final(parcel.turn or "")
+        try:
+            message, left = await self._channel.post(parcel.chat, letter)
+        except ChannelError as error:
+            return await self._undelivered(parcel, letter, error)
+        self._failures.pop(parcel.chat, None)
+        if left is None:
+            await self._outbox.delivered(parcel.id, [message])
+        else:
+            await self._outbox.part_delivered(parcel.id, message, left.written())
+            await self._outbox.postponed(parcel.id, 0)
+        return True
+
+    async def _letter(self, parcel: Parcel) -> Letter:
+        """With what it answers, so that the app may show that."""
+        rows = await self._store.inbox.of_turn(parcel.turn) if parcel.turn else []
+        refs = [row.incoming.ref for row in rows if row.incoming.ref]
+        return Letter.read(parcel.payload, quiet=parcel.silent, reply_to=refs[-1] if refs else "")
+
+    async def _undelivered(self, parcel: Parcel, letter: Letter, error: ChannelError) -> bool:
+        log.warning("%s: message %d was not delivered: %s", parcel.chat, parcel.id, error)
+        match error:
+            case Away(after=after):
+                wait = self._backoff(parcel.chat, after)
+                await self._outbox.postponed(parcel.id, self._store.clock() + wait, str(error))
+            case Uncertain():
+                await self._outbox.uncertain(parcel.id, str(error))
+            case Moved(to=to):
+                await self._follow(parcel, letter, to)
+                return False
+            case Gone():
+                await self._outbox.postponed(parcel.id, 0, str(error))
+                await self._store.chats.rest(parcel.chat, resting=True)
+                return False
+            case _:
+                await self._outbox.failed(parcel.id, str(error))
+                await self._tell_failure(parcel, letter, error)
+        return True
+
+    def _backoff(self, chat: str, after: float) -> float:
+        self._failures[chat] += 1
+        return max(after, min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (self._failures[chat] - 1)))
+
+    async def _follow(self, parcel: Parcel, letter: Letter, to: str) -> None:
+        """The chat goes on under another key, which may have been seen already."""
+        await self._outbox.postponed(parcel.id, 0)
+        if not await self._store.chats.rename(parcel.chat, to):
+            await self._outbox.failed(parcel.id, f"sent to {to} instead")
+            await self._outbox.add(to, [letter.written()])
+
+    async def _tell_failure(self, parcel: Parcel, letter: Letter, error: ChannelError) -> None:
+        told = Letter(self._texts.undeliverable.format(why=error))
+        if letter.text != told.text:
+            await self._outbox.add(parcel.chat, [told.written()])
+
+    async def _notify(self, parcel: Parcel) -> None:
+        """Tell of a text in doubt, once. A notice lost in the same way is told again: the
+        alternative is a text lost in silence."""
+        tries, self._noticing[parcel.id] = self._noticing[parcel.id], -1
+        button = Choice(f"{AGAIN}{parcel.id}", self._texts.show_again)
+        try:
+            sent = await self._channel.send(parcel.chat, Letter(self._texts.in_doubt, [[button]]))
+        except Uncertain:
+            self._noticing[parcel.id] = tries + 1
+            if tries + 1 == NOTICE_TRIES:
+                await self._outbox.noticed(parcel.id, "?")
+        except (Gone, Refused):
+            await self._outbox.noticed(parcel.id, "?")
+        except Away:
+            self._noticing[parcel.id] = tries
+        else:
+            await self._outbox.noticed(parcel.id, sent[-1])

@@ -1,0 +1,80 @@
+"""Live replies of all turns that run: the listener of the agent's chats."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from types import TracebackType
+from typing import Any, Self
+
+from agent.assignment import Assignment
+from agent.events import Event, TurnFinished
+from bot.channel import Channel, ChannelError, Letter
+from bot.reply import Gathering, Pace, Reply
+from bot.texts import Texts
+
+log = logging.getLogger(__name__)
+
+
+class Replies:
+    """Each turn's live reply is a task of its own, so that no chat waits for another's app."""
+
+    def __init__(self, channel: Channel, texts: Texts) -> None:
+        self._channel = channel
+        self._texts = texts
+        self._paces: dict[str, Pace] = {}
+        self._open: dict[str, Reply] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def event(self, assignment: Assignment, event: Event) -> None:
+        turn = assignment.turn.id
+        reply = self._open.get(turn)
+        if reply is None and not isinstance(event, TurnFinished):
+            reply = self._open[turn] = self._begin(assignment)
+        if reply is not None:
+            reply.feed(event)
+        if isinstance(event, TurnFinished):
+            self._open.pop(turn, None)
+
+    async def waiting(self, chat: str, why: str) -> None:
+        self._spawn(self._say(chat, why))
+
+    def final(self, turn: str) -> None:
+        """The turn's text is about to be sent: nothing of the live view may come after it."""
+        if (reply := self._open.get(turn)) is not None:
+            reply.end()
+
+    def _begin(self, assignment: Assignment) -> Reply:
+        pace = self._paces.setdefault(assignment.chat, Pace())
+        reply = Reply(self._channel, assignment.chat, Gathering(self._texts, pace))
+        self._spawn(reply.run())
+        return reply
+
+    async def _say(self, chat: str, why: str) -> None:
+        try:
+            await self._channel.send(chat, Letter(why, quiet=True))
+        except ChannelError as error:
+            log.warning("%s was not told that it waits: %s", chat, error)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a live reply failed", exc_info=error)

@@ -1,0 +1,58 @@
+"""The live view of a turn: a draft in private chats, an edited message in groups.
+
+The tools' lines are a silent message that stays. A send of progress that got no
+answer is not repeated: that part of the view is given up for the turn.
+"""
+
+import secrets
+from typing import TYPE_CHECKING
+
+from bot.channel import ChannelError, Step, View
+from bot.telegram import view as views
+from bot.telegram.place import Place
+from bot.telegram.styled import Styled
+
+if TYPE_CHECKING:
+    from bot.telegram.post import Post
+
+
+class LiveMessage:
+    def __init__(self, post: "Post", chat: str) -> None:
+        self._post = post
+        self._chat = chat
+        self._draft = secrets.randbelow(2**31 - 1) + 1
+        self._message = ""
+        self._lost = False
+        self._steps: tuple[Step, ...] = ()
+        self._open = True
+
+    async def show(self, view: View) -> None:
+        if not (Place.of(self._chat).private and self._post.drafts):
+            await self._put(views.whole(view))
+            return
+        if view.steps != self._steps:
+            self._steps = view.steps
+            await self._put(views.log(view))
+        text = views.draft(view, with_steps=self._lost)
+        if text.text:
+            await self._post.draft(self._chat, self._draft, text, lambda: self._open)
+
+    def close(self) -> None:
+        self._open = False
+
+    async def settle(self, view: View) -> None:
+        self._open = True
+        if view.steps:
+            await self._put(views.log(view))
+        elif self._message:
+            await self._post.delete(self._chat, self._message)
+
+    async def _put(self, text: Styled) -> None:
+        if self._lost or not text.text:
+            return
+        try:
+            self._message = await self._post.put(
+                self._chat, self._message, text, lambda: self._open
+            )
+        except ChannelError:
+            self._lost = not self._message

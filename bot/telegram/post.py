@@ -1,0 +1,265 @@
+"""Telegram as a channel: sends, edits, drafts, reactions, files."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from typing import Any, BinaryIO, TypeVar
+
+from telegram import (
+    Bot,
+    InlineKeyboardButton,
+    InlineKeyboardMarkup,
+    InputFile,
+    LinkPreviewOptions,
+    Message,
+    ReplyParameters,
+)
+from telegram.error import BadRequest, RetryAfter, TelegramError
+
+from bot.channel import Letter, Limits, Live, Rows
+from bot.telegram.live import LiveMessage
+from bot.telegram.pacer import Pacer, Pacers, Urgency
+from bot.telegram.place import Place
+from bot.telegram.refusals import no_such_method, unchanged, understood
+from bot.telegram.render import plain, render
+from bot.telegram.styled import CAPTION_UNITS, TEXT_UNITS, Styled, entities, head, split
+
+MOST_PARTS = 4  # longer answers come as a document
+MIB = 1 << 20
+PHOTO_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
+NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
+UPLOAD_SECONDS = 120.0
+
+T = TypeVar("T")
+Wanted = Callable[[], bool]
+
+
+class Post:
+    """A Channel over one bot. `local` is a Bot API server of one's own, with its larger limits."""
+
+    def __init__(self, bot: Bot, pacers: Pacers, *, local: bool = False) -> None:
+        self._bot = bot
+        self._pacers = pacers
+        self._local = local
+        self._drafts = True
+
+    def limits(self, chat: str) -> Limits:
+        """https://core.telegram.org/bots/api#sending-files and #getfile"""
+        large = 2000 * MIB
+        up, down = (large, large) if self._local else (50 * MIB, 20 * MIB)
+        pause = 0.9 if Place.of(chat).private else 4.0
+        return Limits(TEXT_UNITS, CAPTION_UNITS, up, down, 10 * MIB, pause)
+
+    def turn(self, chat: str) -> AbstractAsyncContextManager[None]:
+        return self._pacer(chat).turn(Urgency.FINAL)
+
+    async def post(self, chat: str, letter: Letter) -> tuple[str, Letter | None]:
+        parts = letter_parts(letter.text)
+        last = letter.part + 1 >= len(parts)
+        with understood():
+            try:
+                sent = await self._part(chat, parts[letter.part], letter, last=last)
+            except RetryAfter as refusal:
+                self._pacer(chat).rest(refusal)
+                raise
+        return sent, None if last else replace(letter, part=letter.part + 1)
+
+    async def send(self, chat: str, letter: Letter) -> list[str]:
+        sent: list[str] = []
+        left: Letter | None = letter
+        while left is not None:
+            async with self.turn(chat):
+                message, left = await self.post(chat, left)
+            sent.append(message)
+        return sent
+
+    async def edit(self, chat: str, message: str, text: str, rows: Rows = ()) -> None:
+        styled = head(render(text), TEXT_UNITS)
+        with understood():
+            await self._run(chat, lambda: self._replace(chat, message, styled, rows))
+
+    def live(self, chat: str) -> Live:
+        return LiveMessage(self, chat)
+
+    async def react(self, chat: str, message: str, emoji: str) -> None:
+        await self._quietly(
+            chat, lambda p: self._bot.set_message_reaction(p.chat_id, int(message), emoji or None)
+        )
+
+    async def typing(self, chat: str) -> None:
+        await self._quietly(
+            chat, lambda p: self._bot.send_chat_action(p.chat_id, "typing", p.thread_id)
+        )
+
+    async def ask(self, chat: str, question: str, rows: Rows) -> str:
+        return (await self.send(chat, Letter(question, rows)))[-1]
+
+    async def file(self, chat: str, file: BinaryIO, name: str, caption: str) -> str:
+        place = Place.of(chat)
+        words = head(render(caption), CAPTION_UNITS)
+        fields: dict[str, Any] = {
+            "chat_id": place.chat_id,
+            "message_thread_id": place.thread_id,
+            "caption": words.text or None,
+            "caption_entities": entities(words),
+            "write_timeout": UPLOAD_SECONDS,
+            "read_timeout": UPLOAD_SECONDS,
+        }
+        size = file.seek(0, 2)
+        file.seek(0)
+        content = InputFile(file, filename=name, read_file_handle=False)
+        photo = name.lower().endswith(PHOTO_SUFFIXES) and size <= self.limits(chat).photo
+        with understood():
+            if photo:
+                try:
+                    return _id(
+                        await self._run(chat, lambda: self._bot.send_photo(photo=content, **fields))
+                    )
+                except BadRequest:
+                    file.seek(0)  # not a picture that Telegram can show: a document takes anything
+                    content = InputFile(file, filename=name, read_file_handle=False)
+            return _id(
+                await self._run(chat, lambda: self._bot.send_document(document=content, **fields))
+            )
+
+    # -- for the live view -----------------------------------------------------
+
+    @property
+    def drafts(self) -> bool:
+        """Whether the server knows drafts; an older one does not."""
+        return self._drafts
+
+    async def draft(self, chat: str, number: int, text: Styled, wanted: Wanted) -> None:
+        """Show a draft, if it is still wanted when its turn comes."""
+        place = Place.of(chat)
+
+        async def call() -> None:
+            if wanted():
+                await self._bot.send_message_draft(
+                    place.chat_id, number, text.text, place.thread_id, entities=entities(text)
+                )
+
+        try:
+            await self._pacer(chat).run(call, Urgency.PROGRESS)
+        except TelegramError as error:
+            self._drafts = self._drafts and not no_such_method(error)
+
+    async def put(self, chat: str, message: str, text: Styled, wanted: Wanted) -> str:
+        """Replace that message of progress, or send it silently where it is ""; its id.
+
+        "" when it was no longer wanted and is not there.
+        """
+
+        async def call() -> str:
+            if not wanted():
+                return message
+            if message:
+                await self._replace(chat, message, text, ())
+                return message
+            return await self._message(chat, text, Letter("", quiet=True))
+
+        with understood():
+            return await self._pacer(chat).run(call, Urgency.PROGRESS)
+
+    async def delete(self, chat: str, message: str) -> None:
+        await self._quietly(chat, lambda p: self._bot.delete_message(p.chat_id, int(message)))
+
+    # -- calls -----------------------------------------------------------------
+
+    async def _part(
+        self, chat: str, part: "Styled | Document", letter: Letter, *, last: bool
+    ) -> str:
+        rows = letter.rows if last else ()
+        letter = replace(letter, rows=rows, reply_to="" if letter.part else letter.reply_to)
+        if isinstance(part, Document):
+            return await self._document(chat, part, letter)
+        try:
+            return await self._message(chat, part, letter)
+        except BadRequest:
+            if not part.spans:
+                raise
+            return await self._message(chat, plain(part.text), letter)
+
+    async def _message(self, chat: str, text: Styled, letter: Letter) -> str:
+        place = Place.of(chat)
+        return _id(
+            await self._bot.send_message(
+                place.chat_id,
+                text.text,
+                entities=entities(text),
+                message_thread_id=place.thread_id,
+                disable_notification=letter.quiet,
+                reply_parameters=_replying(letter.reply_to),
+                reply_markup=keyboard(letter.rows),
+                link_preview_options=NO_PREVIEW,
+            )
+        )
+
+    async def _document(self, chat: str, document: "Document", letter: Letter) -> str:
+        place = Place.of(chat)
+        return _id(
+            await self._bot.send_document(
+                place.chat_id,
+                InputFile(document.text.encode(), filename="answer.md"),
+                message_thread_id=place.thread_id,
+                disable_notification=letter.quiet,
+                reply_markup=keyboard(letter.rows),
+                write_timeout=UPLOAD_SECONDS,
+            )
+        )
+
+    async def _replace(self, chat: str, message: str, text: Styled, rows: Rows) -> None:
+        try:
+            await self._bot.edit_message_text(
+                text.text,
+                Place.of(chat).chat_id,
+                int(message),
+                entities=entities(text),
+                reply_markup=keyboard(rows),
+                link_preview_options=NO_PREVIEW,
+            )
+        except BadRequest as error:
+            if not unchanged(error):
+                raise
+
+    async def _run(self, chat: str, call: Callable[[], Awaitable[T]]) -> T:
+        return await self._pacer(chat).run(call)
+
+    async def _quietly(self, chat: str, call: Callable[[Place], Awaitable[object]]) -> None:
+        """A decoration: nothing depends on it."""
+        place = Place.of(chat)
+        try:
+            await self._pacer(chat).hint(lambda: call(place))
+        except TelegramError:
+            return
+
+    def _pacer(self, chat: str) -> Pacer:
+        return self._pacers.of(Place.of(chat).chat_id)
+
+
+class Document:
+    """A text too long for messages, as a file."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+def letter_parts(text: str) -> list[Styled | Document]:
+    """The messages of a text: at least one, and where they would be many, a beginning and a file."""
+    parts = split(render(text)) or [Styled("…")]
+    if len(parts) <= MOST_PARTS:
+        return [*parts]
+    return [head(render(text), TEXT_UNITS // 2), Document(text)]
+
+
+def keyboard(rows: Rows) -> InlineKeyboardMarkup | None:
+    buttons = [[InlineKeyboardButton(c.label, callback_data=c.key) for c in row] for row in rows]
+    return InlineKeyboardMarkup(buttons) if buttons else None
+
+
+def _replying(message: str) -> ReplyParameters | None:
+    return ReplyParameters(int(message), allow_sending_without_reply=True) if message else None
+
+
+def _id(message: Message) -> str:
+    return str(message.message_id)
