@@ -331,6 +331,7 @@ def test_the_pretended_computer_refuses(name: str, arguments: dict[str, Any]) ->
     assert world.files == SETUP.files
 
 
+@pytest.mark.filterwarnings("ignore:Possible:FutureWarning")
 @given(some.text("dfls -|&;'\"$()*/.{}<>gre\\[1", max_size=40))
 def test_no_command_breaks_the_pretended_computer(command: str) -> None:
     world = World(MACHINE, SETUP)

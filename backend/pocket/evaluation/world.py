@@ -5,9 +5,9 @@ has its honest error, from which a model may go on.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
+from difflib import get_close_matches, unified_diff
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -63,15 +63,15 @@ class World:
     def call(self, name: str, arguments: Mapping[str, Any] | None) -> Result:
         """The result of one tool call, as the model is to see it."""
         if name not in _TOOLS:
-            return Result(f"error: there is no tool {name}", ok=False)
+            return Result(f"There is no tool {name}.", ok=False)
         tool, required = _TOOLS[name]
         missing = [key for key in required if key not in (arguments or {})]
         if arguments is None or missing:
-            return Result(f"error: {(missing or ['arguments'])[0]} is missing", ok=False)
+            return Result(f"{(missing or ['arguments'])[0]} is missing.", ok=False)
         try:
             return tool(self, arguments)
         except Failed as error:
-            return Result(f"error: {error}", ok=False)
+            return Result(str(error), ok=False)
 
 
 def place(path: str) -> str:
@@ -109,11 +109,10 @@ def _known(world: World, path: str) -> str:
     name = place(str(path))
     if name in world.files:
         return name
-    near = get_close_matches(name, world.files, 1, 0.5) or get_close_matches(
-        name.split("/")[-1], [f.split("/")[-1] for f in world.files], 1, 0.5
-    )
-    nearest = next((f for f in world.files if near and f.endswith(near[0])), "")
-    raise Failed(f"no such file: {path}" + (f". The nearest name is {nearest}" if nearest else ""))
+    folder = name.rpartition("/")[0]
+    beside = [f for f in world.files if f.rpartition("/")[0] == folder]
+    near = ", ".join(get_close_matches(name, beside, 3, 0.5))
+    raise Failed(f"There is no file {path}." + (f" Near names are: {near}." if near else ""))
 
 
 def _write(world: World, given: Mapping[str, Any]) -> Result:
@@ -128,14 +127,27 @@ def _edit(world: World, given: Mapping[str, Any]) -> Result:
     text = world.files[path]
     count = text.count(old) if old else 0
     if count > 1:
-        raise Failed(f"old occurs {count} times in {path}; add more of the lines around it")
-    if not count:
-        near = get_close_matches(old, text.splitlines(), 1, 0.3)
         raise Failed(
-            f"old does not occur in {path}" + (f". The nearest line is: {near[0]}" if near else "")
+            f"old occurs {count} times in {path}. Copy more of the lines around the one you mean."
         )
+    if not count:
+        raise Failed(_absent(old, text, path))
     world.files[path] = text.replace(old, new)
-    return Result(f"edited {path}\n-{old}\n+{new}")
+    return Result(f"edited {path}\n" + "\n".join(_changed(text, world.files[path])))
+
+
+def _absent(old: str, text: str, path: str) -> str:
+    lines = text.splitlines()
+    near = get_close_matches(old, lines, 1, 0.4)
+    if not near:
+        return f"old does not occur in {path}. Read the file and copy the lines exactly."
+    number = lines.index(near[0]) + 1
+    return f"old does not occur in {path}. The nearest lines, from line {number}, are:\n{near[0]}"
+
+
+def _changed(before: str, after: str) -> Iterator[str]:
+    lines = list(unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0))
+    return (line for line in lines[2:] if line.startswith(("+", "-")))
 
 
 def _list(world: World, given: Mapping[str, Any]) -> Result:
@@ -178,7 +190,7 @@ def _repository(world: World, given: Mapping[str, Any]) -> tuple[str, Repository
     name = name or "."
     if name not in world.repositories:
         known = ", ".join(world.repositories) or "none"
-        raise Failed(f"no repository {asked}. There are: {known}")
+        raise Failed(f"There is no repository {asked} in /repos. There are: {known}.")
     return name, world.repositories[name]
 
 

@@ -25,7 +25,7 @@ MISNAMED = (
     ("whats in notes/trips.md", HOUSE, reads("notes/trip.md", "08:47", before="failure")),
     ("show me guest.txt", KITCHEN, reads("guests.txt", "Amara", "Yuki", before="failure")),
     ("read recipes/soups.txt", KITCHEN, reads("recipes/soup.txt", "2 leeks", before="failure")),
-    ("cat server.ini", CODE, reads("conf/server.ini", "8137", before="failure")),
+    ("cat conf/servers.ini", CODE, reads("conf/server.ini", "8137", before="failure")),
     ("in todos.txt replace beakers with flasks", LAB, edits("todo.txt", FLASKS, "flasks", "failure")),
     ("change port=8137 to port=8200 in conf/server.ini", CODE, edits("conf/server.ini", PORT, "8200", "failure")),
 )  # fmt: skip
