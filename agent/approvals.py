@@ -4,11 +4,20 @@ Whoever can ask a person passes `ask`; a button press that arrives later, also
 after a restart, goes to `Approvals.decide`.
 """
 
+import asyncio
+import secrets
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from agent.events import Decision
+from agent.errors import ToolError
+from agent.events import ApprovalAsked, Decision, Event
+
+EXPIRY_SECONDS = 300.0
+DENIED = "The owner denied this step. Say so, and go on without it."
+EXPIRED = "Nobody answered within {minutes:g} minutes, so this step is denied. Say so, and go on without it."
+NOBODY = "This step needs the owner's approval, and nobody can be asked here, so it is denied."
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +33,16 @@ class Request:
     expires: float
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The tool call that wants approval. `tainted` tells whether strangers' text was read before it."""
+
+    turn: str
+    call: str
+    chat: str
+    tainted: Callable[[], bool]
+
+
 class ApprovalRows(Protocol):
     """The durable side. Each method returns once its row is committed."""
 
@@ -33,7 +52,7 @@ class ApprovalRows(Protocol):
 
     async def open(self, request: Request) -> None: ...
 
-    async def decide(self, id: str, decision: Decision, at: float) -> Request | None:
+    async def decide(self, id: str, decision: Decision, at: float, by: str = "") -> Request | None:
         """Record the first decision; None when there is no such open request.
 
         "chat" also records a standing permission of the request's chat for its scope.
@@ -53,6 +72,94 @@ Ask = Callable[[Request], Awaitable[Decision | None]]
 """Shows the question to the owners. Returns the answer where it gets one itself
 (a terminal), or None once the question is shown and the answer comes by `decide`."""
 
+Emit = Callable[[Event], None]
+
 
 class Approvals:
-    """Asks, waits, remembers. `ask` None: nobody can be asked, so all is denied at once."""
+    """Asks, waits, remembers. `ask` None: nobody can be asked, so what is not granted is denied."""
+
+    def __init__(
+        self,
+        rows: ApprovalRows,
+        ask: Ask | None,
+        *,
+        seconds: float = EXPIRY_SECONDS,
+        clock: Callable[[], float] = time.time,
+        new_id: Callable[[], str] = lambda: secrets.token_urlsafe(9),
+    ) -> None:
+        self._rows = rows
+        self._ask = ask
+        self._seconds = seconds
+        self._clock = clock
+        self._new_id = new_id
+        self._waiting: dict[str, asyncio.Future[Decision]] = {}
+
+    async def decide(self, id: str, decision: Decision, by: str = "") -> Request | None:
+        """An owner's answer; None when the question is answered or expired already."""
+        request = await self._rows.decide(id, decision, self._clock(), by)
+        waiting = self._waiting.get(id)
+        if request and waiting and not waiting.done():
+            waiting.set_result(decision)
+        return request
+
+    async def undecided(self, turn: str) -> frozenset[str]:
+        """Calls that were waiting for an answer when the turn was cut off: nothing of them has run."""
+        return await self._rows.undecided(turn)
+
+    def approver(self, step: Step, emit: Emit) -> "StepApprover":
+        """The approver of one tool call."""
+        return StepApprover(self, step, emit)
+
+    async def settle(self, step: Step, what: str, scope: str) -> tuple[Request, Decision, str]:
+        """The decision for a step and, when denied, the reason. Waits up to the expiry."""
+        found = await self._rows.find(step.turn, step.call, what)
+        request, decision = found or (self._request(step, what, scope), None)
+        if decision is None and not step.tainted() and await self._rows.granted(step.chat, scope):
+            return request, "chat", ""
+        if decision is not None:
+            return request, decision, DENIED
+        if self._ask is None:
+            return request, "denied", NOBODY
+        if found is None:
+            await self._rows.open(request)
+        return await self._answer(request, self._ask)
+
+    def _request(self, step: Step, what: str, scope: str) -> Request:
+        expires = self._clock() + self._seconds
+        return Request(self._new_id(), step.turn, step.call, step.chat, what, scope, expires)
+
+    async def _answer(self, request: Request, ask: Ask) -> tuple[Request, Decision, str]:
+        self._waiting[request.id] = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.timeout(max(0.0, request.expires - self._clock())):
+                return request, await self._hear(request, ask), DENIED
+        except TimeoutError:
+            await self._rows.decide(request.id, "denied", self._clock(), "expired")
+            return request, "denied", EXPIRED.format(minutes=self._seconds / 60)
+        finally:
+            del self._waiting[request.id]
+
+    async def _hear(self, request: Request, ask: Ask) -> Decision:
+        # A button of before a restart may have been pressed since the row was read.
+        found = await self._rows.find(request.turn, request.call, request.what)
+        if found and found[1] is not None:
+            return found[1]
+        answer = await ask(request)
+        if answer is not None:
+            await self.decide(request.id, answer)
+        return await self._waiting[request.id]
+
+
+@dataclass(frozen=True, slots=True)
+class StepApprover:
+    """agent.tool.Approver of one call."""
+
+    approvals: Approvals
+    step: Step
+    emit: Emit
+
+    async def __call__(self, what: str, *, scope: str) -> None:
+        request, decision, reason = await self.approvals.settle(self.step, what, scope)
+        self.emit(ApprovalAsked(request.id, what, decision))
+        if decision == "denied":
+            raise ToolError(reason)

@@ -3,11 +3,16 @@
     AgentError
     ├── ToolError       a tool failed: the model reads the advice and goes on
     ├── TurnError       a turn failed: a person reads the one sentence
-    │   └── ContextFull the window cannot hold what must be sent
+    │   ├── ContextFull the window cannot hold what must be sent
+    │   ├── ToolLimit   calls, seconds or tokens of the turn are used up
+    │   ├── Looping     the same calls over and over
+    │   └── BackendLost the backend stayed away for too long
     └── BackendAway     the model is not there: wait, say so, go on
 
 Anything else is a bug and is seen.
 """
+
+from agent.events import Reason
 
 
 class AgentError(Exception):
@@ -19,11 +24,23 @@ class ToolError(AgentError):
 
 
 class TurnError(AgentError):
-    reason = "error"  # the `reason` of TurnFinished
+    reason: Reason = "error"  # the `reason` of TurnFinished
 
 
 class ContextFull(TurnError):
-    reason = "context"
+    reason: Reason = "context"
+
+
+class ToolLimit(TurnError):
+    reason: Reason = "tool_limit"
+
+
+class Looping(TurnError):
+    reason: Reason = "loop"
+
+
+class BackendLost(TurnError):
+    reason: Reason = "backend"
 
 
 class BackendAway(AgentError):

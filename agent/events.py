@@ -74,6 +74,17 @@ class ToolFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class CallRefused:
+    """A call that was not run because it was none: unknown tool, wrong or unreadable arguments.
+
+    Not part of the JSON form; `advice` is what the model was told.
+    """
+
+    name: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
 class ApprovalAsked:
     """Emitted once, when it has been decided."""
 
@@ -117,6 +128,7 @@ Event = (
     | ToolCalled
     | ToolProgress
     | ToolFinished
+    | CallRefused
     | ApprovalAsked
     | Notice
     | ModelFinished

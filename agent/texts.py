@@ -32,10 +32,14 @@ NOT_RUN_LIMIT = "not run: the limit of {count} tool calls for this turn is reach
 LAST_CALL = "[That was the last tool call of this turn. Answer now with what you have.]"
 REPEATED = "not run again: the same call gave the same result before. Use that result, change something, or answer."
 UNKNOWN_TOOL = "There is no tool {name}. The tools are: {tools}."
-UNREADABLE = "This call could not be read, so it was not run. Write the arguments as one JSON object. {form}"
+UNREADABLE = (
+    "This call could not be read, so it was not run. Write the arguments as one JSON object. {form}"
+)
 CALL_FORM = "Call one of: {tools}."
 EMPTY = "Your last answer was empty. Answer the person now, or call a tool."
-CUT_ANSWER = "Your answer was cut at the length limit. Continue exactly where it stopped, and be brief."
+CUT_ANSWER = (
+    "Your answer was cut at the length limit. Continue exactly where it stopped, and be brief."
+)
 CUT_CALL = "Your tool call was cut at the length limit, so it was not run. Make a smaller one: write long files in parts."
 GO_ON = "Go on."
 CLAIM_SAVED = "You said that something is saved, but no tool was called, so it is not. Call remember now, or say plainly that it is not saved."

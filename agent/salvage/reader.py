@@ -48,7 +48,8 @@ class Reader:
         for start, end in self._thoughts:
             kept.append(self._text[place:start])
             place = end
-        return "".join([*kept, self._text[place:]]).strip()
+        text = "".join([*kept, self._text[place:]])
+        return text.lstrip() if self._thoughts else text
 
     def feed(self, piece: str) -> str:
         self._text += piece

@@ -22,7 +22,14 @@ def arguments_of(text: str) -> dict[str, Any] | None:
     value = value_of(text) if text.strip() else {}
     if isinstance(value, str):  # encoded twice
         value = value_of(value)
-    return value if isinstance(value, dict) else None
+    return {str(k): _clean(v) for k, v in value.items()} if isinstance(value, dict) else None
+
+
+def _clean(value: Any) -> Any:
+    """Lone surrogates, which JSON escapes can spell but no file or socket takes, replaced."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    return [_clean(item) for item in value] if isinstance(value, list) else value
 
 
 def value_of(text: str) -> Any:
