@@ -1,0 +1,53 @@
+"""What each kind of job does, cheap checks first: nothing new costs no GPU time."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from agent.schedule.rounds import Nothing
+from agent.store import Incoming
+from agent.store.jobs import Job, Occurrence
+from agent.summary.report import Summaries
+from agent.when import load, tell
+
+Submit = Callable[[Incoming], Awaitable[bool]]
+
+
+async def remind(job: Job, _occurrence: Occurrence) -> str:
+    """A message; no model."""
+    return f"⏰ {job.plan.task}"
+
+
+@dataclass(frozen=True)
+class Task:
+    """A turn in the chat's conversation, behind people in the GPU lane; its reply is the message."""
+
+    submit: Submit
+
+    async def __call__(self, job: Job, occurrence: Occurrence) -> None:
+        due = datetime.fromtimestamp(occurrence.due_at, UTC)
+        told = tell(load(dict(job.plan.timing)), job.plan.timezone)
+        await self.submit(
+            Incoming(
+                chat=job.plan.chat,
+                source="job",
+                update=f"{job.id}:{occurrence.due_at}",
+                words=job.plan.task,
+                kind="job",
+                more=(f"scheduled job {job.id}: {told}",),
+                at=due.timestamp(),
+            )
+        )
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A repository's summary since the last one that was delivered."""
+
+    summaries: Summaries
+
+    async def __call__(self, job: Job, occurrence: Occurrence) -> str:
+        report = await self.summaries.make(job.plan.chat, job.plan.task, f"job:{occurrence.id}")
+        if report.nothing:
+            raise Nothing(report.nothing, tell=bool(job.plan.options.get("tell_nothing")))
+        return report.text

@@ -1,0 +1,216 @@
+"""A job made from words: understood or asked back, bounded, shown before it is made."""
+
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+from agent.errors import ToolError
+from agent.store import Store
+from agent.store.jobs import Job, Plan
+from agent.when import NotUnderstood, Once, Rule, dump, load, next_times, read, split, tell
+
+Maker = Literal["person", "model"]
+KINDS = ("remind", "task", "summary")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLimits:
+    """What a chat may hold, and how often a job that the model proposed may run."""
+
+    jobs: int = 100
+    by_model: int = 20
+    model_interval: timedelta = timedelta(minutes=15)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A job that could be made: `told` says in words what and when, with its next three times."""
+
+    plan: Plan
+    told: str
+
+    @property
+    def repeats(self) -> bool:
+        return bool(self.plan.timing["kind"] != "once")
+
+
+@dataclass(frozen=True)
+class Planner:
+    """The jobs of one chat. `zone` is the chat's; `changed` is called after each change."""
+
+    store: Store
+    chat: str
+    zone: str
+    repos: Collection[str] = ()
+    limits: PlanLimits = field(default_factory=PlanLimits)
+    changed: Callable[[], None] = lambda: None
+
+    async def propose(
+        self, when: str, task: str, kind: str = "", made_by: Maker = "model"
+    ) -> Proposal:
+        """Understand it, or raise ToolError with the question to ask back."""
+        try:
+            rule = read(when, self._now())
+        except NotUnderstood as question:
+            raise ToolError(str(question)) from None
+        return await self._proposal(rule, when, task.strip(), kind, made_by)
+
+    async def propose_text(self, text: str, made_by: Maker = "person") -> Proposal:
+        """The same of one text that holds both time and task."""
+        try:
+            rule, task = split(text, self._now())
+        except NotUnderstood as question:
+            raise ToolError(str(question)) from None
+        return await self._proposal(rule, text, task, "", made_by)
+
+    async def add(self, proposal: Proposal) -> Job:
+        """Make the job; its first time is counted from now."""
+        job = await self.store.jobs.add(proposal.plan)
+        self.changed()
+        return job
+
+    async def jobs(self) -> list[Job]:
+        return [
+            job for job in await self.store.jobs.of_chat(self.chat) if job.plan.state != "ended"
+        ]
+
+    async def find(self, number: int) -> Job:
+        """A job of this chat, or ToolError."""
+        job = await self.store.jobs.get(number)
+        if job is None or job.plan.chat != self.chat or job.plan.state == "deleted":
+            raise ToolError(f"There is no job {number} in this chat.")
+        return job
+
+    async def pause(self, number: int, *, paused: bool) -> Job:
+        """Paused jobs miss nothing: their next time counts from when they go on."""
+        job = await self.find(number)
+        upcoming = None if paused else self._first(load(dict(job.plan.timing)))
+        plan = replace(job.plan, state="paused" if paused else "active", next_at=upcoming)
+        return await self._changed(job, plan)
+
+    async def edit(self, number: int, text: str) -> Job:
+        """Another time, another task, or both, in words."""
+        job = await self.find(number)
+        rule, task = self._edited(text, job.plan.task)
+        checked = await self._proposal(rule, text, task, job.plan.kind, job.plan.made_by)
+        plan = replace(checked.plan, catch_up=job.plan.catch_up, options=job.plan.options)
+        return await self._changed(job, plan)
+
+    async def remove(self, number: int) -> Job:
+        job = await self.find(number)
+        await self.store.jobs.set_state(number, "deleted")
+        self.changed()
+        return job
+
+    async def run_now(self, number: int) -> Job:
+        """An occurrence of its own, due this second."""
+        job = await self.find(number)
+        await self.store.jobs.fall_due(number, int(self.store.clock()), job.plan.next_at)
+        self.changed()
+        return job
+
+    def told(self, job: Job, times: int = 3) -> str:
+        """One job in words."""
+        rule = load(dict(job.plan.timing))
+        if job.plan.state == "paused":
+            return f"{_what(job.plan)}, {tell(rule, self.zone)} (paused)"
+        return f"{_what(job.plan)}, {tell(rule, self.zone)}{self._next(rule, times)}"
+
+    # -- ------------------------------------------------------------------------
+
+    async def _changed(self, job: Job, plan: Plan) -> Job:
+        await self.store.jobs.change(job.id, plan)
+        self.changed()
+        return replace(job, plan=plan)
+
+    def _edited(self, text: str, task: str) -> tuple[Rule, str]:
+        with suppress(NotUnderstood):
+            return read(text, self._now()), task
+        try:
+            return split(text, self._now())
+        except NotUnderstood as question:
+            raise ToolError(str(question)) from None
+
+    async def _proposal(self, rule: Rule, words: str, task: str, kind: str, by: Maker) -> Proposal:
+        if not task:
+            raise ToolError("What shall be done then?")
+        kind, task = self._kind(kind, task)
+        await self._check(rule, by)
+        first = self._first(rule)
+        plan = Plan(
+            self.chat, kind, words, dump(rule), self.zone, task, {}, made_by=by, next_at=first
+        )
+        return Proposal(plan, f"{_what(plan)}, {tell(rule, self.zone)}{self._next(rule, 3)}")
+
+    def _kind(self, kind: str, task: str) -> tuple[str, str]:
+        named = [repo for repo in self.repos if repo.lower() in task.lower().split()]
+        if kind == "summary" or (not kind and named and "summar" in task.lower()):
+            return "summary", self._repo(task, named)
+        if kind in KINDS:
+            return kind, _reminder(task) if kind == "remind" else task
+        return ("remind", _reminder(task)) if task.lower().startswith("remind") else ("task", task)
+
+    def _repo(self, task: str, named: list[str]) -> str:
+        if named:
+            return named[0]
+        if task in (".",) or not self.repos:
+            return task
+        raise ToolError(f"Which repository? There are: {', '.join(sorted(self.repos))}.")
+
+    async def _check(self, rule: Rule, by: Maker) -> None:
+        jobs = await self.jobs()
+        own = [job for job in jobs if job.plan.made_by == "model"]
+        if len(jobs) >= self.limits.jobs or (by == "model" and len(own) >= self.limits.by_model):
+            raise ToolError(
+                f"This chat has {len(jobs)} jobs already. Delete some with /jobs first."
+            )
+        if (
+            by == "model"
+            and not isinstance(rule, Once)
+            and self._gap(rule) < self.limits.model_interval
+        ):
+            minutes = int(self.limits.model_interval.total_seconds() // 60)
+            raise ToolError(f"The agent may plan nothing more often than every {minutes} minutes.")
+
+    def _gap(self, rule: Rule) -> timedelta:
+        due = next_times(rule, self._now(), 8)
+        gaps = [later - earlier for earlier, later in pairwise(due)]
+        return min(gaps, default=timedelta.max)
+
+    def _first(self, rule: Rule) -> int | None:
+        found = next_times(rule, self._now())
+        return int(found[0].timestamp()) if found else None
+
+    def _next(self, rule: Rule, count: int) -> str:
+        if isinstance(rule, Once) or not count:
+            return ""
+        zone = ZoneInfo(self.zone)
+        due = [f"{t.astimezone(zone):%a %d %b %H:%M}" for t in next_times(rule, self._now(), count)]
+        return f"; next: {', '.join(due)}"
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self.store.clock(), UTC).astimezone(ZoneInfo(self.zone))
+
+
+def _what(plan: Plan) -> str:
+    return {"remind": f"Reminder “{plan.task}”", "summary": f"Summary of {plan.task}"}.get(
+        plan.kind, f"Task “{plan.task}”"
+    )
+
+
+def _reminder(task: str) -> str:
+    """ "remind me to call" is sent as "call"."""
+    for start in (
+        "remind me to ",
+        "remind me of ",
+        "remind me about ",
+        "remind me that ",
+        "remind me ",
+    ):
+        if task.lower().startswith(start):
+            return task[len(start) :]
+    return task

@@ -1,0 +1,97 @@
+"""From an occurrence to its delivery: what is posted for it, and how that ended."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent.store import outbox
+from agent.store.chats import Clock
+from agent.store.database import Database
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Beside JobTable: the steps of an occurrence that touch the outbox and turns."""
+
+    database: Database
+    clock: Clock
+
+    async def post(self, occurrence: int, chat: str, payloads: Sequence[str]) -> None:
+        """Put what an occurrence says into the outbox, once, however often it is asked."""
+        async with self.database.write() as tx:
+            if await tx.value("SELECT outbox FROM occurrences WHERE id = ?", occurrence):
+                return
+            ids = await outbox.add(tx, chat, payloads, self.clock())
+            await tx.run("UPDATE occurrences SET outbox = ? WHERE id = ?", ids[-1], occurrence)
+
+    async def settle(self) -> None:
+        """End running occurrences whose messages have met their end.
+
+        A task's turn is found by the inbox row it was put in as ("job:due"). A
+        send of which nobody knows the end is told by its own notice; the
+        occurrence does not claim it.
+        """
+        async with self.database.write() as tx:
+            await tx.run(_FIND_TURN)
+            await tx.run(_FIND_OUTBOX)
+            await tx.run(_END_BY_OUTBOX, self.clock())
+            await tx.run(_END_SILENT, self.clock())
+
+    async def drop_older(self, job: int, detail: str) -> list[int]:
+        """Of several occurrences of a job that wait, all but the newest are missed; their due times."""
+        async with self.database.write() as tx:
+            rows = await tx.all(
+                "UPDATE occurrences SET state = 'missed', detail = ?2, ended_at = ?3"
+                " WHERE job = ?1 AND state = 'due' AND due_at < (SELECT max(due_at) FROM occurrences"
+                " WHERE job = ?1 AND state = 'due') RETURNING due_at",
+                job,
+                detail,
+                self.clock(),
+            )
+        return sorted(row[0] for row in rows)
+
+    async def missed(self, job: int, due: Sequence[int], detail: str) -> list[int]:
+        """Enter occurrences that are only recorded; the due times that were not known before."""
+        async with self.database.write() as tx:
+            rows = await tx.all(
+                "INSERT INTO occurrences (job, due_at, state, detail, ended_at)"
+                " SELECT ?1, value, 'missed', ?3, ?4 FROM json_each(?2) WHERE true"
+                " ON CONFLICT DO NOTHING RETURNING due_at",
+                job,
+                json.dumps(list(due)),
+                detail,
+                self.clock(),
+            )
+        return sorted(row[0] for row in rows)
+
+    async def interrupted(self) -> list[int]:
+        """At start: running occurrences with nothing in the outbox and no inbox row begin again."""
+        async with self.database.write() as tx:
+            rows = await tx.all(
+                "UPDATE occurrences SET state = 'due' WHERE state = 'running' AND outbox IS NULL"
+                " AND turn IS NULL RETURNING id"
+            )
+        return [row[0] for row in rows]
+
+
+_FIND_TURN = """
+UPDATE occurrences SET turn = (
+    SELECT turn FROM inbox WHERE source = 'job' AND update_id = occurrences.job || ':' || occurrences.due_at
+) WHERE state = 'running' AND turn IS NULL AND outbox IS NULL"""
+
+_FIND_OUTBOX = """
+UPDATE occurrences SET outbox = (SELECT max(id) FROM outbox WHERE outbox.turn = occurrences.turn)
+WHERE state = 'running' AND turn IS NOT NULL AND outbox IS NULL"""
+
+_END_BY_OUTBOX = """
+UPDATE occurrences SET ended_at = ?1,
+    state = CASE (SELECT state FROM outbox WHERE id = occurrences.outbox) WHEN 'delivered' THEN 'done' ELSE 'failed' END,
+    message_id = coalesce((SELECT message_ids ->> '$[#-1]' FROM outbox WHERE id = occurrences.outbox), ''),
+    detail = (SELECT CASE state WHEN 'failed' THEN error WHEN 'uncertain' THEN 'nobody knows whether it arrived' ELSE '' END
+              FROM outbox WHERE id = occurrences.outbox)
+WHERE state = 'running' AND outbox IN (SELECT id FROM outbox WHERE state IN ('delivered', 'failed', 'uncertain'))"""
+
+# A turn that ended without anything to send (a chat that reads events itself).
+_END_SILENT = """
+UPDATE occurrences SET state = 'done', detail = 'answered', ended_at = ?1
+WHERE state = 'running' AND outbox IS NULL AND turn IN (SELECT id FROM turns WHERE state = 'done')"""

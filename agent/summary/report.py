@@ -1,0 +1,106 @@
+"""A repository's summary for one chat: from the last one on, once per range."""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from agent.errors import AgentError, ToolError
+from agent.store import Store
+from agent.summary import facts as by_git
+from agent.summary.card import card
+from agent.summary.facts import Facts, Git, Missing, Range
+from agent.summary.prose import Ask, checked, prose
+
+log = logging.getLogger(__name__)
+
+AWAY = "_The model is not there, so these are the facts alone._"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """`text` is Markdown; `nothing` says instead why there is none. `facts` serve a chart."""
+
+    text: str = ""
+    nothing: str = ""
+    facts: Facts | None = None
+
+
+@dataclass(frozen=True)
+class Summaries:
+    """`git` gives the runner of a chat's sandbox, `ask` a question to the model, `room` its bytes.
+
+    `places` maps a repository's name to its path in the sandbox.
+    """
+
+    store: Store
+    git: Callable[[str], Git]
+    ask: Ask
+    room: Callable[[], Awaitable[int]]
+    places: Callable[[str], str]
+    days: int = 7
+
+    async def make(self, chat: str, repo: str, by: str) -> Report:
+        """Facts, then prose where the model is there; the next summary begins where this one ends.
+
+        `by` names who asked (an occurrence, a message): asked again by the same,
+        because the first time was cut off, it covers the same range again.
+        """
+        git, path = self.git(chat), self.places(repo)
+        last = await self._last(chat, repo, by)
+        try:
+            span = await by_git.ranges(git, path, last, self.days)
+        except Missing as nothing:
+            return Report(nothing=str(nothing))
+        found = await by_git.collect(git, path, span)
+        text = card(repo, span, found)
+        told = await self._told(git, path, repo, span, found, text)
+        await self.store.facts.put(_key(chat, repo), {"head": span.head, "before": last, "by": by})
+        return Report(f"{told}\n\n{text}" if told != AWAY else f"{text}\n\n{AWAY}", "", found)
+
+    async def _last(self, chat: str, repo: str, by: str) -> str:
+        mark = await self.store.facts.get(_key(chat, repo)) or {}
+        return str(mark.get("before" if mark.get("by") == by else "head", ""))
+
+    async def _told(
+        self, git: Git, path: str, repo: str, span: Range, found: Facts, text: str
+    ) -> str:
+        room = await self.room()
+        commits = await by_git.subjects(git, path, span)
+        diff = await by_git.selected_diff(git, path, span, room // 3)
+        try:
+            said = await prose(self.ask, _Stages(self.store), repo, span, text, commits, room, diff)
+        except AgentError as error:
+            log.warning("summary without prose repo=%s: %s", repo, error)
+            return AWAY
+        good, dropped = checked(said, found, "\n".join([text, *commits, diff]))
+        if dropped:
+            log.info("summary repo=%s sentences_left_out=%d", repo, dropped)
+        return good or AWAY
+
+
+@dataclass(frozen=True)
+class _Stages:
+    store: Store
+
+    async def get(self, key: str) -> str | None:
+        known = await self.store.facts.get(f"summary-stage:{key}")
+        return None if known is None else str(known)
+
+    async def put(self, key: str, text: str) -> None:
+        await self.store.facts.put(f"summary-stage:{key}", text)
+
+
+def _key(chat: str, repo: str) -> str:
+    return f"summarised:{chat}:{repo}"
+
+
+def runner(run: Callable[[Sequence[str]], Awaitable[str]]) -> Git:
+    """A Git of any function that runs an argument list and gives its whole output."""
+
+    async def git(argv: Sequence[str]) -> str:
+        try:
+            return await run(argv)
+        except ToolError as error:
+            raise AgentError(f"The repository could not be read. {error}") from None
+
+    return git

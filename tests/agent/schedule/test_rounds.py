@@ -1,0 +1,303 @@
+"""The ledger: each occurrence once, or recorded as missed; nothing lost, nothing run twice."""
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from agent.errors import AgentError, ToolError
+from agent.schedule import Nothing, Planner, Quiet, Rounds
+from agent.schedule.kinds import Task, remind
+from agent.store import Incoming, Store
+from agent.store.jobs import Job, Occurrence
+from agent.store.outbox import Parcel
+from agent.when import load, next_times
+
+CHAT = "tg:1"
+
+
+def letter(text: str) -> str:
+    return '{"text": ' + repr(text).replace("'", '"') + "}"
+
+
+def rounds(store: Store, clock, quiet: Quiet | None = None, **kinds) -> Rounds:
+    return Rounds(store, {"remind": remind, **kinds}, letter, clock, quiet)
+
+
+async def once(made: Rounds) -> float | None:
+    async with asyncio.TaskGroup() as tasks:
+        return await made.make(tasks)
+
+
+async def deliver(store: Store, chat: str = CHAT) -> list[Parcel]:
+    """Send what waits, as the bot does."""
+    sent = []
+    while parcel := await store.outbox.claim(chat):
+        sent.append(parcel)
+        await store.outbox.delivered(parcel.id, [str(1000 + parcel.id)])
+    return sent
+
+
+async def planned(store: Store, when: str, task: str = "remind me of tea", **options) -> Job:
+    planner = Planner(store, CHAT, "Europe/Paris")
+    proposal = await planner.propose(when, task, made_by="person")
+    changed = replace(proposal.plan, **options)
+    return await store.jobs.add(changed)
+
+
+async def ledger(store: Store, job: Job) -> list[tuple[str, str]]:
+    rows = await store.jobs.occurrences(job.id, 5000)
+    return [(f"{datetime.fromtimestamp(r.due_at, UTC):%m-%d %H:%M}", r.state) for r in rows[::-1]]
+
+
+async def test_a_reminder_is_done_with_its_message_id(store: Store, clock) -> None:
+    job = await planned(store, "in 20 minutes")
+    made = rounds(store, clock)
+    assert await once(made) == clock.now + 1200
+    assert await deliver(store) == []
+    clock.now += 1201
+    await once(made)
+    assert await ledger(store, job) == [("11-20 14:20", "running")]
+    (parcel,) = await deliver(store)
+    assert parcel.payload == letter("⏰ tea")
+    await once(made)
+    (row,) = await store.jobs.occurrences(job.id)
+    assert (row.state, row.message_id) == ("done", str(1000 + parcel.id))
+    assert (await store.jobs.get(job.id)).plan.state == "ended"
+    await once(made)
+    assert await deliver(store) == []
+
+
+@pytest.mark.parametrize(
+    ("policy", "states", "messages"),
+    [
+        ("once", ["missed"] * 4 + ["running"], ["⏰ tea"]),
+        ("all", ["due"] * 4 + ["running"], ["⏰ tea"] * 5),
+        ("missed", ["missed"] * 5, ["⏰ Missed 5 times while I was off: tea (last due Wed 25 Nov 08:00)."]),
+    ],
+)  # fmt: skip
+async def test_after_the_host_was_off(
+    store: Store, clock, policy: str, states: list[str], messages: list[str]
+) -> None:
+    job = await planned(store, "every day at 8", catch_up=policy)
+    made = rounds(store, clock)
+    await once(made)
+    clock.to("2026-11-25 10:00")
+    sent = []
+    await once(made)
+    first = [state for _, state in await ledger(store, job)]
+    assert sorted(first) == sorted(states)
+    for _ in range(6):
+        sent += await deliver(store)
+        await once(made)
+    assert [parcel.payload for parcel in sent] == [letter(text) for text in messages]
+    assert (await store.jobs.get(job.id)).plan.next_at == datetime(
+        2026, 11, 26, 7, tzinfo=UTC
+    ).timestamp()
+
+
+async def test_a_long_run_never_overlaps_itself(store: Store, clock) -> None:
+    release, begun = asyncio.Event(), []
+
+    async def slow(job: Job, occurrence: Occurrence) -> str:
+        begun.append(occurrence.due_at)
+        await release.wait()
+        return "done"
+
+    job = await planned(store, "every 15 minutes", "work", kind="task")
+    made = rounds(store, clock, task=slow)
+    async with asyncio.TaskGroup() as tasks:
+        await made.make(tasks)
+        for _ in range(4):
+            clock.now += 900
+            await made.make(tasks)
+            await asyncio.sleep(0)
+        assert len(begun) == 1
+        release.set()
+    await deliver(store)
+    await once(made)
+    assert len(begun) == 2
+    await deliver(store)
+    assert [state for _, state in await ledger(store, job)] == ["done", "missed", "missed", "done"]
+
+
+async def test_killed_between_any_two_steps_it_is_said_once(store: Store, clock) -> None:
+    """A process that dies after `begin`, and one that dies after the outbox row."""
+    job = await planned(store, "in 1 minute")
+    clock.now += 61
+    await store.jobs.fall_due(job.id, int(clock.now), None)
+    (due,) = await store.jobs.open_occurrences()
+    await store.jobs.begin(due.id)
+    made = rounds(store, clock)
+    await made.recover()
+    await once(made)
+    await made.recover()
+    await once(made)
+    assert len(await deliver(store)) == 1
+    await once(made)
+    assert (await store.jobs.occurrences(job.id))[0].state == "done"
+
+
+async def test_an_uncertain_send_does_not_claim_to_be_done(store: Store, clock) -> None:
+    job = await planned(store, "in 1 minute")
+    clock.now += 61
+    made = rounds(store, clock)
+    await once(made)
+    parcel = await store.outbox.claim(CHAT)
+    assert parcel
+    await store.outbox.uncertain(parcel.id)
+    await once(made)
+    (row,) = await store.jobs.occurrences(job.id)
+    assert (row.state, row.detail) == ("failed", "nobody knows whether it arrived")
+
+
+async def test_a_task_becomes_a_turn_once(store: Store, clock) -> None:
+    job = await planned(store, "every day at 8", "look at the logs", kind="task")
+    clock.to("2026-11-21 07:00")
+    submitted = []
+
+    async def submit(incoming: Incoming) -> bool:
+        submitted.append(incoming)
+        return await store.inbox.add(incoming)
+
+    made = rounds(store, clock, task=Task(submit))
+    await once(made)
+    await made.recover()  # killed right after: the row is there, so it is not put in again
+    await once(made)
+    assert len(await store.inbox.waiting(CHAT, {"job"})) == 1
+    assert submitted[0].words == "look at the logs"
+    assert submitted[0].more == (f"scheduled job {job.id}: every day at 08:00",)
+
+
+async def test_nothing_new_is_silent_and_failure_is_told(store: Store, clock) -> None:
+    async def idle(job: Job, occurrence: Occurrence) -> str:
+        raise Nothing("Nothing was committed since the last summary.")
+
+    async def broken(job: Job, occurrence: Occurrence) -> str:
+        raise AgentError("The repository could not be read.")
+
+    async def bug(job: Job, occurrence: Occurrence) -> str:
+        raise KeyError("x")
+
+    for kind in ("idle", "broken", "bug"):
+        await planned(store, "in 1 minute", kind, kind=kind)
+    clock.now += 61
+    await once(rounds(store, clock, idle=idle, broken=broken, bug=bug))
+    sent = [parcel.payload for parcel in await deliver(store)]
+    assert sent == [
+        letter("⚠️ The job “broken” failed. The repository could not be read."),
+        letter("⚠️ The job “bug” failed. It failed for a reason that is in the log."),
+    ]
+    assert await store.jobs.open_occurrences() == []
+
+
+async def test_quiet_hours_hold_all_but_reminders_of_people(store: Store, clock) -> None:
+    async def task(job: Job, occurrence: Occurrence) -> str:
+        return "report"
+
+    await planned(store, "every day at 23:00", "report", kind="task")
+    await planned(store, "every day at 23:00")
+    made = rounds(store, clock, Quiet.parse("22:00-07:00", "Europe/Paris"), task=task)
+    await once(made)
+    clock.to("2026-11-20 22:01")
+    await once(made)
+    assert [p.payload for p in await deliver(store)] == [letter("⏰ tea")]
+    clock.to("2026-11-21 06:01")
+    await once(made)
+    assert [p.payload for p in await deliver(store)] == [letter("report")]
+
+
+@pytest.mark.parametrize(
+    "zone",
+    [
+        "Europe/Paris",
+        "America/New_York",
+        "Australia/Lord_Howe",
+        "Asia/Kolkata",
+        "Africa/Casablanca",
+    ],
+)
+async def test_two_years_with_jumps_and_suspends(store: Store, clock, zone: str) -> None:
+    """Every due time is done or missed, once; the same set as the rule itself gives."""
+    clock.to("2027-01-01 00:00")
+    start = clock.now
+    planner = Planner(store, CHAT, zone)
+    job = await planner.add(
+        await planner.propose("every day at 2:30", "remind me", made_by="person")
+    )
+    made = rounds(store, clock)
+    await once(made)
+    day, steps = 86400, 0
+    furthest = clock.now
+    while furthest < start + 731 * day:
+        steps += 1
+        jump = -5 * 3600 if steps % 97 == 0 else 40 * day if steps % 211 == 0 else day * 0.7
+        clock.now += jump  # set back, suspended, or an ordinary wake
+        furthest = max(furthest, clock.now)
+        await once(made)
+        await deliver(store)
+    rows = await store.jobs.occurrences(job.id, 5000)
+    rule = load(dict(job.plan.timing))
+    expected = []
+    at = datetime.fromtimestamp(start, UTC)
+    while (at := next_times(rule, at)[0]).timestamp() <= furthest:
+        expected.append(int(at.timestamp()))
+    assert sorted(row.due_at for row in rows) == expected
+    assert {row.state for row in rows} <= {"done", "missed", "running"}
+
+
+async def test_a_clock_that_ran_ahead_does_not_silence_a_job(store: Store, clock) -> None:
+    job = await planned(store, "every day at 8")
+    made = rounds(store, clock)
+    clock.to("2036-01-01 00:00")
+    await once(made)
+    clock.to("2026-11-20 15:00")
+    assert await once(made) == datetime(2026, 11, 21, 7, tzinfo=UTC).timestamp()
+    assert job.id
+
+
+async def test_plans_are_bounded_and_asked_back(store: Store) -> None:
+    planner = Planner(store, CHAT, "Europe/Paris", repos=["website"])
+    with pytest.raises(ToolError, match="nothing more often than every 15 minutes"):
+        await planner.propose("every 5 minutes", "x")
+    with pytest.raises(ToolError, match="I did not understand when"):
+        await planner.propose("soon", "x")
+    with pytest.raises(ToolError, match="Which repository"):
+        await planner.propose("every day at 8", "the other one", "summary")
+    proposal = await planner.propose("every weekday at 8", "summarise the website repo")
+    assert (proposal.plan.kind, proposal.plan.task, proposal.repeats) == (
+        "summary",
+        "website",
+        True,
+    )
+    assert proposal.told == (
+        "Summary of website, every weekday at 08:00; next: Mon 23 Nov 08:00, Tue 24 Nov 08:00, Wed 25 Nov 08:00"
+    )
+    for _ in range(20):
+        await planner.add(proposal)
+    with pytest.raises(ToolError, match="20 jobs already"):
+        await planner.propose("tomorrow at 9", "x")
+
+
+async def test_jobs_are_paused_edited_run_and_removed(store: Store, clock) -> None:
+    planner = Planner(store, CHAT, "Europe/Paris")
+    job = await planner.add(await planner.propose_text("remind me of tea every day at 8"))
+    paused = await planner.pause(job.id, paused=True)
+    assert planner.told(paused).endswith("(paused)")
+    clock.to("2026-11-30 10:00")
+    made = rounds(store, clock)
+    await once(made)
+    assert await ledger(store, job) == []
+    await planner.pause(job.id, paused=False)
+    edited = await planner.edit(job.id, "every Monday at 9")
+    assert (
+        planner.told(edited, 1) == "Reminder “tea”, every Monday at 09:00; next: Mon 07 Dec 09:00"
+    )
+    await planner.run_now(job.id)
+    await once(made)
+    assert len(await deliver(store)) == 1
+    await planner.remove(job.id)
+    assert await planner.jobs() == []
+    with pytest.raises(ToolError, match="no job"):
+        await Planner(store, "tg:2", "UTC").find(job.id)
