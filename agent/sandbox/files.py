@@ -13,6 +13,7 @@ from typing import BinaryIO
 from agent.errors import ToolError
 from agent.sandbox.ground import Ground
 from agent.sandbox.layout import REPORT, REPOS, WORKSPACE
+from agent.sandbox.quota import Quota
 
 RECEIVED = "received"  # in the workspace: files that came with messages or from the web
 
@@ -30,9 +31,10 @@ class Spot:
 class Files:
     """Every failure is a ToolError that names the path."""
 
-    def __init__(self, ground: Ground, workspace: Path) -> None:
+    def __init__(self, ground: Ground, workspace: Path, quota: Quota) -> None:
         self._ground = ground
         self._workspace = workspace
+        self._quota = quota
 
     def spot(self, path: str) -> Spot:
         """Relative paths are below /workspace."""
@@ -75,6 +77,8 @@ class Files:
         """Create or replace in one step, with missing directories; whether it was new."""
         spot = self.spot(path)
         self._must_be_writable(spot)
+        if not spot.repo:
+            await self._quota.admit(len(content))
         fd = os.memfd_create("content", os.MFD_CLOEXEC)
         with os.fdopen(fd, "wb") as file, _explained(spot):
             file.write(content)

@@ -12,9 +12,9 @@ from agent.sandbox import rootfs as prepared
 from agent.sandbox import seccomp
 from agent.sandbox.actor import Actor
 from agent.sandbox.bubble import Descriptors, Order
+from agent.sandbox.bubblewrap import Bubblewrap, remedy
 from agent.sandbox.layout import USER, WORKSPACE, Layout, Mounted
 from agent.sandbox.limits import MIB, Repo, SandboxLimits
-from agent.sandbox.probe import remedy
 from agent.sandbox.rootfs import Rootfs
 
 AT_ONCE = 4  # calls of all chats that run beside each other
@@ -22,7 +22,7 @@ AT_ONCE = 4  # calls of all chats that run beside each other
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """`report` gives the text of /host.txt, fresh at each call. `bwrap` is bubblewrap's path."""
+    """`report` gives the text of /host.txt, fresh at each call."""
 
     actor: Actor
     rootfs: Rootfs
@@ -30,12 +30,14 @@ class Ground:
     repos: Mapping[str, Repo]
     zone: str
     report: Callable[[], str]
-    bwrap: str
+    bwrap: Bubblewrap
     place: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
     async def order(
         self, workspace: Path, command: Sequence[str], *, read_only: bool = False
     ) -> Order:
+        if self.bwrap.problem:
+            raise self.broken(self.bwrap.problem)
         prepared.refresh(self.rootfs)
         repos = [repo for repo in self.repos.values() if repo.path.is_dir()]
         sources = [self.rootfs.root, self.rootfs.etc, workspace, *(r.path for r in repos)]
@@ -57,7 +59,7 @@ class Ground:
             )
 
         return Order(
-            bwrap=self.bwrap,
+            bwrap=self.bwrap.path,
             command=[*bounded(self.limits), *command],
             sources=[os.fspath(source) for source in sources],
             layout=layout,
@@ -66,7 +68,10 @@ class Ground:
         )
 
     def broken(self, said: str) -> ToolError:
-        return ToolError(f"The sandbox does not work here, so nothing was run. {remedy(said)}")
+        """Nothing ever runs without its walls."""
+        why = said.strip() or "bubblewrap ended without a word."
+        advice = f" Remedy: {remedy(said)}" if remedy(said) else ""
+        return ToolError(f"The sandbox does not work here, so nothing was run: {why}{advice}")
 
 
 def environment(zone: str) -> dict[str, str]:

@@ -9,6 +9,8 @@ from agent.errors import ToolError
 from agent.sandbox.bubble import Bubble, blown
 from agent.sandbox.files import Files
 from agent.sandbox.ground import Ground
+from agent.sandbox.quota import Quota
+from agent.sandbox.watch import watch
 
 PROGRESS_SECONDS = 1.0
 OUT = ".voltaire/out"  # in the workspace: whole outputs that were too long to show
@@ -39,7 +41,8 @@ class Sandbox:
         self.chat = chat
         self.workspace = workspace
         self.ground = ground
-        self.files = Files(ground, workspace)
+        self.quota = Quota(workspace, ground.limits)
+        self.files = Files(ground, workspace, self.quota)
 
     async def run(
         self,
@@ -59,12 +62,29 @@ class Sandbox:
         limits = self.ground.limits
         longest = min(seconds or limits.command_seconds, 5 * limits.command_seconds)
         async with self.ground.place:
+            await self.quota.settle()
             order = await self.ground.order(self.workspace, _argv(command), read_only=read_only)
             async with blown(self.ground.actor, order) as bubble:
-                reason = await _watched(bubble, longest, progress)
+                reason = await self._verdict(bubble, longest, progress)
         if bubble.exit_code is None and not reason:
             raise self.ground.broken(bubble.printed.shown(2000)[0])
         return await self._told(bubble, reason, min(keep or 1 << 30, limits.output_kib << 10))
+
+    async def _verdict(
+        self, bubble: Bubble, seconds: float, progress: Callable[[str], None] | None
+    ) -> str:
+        """Wait for whatever ends the call first."""
+        loop = asyncio.get_running_loop()
+        late = f"Stopped: the time limit of {seconds:g} s was reached."
+        timer = loop.call_later(seconds, bubble.end, late)
+        beside = [loop.create_task(watch(bubble, self.quota))]
+        if progress:
+            beside.append(loop.create_task(_tell(bubble, progress)))
+        try:
+            return await asyncio.shield(bubble.verdict)
+        finally:
+            timer.cancel()
+            await _stopped(beside)
 
     async def _told(self, bubble: Bubble, reason: str, keep: int) -> Ran:
         text, cut = bubble.printed.shown(keep)
@@ -96,21 +116,14 @@ def _argv(command: str | Sequence[str]) -> list[str]:
     return list(command)
 
 
-async def _watched(bubble: Bubble, seconds: float, progress: Callable[[str], None] | None) -> str:
-    loop = asyncio.get_running_loop()
-    late = f"Stopped: the time limit of {seconds:g} s was reached."
-    timer = loop.call_later(seconds, bubble.end, late)
-    tell = loop.create_task(_tell(bubble, progress)) if progress else None
-    try:
-        return await asyncio.shield(bubble.verdict)
-    finally:
-        timer.cancel()
-        if tell:
-            tell.cancel()
-
-
 async def _tell(bubble: Bubble, progress: Callable[[str], None]) -> None:
     while True:
         await asyncio.sleep(PROGRESS_SECONDS)
         if news := bubble.printed.news():
             progress(news)
+
+
+async def _stopped(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -4,13 +4,12 @@ import asyncio
 import hashlib
 import os
 import re
-import shutil
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from agent.errors import ToolError
-from agent.sandbox import rootfs
+from agent.sandbox import bubblewrap, rootfs
 from agent.sandbox.actor import Actor, Own
 from agent.sandbox.ground import Ground
 from agent.sandbox.lesser import lesser
@@ -76,7 +75,7 @@ async def open_sandboxes(
             repos={repo.name: repo for repo in repos},
             zone=zone,
             report=report,
-            bwrap=shutil.which("bwrap") or "/usr/bin/bwrap",
+            bwrap=await bubblewrap.find(),
         )
         yield Sandboxes(ground, state / "chats")
 

@@ -1,0 +1,94 @@
+"""The bubblewrap of this machine: whether it can be used, and what its complaints mean."""
+
+import asyncio
+import os
+import re
+import shutil
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.sandbox import seccomp
+
+OLDEST = (0, 8)  # the first with --disable-userns
+_VERSION_SECONDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Bubblewrap:
+    """`problem` is one sentence when no tool may run, with what to do; else empty."""
+
+    path: str
+    problem: str = ""
+
+
+async def find() -> Bubblewrap:
+    path = shutil.which("bwrap", path=f"/usr/bin:/bin:/usr/local/bin:{os.environ.get('PATH', '')}")
+    if path is None:
+        return Bubblewrap("", "bubblewrap is not installed; install the package bubblewrap.")
+    return Bubblewrap(path, _unfit(path) or await _too_old(path) or _unknown_machine())
+
+
+def _unfit(path: str) -> str:
+    if Path(path).stat().st_mode & stat.S_ISUID:
+        return f"{path} is setuid root, which widens an attack; remove the bit with chmod u-s."
+    return ""
+
+
+async def _too_old(path: str) -> str:
+    process = await asyncio.create_subprocess_exec(
+        path, "--version", stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    async with asyncio.timeout(_VERSION_SECONDS):
+        said, _ = await process.communicate()
+    version = tuple(int(n) for n in re.findall(rb"\d+", said)[:2])
+    if version >= OLDEST:
+        return ""
+    name = ".".join(map(str, version)) or "of unknown version"
+    return f"bubblewrap {name} is too old; it must be 0.8 or newer (Debian 12, Ubuntu 24.04)."
+
+
+def _unknown_machine() -> str:
+    try:
+        seccomp.program()
+    except LookupError:
+        return "There is no system call filter for this processor; x86_64 and aarch64 have one."
+    return ""
+
+
+_DOCKER = (
+    "A container forbids it: start it with --security-opt seccomp=unconfined "
+    "--security-opt systempaths=unconfined."
+)
+_APPARMOR = (
+    "AppArmor forbids user namespaces: install the profile bwrap-userns-restrict "
+    "(package apparmor-profiles), or one with `userns,` for /usr/bin/bwrap."
+)
+_REMEDIES = {
+    "setting up uid map: Permission denied": _APPARMOR,
+    "Failed RTM_NEWADDR": _APPARMOR,
+    "Failed to make / slave": "The service's SystemCallFilter must allow @mount.",
+    "NETLINK_ROUTE socket": "The service's RestrictAddressFamilies must allow AF_NETLINK.",
+    "Can't mount proc": (
+        "Something masks parts of /proc: in a systemd unit leave out ProtectKernelTunables, "
+        f"ProtectKernelLogs and ProcSubset. {_DOCKER}"
+    ),
+    "max_user_namespaces": (
+        "User namespaces are off: set the sysctls user.max_user_namespaces above 0 and, on "
+        "Debian, kernel.unprivileged_userns_clone to 1."
+    ),
+    "No permissions to creat": (
+        "User namespaces are off: in a systemd unit leave out RestrictNamespaces; else set the "
+        "sysctls user.max_user_namespaces above 0 and, on Debian, kernel.unprivileged_userns_clone "
+        f"to 1. {_DOCKER}"
+    ),
+    "Creating new namespace failed": (
+        "Namespaces are used up or off: look at the sysctls user.max_user_namespaces, "
+        "user.max_pid_namespaces and user.max_net_namespaces."
+    ),
+}
+
+
+def remedy(said: str) -> str:
+    """What to do about bubblewrap's message; empty where it is not a known one."""
+    return next((advice for message, advice in _REMEDIES.items() if message in said), "")

@@ -1,0 +1,54 @@
+"""Ends a call that uses too much memory or disk, where no cgroup does it.
+
+Two signs are cheap and looked at every 50 ms: resident memory of the process
+tree, and free space of the disk. Only when they say that a limit may be near is
+it measured exactly.
+"""
+
+import asyncio
+import os
+from pathlib import Path
+
+from agent.sandbox.bubble import Bubble
+from agent.sandbox.limits import MIB
+from agent.sandbox.processes import deleted, proportional, resident, tree, written
+from agent.sandbox.quota import Quota
+from agent.sandbox.usage import Usage
+
+INTERVAL = 0.05
+
+
+async def watch(bubble: Bubble, quota: Quota, *, memory: bool = True) -> None:
+    """Runs until cancelled. `memory`: whether it is ours to watch."""
+    await bubble.met.wait()
+    before, free = quota.used, _free(quota.workspace)
+    while bubble.init_pid is not None:
+        await asyncio.sleep(INTERVAL)
+        pids = list(tree(bubble.init_pid))
+        if memory and _over(pids, quota.limits.memory_mib * MIB):
+            bubble.end(f"Stopped: it used more than {quota.limits.memory_mib} MiB of memory.")
+        if quota.moved() and (reason := await _excess(quota, pids, before, free)):
+            bubble.end(f"Stopped. {reason}")
+
+
+def _over(pids: list[int], most: int) -> bool:
+    return resident(pids) > most and proportional(pids) > most
+
+
+async def _excess(quota: Quota, pids: list[int], before: Usage, free: int) -> str:
+    await quota.measure()
+    nameless = deleted(pids, quota.workspace.stat().st_dev)
+    return quota.excess(nameless, before) or _hidden(quota, pids, free)
+
+
+def _hidden(quota: Quota, pids: list[int], free: int) -> str:
+    """Writing that shows in no file: mapped, deleted and closed."""
+    most = 2 * quota.limits.disk_mib * MIB
+    if free - _free(quota.workspace) > most and written(pids) > most:
+        return f"It wrote more than {most // MIB} MiB."
+    return ""
+
+
+def _free(path: Path) -> int:
+    now = os.statvfs(path)
+    return now.f_bfree * now.f_frsize
