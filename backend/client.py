@@ -8,6 +8,9 @@ async with BackendClient(socket) as backend:
 """
 
 import asyncio
+import hashlib
+import os
+import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -31,6 +34,7 @@ from backend.protocol import (
 )
 
 ANSWER_SECONDS = 10.0  # every answer of the control API is at hand; longer means that it hangs
+LONGEST_SOCKET = 100  # bytes
 Wire = Mapping[str, Any]
 
 
@@ -43,30 +47,58 @@ class BackendRefused(Exception):
 
 
 class Lane:
-    """The GPU lane while it is held. `wanted` is set when somebody more urgent waits."""
+    """The GPU lane while it is held.
+
+    `wanted` is set when somebody more urgent waits (idle work should stop),
+    `lost` when the backend went away.
+    """
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self.wanted = asyncio.Event()
         self.lost = asyncio.Event()
         self._socket = socket
+        self._clear = asyncio.Event()
+        self._clear.set()
+        self._reason: str | None = None
+
+    async def go(self, on_wait: Callable[[str], None] | None = None) -> None:
+        """Await this before each request: it waits while the GPU is too hot for another."""
+        if not self._clear.is_set() and on_wait and self._reason:
+            on_wait(self._reason)
+        await self._clear.wait()
 
     async def sign(self, tokens: int) -> None:
         """Tell a sign of life of the open request: tokens read and written so far."""
-        await self._send(Sign(tokens=tokens))
-
-    async def finished(self) -> None:
-        """No request is open any more (a tool runs); the lane stays held."""
-        await self._send(Sign(tokens=0, open=False))
-
-    async def _send(self, sign: Sign) -> None:
         with suppress(ConnectionError, aiohttp.ClientError):
-            await self._socket.send_str(sign.model_dump_json())
+            await self._socket.send_str(Sign(tokens=tokens).model_dump_json())
 
     async def follow(self) -> None:
         async for message in self._socket:
-            if LaneState.model_validate_json(message.data).state == "wanted":
-                self.wanted.set()
+            self._hear(LaneState.model_validate_json(message.data))
         self.lost.set()
+        self._clear.set()
+
+    def _hear(self, state: LaneState) -> None:
+        self._reason = state.reason
+        if state.state == "wanted":
+            self.wanted.set()
+        if state.state == "paused":
+            self._clear.clear()
+        else:
+            self._clear.set()
+
+
+def default_socket(state_dir: Path) -> Path:
+    """Where the control API listens unless the configuration says otherwise.
+
+    AF_UNIX paths end at 107 bytes; a longer one gives way to a folder of the
+    user's own under /tmp.
+    """
+    path = state_dir / "run" / "backend.sock"
+    if len(os.fsencode(path)) <= LONGEST_SOCKET:
+        return path
+    mark = hashlib.sha256(os.fsencode(state_dir)).hexdigest()[:12]
+    return Path(tempfile.gettempdir()) / f"voltaire-{os.getuid()}-{mark}" / "backend.sock"
 
 
 class BackendClient:
@@ -106,20 +138,16 @@ class BackendClient:
         Raises BackendUnavailable with the reason when it has failed, or after
         `deadline` seconds; without one it waits as long as the backend lives.
         """
-        try:
-            async with asyncio.timeout(deadline):
-                async with self._open("POST", "/v1/ready") as answer:
-                    async for line in answer.content:
-                        stand = Stand.model_validate_json(line)
-                        if stand.state == "failed":
-                            raise BackendUnavailable(stand.reason or "The model server has failed.")
-                        yield stand
-                        if stand.serving:
-                            return
-        except TimeoutError:
-            raise BackendUnavailable(
-                f"The model server is not ready after {deadline:.0f} s."
-            ) from None
+        loop = asyncio.get_running_loop()
+        until = None if deadline is None else loop.time() + deadline
+        async with self._open("POST", "/v1/ready") as answer:
+            while line := await _line(answer, until):
+                stand = Stand.model_validate_json(line)
+                if stand.state == "failed":
+                    raise BackendUnavailable(stand.reason or "The model server has failed.")
+                yield stand
+                if stand.serving:
+                    return
         raise BackendUnavailable("The model backend ended while it was waited for.")
 
     async def warm(
@@ -134,13 +162,13 @@ class BackendClient:
         await self._post("/v1/report", report.model_dump_json())
 
     async def restart(self) -> None:
-        """Restart llama-server, after the open request if one runs; `ready` tells the rest."""
+        """Restart llama-server at once, with its full settings; open turns go on when it is ready."""
         await self._post("/v1/restart", "{}")
 
     async def use_profile(self, name: str) -> AsyncGenerator[Stand]:
         """Switch the profile, never mid-turn; yields states until the new one serves.
 
-        Raises BackendRefused when there is no such profile, or it failed and
+        Raises BackendRefused when there is no such profile, or it did not start and
         the old one is back.
         """
         body = ProfileChoice(name=name).model_dump_json()
@@ -241,6 +269,15 @@ async def _held(
         if on_wait:
             on_wait(state)
     raise BackendUnavailable("The model backend ended while the GPU was waited for.")
+
+
+async def _line(answer: aiohttp.ClientResponse, until: float | None) -> bytes:
+    # Only the wait is bounded: a deadline around the generator would cut off its user instead.
+    try:
+        async with asyncio.timeout_at(until):
+            return await answer.content.readline()
+    except TimeoutError:
+        raise BackendUnavailable("The model server was not ready in time.") from None
 
 
 async def _refusal(answer: aiohttp.ClientResponse) -> Exception:

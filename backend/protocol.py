@@ -208,10 +208,11 @@ class LaneState(Value):
     """What a waiter or holder of the GPU lane is told.
 
     `waiting` behind `ahead` others (`reason` says why where it is not only the
-    others), `held`, or `wanted`: held, and somebody more urgent waits.
+    others), `held`, `wanted`: held, and somebody more urgent waits, or `paused`:
+    held, but no further request should start until the next `held` (heat).
     """
 
-    state: Literal["waiting", "held", "wanted"]
+    state: Literal["waiting", "held", "wanted", "paused"]
     ahead: int = 0
     reason: str | None = None
 
@@ -220,4 +221,3 @@ class Sign(Value):
     """A holder's sign of life: tokens read or written so far in its open request."""
 
     tokens: int
-    open: bool = True

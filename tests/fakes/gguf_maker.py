@@ -58,8 +58,8 @@ class Shape:
     kind: Kind = "llama"
     layers: int = 2
     width: int = 64
-    heads: int = 4
-    kv_heads: int = 2
+    heads: int = 2
+    kv_heads: int = 1
     hidden: int = 128
     context: int = 32768
     window: int = 1024

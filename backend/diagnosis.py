@@ -1,0 +1,194 @@
+"""Why a server ended, from its exit code and its last words, as one plain sentence. Pure.
+
+The texts are those of llama.cpp (build 11434), ik_llama.cpp, the CUDA runtime
+and the dynamic loader.
+"""
+
+import re
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+CauseKind = Literal[
+    "model missing",
+    "model damaged",
+    "unknown flag",
+    "port in use",
+    "out of memory",
+    "out of host memory",
+    "illegal instruction",
+    "library missing",
+    "driver too old",
+    "driver too new",
+    "kernel image",
+    "cpu fallback",
+    "gpu lost",
+    "killed",
+    "wedged",
+    "stopped",
+    "errors",
+    "slow load",
+    "asked",
+    "unknown",
+]
+# Another try changes nothing until somebody acts.
+LASTING: frozenset[CauseKind] = frozenset(
+    {
+        "model missing",
+        "model damaged",
+        "unknown flag",
+        "illegal instruction",
+        "library missing",
+        "driver too old",
+        "driver too new",
+        "kernel image",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    kind: CauseKind
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Sign:
+    pattern: re.Pattern[str]
+    kind: CauseKind
+    sentence: str  # {0}, {1}: the pattern's groups
+
+
+def _sign(pattern: str, kind: CauseKind, sentence: str) -> _Sign:
+    return _Sign(re.compile(pattern, re.IGNORECASE), kind, sentence)
+
+
+# The first that is found anywhere in the log wins, so what explains others stands ahead of them.
+_SIGNS: tuple[_Sign, ...] = (
+    _sign(
+        r"error while loading shared libraries: ([^\s:]+)",
+        "library missing",
+        "The model server cannot start: the shared library {0} is missing.",
+    ),
+    _sign(
+        r"CUDA driver version is insufficient|driver (?:is )?too old|version `?(CUDA_[\d.]+)'? not found",
+        "driver too old",
+        "The NVIDIA driver is too old for this model server's CUDA.",
+    ),
+    _sign(
+        r"no longer supports? (?:this|the) (?:GPU|card|device)|GPU .{0,60} not supported by the NVIDIA .{0,40}driver|"
+        r"(?:unsupported|deprecated) gpu architecture|legacy .{0,20}driver",
+        "driver too new",
+        "The NVIDIA driver (or CUDA) no longer supports this card; it needs an older one (V100: R580 or before).",
+    ),
+    _sign(
+        r"(?:device )?kernel image is invalid|no kernel image is available|named symbol not found|PTX .{0,40}unsupported toolchain",
+        "kernel image",
+        "The model server was not built for this card, or the driver is too old for it "
+        "(a V100 needs a build for compute 7.0 and driver R570 to R580).",
+    ),
+    _sign(
+        r"has fallen off the bus|GPU is lost|CUDA error: .{0,40}unspecified launch failure|uncorrectable ECC",
+        "gpu lost",
+        "The GPU stopped answering.",
+    ),
+    _sign(
+        r"(?:CUDA|cuda|Vulkan|hip)\w*[^\n]{0,80}out of (?:device )?memory|cudaMalloc failed|ErrorOutOfDeviceMemory|"
+        r"failed to allocate (?:CUDA|Vulkan|ROCm)\w* buffer|unable to allocate (?:CUDA|Vulkan|ROCm)\w* buffer|CUBLAS_STATUS_ALLOC_FAILED",
+        "out of memory",
+        "The GPU ran out of memory.",
+    ),
+    _sign(
+        r"failed to allocate (?:CPU|host)?\s*(?:KV )?buffer|std::bad_alloc|cannot allocate memory|mlock.{0,60}cannot",
+        "out of host memory",
+        "The machine ran out of memory for the model.",
+    ),
+    _sign(
+        r"couldn't bind|address already in use|bind\(\) failed",
+        "port in use",
+        "The port of the model server is in use.",
+    ),
+    _sign(
+        r"error: (?:invalid argument|unknown argument|unrecognized argument): (\S+)",
+        "unknown flag",
+        "The model server does not know the flag {0}.",
+    ),
+    _sign(
+        r"error: (invalid value for [^\n]{1,160})",
+        "unknown flag",
+        "The model server refuses a flag: {0}.",
+    ),
+    _sign(
+        r"failed to open (?:GGUF )?(?:file|model)?[^\n'\"]{0,20}['\"]?([^\n'\"]*)['\"]?[^\n]{0,4}no such file|"
+        r"(?:model file|GGUF)[^\n]{0,80}(?:not found|does not exist|No such file)",
+        "model missing",
+        "The model file is missing: {0}.",
+    ),
+    _sign(
+        r"invalid magic|failed to read (?:key-value|tensor|magic)|tensor '[^']*' data is not within|"
+        r"corrupted or incomplete|gguf_init_from\w+: failed|invalid vector subscript|unknown model architecture: '([^']*)'|"
+        r"missing tensor|error loading model(?!: *unable to allocate)",
+        "model damaged",
+        "The model file is damaged or of a kind that this server does not know.",
+    ),
+)
+_SIGNALS: dict[int, tuple[CauseKind, str]] = {
+    signal.SIGILL: (
+        "illegal instruction",
+        "The model server uses an instruction that this processor lacks; it needs a build for this machine.",
+    ),
+    signal.SIGKILL: ("killed", "The model server was killed (by someone, or for want of memory)."),
+    signal.SIGTERM: ("killed", "The model server was told to end by someone else."),
+    signal.SIGSEGV: ("unknown", "The model server crashed (segmentation fault)."),
+    signal.SIGABRT: ("unknown", "The model server aborted."),
+    signal.SIGBUS: (
+        "unknown",
+        "The model server crashed (bus error: is the model file being changed?).",
+    ),
+}
+
+
+def diagnose(code: int | None, log: Sequence[str]) -> Cause:
+    """The cause of an end with exit code `code` (negative: a signal) and these log lines."""
+    text = "\n".join(log)
+    for sign in _SIGNS:
+        if found := sign.pattern.search(text):
+            return _explain(sign, found)
+    if code is not None and code < 0:
+        kind, sentence = _SIGNALS.get(
+            -code, ("unknown", f"The model server crashed (signal {-code}).")
+        )
+        return Cause(kind, sentence)
+    return Cause("unknown", _unknown(code, log))
+
+
+def _explain(sign: _Sign, found: re.Match[str]) -> Cause:
+    groups = [group or "" for group in found.groups()]
+    return Cause(sign.kind, _tidy(sign.sentence.format(*groups)))
+
+
+def _tidy(sentence: str) -> str:
+    return sentence.replace(": .", ".").replace("..", ".")
+
+
+def _unknown(code: int | None, log: Sequence[str]) -> str:
+    said = next((line.strip() for line in reversed(log) if _complains(line)), "")
+    ended = "The model server ended" if code is None else f"The model server ended with code {code}"
+    return f"{ended}: {said[:200]}" if said else f"{ended} without saying why."
+
+
+def _complains(line: str) -> bool:
+    return bool(re.search(r"\berror\b|\bfailed\b|\bfatal\b|\bassert| E ", line, re.IGNORECASE))
+
+
+def on_cpu(log: Sequence[str]) -> bool:
+    """Whether a server that belongs on a GPU says that it came up on the processor."""
+    text = "\n".join(log)
+    if re.search(
+        r"no usable GPU found|failed to initialize CUDA|no CUDA-capable device|ggml_cuda_init: failed",
+        text,
+    ):
+        return True
+    offloaded = re.findall(r"offloaded (\d+)/(\d+) layers to GPU", text)
+    return bool(offloaded) and int(offloaded[-1][0]) == 0

@@ -1,0 +1,133 @@
+"""Servers that others run: any OpenAI-compatible one, the first of several that answers."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+from backend.api import NotReady
+from backend.board import Board
+from backend.config import BackendConfig
+from backend.profile import ProfileError
+from backend.protocol import Endpoint, Prefix, ServerStatus
+
+ANSWER_SECONDS = 5.0
+CHECK_SECONDS = 30.0
+DEFAULT_CONTEXT = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One server that answers."""
+
+    url: str
+    model: str
+    n_ctx: int
+    extras: bool
+
+
+class External:
+    """`changes` and `endpoint` look first; nothing is supervised."""
+
+    def __init__(self, config: BackendConfig, board: Board) -> None:
+        self.config, self.board = config, board
+        self._looking = asyncio.Lock()
+        self._asked = asyncio.Event()
+
+    async def run(self) -> None:
+        """Look every half minute, and when asked."""
+        while True:
+            await self._look()
+            self._asked.clear()
+            try:
+                async with asyncio.timeout(CHECK_SECONDS):
+                    await self._asked.wait()
+            except TimeoutError:
+                continue
+
+    async def endpoint(self) -> Endpoint:
+        found = await self._look()
+        if found is None:
+            raise NotReady(self.board.status.reason or "No model server can be reached.")
+        return Endpoint(
+            url=found.url,
+            api_key=self.config.api_key,
+            model=found.model,
+            n_ctx=found.n_ctx,
+            kind="external",
+            extras=found.extras,
+        )
+
+    async def changes(self) -> AsyncIterator[ServerStatus]:
+        await self._look()
+        async for status in self.board.changes():
+            yield status
+
+    def restart(self) -> None:
+        self._asked.set()
+
+    async def switch(self, name: str) -> None:
+        raise ProfileError(f"The model server is not ours; {name} cannot be started on it.")
+
+    def warm(self, prefix: Prefix) -> None:
+        """The server's own business."""
+
+    def logs(self, lines: int) -> list[str]:
+        return []
+
+    def sign(self, tokens: int) -> None:
+        """Nobody watches."""
+
+    async def _look(self) -> Found | None:
+        """The first of the servers that answers within `connect_seconds`, told on the board."""
+        async with self._looking:
+            found = await self._first()
+            if found:
+                self.board.set(state="ready", reason=None, model=found.model, n_ctx=found.n_ctx)
+            else:
+                self.board.set(state="failed", reason=_unreachable(self.config.urls))
+            return found
+
+    async def _first(self) -> Found | None:
+        headers = {"Authorization": f"Bearer {self.config.api_key}"} if self.config.api_key else {}
+        try:
+            async with asyncio.timeout(self.config.connect_seconds):
+                async with aiohttp.ClientSession(headers=headers) as session:
+                    for url in self.config.urls:
+                        if found := await self._try(session, _root(url)):
+                            return found
+        except TimeoutError:
+            pass
+        return None
+
+    async def _try(self, session: aiohttp.ClientSession, url: str) -> Found | None:
+        models = await _get(session, f"{url}/v1/models")
+        if models is None:
+            return None
+        rows = [row for row in models.get("data", []) if isinstance(row, dict)]
+        wanted = self.config.model or next((str(row.get("id")) for row in rows), "")
+        row = next((row for row in rows if row.get("id") == wanted), {})
+        props = await _get(session, f"{url}/props") or {}
+        window = (props.get("default_generation_settings") or {}).get("n_ctx")
+        n_ctx = self.config.context or window or row.get("max_model_len") or DEFAULT_CONTEXT
+        return Found(url, wanted, int(n_ctx), extras=window is not None)
+
+
+async def _get(session: aiohttp.ClientSession, url: str) -> dict[str, Any] | None:
+    timeout = aiohttp.ClientTimeout(total=ANSWER_SECONDS)
+    try:
+        async with session.get(url, timeout=timeout) as answer:
+            body = await answer.json(content_type=None) if answer.status == 200 else None
+    except (OSError, aiohttp.ClientError, ValueError):
+        return None
+    return body if isinstance(body, dict) else None
+
+
+def _root(url: str) -> str:
+    return url.rstrip("/").removesuffix("/v1")
+
+
+def _unreachable(urls: tuple[str, ...]) -> str:
+    return f"No model server can be reached at {', '.join(urls) or 'any address (none is configured)'}."

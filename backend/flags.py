@@ -1,0 +1,75 @@
+"""What llama-server is started with, checked against `--help` of the very binary. Pure.
+
+Names of flags change between builds and engines, so a profile's flag is passed
+in whichever of its spellings the binary knows.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+SPELLINGS: tuple[tuple[str, ...], ...] = (
+    ("-md", "--spec-draft-model", "--model-draft"),
+    ("--spec-draft-n-max", "--draft-max", "--draft-n", "--draft"),
+    ("--spec-draft-n-min", "--draft-min", "--draft-n-min"),
+    ("-ngld", "--spec-draft-ngl", "--gpu-layers-draft"),
+    ("-c", "--ctx-size"),
+    ("-m", "--model"),
+    ("-a", "--alias"),
+    ("-ub", "--ubatch-size"),
+    ("-b", "--batch-size"),
+    ("-np", "--parallel"),
+    ("-ngl", "--n-gpu-layers", "--gpu-layers"),
+    ("-sps", "--slot-prompt-similarity"),
+    ("-cram", "--cache-ram"),
+    ("-ctk", "--cache-type-k"),
+    ("-ctv", "--cache-type-v"),
+    ("-fa", "--flash-attn"),
+    ("-ncmoe", "--n-cpu-moe"),
+    ("-sm", "--split-mode"),
+    ("-kvu", "--kv-unified"),
+    ("-t", "--threads"),
+    ("-tb", "--threads-batch"),
+    ("-to", "--timeout"),
+)
+_SPELLINGS = {name: group for group in SPELLINGS for name in group}
+# A flag stands at the start of a help line, or after a comma on it.
+_FLAG = re.compile(r"(?:^\s*|,\s*|\|\s*)(--?[a-zA-Z][\w-]*)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """Flags as this binary takes them, and those it lacks."""
+
+    argv: tuple[str, ...]
+    missing: tuple[str, ...]  # required, so that it cannot be started
+    left_out: tuple[str, ...]  # optional
+
+
+def known(help_text: str) -> frozenset[str]:
+    """The flags that a `--help` text names."""
+    return frozenset(_FLAG.findall(help_text))
+
+
+def fit(required: Mapping[str, str], optional: Mapping[str, str], names: frozenset[str]) -> Fitted:
+    """The command line for a binary that knows `names`; an empty value is a switch."""
+    argv = [*_argv(required, names), *_argv(optional, names)]
+    return Fitted(tuple(argv), tuple(_lacking(required, names)), tuple(_lacking(optional, names)))
+
+
+def spelling(flag: str, names: frozenset[str]) -> str | None:
+    """`flag` as the binary calls it; None when it lacks it under every name."""
+    spellings = (flag, *_SPELLINGS.get(flag, ()))
+    return next((name for name in spellings if name in names), None)
+
+
+def _argv(flags: Mapping[str, str], names: frozenset[str]) -> Iterable[str]:
+    for flag, value in flags.items():
+        if name := spelling(flag, names):
+            yield name
+            if value:
+                yield value
+
+
+def _lacking(flags: Mapping[str, str], names: frozenset[str]) -> Iterable[str]:
+    return (flag for flag in flags if spelling(flag, names) is None)

@@ -1,0 +1,260 @@
+"""The cards through NVML, once a second: the only file that knows the binding.
+
+Sampling runs in a daemon thread, because a call into a driver in trouble may
+never return; the loop only ever sees the last sample, or that it is stale.
+A machine without NVML has no cards, which is no error.
+"""
+
+import asyncio
+import ctypes
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+from backend.protocol import Gpu
+
+STALE_SECONDS = 10.0
+LIBRARY = "libnvidia-ml.so.1"
+LINKS = 6  # NVLinks of a V100
+# Bits of nvmlDeviceGetCurrentClocksThrottleReasons (nvml.h); idle and clock settings are no trouble.
+THROTTLE = {
+    0x4: "power cap",
+    0x8: "hardware slowdown",
+    0x20: "thermal",
+    0x40: "thermal",
+    0x80: "power brake",
+    0x200: "board limit",
+    0x400: "reliability",
+}
+HOT = frozenset({"thermal", "hardware slowdown"})
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """All cards at one moment. `lost` are indices that no longer answer; `xids` are new (card, number)."""
+
+    at: float  # steady clock, seconds
+    gpus: tuple[Gpu, ...] = ()
+    lost: tuple[int, ...] = ()
+    xids: tuple[tuple[int, int], ...] = ()
+    pids: frozenset[int] = frozenset()  # processes with memory on a card
+
+    @property
+    def hottest(self) -> float | None:
+        """°C of the hottest of core and memory of any card."""
+        both = [t for g in self.gpus for t in (g.temperature_c, g.memory_temperature_c)]
+        return max((t for t in both if t is not None), default=None)
+
+    @property
+    def watts(self) -> float | None:
+        known = [g.power_w for g in self.gpus if g.power_w is not None]
+        return sum(known) if known else None
+
+    @property
+    def load(self) -> float | None:
+        """Of the busiest card, 0 to 1."""
+        known = [g.utilization for g in self.gpus if g.utilization is not None]
+        return max(known) / 100 if known else None
+
+
+@dataclass(slots=True)
+class Sampler:
+    """`latest` is the last sample, `fresh` whether it is of now."""
+
+    listeners: list[Callable[[Sample], None]] = field(default_factory=list)
+    latest: Sample | None = None
+
+    @property
+    def fresh(self) -> Sample | None:
+        late = self.latest is None or monotonic() - self.latest.at > STALE_SECONDS
+        return None if late else self.latest
+
+    def take(self, sample: Sample) -> None:
+        self.latest = sample
+        for listener in self.listeners:
+            listener(sample)
+
+
+@asynccontextmanager
+async def sampling(
+    sampler: Sampler, library: str | None = None, every: float = 1.0
+) -> AsyncIterator[None]:
+    """Feed `sampler` for the block. Without a usable NVML nothing happens."""
+    stop = threading.Event()
+    loop = asyncio.get_running_loop()
+    if not load_library(library):
+        yield
+        return
+
+    def give(sample: Sample) -> None:
+        with suppress(RuntimeError):  # the loop has closed meanwhile
+            loop.call_soon_threadsafe(sampler.take, sample)
+
+    threading.Thread(target=_sample, args=(give, stop, every), name="nvml", daemon=True).start()
+    try:
+        yield
+    finally:
+        stop.set()
+
+
+def load_library(path: str | None) -> bool:
+    """Whether NVML is there. A library loaded from `path` with NVML's name serves the binding."""
+    try:
+        ctypes.CDLL(path or LIBRARY, mode=ctypes.RTLD_GLOBAL)
+    except OSError:
+        return False
+    return True
+
+
+def _sample(give: Callable[[Sample], None], stop: threading.Event, every: float) -> None:
+    with suppress(Unusable):
+        cards = Cards()
+        while not stop.is_set():
+            give(cards.sample())
+            stop.wait(every)
+
+
+class Unusable(Exception):
+    """NVML is there and does not work (no driver loaded, or another version)."""
+
+
+class Cards:
+    """The binding, opened. All methods block."""
+
+    def __init__(self) -> None:
+        import pynvml
+
+        self._nvml: Any = pynvml
+        try:
+            self._nvml.nvmlInit()
+            count = self._nvml.nvmlDeviceGetCount()
+        except pynvml.NVMLError as error:
+            raise Unusable(str(error)) from None
+        self._handles = {index: self._handle(index) for index in range(count)}
+        self._names = {
+            index: self._ask("nvmlDeviceGetName", h) or "GPU" for index, h in self._handles.items()
+        }
+        self._events = self._register()
+
+    def sample(self) -> Sample:
+        gpus, lost, pids = [], [], set[int]()
+        for index in self._handles:
+            try:
+                gpus.append(self._gpu(index))
+                pids |= self._pids(index)
+            except self._nvml.NVMLError_GpuIsLost:
+                lost.append(index)
+        return Sample(monotonic(), tuple(gpus), tuple(lost), tuple(self._xids()), frozenset(pids))
+
+    def _handle(self, index: int) -> Any:
+        try:
+            return self._nvml.nvmlDeviceGetHandleByIndex(index)
+        except self._nvml.NVMLError:
+            return None
+
+    def _gpu(self, index: int) -> Gpu:
+        handle, nvml = self._handles[index], self._nvml
+        memory = self._ask("nvmlDeviceGetMemoryInfo", handle)
+        load = self._ask("nvmlDeviceGetUtilizationRates", handle)
+        return Gpu(
+            index=index,
+            name=self._names[index],
+            temperature_c=self._ask("nvmlDeviceGetTemperature", handle, nvml.NVML_TEMPERATURE_GPU),
+            memory_temperature_c=self._memory_temperature(handle),
+            power_w=_thousandth(self._ask("nvmlDeviceGetPowerUsage", handle)),
+            power_limit_w=_thousandth(self._ask("nvmlDeviceGetEnforcedPowerLimit", handle)),
+            utilization=load.gpu if load else None,
+            memory_used_mib=_mib(memory.used) if memory else None,
+            memory_total_mib=_mib(memory.total) if memory else None,
+            sm_clock_mhz=self._ask("nvmlDeviceGetClockInfo", handle, nvml.NVML_CLOCK_SM),
+            memory_clock_mhz=self._ask("nvmlDeviceGetClockInfo", handle, nvml.NVML_CLOCK_MEM),
+            throttle=self._throttle(handle),
+            ecc_uncorrected=self._ecc(handle),
+            pcie=self._pcie(handle),
+            nvlinks_up=self._nvlinks(handle),
+        )
+
+    def _ask(self, name: str, *arguments: Any) -> Any:
+        """The answer, or None where this card or driver has none. A lost card is raised."""
+        nvml = self._nvml
+        try:
+            return getattr(nvml, name)(*arguments)
+        except nvml.NVMLError_GpuIsLost:
+            raise
+        except nvml.NVMLError:
+            return None
+
+    def _memory_temperature(self, handle: Any) -> float | None:
+        values = self._ask("nvmlDeviceGetFieldValues", handle, [self._nvml.NVML_FI_DEV_MEMORY_TEMP])
+        if not values or values[0].nvmlReturn != self._nvml.NVML_SUCCESS:
+            return None
+        return float(values[0].value.uiVal) or None
+
+    def _throttle(self, handle: Any) -> list[str]:
+        bits = self._ask("nvmlDeviceGetCurrentClocksThrottleReasons", handle) or 0
+        return list(dict.fromkeys(name for bit, name in THROTTLE.items() if bits & bit))
+
+    def _ecc(self, handle: Any) -> int | None:
+        nvml = self._nvml
+        kinds = (nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC)
+        count = self._ask("nvmlDeviceGetTotalEccErrors", handle, *kinds)
+        return None if count is None else int(count)
+
+    def _pcie(self, handle: Any) -> str | None:
+        generation = self._ask("nvmlDeviceGetCurrPcieLinkGeneration", handle)
+        width = self._ask("nvmlDeviceGetCurrPcieLinkWidth", handle)
+        return f"gen{generation} x{width}" if generation and width else None
+
+    def _nvlinks(self, handle: Any) -> int | None:
+        links = [self._ask("nvmlDeviceGetNvLinkState", handle, link) for link in range(LINKS)]
+        known = [link for link in links if link is not None]
+        return sum(known) if known else None
+
+    def _pids(self, index: int) -> set[int]:
+        running = self._ask("nvmlDeviceGetComputeRunningProcesses", self._handles[index])
+        return {process.pid for process in running or ()}
+
+    def _register(self) -> Any:
+        events = self._ask("nvmlEventSetCreate")
+        for handle in self._handles.values() if events is not None else ():
+            with suppress(self._nvml.NVMLError):
+                self._nvml.nvmlDeviceRegisterEvents(
+                    handle, self._nvml.nvmlEventTypeXidCriticalError, events
+                )
+        return events
+
+    def _xids(self) -> Iterator[tuple[int, int]]:
+        """Xid events since the last look, without waiting."""
+        while self._events is not None:
+            event = self._ask_event()
+            if event is None:
+                return
+            yield self._index(event.device), int(event.eventData)
+
+    def _ask_event(self) -> Any:
+        try:
+            return self._nvml.nvmlEventSetWait_v2(self._events, 0)
+        except self._nvml.NVMLError:
+            return None
+
+    def _index(self, device: Any) -> int:
+        addresses = {
+            ctypes.cast(h, ctypes.c_void_p).value: index for index, h in self._handles.items()
+        }
+        return addresses.get(ctypes.cast(device, ctypes.c_void_p).value, 0)
+
+
+def _thousandth(value: Any) -> float | None:
+    return None if value is None else round(value / 1000, 1)
+
+
+def _mib(value: int) -> float:
+    return round(value / (1 << 20), 1)
+
+
+def throttled(gpus: Sequence[Gpu]) -> bool:
+    """Whether a card is slowed for heat."""
+    return any(HOT & set(gpu.throttle) for gpu in gpus)

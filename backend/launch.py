@@ -1,0 +1,236 @@
+"""How a profile becomes a command line for the server that this machine has."""
+
+import asyncio
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from backend import flags, proc
+from backend.config import BackendConfig
+from backend.diagnosis import Cause, diagnose
+from backend.profile import Profile, Source, locate
+
+HELP_SECONDS = 30.0
+MOST_CRAM_MIB, LEAST_CRAM_MIB = 16384, 256
+EMBEDDED = (sys.executable, "-m", "backend.embedded")
+
+
+class CannotStart(Exception):
+    """Nothing was started; `cause` says why."""
+
+    def __init__(self, cause: Cause) -> None:
+        super().__init__(cause.sentence)
+        self.cause = cause
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Everything to start one server. `identity` names what its slot files are good for."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    url: str
+    api_key: str
+    model: Path
+    identity: str
+    left_out: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    command: tuple[str, ...]
+    env: Mapping[str, str]
+    help: str
+
+
+async def prepare(config: BackendConfig, profile: Profile) -> Launch:
+    """Check the model and the flags; CannotStart in one plain sentence when they do not do."""
+    model = _model(config, profile.model if not config.model else Source(path=config.model))
+    binary = await find(config)
+    slots_folder(config).mkdir(parents=True, exist_ok=True)
+    port, key = _free_port(), secrets.token_urlsafe(24)
+    required = {**_own(config, profile, model), **profile.required}
+    optional = {**_extras(config, profile), **_sized(profile, model)}
+    fitted = flags.fit(required, optional, flags.known(binary.help))
+    if fitted.missing:
+        lacking = ", ".join(fitted.missing)
+        raise CannotStart(Cause("unknown flag", f"The model server lacks the flag {lacking}."))
+    env, secret = _key(config, binary, key)
+    listen = ("--host", "127.0.0.1", "--port", str(port))
+    return Launch(
+        argv=(*binary.command, *fitted.argv, *listen, *secret),
+        env=env,
+        url=f"http://127.0.0.1:{port}",
+        api_key=key,
+        model=model,
+        identity=_identity(binary, model, fitted.argv),
+        left_out=fitted.left_out,
+    )
+
+
+def models_folder(config: BackendConfig) -> Path:
+    return config.models_dir or config.state_dir / "models"
+
+
+def slots_folder(config: BackendConfig) -> Path:
+    return config.state_dir / "slots"
+
+
+async def find(config: BackendConfig) -> Binary:
+    """The server to use and what its `--help` says."""
+    command = _command(config)
+    env = _environment(command)
+    text = await _help(command, env)
+    return Binary(command, env, text)
+
+
+def _command(config: BackendConfig) -> tuple[str, ...]:
+    if config.server == "embedded":
+        return EMBEDDED
+    if config.server == "auto":
+        found = shutil.which("llama-server")
+        return (found,) if found else EMBEDDED
+    path = Path(config.server).expanduser()
+    if not path.is_file() or not os.access(path, os.X_OK):
+        raise CannotStart(
+            Cause("unknown", f"The model server {path} is missing or not executable.")
+        )
+    return (str(path.resolve()),)
+
+
+def _environment(command: tuple[str, ...]) -> dict[str, str]:
+    """Ours, with the server's own folder first for libraries (V100 packs ship CUDA beside it)."""
+    env = dict(os.environ)
+    if command == EMBEDDED:
+        root = str(Path(__file__).parent.parent)
+        env["PYTHONPATH"] = os.pathsep.join(filter(None, (root, env.get("PYTHONPATH"))))
+    else:
+        folder = str(Path(command[0]).parent)
+        env["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, (folder, env.get("LD_LIBRARY_PATH"))))
+    return env
+
+
+_helps: dict[tuple[str, int, int], str] = {}  # by path, size and time of the binary
+
+
+async def _help(command: tuple[str, ...], env: Mapping[str, str]) -> str:
+    key = _stamp(
+        Path(__file__).with_name("embedded.py") if command == EMBEDDED else Path(command[0])
+    )
+    if key not in _helps:
+        _helps[key] = await _ask_help(command, env)
+    return _helps[key]
+
+
+async def _ask_help(command: tuple[str, ...], env: Mapping[str, str]) -> str:
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            "--help",
+            env=dict(env),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except OSError as error:
+        sentence = f"The model server {command[0]} cannot be run: {error.strerror}."
+        raise CannotStart(Cause("unknown", sentence)) from None
+    try:
+        out, _ = await asyncio.wait_for(process.communicate(), HELP_SECONDS)
+    except TimeoutError:
+        raise CannotStart(
+            Cause("unknown", "The model server does not even answer --help.")
+        ) from None
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+    text = out.decode("utf-8", "replace")
+    if not flags.known(text):
+        raise CannotStart(diagnose(process.returncode, text.splitlines()))
+    return text
+
+
+def _model(config: BackendConfig, source: Source) -> Path:
+    path = locate(source, models_folder(config))
+    if not path.is_file():
+        raise CannotStart(Cause("model missing", f"The model file is missing: {path}."))
+    return path
+
+
+def _own(config: BackendConfig, profile: Profile, model: Path) -> dict[str, str]:
+    given = {"-m": str(model), "-c": str(config.context or profile.context), "-a": profile.name}
+    if profile.draft:
+        given["-md"] = str(_model(config, profile.draft))
+    if profile.template_file:
+        given["--chat-template-file"] = str(profile.template_file)
+    return given
+
+
+def _extras(config: BackendConfig, profile: Profile) -> dict[str, str]:
+    extras = {"--slot-save-path": str(slots_folder(config)), "--metrics": ""}
+    if profile.template:
+        extras["--chat-template-kwargs"] = json.dumps(dict(profile.template))
+    return extras
+
+
+def _sized(profile: Profile, model: Path) -> dict[str, str]:
+    """The profile's optional flags; the prompt cache gets half of what RAM the model leaves."""
+    sized = dict(profile.optional)
+    for name in ("--cache-ram", "-cram"):
+        if sized.get(name) == "auto":
+            on_host = 0 if profile.gpu else model.stat().st_size / (1 << 20)
+            spare = (proc.available_mib() - on_host - 1024) / 2
+            sized[name] = str(int(min(MOST_CRAM_MIB, max(LEAST_CRAM_MIB, spare))))
+    return sized
+
+
+def _key(config: BackendConfig, binary: Binary, key: str) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The key by environment, else by file; by argument, which others can see, only as a last way."""
+    env = dict(binary.env)
+    if "LLAMA_API_KEY" in binary.help:
+        return {**env, "LLAMA_API_KEY": key}, ()
+    if "--api-key-file" in flags.known(binary.help):
+        path = config.state_dir / "run" / "key"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        path.write_text(key + "\n", "utf-8")
+        return env, ("--api-key-file", str(path))
+    return env, ("--api-key", key)
+
+
+def _identity(binary: Binary, model: Path, argv: tuple[str, ...]) -> str:
+    # A prompt cache's size differs from start to start and changes no slot file.
+    stable = [
+        part for part in argv if not part.isdigit() or argv[argv.index(part) - 1] not in _CRAM
+    ]
+    parts = [binary.help, *map(str, _stamp(model)), *binary.command, *stable]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
+
+
+_CRAM = ("--cache-ram", "-cram")
+
+
+def _stamp(path: Path) -> tuple[str, int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return str(path), 0, 0
+    return str(path), found.st_size, found.st_mtime_ns
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

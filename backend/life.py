@@ -1,0 +1,305 @@
+"""One life of llama-server: from its start, through loading, warming and serving, to its end."""
+
+import asyncio
+import signal
+from contextlib import suppress
+from time import monotonic
+from typing import NoReturn
+
+from backend import diagnosis, ladder, proc
+from backend.diagnosis import Cause
+from backend.launch import Launch, slots_folder
+from backend.llama import LlamaServer, ServerAway, ServerRefused, Slots, llama_server
+from backend.process import Child, child
+from backend.profile import Profile
+from backend.protocol import IDLE, SCHEDULED, LaneState
+from backend.room import Room
+from backend.warm import Warmer
+from backend.watch import LoadWatch, Look, Watch, limits
+
+HEALTH_EVERY = 0.1  # while it loads
+TICK = 0.5
+HUNG = frozenset({"wedged", "stopped", "slow load"})
+
+
+class Ended(Exception):
+    """This life is over."""
+
+    def __init__(self, cause: Cause) -> None:
+        super().__init__(cause.sentence)
+        self.cause = cause
+
+
+class Life:
+    def __init__(self, room: Room, profile: Profile, launch: Launch, *, gpu_expected: bool) -> None:
+        self.room, self.profile, self.launch = room, profile, launch
+        self.gpu_expected = gpu_expected
+        self.process: Child | None = None
+        self.began = monotonic()
+        self.served = False
+        self.serves = False
+        self._tending = asyncio.Event()
+        self._fixed_due = False
+
+    async def run(self) -> Cause:
+        """Start the server, keep it, and return why it ended."""
+        cause = Cause("unknown", "The model server ended.")
+        async with (
+            child(self.launch.argv, self.launch.env, self.room.record) as process,
+            llama_server(self.launch.url, self.launch.api_key) as server,
+        ):
+            self.process = process
+            try:
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(self._until_exit(process))
+                    await self._lead(group, process, server)
+            except* Ended as endings:
+                cause = _cause(endings)
+            self.serves = False
+            if cause.kind in HUNG:
+                process.signal(signal.SIGKILL)
+        return cause
+
+    def tend(self, fixed: bool) -> None:
+        """Something new is to be warmed: the fixed prefix, or a transcript."""
+        self._fixed_due = self._fixed_due or fixed
+        self._tending.set()
+
+    @property
+    def buffers(self) -> ladder.Buffers:
+        return ladder.buffers(self.process.log.everything() if self.process else [])
+
+    async def _lead(self, group: asyncio.TaskGroup, process: Child, server: LlamaServer) -> None:
+        self.room.board.set(state="loading", reason=None, pid=process.pid)
+        await self._load(process, server)
+        self._check_gpu(process)
+        props = await self._props(server)
+        self.room.board.set(n_ctx=props.n_ctx or self.profile.context, model=self.launch.model.name)
+        group.create_task(self._keep_watch(process, server))
+        warmer = self._warmer(server)
+        await self._warm_fixed(warmer)
+        self.serves = True
+        self.room.board.set(
+            state="ready", reason=self._on_cpu_reason(process), done=None, total=None
+        )
+        group.create_task(self._tend(warmer))
+        if self.profile.sleeps:
+            group.create_task(self._tend_sleep(server, warmer))
+
+    def _warmer(self, server: LlamaServer) -> Warmer:
+        folder = slots_folder(self.room.config)
+        values = dict(self.profile.template)
+        return Warmer(server, folder, self.launch.identity, values, self.profile.slots)
+
+    # --- loading ----------------------------------------------------------------
+
+    async def _until_exit(self, process: Child) -> NoReturn:
+        code = await process.wait()
+        raise Ended(diagnosis.diagnose(code, process.log.everything()))
+
+    async def _load(self, process: Child, server: LlamaServer) -> None:
+        timing, began = self.room.timing, monotonic()
+        watch = LoadWatch(timing.load_stall, timing.longest_load, began, last_sign=began)
+        while not await server.healthy():
+            if cause := watch.verdict(monotonic(), _marks(process)):
+                raise Ended(cause)
+            await asyncio.sleep(HEALTH_EVERY)  # the server has no way to tell us that it is ready
+
+    def _check_gpu(self, process: Child) -> None:
+        """A server that belongs on a GPU and came up on the CPU is started once more."""
+        if self.profile.gpu and self.gpu_expected and self._on_cpu(process):
+            raise Ended(
+                Cause("cpu fallback", "The model server came up on the processor, not on the GPU.")
+            )
+
+    def _on_cpu_reason(self, process: Child) -> str | None:
+        """What to say of a server that stays on the processor: it serves, slowly."""
+        if not (self.profile.gpu and self._on_cpu(process)):
+            return None
+        sentence = "The model runs on the processor instead of the GPU, many times slower."
+        self.room.news("cpu fallback", "warning", sentence)
+        return sentence
+
+    def _on_cpu(self, process: Child) -> bool:
+        return diagnosis.on_cpu(process.log.first()) or self.room.cards.holds(process.pid) is False
+
+    async def _props(self, server: LlamaServer):  # type: ignore[no-untyped-def]
+        try:
+            return await server.props()
+        except (ServerAway, ServerRefused) as error:
+            raise Ended(
+                Cause("unknown", f"The model server gives no account of itself: {error}.")
+            ) from None
+
+    # --- warming ----------------------------------------------------------------
+
+    async def _warm_fixed(self, warmer: Warmer) -> None:
+        board, register = self.room.board, self.room.register
+        register.forget_residents()
+        self._fixed_due = False
+        if register.fixed is None:
+            board.set(warm=None)
+            return
+        board.set(state="warming", done=0, total=None, warm=None)
+        try:
+            warm = await warmer.fixed(register.fixed, self._progress)
+        except ServerRefused as error:
+            # A template that refuses the shape still serves; it is only cold.
+            self.room.news("warm-up", "warning", f"The prefix could not be warmed: {error}")
+            return
+        except ServerAway:
+            await self._gone()
+        board.set(warm=warm)
+
+    def _progress(self, done: int, total: int) -> None:
+        self.room.board.set(done=done, total=total)
+
+    async def _gone(self) -> NoReturn:
+        """The connection broke; the exit, or the watch, will say why within its time."""
+        await asyncio.sleep(self.room.timing.stall)
+        raise Ended(Cause("wedged", "The model server dropped a request and did not come back."))
+
+    async def _tend(self, warmer: Warmer) -> NoReturn:
+        """Warm what is new, then recent chats while nobody waits, newest first."""
+        self._tending.set()
+        while True:
+            await self._tending.wait()
+            self._tending.clear()
+            if self._fixed_due:
+                async with self.room.lanes.hold("prefix", SCHEDULED):
+                    await self._warm_fixed(warmer)
+                    self.room.board.set(state="ready", done=None, total=None)
+            while chat := self.room.register.next_chat():
+                await self._warm_chat(warmer, chat)
+
+    async def _warm_chat(self, warmer: Warmer, chat: str) -> None:
+        dropped = asyncio.Event()
+
+        def hear(state: LaneState) -> None:
+            if state.state == "wanted":
+                dropped.set()
+
+        async with self.room.lanes.hold(f"warm {chat}", IDLE, hear):
+            transcript = self.room.register.chats.get(chat)
+            if transcript is None or transcript.resident or dropped.is_set():
+                return
+            reading = asyncio.create_task(warmer.transcript(transcript.prefix))
+            waiting = asyncio.create_task(dropped.wait())
+            try:
+                await asyncio.wait({reading, waiting}, return_when=asyncio.FIRST_COMPLETED)
+                if reading.done():
+                    # Refused or not: it is not tried again in this life.
+                    transcript.resident = True
+                    with suppress(ServerRefused, ServerAway):
+                        reading.result()
+            finally:
+                reading.cancel()
+                waiting.cancel()
+                await asyncio.wait({reading, waiting})
+
+    # --- sleep ------------------------------------------------------------------
+
+    async def _tend_sleep(self, server: LlamaServer, warmer: Warmer) -> NoReturn:
+        """Notice that it unloaded itself, and wake and warm it when somebody comes."""
+        lanes, board = self.room.lanes, self.room.board
+        while True:
+            await asyncio.sleep(self.room.timing.look_idle)  # it tells nobody when it falls asleep
+            if lanes.holders or not await self._sleeps(server):
+                continue
+            board.set(state="sleeping")
+            lanes.close("sleeping", "The model is being loaded again.")
+            try:
+                while not lanes.waiters and await self._sleeps(server):
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(lanes.demand.wait(), self.room.timing.look_idle)
+                await self._warm_fixed(warmer)
+                board.set(state="ready", done=None, total=None)
+            finally:
+                lanes.open("sleeping")
+            self._tending.set()
+
+    async def _sleeps(self, server: LlamaServer) -> bool:
+        with suppress(ServerAway, ServerRefused):
+            return (await server.props()).sleeping
+        return False
+
+    # --- watching ---------------------------------------------------------------
+
+    async def _keep_watch(self, process: Child, server: LlamaServer) -> NoReturn:
+        watch = self._new_watch()
+        looked = 0.0
+        while True:
+            await asyncio.sleep(min(TICK, self.room.timing.look_busy))
+            state = proc.state(process.pid) or "Z"
+            if state == "T":
+                self._continue(process)
+            if state != "T" and monotonic() - looked < self._look_every(watch):
+                continue
+            looked = monotonic()
+            slots = None if state == "T" else await self._slots(server)
+            self._note_served(slots)
+            if cause := watch.verdict(self._look(process, slots, state)):
+                raise Ended(cause)
+
+    def _new_watch(self) -> Watch:
+        batch = int(self.profile.flag("--batch-size", "-b") or 2048)
+        reference = self.room.speed.speed().prefill_tok_s or self.profile.reference.prefill_tok_s
+        context = self.room.config.context or self.profile.context
+        timing = self.room.timing
+        bounds = limits(self.profile.engine, batch, context, reference, timing.stall)
+        return Watch(bounds, monotonic(), stopped_seconds=timing.stopped)
+
+    def _look_every(self, watch: Watch) -> float:
+        processing = watch.last and (watch.last.slots is None or watch.last.slots.processing)
+        busy = self.room.lanes.holders or self.room.signs.programs or processing
+        return self.room.timing.look_busy if busy else self.room.timing.look_idle
+
+    def _continue(self, process: Child) -> None:
+        # Going on where it stood keeps the cache and the open turn; a restart keeps neither.
+        process.signal(signal.SIGCONT)
+
+    async def _slots(self, server: LlamaServer) -> Slots | None:
+        if self.room.board.status.state == "sleeping":
+            return Slots(processing=False, marks=(), decoded=0)  # asking would wake it
+        if self.profile.sleeps and not (self.room.lanes.holders or self.room.signs.programs):
+            return await self._idle(server)
+        with suppress(ServerAway, ServerRefused, ValueError, TypeError):
+            return await server.slots(min(5.0, self.room.timing.stall / 2))
+        return None
+
+    async def _idle(self, server: LlamaServer) -> Slots | None:
+        return Slots(processing=False, marks=(), decoded=0) if await server.healthy() else None
+
+    def _note_served(self, slots: Slots | None) -> None:
+        used = self.room.lanes.holders or self.room.signs.programs
+        if used and slots and slots.decoded:
+            self.served = True
+
+    def _look(self, process: Child, slots: Slots | None, state: str) -> Look:
+        return Look(
+            at=monotonic(),
+            slots=slots,
+            signs=self.room.signs.tokens,
+            errors=self.room.speed.errors,
+            cpu_seconds=proc.cpu_seconds(process.pid) or 0.0,
+            gpu=self.room.cards.load(),
+            state=state,
+        )
+
+
+def _marks(process: Child) -> tuple[float, ...]:
+    pid = process.pid
+    return (
+        proc.cpu_seconds(pid) or 0.0,
+        float(proc.read_bytes(pid) or 0),
+        proc.rss_mib(pid) or 0.0,
+        float(process.log.total),
+    )
+
+
+def _cause(endings: BaseExceptionGroup[Ended]) -> Cause:
+    """The first cause; an exit that followed from another explains less."""
+    first = endings
+    while isinstance(first, BaseExceptionGroup):
+        first = first.exceptions[0]  # type: ignore[assignment]
+    return first.cause

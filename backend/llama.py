@@ -1,0 +1,188 @@
+"""llama-server over HTTP: the only file of the backend that knows its routes and fields."""
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+Wire = Mapping[str, Any]
+ANSWER_SECONDS = 30.0
+
+
+class ServerAway(Exception):
+    """No answer, or not in time."""
+
+
+class ServerRefused(Exception):
+    """An HTTP error; `status` is its number."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Props:
+    n_ctx: int
+    model: str
+    sleeping: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """`marks` changes whenever any slot reads or writes a token; `decoded` are tokens written."""
+
+    processing: bool
+    marks: tuple[tuple[int, int, int], ...]
+    decoded: int
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A prefill's own figures, in tokens and seconds."""
+
+    cached: int
+    prompt: int
+    seconds: float
+
+
+class LlamaServer:
+    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
+        self.url = url
+        self._session = session
+
+    async def healthy(self, seconds: float = 2.0) -> bool:
+        """True for 200; False while it loads or nobody listens."""
+        try:
+            await self._json("GET", "/health", seconds=seconds)
+        except (ServerAway, ServerRefused):
+            return False
+        return True
+
+    async def props(self, seconds: float = 5.0) -> Props:
+        answer = await self._json("GET", "/props", seconds=seconds)
+        settings = answer.get("default_generation_settings") or {}
+        return Props(
+            n_ctx=int(settings.get("n_ctx") or 0),
+            model=str(answer.get("model_alias") or answer.get("model_path") or ""),
+            sleeping=bool(answer.get("is_sleeping", False)),
+        )
+
+    async def slots(self, seconds: float) -> Slots:
+        answer = await self._json("GET", "/slots", seconds=seconds)
+        rows = [slot for slot in answer if isinstance(slot, dict)]
+        return Slots(
+            processing=any(slot.get("is_processing") for slot in rows),
+            marks=tuple(_mark(slot) for slot in rows),
+            decoded=sum(_decoded(slot) for slot in rows if slot.get("is_processing")),
+        )
+
+    async def render(self, messages: Sequence[Wire], tools: Sequence[Wire], values: Wire) -> str:
+        """The prompt text that these messages become."""
+        body: dict[str, Any] = {"messages": list(messages)}
+        if tools:
+            body["tools"] = list(tools)
+        if values:
+            body["chat_template_kwargs"] = dict(values)
+        return str((await self._json("POST", "/apply-template", body))["prompt"])
+
+    async def tokenize(self, text: str) -> list[int]:
+        body = {"content": text, "add_special": True, "parse_special": True}
+        return [int(token) for token in (await self._json("POST", "/tokenize", body))["tokens"]]
+
+    async def prefill(
+        self, tokens: Sequence[int], on_progress: Callable[[int, int], None] | None = None
+    ) -> Filled:
+        """Read `tokens` into a slot; progress is told as (done, total). Runs as long as it must."""
+        body = {
+            "prompt": list(tokens),
+            "n_predict": 0,
+            "cache_prompt": True,
+            "stream": True,
+            "return_progress": True,
+            "timings_per_token": True,
+        }
+        last: dict[str, Any] = {}
+        async with self._open("POST", "/completion", body, None) as answer:
+            async for line in answer.content:
+                if line.startswith(b"data: {"):
+                    last = {**last, **json.loads(line[6:])}
+                    _tell(last, on_progress)
+        return _filled(last, len(tokens))
+
+    async def save(self, filename: str) -> int:
+        """Save slot 0; tokens saved."""
+        return int((await self._slot("save", filename))["n_saved"])
+
+    async def restore(self, filename: str) -> int:
+        """Restore slot 0; tokens said to be restored, which proves nothing (llama.cpp #25913)."""
+        return int((await self._slot("restore", filename))["n_restored"])
+
+    async def _slot(self, action: str, filename: str) -> Any:
+        return await self._json("POST", f"/slots/0?action={action}", {"filename": filename})
+
+    async def _json(
+        self, method: str, path: str, body: Wire | None = None, seconds: float = ANSWER_SECONDS
+    ) -> Any:
+        async with self._open(method, path, body, seconds) as answer:
+            try:
+                return await answer.json(content_type=None)
+            except ValueError:
+                raise ServerRefused(answer.status, "its answer is not JSON") from None
+
+    @asynccontextmanager
+    async def _open(
+        self, method: str, path: str, body: Wire | None, seconds: float | None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=5)
+        try:
+            async with self._session.request(
+                method, self.url + path, json=body, timeout=timeout
+            ) as answer:
+                if answer.status >= 400:
+                    raise ServerRefused(answer.status, (await answer.text())[:500])
+                yield answer
+        except (OSError, aiohttp.ClientError) as error:
+            raise ServerAway(str(error) or type(error).__name__) from None
+
+
+@asynccontextmanager
+async def llama_server(url: str, api_key: str) -> AsyncIterator[LlamaServer]:
+    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    connector = aiohttp.TCPConnector(force_close=True, limit=0)
+    async with aiohttp.ClientSession(
+        headers=headers, connector=connector, read_bufsize=1 << 22
+    ) as session:
+        yield LlamaServer(session, url)
+
+
+def _mark(slot: Mapping[str, Any]) -> tuple[int, int, int]:
+    task = int(slot.get("id_task") or 0)
+    read = int(slot.get("n_prompt_tokens_processed") or 0)
+    return task, read, _decoded(slot)
+
+
+def _decoded(slot: Mapping[str, Any]) -> int:
+    following = slot.get("next_token")
+    rows = following if isinstance(following, list) else [following or {}]
+    return sum(int(row.get("n_decoded") or 0) for row in rows)
+
+
+def _tell(answer: Mapping[str, Any], on_progress: Callable[[int, int], None] | None) -> None:
+    progress = answer.get("prompt_progress")
+    if progress and on_progress:
+        on_progress(int(progress["processed"]), int(progress["total"]))
+
+
+def _filled(answer: Mapping[str, Any], tokens: int) -> Filled:
+    if "error" in answer or not answer:
+        raise ServerRefused(500, str(answer.get("error", "it gave no answer"))[:500])
+    timings = answer.get("timings") or {}
+    return Filled(
+        cached=int(timings.get("cache_n") or 0),
+        prompt=int(timings.get("prompt_n") or tokens),
+        seconds=float(timings.get("prompt_ms") or 0) / 1000,
+    )

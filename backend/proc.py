@@ -1,0 +1,75 @@
+"""What /proc says of a process. None where there is no such process."""
+
+import os
+from functools import cache
+from pathlib import Path
+
+TICK = 1 / os.sysconf("SC_CLK_TCK")
+PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+
+
+def _stat(pid: int) -> list[str] | None:
+    """The fields of /proc/PID/stat from the third on (state, ppid, ...)."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
+    except OSError:
+        return None
+    return text.rpartition(")")[2].split()
+
+
+def state(pid: int) -> str | None:
+    """R, S, D, T (stopped), t (traced), Z."""
+    fields = _stat(pid)
+    return fields[0] if fields else None
+
+
+def started(pid: int) -> int | None:
+    """Start time in ticks since boot: with the pid, the identity of a process."""
+    fields = _stat(pid)
+    return int(fields[19]) if fields else None
+
+
+def cpu_seconds(pid: int) -> float | None:
+    """User and system time so far, all threads."""
+    fields = _stat(pid)
+    return (int(fields[11]) + int(fields[12])) * TICK if fields else None
+
+
+def rss_mib(pid: int) -> float | None:
+    fields = _stat(pid)
+    return int(fields[21]) * PAGE_MIB if fields else None
+
+
+def read_bytes(pid: int) -> int | None:
+    """Bytes read from storage or the page cache so far."""
+    try:
+        text = Path(f"/proc/{pid}/io").read_text("utf-8")
+    except OSError:
+        return None
+    return sum(
+        int(line.split()[1])
+        for line in text.splitlines()
+        if line.startswith(("rchar", "read_bytes"))
+    )
+
+
+@cache
+def boot() -> str:
+    """An id of this boot of the machine."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip()
+
+
+def available_mib() -> float:
+    """Host memory that can be had without swapping; a container's own limit counts too."""
+    lines = Path("/proc/meminfo").read_text("utf-8").splitlines()
+    kib = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+    return min([kib / 1024, *_cgroup_mib()])
+
+
+def _cgroup_mib() -> list[float]:
+    try:
+        limit = int(Path("/sys/fs/cgroup/memory.max").read_text("utf-8"))
+        used = int(Path("/sys/fs/cgroup/memory.current").read_text("utf-8"))
+    except (OSError, ValueError):
+        return []
+    return [(limit - used) / (1 << 20)]

@@ -1,0 +1,272 @@
+"""A whole backend, composed, for as long as a block lasts.
+
+async with serve_backend(config) as backend:
+    await backend.ended()
+"""
+
+import asyncio
+import fcntl
+import os
+import stat
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from time import monotonic
+
+from backend import proc
+from backend.alerts import Alerts
+from backend.api import Api, NotReady, listening
+from backend.board import Board
+from backend.client import default_socket
+from backend.config import BackendConfig
+from backend.external import External
+from backend.gpu import Sampler, sampling
+from backend.health import Health, keep_history
+from backend.history import BlackBox, History
+from backend.lanes import Lanes
+from backend.notify import notify, watchdog_seconds
+from backend.protocol import Endpoint, Gpu, Memory, Prefix, ServerStatus, Status
+from backend.proxy import proxying
+from backend.room import Cards, Room, Timing
+from backend.speed import Speedometer
+from backend.supervisor import Supervisor
+from backend.warm import Register
+
+
+class BackendRunning(Exception):
+    """A backend already works on this state; `str` is one plain sentence."""
+
+
+class Managed:
+    """The supervised server as the API sees it."""
+
+    def __init__(self, room: Room, supervisor: Supervisor) -> None:
+        self.room, self.supervisor = room, supervisor
+
+    async def run(self) -> None:
+        await self.supervisor.run()
+
+    async def endpoint(self) -> Endpoint:
+        life, status = self.supervisor.life, self.room.board.status
+        if life is None or not life.serves:
+            raise NotReady(status.reason or f"The model server is {status.state}.")
+        return Endpoint(
+            url=life.launch.url,
+            api_key=life.launch.api_key,
+            model=life.profile.name,
+            n_ctx=status.n_ctx or life.profile.context,
+            profile=life.profile.name,
+            sampling=dict(life.profile.sampling),
+            template=dict(life.profile.template),
+            useful_context=life.profile.useful_context,
+        )
+
+    def changes(self) -> AsyncIterator[ServerStatus]:
+        return self.room.board.changes()
+
+    def restart(self) -> None:
+        self.supervisor.restart()
+
+    async def switch(self, name: str) -> None:
+        await self.supervisor.switch(name)
+
+    def warm(self, prefix: Prefix) -> None:
+        life = self.supervisor.life
+        # A chat that held the lane in this life has just been read by the server.
+        read = prefix.chat is not None and life is not None
+        resident = read and self.room.lanes.served_since(
+            prefix.chat or "", life.began if life else 0
+        )
+        fixed = self.room.register.add(prefix, resident=resident)
+        self.supervisor.tend(fixed)
+
+    def logs(self, lines: int) -> list[str]:
+        life = self.supervisor.life
+        return life.process.log.lines(lines) if life and life.process else []
+
+    def sign(self, tokens: int) -> None:
+        self.room.signs.tokens += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """A running backend. `socket` is where clients find it."""
+
+    socket: Path
+    room: Room
+    _running: asyncio.Task[None]
+
+    async def ended(self) -> None:
+        """Return never; raise what ended it, were it ever to end by itself."""
+        await asyncio.shield(self._running)
+
+
+@asynccontextmanager
+async def serve_backend(
+    config: BackendConfig, *, timing: Timing | None = None
+) -> AsyncIterator[Backend]:
+    """Start supervisor, sampler and control API; all of it is gone when the block ends.
+
+    Returns as soon as the API answers; the server starts behind it. Raises
+    BackendRunning when another backend works on this state.
+    """
+    socket = config.socket or default_socket(config.state_dir)
+    _folder(config.state_dir)
+    _folder(config.state_dir / "run")
+    _folder(socket.parent)
+    with _alone(config.state_dir / "run" / "backend.lock"):
+        room = _room(config, timing or Timing())
+        listens = asyncio.get_running_loop().create_future()
+        running = asyncio.create_task(_run(room, socket, listens))
+        try:
+            await asyncio.wait({running, listens}, return_when=asyncio.FIRST_COMPLETED)
+            if running.done():
+                running.result()
+            yield Backend(socket, room, running)
+        finally:
+            running.cancel()
+            with suppress(asyncio.CancelledError):
+                await running
+
+
+def _room(config: BackendConfig, timing: Timing) -> Room:
+    sampler = Sampler()
+    alerts = Alerts(config.state_dir / "alerts.jsonl")
+    alerts.read()
+    register = Register(config.state_dir / "prefix.json")
+    register.read()
+    status = ServerStatus(state="starting", kind=config.kind)
+    return Room(
+        config=config,
+        board=Board(status),
+        lanes=Lanes(),
+        register=register,
+        speed=Speedometer(),
+        timing=timing,
+        cards=Cards(load=lambda: _load(sampler), holds=lambda pid: _holds(sampler, pid)),
+        sampler=sampler,
+        alerts=alerts,
+    )
+
+
+def _load(sampler: Sampler) -> float | None:
+    return sampler.fresh.load if sampler.fresh else None
+
+
+def _holds(sampler: Sampler, pid: int) -> bool | None:
+    sample = sampler.fresh
+    return None if sample is None or not sample.gpus else pid in sample.pids
+
+
+async def _run(room: Room, socket: Path, listens: "asyncio.Future[None]") -> None:
+    config, began = room.config, monotonic()
+    health = Health(config.thermal, room.lanes, room.speed, room.news)
+    history = History(config.state_dir / "history.db")
+    box = BlackBox(config.state_dir / "last.json")
+    if story := box.story():
+        room.news("reboot", "warning", story)
+    room.sampler.listeners.append(health.sample)
+    managed = Managed(room, Supervisor(room))
+    engine = External(config, room.board) if config.kind == "external" else managed
+    api = Api(engine, lambda: _status(room, began), health.report, room.lanes, room.alerts, history)
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(sampling(room.sampler, config.nvml))
+        await stack.enter_async_context(listening(api, socket))
+        if config.proxy_port and config.proxy_key:
+            other = proxying(
+                config.proxy_port, config.proxy_key, engine.endpoint, room.lanes, room.signs
+            )
+            await stack.enter_async_context(other)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(engine.run())
+            group.create_task(keep_history(health, history, box))
+            group.create_task(_tell_systemd(room.board))
+            listens.set_result(None)
+
+
+def _status(room: Room, began: float) -> Status:
+    server, lanes = room.board.status, room.lanes
+    if server.state == "ready" and (lanes.holders or room.signs.programs):
+        server = server.model_copy(update={"state": "busy"})
+    server = server.model_copy(update={"held": lanes.reason})
+    memory = Memory(
+        backend=proc.rss_mib(os.getpid()), server=proc.rss_mib(server.pid) if server.pid else None
+    )
+    return Status(
+        version=_version(),
+        uptime_s=round(monotonic() - began, 1),
+        backend=server,
+        speed=room.speed.speed(),
+        gpus=_gpus(room),
+        memory_mib=memory,
+        waiting=len(lanes.waiters),
+    )
+
+
+def _gpus(room: Room) -> list[Gpu]:
+    sample = room.sampler.fresh
+    joule = room.speed.tokens_per_joule
+    return (
+        [gpu.model_copy(update={"tokens_per_joule": joule}) for gpu in sample.gpus]
+        if sample
+        else []
+    )
+
+
+def _version() -> str:
+    try:
+        return version("voltaire")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+async def _tell_systemd(board: Board) -> None:
+    """READY once the API answers, STATUS with each change, WATCHDOG while the loop turns."""
+    notify("READY=1")
+    every = watchdog_seconds()
+    async with asyncio.TaskGroup() as group:
+        if every:
+            group.create_task(_pet(every))
+        async for status in board.changes():
+            notify(f"STATUS={_words(status)}")
+
+
+async def _pet(every: float) -> None:
+    while True:
+        notify("WATCHDOG=1")
+        await asyncio.sleep(every)
+
+
+def _words(status: ServerStatus) -> str:
+    count = (
+        f" {status.done:,} of {status.total:,}" if status.total and status.done is not None else ""
+    )
+    return f"{status.state}{count}{': ' + status.reason if status.reason else ''}"
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold the lock at `path`; the kernel lets go of it when this process ends, however it ends."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise BackendRunning("A model backend already runs on this state folder.") from None
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+def _folder(path: Path) -> None:
+    """A folder of ours alone: others must not put a socket or a link in its place."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise BackendRunning(f"{path} belongs to somebody else.")
+
+
+__all__ = ["Backend", "BackendConfig", "BackendRunning", "serve_backend"]
