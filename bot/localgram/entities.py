@@ -14,6 +14,7 @@ from bot.localgram.wire import Json, bad_request
 RAW_BYTES = 32768
 ENTITIES = 100  # a message keeps so many; the rest lose their formatting
 KNOWN = frozenset(tdlib.TYPES.values())
+SCHEMES = frozenset({"http", "https", "tg", "ton", "tonsite"})
 BOUND = 1_000_000
 NEEDED = {"text_link": "url", "text_mention": "user", "custom_emoji": "custom_emoji_id"}
 KEPT = ("type", "offset", "length", "url", "user", "language", "custom_emoji_id")
@@ -77,6 +78,9 @@ def checked_url(url: str, whose: str) -> str:
     """
     if not url:
         raise bad_request(f"{whose} URL '' is invalid: URL host is empty")
+    scheme = url.partition("://")[0] if "://" in url else "http"
+    if scheme.lower() not in SCHEMES:
+        raise bad_request(f"{whose} URL '{url}' is invalid: Unsupported URL protocol")
     written = tdlib.link(url) if tdlib.installed() else LINK.fullmatch(url) and url
     if not written:
         raise bad_request(f"{whose} URL '{url}' is invalid: Wrong HTTP URL")

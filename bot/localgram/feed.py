@@ -90,7 +90,8 @@ class Feed:
     def __init__(self) -> None:
         self.last = 0
         self._events: deque[tuple[int, Event]] = deque(maxlen=KEPT)
-        self._waiting: list[asyncio.Future[None]] = []
+        self.closed = False
+        self._waiting: set[asyncio.Future[None]] = set()
 
     def publish(self, event: Event) -> None:
         self.last += 1
@@ -101,7 +102,6 @@ class Feed:
         for waiter in self._waiting:
             if not waiter.done():
                 waiter.set_result(None)
-        self._waiting.clear()
 
     def after(self, number: int) -> list[tuple[int, Event]]:
         """Events with a number above `number`, oldest first."""
@@ -116,10 +116,17 @@ class Feed:
         """Whether nothing after `number` has been forgotten."""
         return self.last - len(self._events) <= number <= self.last
 
+    def close(self) -> None:
+        self.closed = True
+        self.wake()
+
     async def changed(self) -> None:
         waiter = asyncio.get_running_loop().create_future()
-        self._waiting.append(waiter)
-        await waiter
+        self._waiting.add(waiter)
+        try:
+            await waiter
+        finally:
+            self._waiting.discard(waiter)
 
     async def until(self, look: Callable[[], Found | None], seconds: float) -> Found:
         """Wait until `look()` finds something.

@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self, TypeVar
 
+from bot.localgram.acts import Acts
 from bot.localgram.chat import Chat
 from bot.localgram.clock import Clock
 from bot.localgram.faults import Fault, Hold, Kind
 from bot.localgram.flood import Limits
 from bot.localgram.message import Message
+from bot.localgram.page import Page
 from bot.localgram.people import Account
 from bot.localgram.person import SECONDS, Person
 from bot.localgram.server import BotApi, Listener
@@ -51,7 +53,16 @@ class Localgram:
         self.world = World(
             Account(number, name, username, is_bot=True), clock, limits, repeat_seconds
         )
-        self._listener = Listener(BotApi(self.world, token).routes(), port)
+        self.world.topics_in_private = topics
+        self.world.privacy = privacy
+        self._listener = Listener(
+            [
+                *BotApi(self.world, token).routes(),
+                *Page(self.world).routes(),
+                *Acts(self.world).routes(),
+            ],
+            port,
+        )
         self._user_ids = itertools.count(1001)
         self._group_ids = itertools.count(1)
 
@@ -68,6 +79,7 @@ class Localgram:
     ) -> None:
         self.world.faults.release()
         self.world.updates.wake("")
+        self.world.feed.close()
         self._deliveries.cancel()
         await asyncio.wait([self._deliveries])
         await self._listener.__aexit__(kind, error, trace)

@@ -15,6 +15,7 @@ def attach(
     content: bytes,
     name: str = "",
     *,
+    mime: str = "",
     seconds: int = 0,
     size: int | None = None,
 ) -> Media:
@@ -22,7 +23,7 @@ def attach(
 
     Raises: ValueError for a photo that is no picture.
     """
-    mime = MIMES.get(kind, "")
+    mime = mime or MIMES.get(kind, "")
     stored = files.keep(name or NAMES.get(kind, kind), content, mime, size)
     return Media(kind, stored, _details(kind, content, seconds))
 

@@ -104,8 +104,9 @@ class World:
         chat.keep(posted)
         if message.sender.is_bot:
             chat.action.pop(message.thread, None)
-            self.end_draft(chat, message.thread)
         self.publish(chat, Posted(posted))
+        if message.sender.is_bot:
+            self.end_draft(chat, message.thread)
         return posted
 
     def end_draft(self, chat: Chat, thread: int | None) -> None:

@@ -1,0 +1,45 @@
+// The server, as the page sees it.
+
+const user = new URLSearchParams(location.search).get("user");
+const suffix = user ? `?user=${encodeURIComponent(user)}` : "";
+
+async function ask(path, options) {
+  const response = await fetch(`/api/${path}${suffix}`, options);
+  if (!response.ok) throw new Error((await response.text()) || response.statusText);
+  return response.json();
+}
+
+function post(chat, act, body) {
+  return ask(`chats/${chat}/${act}`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  });
+}
+
+export const home = () => ask("home");
+export const history = (chat) => ask(`chats/${chat}`);
+export const send = (chat, text, thread, reply_to) => post(chat, "send", { text, thread, reply_to });
+export const edit = (chat, message, text) => post(chat, "edit", { message, text });
+export const press = (chat, message, row, column) => post(chat, "press", { message, row, column });
+export const react = (chat, message, emoji) => post(chat, "react", { message, emoji });
+export const createTopic = (chat, name) => post(chat, "topics", { name });
+export const stop = (chat, thread) => post(chat, "stop", { thread });
+export const block = (chat, blocked) => post(chat, "block", { blocked });
+export const fileUrl = (file) => `/api/files/${encodeURIComponent(file.file_unique_id)}`;
+
+export function upload(chat, file, fields) {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(fields)) if (value) form.append(name, value);
+  form.append("file", file, file.name || "file");
+  return ask(`chats/${chat}/upload`, { method: "POST", body: form });
+}
+
+export function listen(after, { event, open, closed }) {
+  const joined = suffix ? `${suffix}&after=${after}` : `?after=${after}`;
+  const source = new EventSource(`/api/events${joined}`);
+  source.onmessage = (message) => event(JSON.parse(message.data));
+  source.onopen = open;
+  source.onerror = closed;
+  return source;
+}

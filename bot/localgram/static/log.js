@@ -1,0 +1,130 @@
+// The conversation: messages in order, albums together, days apart, the newest in view.
+
+import { bubble } from "./bubble.js";
+import { byId, el } from "./dom.js";
+import { format, settleFolds } from "./format.js";
+
+const NEAR = 80; // pixels from the end that still count as reading the newest
+const day = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long" });
+
+export class Log {
+  constructor(acts) {
+    this.acts = acts;
+    this.root = byId("log");
+    this.names = false;
+    this.clear();
+    this.root.addEventListener("scroll", () => this.#arrow());
+    byId("down").addEventListener("click", () => this.toEnd());
+    new ResizeObserver(() => this.#stay()).observe(this.root);
+  }
+
+  clear() {
+    this.root.replaceChildren();
+    this.draft = null;
+    this.lastDay = "";
+    this.following = true;
+  }
+
+  node(id) {
+    return this.root.querySelector(`[data-id="${id}"]`);
+  }
+
+  add(message) {
+    this.#day(message);
+    const node = bubble(message, this.acts, { names: this.names });
+    const last = this.root.lastElementChild === this.draft ? this.draft?.previousElementSibling : this.root.lastElementChild;
+    this.#join(node, last, message);
+    this.dropDraft(message.from.is_bot);
+    settleFolds(node);
+    if (message.out) this.toEnd();
+    else this.#stay();
+  }
+
+  #day(message) {
+    const label = day.format(message.date * 1000);
+    if (label === this.lastDay) return;
+    this.lastDay = label;
+    this.root.insertBefore(el("p", { class: "day" }, label), this.draft);
+  }
+
+  #join(node, last, message) {
+    const album = message.media_group_id;
+    if (album && last?.dataset.group === album) {
+      last.querySelector(".album-items").append(node);
+    } else if (album && message.photo) {
+      const group = el("div", { class: message.out ? "album out" : "album", "data-group": album, role: "group", "aria-label": "Album" }, el("div", { class: "album-items" }, node));
+      this.root.insertBefore(group, this.draft);
+    } else {
+      const same = last?.classList.contains("message") && last.classList.contains("out") === Boolean(message.out);
+      node.classList.toggle("follows", Boolean(same));
+      this.root.insertBefore(node, this.draft);
+    }
+  }
+
+  replace(message) {
+    const old = this.node(message.message_id);
+    if (!old) return false;
+    const node = bubble(message, this.acts, { names: this.names });
+    node.classList.toggle("follows", old.classList.contains("follows"));
+    const open = [...old.querySelectorAll("blockquote.folded")].map((quote) => quote.classList.contains("open"));
+    node.classList.add("still");
+    old.replaceWith(node);
+    [...node.querySelectorAll("blockquote.folded")].forEach((quote, at) => open[at] && quote.querySelector(".fold").click());
+    settleFolds(node);
+    this.#stay();
+    return true;
+  }
+
+  remove(ids) {
+    for (const id of ids) {
+      const node = this.node(id);
+      const album = node?.closest(".album");
+      node?.remove();
+      if (album && !album.querySelector("article")) album.remove();
+    }
+  }
+
+  // A text that is being written: quiet for screen readers until it is a message.
+  showDraft(draft, stop) {
+    const body = el("div", { class: "text" }, draft.text ? format(draft.text, draft.entities, () => {}) : el("span", { class: "thinking" }, "Thinking…"));
+    const button = draft.can_stop ? el("button", { type: "button", class: "stop", onclick: stop }, "Stop") : null;
+    const inside = el("div", { class: "bubble" }, body, button);
+    if (!this.draft) {
+      this.draft = el("article", { class: "message draft", "aria-live": "off", "aria-busy": "true", "aria-label": "Being written" });
+      this.root.append(this.draft);
+    }
+    this.draft.replaceChildren(inside);
+    settleFolds(this.draft);
+    this.#stay();
+  }
+
+  dropDraft(wanted = true) {
+    if (!wanted || !this.draft) return;
+    this.draft.remove();
+    this.draft = null;
+  }
+
+  jump(id) {
+    const node = this.node(id);
+    node?.scrollIntoView({ block: "center", behavior: "smooth" });
+    node?.classList.add("hit");
+    setTimeout(() => node?.classList.remove("hit"), 1600);
+  }
+
+  toEnd() {
+    this.following = true;
+    this.root.scrollTop = this.root.scrollHeight;
+    this.#arrow();
+  }
+
+  #stay() {
+    if (this.following) this.root.scrollTop = this.root.scrollHeight;
+    this.#arrow();
+  }
+
+  #arrow() {
+    const left = this.root.scrollHeight - this.root.clientHeight - this.root.scrollTop;
+    this.following = left < NEAR;
+    byId("down").hidden = this.following;
+  }
+}
