@@ -1,0 +1,105 @@
+"""A journal without a file, and approval rows without a table: what they hold is there to be read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from agent.approvals import Request
+from agent.events import Decision, Reason, Usage
+from agent.journal import Opening
+from agent.messages import Assistant, Message, System, ToolResult, User
+from agent.model import Completion
+
+
+@dataclass
+class MemoryJournal:
+    """agent.journal.Journal. `arriving` are messages for the next `steer`.
+
+    `shorter` is what the next compaction makes of the transcript, if anything.
+    """
+
+    messages: list[Message] = field(default_factory=lambda: [System("You help."), User("hello")])
+    own: int = 1
+    turn: str = "t1"
+    chat: str = "cli"
+    arriving: list[User] = field(default_factory=list)
+    shorter: list[Message] | None = None
+    running: set[str] = field(default_factory=set)
+    completions: list[Completion] = field(default_factory=list)
+    finished: list[tuple[Assistant | None, str, Reason, Usage]] = field(default_factory=list)
+
+    async def open(self) -> Opening:
+        return Opening(tuple(self.messages), self.own, frozenset(self.running))
+
+    async def asked(self, completion: Completion) -> None:
+        self.completions.append(completion)
+
+    async def step(self, message: Assistant) -> None:
+        self._add(message)
+
+    async def started(self, call: str) -> None:
+        self.running.add(call)
+
+    async def result(self, result: ToolResult) -> None:
+        self.running.discard(result.call)
+        self._add(result)
+
+    async def steer(self) -> Sequence[User]:
+        arrived, self.arriving = self.arriving, []
+        for message in arrived:
+            self._add(message)
+        return arrived
+
+    async def note(self, message: User) -> None:
+        self._add(message)
+
+    async def compact(self, *, full: bool = False) -> Opening | None:
+        if not full or self.shorter is None:
+            return None
+        self.messages, self.shorter = self.shorter, None
+        return await self.open()
+
+    async def finish(
+        self, message: Assistant | None, text: str, reason: Reason, usage: Usage
+    ) -> None:
+        self.finished.append((message, text, reason, usage))
+        if message:
+            self._add(message)
+
+    def _add(self, message: Message) -> None:
+        self.messages.append(message)
+        self.own += 1
+
+
+@dataclass
+class MemoryApprovals:
+    """agent.approvals.ApprovalRows."""
+
+    requests: dict[str, Request] = field(default_factory=dict)
+    decisions: dict[str, Decision] = field(default_factory=dict)
+    by: dict[str, str] = field(default_factory=dict)
+    grants: set[tuple[str, str]] = field(default_factory=set)
+
+    async def find(self, turn: str, call: str, what: str) -> tuple[Request, Decision | None] | None:
+        for request in self.requests.values():
+            if (request.turn, request.call, request.what) == (turn, call, what):
+                return request, self.decisions.get(request.id)
+        return None
+
+    async def open(self, request: Request) -> None:
+        self.requests[request.id] = request
+
+    async def decide(self, id: str, decision: Decision, at: float, by: str = "") -> Request | None:
+        request = self.requests.get(id)
+        if request is None or id in self.decisions:
+            return None
+        self.decisions[id], self.by[id] = decision, by
+        if decision == "chat":
+            self.grants.add((request.chat, request.scope))
+        return request
+
+    async def granted(self, chat: str, scope: str) -> bool:
+        return (chat, scope) in self.grants
+
+    async def undecided(self, turn: str) -> frozenset[str]:
+        open_ids = self.requests.keys() - self.decisions.keys()
+        return frozenset(self.requests[id].call for id in open_ids if self.requests[id].turn == turn)
