@@ -102,8 +102,7 @@ class Course:
         self.started.add(call.id)
 
     async def _result(self, result: ToolResult) -> None:
-        await self._journal.result(result)
-        self._add(result)
+        self._add(await self._journal.result(result))
 
     async def _steer(self) -> None:
         for message in await self._journal.steer():

@@ -51,7 +51,9 @@ class Journal(Protocol):
         """A tool is about to run (so that a crash is told as an interruption)."""
         ...
 
-    async def result(self, result: ToolResult) -> None: ...
+    async def result(self, result: ToolResult) -> ToolResult:
+        """A tool's result, as it now stands in the transcript (cut when it alone is too large)."""
+        ...
 
     async def steer(self) -> Sequence[User]:
         """Messages that arrived meanwhile, now part of this turn and its transcript."""
@@ -110,6 +112,10 @@ class Window(Protocol):
         """While nobody waits: shorten what is nearly full, and read the new prompt in."""
         ...
 
+    async def enter(self, chat: str, text: str) -> str:
+        """A text on its way into the prompt, cut with a clear mark when it alone is too large."""
+        ...
+
     async def record(self, turn: OpenTurn, sent: Sequence[Message], completion: Completion) -> None:
         """Keep a call's token figures and hold them against what the cache should have given."""
         ...
@@ -150,14 +156,17 @@ class StoredJournal:
     async def started(self, call: str) -> None:
         await self.store.turns.started(self.open_turn, call)
 
-    async def result(self, result: ToolResult) -> None:
-        await self._add(result)
+    async def result(self, result: ToolResult) -> ToolResult:
+        text = await self.window.enter(self.chat, result.text)
+        entered = ToolResult(result.call, result.name, text)
+        await self._add(entered)
+        return entered
 
     async def steer(self) -> Sequence[User]:
         said = await self._arrived()
         if not said:
             return ()
-        told = await tail.tell(self.store, said, self.zone)
+        told = await tail.tell(self.store, said, self.zone, self.window.enter)
         await self.store.turns.tell(self.open_turn, said, told)
         self.sent.append(told.message)
         return (told.message,)

@@ -3,7 +3,7 @@
 Notes enter here and nowhere else, each once per conversation and wording.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -17,7 +17,10 @@ from agent.store.turns import Told
 NOTES_CHARACTERS = 2_400  # of notes in one conversation, about 700 tokens; the rest by recall
 
 
-async def tell(store: Store, rows: Sequence[Waiting], zone: str) -> Told:
+Enter = Callable[[str, str], Awaitable[str]]  # (chat, text): the text, cut if it is too large
+
+
+async def tell(store: Store, rows: Sequence[Waiting], zone: str, enter: Enter) -> Told:
     """Waiting rows of one chat as the one message that the model gets. `zone` is an IANA name."""
     chat = rows[0].incoming.chat
     notes, shown = await store.notes.to_show(chat)
@@ -36,7 +39,7 @@ async def tell(store: Store, rows: Sequence[Waiting], zone: str) -> Told:
         ],
     )
     head = prompt.render_head(tail)
-    words = "\n".join(row.incoming.words for row in rows if row.incoming.words)
+    words = await enter(chat, "\n".join(r.incoming.words for r in rows if r.incoming.words))
     images = tuple(image for row in rows for image in row.incoming.images)
     lines = tuple((id, prompt.note_line(note)) for id, note in new)
     return Told(head, User(head + words, images), lines)

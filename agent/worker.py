@@ -4,10 +4,9 @@ import asyncio
 import contextlib
 import logging
 import secrets
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from agent import texts
 from agent.assignment import Assignment, Emit, Listener, Run, Service
@@ -20,6 +19,7 @@ from agent.store.errors import StoreError
 from agent.store.inbox import Waiting
 from agent.store.turns import OpenTurn, Steps
 from agent.tail import tell
+from agent.unless import unless
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class Worker:
             try:
                 if await self._turn():
                     continue
-                await _unless(self.wake, self._rest())
+                await unless(self.wake, self._rest())
             except StoreError as error:
                 await self._held_up(str(error))
                 continue
@@ -78,7 +78,7 @@ class Worker:
             rows = await self._settled()
             if rows:
                 turn_id = secrets.token_hex(8)
-                told = await tell(self.store, rows, await self._zone())
+                told = await tell(self.store, rows, await self._zone(), self.window.enter)
                 await self._play(await self.store.turns.begin(turn_id, rows, told))
             return bool(rows)
 
@@ -235,17 +235,3 @@ def unanswered(turn: OpenTurn, steps: Steps) -> list[ToolCall]:
     results = {message.call for message in messages if isinstance(message, ToolResult)}
     calls = [call for m in messages if isinstance(m, Assistant) for call in m.calls]
     return [call for call in calls if call.id not in results]
-
-
-async def _unless(event: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
-    """Do the work, dropped at once when the event is set."""
-    task, called = asyncio.create_task(work), asyncio.create_task(event.wait())
-    try:
-        await asyncio.wait({task, called}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        called.cancel()
-        if not task.done():
-            task.cancel()
-        await asyncio.wait({task, called})
-    if not task.cancelled():
-        task.result()

@@ -105,6 +105,11 @@ class ApprovalTable:
             )
         return [Request(*row) for row in rows]
 
+    async def get(self, id: str) -> Request | None:
+        async with self.database.read() as tx:
+            row = await tx.one(f"SELECT {_COLUMNS} FROM approvals WHERE id = ?", id)
+        return Request(*row) if row else None
+
     async def shown(self, id: str, message_id: str) -> None:
         """Which message of the app shows the question."""
         async with self.database.write() as tx:

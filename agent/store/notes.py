@@ -127,6 +127,16 @@ class NoteTable:
             )
         return notes, {row[0]: row[1] for row in shown}
 
+    async def shown_in(self, conversation: int) -> list[str]:
+        """The lines by which a conversation's prompt shows notes, pinned ones first."""
+        async with self.database.read() as tx:
+            rows = await tx.all(
+                "SELECT line FROM notes_shown JOIN notes ON id = note WHERE conversation = ?"
+                " AND deleted_at IS NULL ORDER BY pinned DESC, id",
+                conversation,
+            )
+        return [row[0] for row in rows]
+
 
 _COLUMNS = "id, chat, text, pinned, source, saved_at, changed_at"
 _SELECT = f"SELECT {_COLUMNS} FROM notes"

@@ -4,7 +4,7 @@ Positions only grow. A row leaves the prompt (`live`) or is shortened there
 (`short`), but its words stay for ever, to be searched.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +16,16 @@ from agent.store.database import Database, Tx
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One row of the prompt: `message` as it is sent, `turn` whose step it is."""
+    """One row of the prompt: `message` as it is sent, `turn` whose step it is.
+
+    `own` marks the program's words in a user message (advice, a repair).
+    """
 
     id: int
     turn: str
     message: Message
-    at: float
+    at: float = 0.0
+    own: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,16 @@ class Said:
     role: str
     text: str
     at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What changes in a prompt. `seen` is the id of its last row when that was decided."""
+
+    seen: int
+    shorten: Mapping[int, Message]
+    leave: Sequence[int]
+    summary: str
 
 
 @dataclass(frozen=True)
@@ -61,6 +75,32 @@ class TranscriptTable:
             )
         return [Said(*row) for row in rows]
 
+    async def compact(self, conversation: int, compaction: Compaction) -> bool:
+        """Shorten the prompt in one transaction; False when it has grown since it was looked at."""
+        async with self.database.write() as tx:
+            last = await tx.value(
+                "SELECT max(id) FROM transcript WHERE conversation = ?", conversation
+            )
+            if last != compaction.seen:
+                return False
+            await leave(tx, compaction.leave)
+            for id, message in compaction.shorten.items():
+                await shorten(tx, id, message)
+            await tx.run(
+                "UPDATE conversations SET summary = ?, compacted = compacted + 1 WHERE id = ?",
+                codec.storable(compaction.summary),
+                conversation,
+            )
+            await unshow(tx, conversation)
+        return True
+
+    async def summary(self, conversation: int) -> str:
+        """Of what compactions took out so far; empty before the first."""
+        async with self.database.read() as tx:
+            return str(
+                await tx.value("SELECT summary FROM conversations WHERE id = ?", conversation) or ""
+            )
+
     async def messages(self, conversation: int) -> list[Message]:
         """Everything ever said as messages, none shortened."""
         async with self.database.read() as tx:
@@ -74,7 +114,7 @@ class TranscriptTable:
 
 async def prompt(tx: Tx, conversation: int) -> list[Entry]:
     rows = await tx.all(
-        "SELECT id, coalesce(turn, ''), role, head, text, extra, short, at FROM transcript"
+        "SELECT id, coalesce(turn, ''), role, head, text, extra, short, at, own FROM transcript"
         " WHERE conversation = ? AND live = 1 ORDER BY position",
         conversation,
     )
@@ -82,10 +122,10 @@ async def prompt(tx: Tx, conversation: int) -> list[Entry]:
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:
-    number, turn, role, head, text, extra, short, at = row
+    number, turn, role, head, text, extra, short, at, own = row
     if short is not None:
-        return Entry(number, turn, codec.from_short(role, short), at)
-    return Entry(number, turn, codec.message(role, head + text, extra), at)
+        return Entry(number, turn, codec.from_short(role, short), at, bool(own))
+    return Entry(number, turn, codec.message(role, head + text, extra), at, bool(own))
 
 
 async def append(
@@ -138,3 +178,15 @@ async def title(tx: Tx, conversation: int, message: User, head: str, now: float)
         codec.storable(words),
         conversation,
     )
+
+
+async def unshow(tx: Tx, conversation: int) -> None:
+    """Notes whose line has gone out of the prompt are to be shown again."""
+    await tx.run(_UNSHOW, conversation)
+
+
+_UNSHOW = """
+DELETE FROM notes_shown WHERE conversation = ?1 AND NOT EXISTS (
+    SELECT 1 FROM transcript WHERE conversation = ?1 AND live = 1 AND role = 'user'
+    AND instr(coalesce(json_extract(short, '$[0]'), head), notes_shown.line) > 0)
+"""

@@ -199,7 +199,7 @@ class TurnTable:
             again = [row for row in rows if await inbox.add(tx, _again(row, turn), now)]
             if again:
                 await tx.run("UPDATE transcript SET live = 0 WHERE turn = ?", turn.id)
-                await tx.run(_UNSHOW, turn.conversation)
+                await transcript.unshow(tx, turn.conversation)
         return bool(again)
 
 
@@ -207,12 +207,6 @@ _COLUMNS = "id, chat, conversation, kind, source, started_at, resumed"
 _FINISHED = """
 INSERT INTO tool_runs (turn, call, started_at, finished_at) VALUES (?1, ?2, ?3, ?3)
 ON CONFLICT DO UPDATE SET finished_at = ?3
-"""
-# Notes whose line went out of the prompt are to be shown again.
-_UNSHOW = """
-DELETE FROM notes_shown WHERE conversation = ?1 AND NOT EXISTS (
-    SELECT 1 FROM transcript WHERE conversation = ?1 AND live = 1 AND role = 'user'
-    AND instr(coalesce(json_extract(short, '$[0]'), head), notes_shown.line) > 0)
 """
 
 

@@ -1,11 +1,10 @@
 """What each model call read, reused and wrote, in tokens."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from agent.model import Completion
 from agent.store.chats import Clock
-from agent.store.database import Database, Tx
+from agent.store.database import Database
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +42,37 @@ class UsageTable:
     database: Database
     clock: Clock
 
+    async def add(
+        self,
+        chat: str,
+        conversation: int,
+        turn: str | None,
+        completion: Completion,
+        reuse: Reuse,
+        purpose: str = "turn",
+    ) -> None:
+        """Keep one call's figures; `purpose` is turn, summary or warm."""
+        async with self.database.write() as tx:
+            await tx.run(
+                "INSERT INTO usage (chat, conversation, turn, purpose, prompt_tokens, cached_tokens,"
+                " new_tokens, completion_tokens, reread, difference, ttft_ms, prefill_tok_s,"
+                " decode_tok_s, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                chat,
+                conversation,
+                turn,
+                purpose,
+                completion.prompt_tokens,
+                completion.cached_tokens,
+                reuse.new,
+                completion.completion_tokens,
+                reuse.reread,
+                reuse.difference,
+                completion.ttft_ms,
+                completion.prefill_tok_s,
+                completion.decode_tok_s,
+                self.clock(),
+            )
+
     async def since(self, at: float, chat: str | None = None) -> UsageSum:
         """The sum since an instant, of one chat or of all."""
         async with self.database.read() as tx:
@@ -55,37 +85,3 @@ class UsageTable:
             )
         assert row
         return UsageSum(*row)
-
-
-async def add(
-    tx: Tx,
-    chat: str,
-    conversation: int,
-    turn: str | None,
-    completion: Completion,
-    reuse: Reuse,
-    now: float,
-    purpose: str = "turn",
-) -> None:
-    values: tuple[Any, ...] = (
-        chat,
-        conversation,
-        turn,
-        purpose,
-        completion.prompt_tokens,
-        completion.cached_tokens,
-        reuse.new,
-        completion.completion_tokens,
-        reuse.reread,
-        reuse.difference,
-        completion.ttft_ms,
-        completion.prefill_tok_s,
-        completion.decode_tok_s,
-        now,
-    )
-    await tx.run(
-        "INSERT INTO usage (chat, conversation, turn, purpose, prompt_tokens, cached_tokens,"
-        " new_tokens, completion_tokens, reread, difference, ttft_ms, prefill_tok_s,"
-        " decode_tok_s, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        *values,
-    )

@@ -39,9 +39,10 @@ class MemoryJournal:
     async def started(self, call: str) -> None:
         self.running.add(call)
 
-    async def result(self, result: ToolResult) -> None:
+    async def result(self, result: ToolResult) -> ToolResult:
         self.running.discard(result.call)
         self._add(result)
+        return result
 
     async def steer(self) -> Sequence[User]:
         arrived, self.arriving = self.arriving, []

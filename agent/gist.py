@@ -1,0 +1,102 @@
+"""The summary of what leaves a prompt: by the model, else an extract made by rule."""
+
+import asyncio
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from agent.errors import AgentError
+from agent.messages import Assistant, Message, ToolResult, User
+from agent.model import Completion, Model, ModelRefused, Request
+
+log = logging.getLogger(__name__)
+
+ASK = (
+    "<context>\n</context>\n"
+    "[The program: this conversation is about to be shortened. Write the notes you need to go on from: "
+    "what the person wants and decided, names, numbers, paths and results that matter, what is done, "
+    "what is open. Plain lines, at most {words} words, nothing else.]"
+)
+_WORDS_PER_TOKEN = 0.6
+
+
+async def by_model(
+    model: Model,
+    messages: Sequence[Message],
+    schemas: tuple[Mapping[str, Any], ...],
+    tokens: int,
+    seconds: float,
+) -> tuple[str, Completion | None]:
+    """The model's own summary of the messages, which it has in its cache; "" when there is none in time.
+
+    It is asked as a suffix of the same prompt, with the same tools, so that
+    nothing but the question is read anew.
+    """
+    ask = User(ASK.format(words=int(tokens * _WORDS_PER_TOKEN)))
+    request = Request((*messages, ask), schemas, tool_choice="none", max_tokens=tokens)
+    try:
+        async with asyncio.timeout(seconds):
+            completion = await _complete(model, request)
+    except (AgentError, ModelRefused, TimeoutError) as error:
+        log.warning("no summary by the model (%s): an extract serves", error or "too slow")
+        return "", None
+    return (completion.text.strip() if usable(completion) else ""), completion
+
+
+async def _complete(model: Model, request: Request) -> Completion:
+    async with aclosing(model.stream(request)) as pieces:
+        async for piece in pieces:
+            if isinstance(piece, Completion):
+                return piece
+    raise TimeoutError
+
+
+def usable(completion: Completion) -> bool:
+    """Whether it reads as notes: words, not a tool call, not broken off, not one word for ever."""
+    text = completion.text.strip()
+    if completion.finish_reason == "cut" or completion.calls or len(text) < 20:
+        return False
+    words = text.split()
+    return not re.search(r"<tool_call|<function=|</?tool", text) and len(set(words)) * 6 > len(
+        words
+    )
+
+
+def by_rule(before: str, leaving: Sequence[Message], characters: int) -> str:
+    """An extract: the older summary's end, then a line for each message that leaves, the newest first kept."""
+    lines: list[str] = []
+    room = characters
+    for message in reversed(leaving):
+        line = _line(message)
+        if not line:
+            continue
+        if len(line) > room:
+            break
+        lines.append(line)
+        room -= len(line) + 1
+    older = before[-room:] if room > 80 else ""
+    return "\n".join([*older.splitlines(), *reversed(lines)])
+
+
+def _line(message: Message) -> str:
+    match message:
+        case User(text):
+            return f"person: {_short(text.rpartition('</context>')[2], 160)}"
+        case Assistant(text, calls):
+            called = ", ".join(f"{call.name}({_short(call.arguments, 80)})" for call in calls)
+            said = _short(text, 160)
+            return " ".join(
+                part
+                for part in (said and f"I said: {said}", called and f"I called {called}")
+                if part
+            )
+        case ToolResult(_, name, text):
+            return f"{name} gave: {_short(text, 100)}"
+    return ""
+
+
+def _short(text: str, most: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 4]} ..."

@@ -1,0 +1,81 @@
+"""Ranking what was found again: bm25 over one chat's candidates, and recency. Pure."""
+
+import math
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from agent.store.search import Found, terms
+
+K1, B = 1.2, 0.75  # Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009
+HALF_LIFE_DAYS = 90.0
+RECENT_SHARE = 0.3  # of the score that age can take away
+NOTE_WEIGHT = 1.5  # what somebody asked to keep
+SNIPPET = 300  # characters
+
+
+def rank(query: str, found: Sequence[Found], now: float, limit: int) -> list[Found]:
+    """The best matches first. Words count by how rare they are among the candidates."""
+    wanted = [fold(term) for term in terms(query)]
+    texts = [fold(one.text) for one in found]
+    lengths = [max(1, text.count(" ") + 1) for text in texts]
+    average = sum(lengths) / len(lengths) if lengths else 1.0
+    counts = [[_count(word, text) for word in wanted] for text in texts]
+    rarity = [_idf(sum(1 for row in counts if row[i]), len(found)) for i in range(len(wanted))]
+    scored = [
+        (_bm25(row, rarity, length / average) * _standing(one, now), one)
+        for one, row, length in zip(found, counts, lengths, strict=True)
+    ]
+    best = sorted(scored, key=lambda pair: (-pair[0], -pair[1].at))
+    return _distinct([one for score, one in best if score > 0 or not wanted])[:limit]
+
+
+def snippet(text: str, query: str, most: int = SNIPPET) -> str:
+    """The part of a text around the first word of the query, on one line."""
+    line = " ".join(text.split())
+    if len(line) <= most:
+        return line
+    folded = fold(line)
+    places = [folded.find(fold(term)) for term in terms(query)]
+    first = min((place for place in places if place >= 0), default=0)
+    start = max(0, min(first - most // 3, len(line) - most))
+    return ("... " if start else "") + line[start : start + most] + " ..."
+
+
+def fold(text: str) -> str:
+    """Lower case without diacritics, of the same length wherever the text is precomposed."""
+    if text.isascii():
+        return text.lower()
+    return "".join(unicodedata.normalize("NFD", c)[0] for c in text.lower())
+
+
+def _count(word: str, text: str) -> int:
+    """Occurrences as a word; as the beginning of one for words of four letters and more."""
+    end = r"" if len(word) > 3 else r"(?![^\W_])"
+    found = len(re.findall(rf"(?<![^\W_]){re.escape(word)}{end}", text))
+    return found or int(not word.isascii() and word in text)
+
+
+def _idf(holding: int, of: int) -> float:
+    return math.log(1 + (of - holding + 0.5) / (holding + 0.5)) + 0.1
+
+
+def _bm25(counts: Sequence[int], rarity: Sequence[float], length: float) -> float:
+    return sum(
+        idf * n * (K1 + 1) / (n + K1 * (1 - B + B * length))
+        for n, idf in zip(counts, rarity, strict=True)
+    )
+
+
+def _standing(one: Found, now: float) -> float:
+    days = max(0.0, now - one.at) / 86_400
+    recency = 1 - RECENT_SHARE * (1 - math.exp2(-days / HALF_LIFE_DAYS))
+    return recency * (NOTE_WEIGHT if one.kind == "note" else 1.0)
+
+
+def _distinct(found: Sequence[Found]) -> list[Found]:
+    """Each text once: people repeat themselves, and questions come back in answers."""
+    seen: dict[str, Found] = {}
+    for one in found:
+        seen.setdefault(" ".join(fold(one.text).split()), one)
+    return list(seen.values())

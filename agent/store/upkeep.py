@@ -1,0 +1,120 @@
+"""Keeping the file small and a good copy of it: retention, VACUUM, snapshots, backup."""
+
+import asyncio
+import os
+import shutil
+import sqlite3
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.store import Store
+from agent.store.errors import StoreError, told
+
+DAY = 86_400.0
+SNAPSHOT_MOST = 1 << 30  # bytes; a larger state is left to `voltaire backup`
+BATCH = 500  # rows per transaction, so that nobody waits for long
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """Days that things are kept; 0: for ever. Past the duplicates' horizon (Telegram keeps
+    updates for a day) inbox rows only serve /retry."""
+
+    transcript: int = 0
+    inbox: int = 30
+    outbox: int = 30
+    usage: int = 365
+    deleted_notes: int = 30
+    occurrences: int = 365
+
+
+_OLD = {
+    "inbox": "DELETE FROM inbox WHERE id IN (SELECT id FROM inbox WHERE state = 'done' AND received_at < ? LIMIT ?) RETURNING 1",
+    "outbox": "DELETE FROM outbox WHERE id IN (SELECT id FROM outbox WHERE state IN ('delivered', 'failed') AND changed_at < ? LIMIT ?) RETURNING 1",
+    "usage": "DELETE FROM usage WHERE id IN (SELECT id FROM usage WHERE at < ? LIMIT ?) RETURNING 1",
+    "deleted_notes": "DELETE FROM notes WHERE id IN (SELECT id FROM notes WHERE deleted_at < ? LIMIT ?) RETURNING 1",
+    "occurrences": "DELETE FROM occurrences WHERE id IN (SELECT id FROM occurrences WHERE state NOT IN ('due', 'running') AND due_at < ? LIMIT ?) RETURNING 1",
+    # What stands in a prompt stays until its conversation is the past one.
+    "transcript": (
+        "DELETE FROM transcript WHERE id IN (SELECT t.id FROM transcript t WHERE t.at < ? AND (t.live = 0"
+        " OR NOT EXISTS (SELECT 1 FROM chats WHERE chats.conversation = t.conversation)) LIMIT ?) RETURNING 1"
+    ),
+}
+
+
+async def prune(store: Store, retention: Retention) -> int:
+    """Delete what is older than it is kept, in small transactions; how many rows."""
+    removed = 0
+    for table, sql in _OLD.items():
+        days = getattr(retention, table)
+        while days:
+            async with store.database.write() as tx:
+                rows = await tx.all(sql, store.clock() - days * DAY, BATCH)
+            removed += len(rows)
+            if len(rows) < BATCH:
+                break
+    return removed
+
+
+async def vacuum(store: Store) -> bool:
+    """Give free pages back to the disk when they are a quarter of the file; whether it did."""
+    async with store.database.read() as tx:
+        free, pages = await tx.value("PRAGMA freelist_count"), await tx.value("PRAGMA page_count")
+    if free * 4 < pages or free < 256:
+        return False
+    async with store.database.alone() as tx:
+        await tx.run("VACUUM")
+    return True
+
+
+async def size(store: Store) -> int:
+    """Bytes of the database on disk, its log included."""
+    path = store.database.path
+    names = (path, path.with_name(path.name + "-wal"))
+    return sum(name.stat().st_size for name in names if name.exists())
+
+
+async def backup(store: Store, target: Path) -> None:
+    """A consistent copy of the database, while everything runs; never a half-written file at `target`.
+
+    Raises StoreError with a sentence when it cannot be written.
+    """
+    await asyncio.to_thread(_copy, store.database.path, target)
+
+
+async def snapshot(store: Store) -> Path | None:
+    """Keep the last good copy beside the file; None where it is too large for that, or room is short."""
+    path = store.database.path
+    target = path.with_suffix(".last-good")
+    bytes_needed = await size(store)
+    if bytes_needed > SNAPSHOT_MOST or shutil.disk_usage(path.parent).free < 4 * bytes_needed:
+        return None
+    await backup(store, target)
+    return target
+
+
+def _copy(source: Path, target: Path) -> None:
+    part = target.with_name(target.name + ".part")
+    try:
+        with told(target):
+            os.close(os.open(part, os.O_CREAT | os.O_RDWR | os.O_TRUNC, 0o600))
+            with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(part)) as new:
+                old.backup(new, pages=1024, sleep=0.005)
+                _checked(new, source)
+        with part.open("rb") as file:
+            os.fsync(file.fileno())
+        part.replace(target)
+    except OSError as error:
+        raise StoreError(f"{target} cannot be written: {error.strerror}.") from None
+    finally:
+        with suppress(OSError):
+            part.unlink()
+
+
+def _checked(copy: sqlite3.Connection, source: Path) -> None:
+    """A copy of a damaged file must not replace a good one."""
+    found = copy.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if found != "ok":
+        raise StoreError(f"The database {source} is damaged ({found}): no copy was made.")
+    copy.execute("PRAGMA journal_mode = DELETE")
