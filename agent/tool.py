@@ -89,8 +89,9 @@ class Tool:
 
     def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The validated arguments that were given; ToolError says what is wrong, and the form."""
+        given = {k: v for k, v in arguments.items() if v is not None or k not in self.fields}
         try:
-            model = self.arguments.model_validate(dict(arguments))
+            model = self.arguments.model_validate(given)
         except ValidationError as error:
             raise ToolError(f"{_complaint(error)} {self.signature}") from None
         return model.model_dump(exclude_unset=True)
@@ -126,6 +127,8 @@ def _plain(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _property(schema: dict[str, Any]) -> dict[str, Any]:
     """One argument: type, what it holds, choices, description; in that order."""
+    kinds = [kind for kind in schema.get("anyOf", ()) if kind.get("type") != "null"]
+    schema = {**schema, **(kinds[0] if kinds else {})}
     keep = ("type", "items", "enum", "description")
     return {key: schema[key] for key in keep if key in schema}
 

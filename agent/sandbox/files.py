@@ -27,6 +27,11 @@ class Spot:
     name: str
     repo: str = ""
 
+    @property
+    def top(self) -> str:
+        """The root as the sandbox sees it."""
+        return f"{REPOS}/{self.repo}" if self.repo else WORKSPACE
+
 
 class Files:
     """Every failure is a ToolError that names the path."""
@@ -43,7 +48,7 @@ class Files:
         full = posixpath.normpath(posixpath.join(WORKSPACE, path))
         if full == WORKSPACE or full.startswith(f"{WORKSPACE}/"):
             inner = full[len(WORKSPACE) + 1 :]
-            return Spot(self._workspace, inner, inner or ".")
+            return Spot(self._workspace, inner, inner or WORKSPACE)
         if full.startswith(f"{REPOS}/"):
             return self._in_repo(full)
         raise ToolError(

@@ -9,6 +9,7 @@ from agent.errors import ToolError
 from agent.sandbox.bubble import Bubble, blown
 from agent.sandbox.files import Files
 from agent.sandbox.ground import Ground
+from agent.sandbox.printed import decode
 from agent.sandbox.quota import Quota
 from agent.sandbox.watch import watch
 
@@ -49,7 +50,6 @@ class Sandbox:
         command: str | Sequence[str],
         *,
         seconds: float | None = None,
-        read_only: bool = False,
         network: bool = False,
         keep: int | None = None,
         progress: Callable[[str], None] | None = None,
@@ -59,16 +59,41 @@ class Sandbox:
         `seconds` are at most five times the owner's `command_seconds`, `keep`
         (bytes of output) at most the owner's `output_kib`.
         """
-        limits = self.ground.limits
-        longest = min(seconds or limits.command_seconds, 5 * limits.command_seconds)
+        limit = self.ground.limits.command_seconds
+        bubble, reason = await self._call(
+            command, min(seconds or limit, 5 * limit), progress=progress
+        )
+        text, cut = bubble.printed.shown(self.keep(keep))
+        saved = await self._save(bytes(bubble.printed.raw)) if cut else ""
+        return Ran(_code(bubble, reason), text, cut, saved, reason)
+
+    async def ask(self, command: Sequence[str], *, seconds: float, read_only: bool = True) -> Ran:
+        """A question of the program's own: the whole output, and ToolError when it takes too long."""
+        bubble, reason = await self._call(command, seconds, read_only=read_only)
+        if reason:
+            raise ToolError(reason)
+        return Ran(_code(bubble, reason), decode(bytes(bubble.printed.raw)))
+
+    def keep(self, room: int | None = None) -> int:
+        """How many bytes of output a model may get, where its window has place for `room`."""
+        return min(room or 1 << 30, self.ground.limits.output_kib << 10)
+
+    async def _call(
+        self,
+        command: str | Sequence[str],
+        seconds: float,
+        *,
+        read_only: bool = False,
+        progress: Callable[[str], None] | None = None,
+    ) -> tuple[Bubble, str]:
         async with self.ground.place:
             await self.quota.settle()
             order = await self.ground.order(self.workspace, _argv(command), read_only=read_only)
             async with blown(self.ground.actor, order) as bubble:
-                reason = await self._verdict(bubble, longest, progress)
+                reason = await self._verdict(bubble, seconds, progress)
         if bubble.exit_code is None and not reason:
             raise self.ground.broken(bubble.printed.shown(2000)[0])
-        return await self._told(bubble, reason, min(keep or 1 << 30, limits.output_kib << 10))
+        return bubble, reason
 
     async def _verdict(
         self, bubble: Bubble, seconds: float, progress: Callable[[str], None] | None
@@ -86,12 +111,6 @@ class Sandbox:
             timer.cancel()
             await _stopped(beside)
 
-    async def _told(self, bubble: Bubble, reason: str, keep: int) -> Ran:
-        text, cut = bubble.printed.shown(keep)
-        saved = await self._save(bytes(bubble.printed.raw)) if cut else ""
-        code = 137 if bubble.exit_code is None or reason else bubble.exit_code
-        return Ran(code, text, cut, saved, reason)
-
     async def _save(self, raw: bytes) -> str:
         taken = [int(n[:-4]) for n in await self._outputs() if n[:-4].isdigit()]
         path = f"{OUT}/{max(taken, default=0) + 1}.txt"
@@ -104,6 +123,10 @@ class Sandbox:
             return await self.files.names(OUT)
         except ToolError:
             return []
+
+
+def _code(bubble: Bubble, reason: str) -> int:
+    return 137 if bubble.exit_code is None or reason else bubble.exit_code
 
 
 def _argv(command: str | Sequence[str]) -> list[str]:

@@ -22,7 +22,7 @@ async def read_file(call: Call, path: str, first: int = 1, last: int = 0) -> Out
     start, end = max(first, 1), last if last > 0 else len(lines)
     if start > len(lines):
         raise ToolError(f"{path} has only {len(lines)} lines.")
-    shown = _fitting(lines[start - 1 : end], _room(call))
+    shown = _fitting(lines[start - 1 : end], call.desk.sandbox.keep(call.room))
     text = clean("".join(shown)).rstrip("\n")
     until = start + len(shown) - 1
     if until < min(end, len(lines)):
@@ -95,10 +95,6 @@ def _fitting(lines: list[str], room: int) -> list[str]:
         if used > room:
             return lines[:count] or [line.encode()[:room].decode("utf-8", "ignore")]
     return lines
-
-
-def _room(call: Call) -> int:
-    return min(call.room, call.desk.sandbox.ground.limits.output_kib << 10)
 
 
 def _replaced(text: str, old: str, new: str, path: str) -> str:

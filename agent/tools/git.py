@@ -1,0 +1,176 @@
+"""git_status, git_diff, git_commit. Git only ever runs inside the sandbox.
+
+So a repository's hooks, filters and configuration, whoever wrote them, can do no
+more than any command there. The options are for stable output.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field
+
+from agent.errors import ToolError
+from agent.sandbox.files import Spot
+from agent.sandbox.layout import REPOS
+from agent.sandbox.printed import shorten
+from agent.tool import Call, Output, tool
+
+_SECONDS = 60
+_ABSENT = 44  # exit code: no repository
+_CHANGED = 45  # exit code: the changes are not those that were approved
+_NOTHING = 46  # exit code: nothing to commit
+_SHOWN = 6000  # bytes of a diff in a question to the owner
+
+_GIT = "git --no-pager -c core.quotePath=false -c diff.external= -c protocol.allow=never"
+_DIFF = "diff --no-ext-diff --no-textconv --no-color"
+
+# Argument 1 of every script: the directory. What remains is relative to the top of its repository.
+_ENTER = f"""
+cd -- "$1" 2>/dev/null || exit {_ABSENT}
+shift
+top=$(git rev-parse --show-toplevel 2>/dev/null) && cd -- "$top" || exit {_ABSENT}
+base=HEAD
+git rev-parse --quiet --verify HEAD > /dev/null || base=$(git hash-object -t tree /dev/null)
+"""
+
+_STATUS = f"""{_ENTER}
+export GIT_OPTIONAL_LOCKS=0
+{_GIT} status --short --branch --untracked-files=all
+"""
+
+# Arguments: a revision, a range or nothing; then paths.
+_CHANGES = f"""{_ENTER}
+export GIT_OPTIONAL_LOCKS=0
+revision=$1; shift
+case $revision in
+  "") {_GIT} {_DIFF} "$base" -- "$@" || exit
+      new=$(git ls-files --others --exclude-standard -- "$@" | head -50)
+      [ -z "$new" ] || printf '\nNew files, not in the diff:\n%s\n' "$new" ;;
+  *..*) {_GIT} {_DIFF} --end-of-options "$revision" -- "$@" ;;
+  *) {_GIT} show --no-ext-diff --no-textconv --no-color --date=short --first-parent -m \\
+       --format='commit %h, %an, %ad: %s' --end-of-options "$revision" -- "$@" ;;
+esac
+"""
+
+# What a commit would hold, without writing into the repository. Arguments: files, or none for all.
+_PREVIEW = f"""
+objects=$(git rev-parse --path-format=absolute --git-path objects)
+mkdir -p /tmp/objects
+preview() (
+  export GIT_INDEX_FILE=/tmp/index GIT_OBJECT_DIRECTORY=/tmp/objects
+  export GIT_ALTERNATE_OBJECT_DIRECTORIES=$objects
+  git read-tree "$base" && git add -A -- "${{@:-.}}" || exit
+  {_GIT} {_DIFF} --cached --stat --patch "$base"
+)
+preview "$@" > /tmp/preview || {{ cat /tmp/preview; exit 1; }}
+[ -s /tmp/preview ] || exit {_NOTHING}
+"""
+
+_SHOW = f"""{_ENTER}{_PREVIEW}
+sha256sum < /tmp/preview
+cat /tmp/preview
+"""
+
+# Arguments: the SHA-256 of the approved preview or nothing, the message, then files.
+_COMMIT = f"""{_ENTER}
+approved=$1 message=$2; shift 2
+{_PREVIEW}
+[ -z "$approved" ] || [ "$(sha256sum < /tmp/preview)" = "$approved" ] || exit {_CHANGED}
+git add -A -- "${{@:-.}}" || exit
+[ $# = 0 ] || set -- -- "$@"
+{_GIT} -c commit.gpgSign=false commit --no-verify --message="$message" "$@"
+"""
+
+_SAID = {
+    _NOTHING: "There is nothing to commit, the working tree is clean.",
+    _CHANGED: "Nothing was committed: the changes are no longer those that were approved.",
+}
+
+
+@tool
+async def git_status(
+    call: Call, repo: Annotated[str, Field(description="name in /repos, or path in /workspace")]
+) -> Output:
+    """Branch and changed files of a repository."""
+    branch, *changed = (await _git(call, repo, _STATUS)).splitlines() or [""]
+    lines = changed or ["nothing to commit, working tree clean"]
+    return await _told(call, "\n".join([f"branch {branch.removeprefix('## ')}", *lines]))
+
+
+@tool
+async def git_diff(call: Call, repo: str, revision: str = "", path: str = "") -> Output:
+    """Uncommitted changes, or those of a revision or range."""
+    if revision.startswith("-"):
+        raise ToolError(f"{revision} is not a revision. Use a branch, a commit or a range A..B.")
+    paths = [_inside(call, repo, path)] if path else []
+    said = await _git(call, repo, _CHANGES, revision, *paths)
+    return await _told(call, said.strip("\n") or "no changes")
+
+
+@tool
+async def git_commit(call: Call, repo: str, message: str, files: list[str] | None = None) -> Output:
+    """Commit the given files, or all changes."""
+    if not message.strip():
+        raise ToolError("message is empty.")
+    chosen = [_inside(call, repo, file) for file in files or []]
+    approved = await _approved(call, repo, message, chosen)
+    said = await _git(call, repo, _COMMIT, approved, message, *chosen, read_only=False)
+    return Output(said.strip("\n"))
+
+
+async def _approved(call: Call, repo: str, message: str, files: Sequence[str]) -> str:
+    """The SHA-256 line of what an owner allowed; empty in the workspace, where nobody is asked."""
+    spot = _spot(call, repo)
+    if not spot.repo:
+        return ""
+    if not call.desk.sandbox.ground.repos[spot.repo].write:
+        raise ToolError(
+            f"/repos/{spot.repo} is read-only, so nothing can be committed to it. "
+            "Its owner can allow it with write = true in the configuration."
+        )
+    digest, _, preview = (await _git(call, repo, _SHOW, *files)).partition("\n")
+    shown, _ = shorten(preview, _SHOWN)
+    await call.approve(f"Commit to {spot.repo}: {message}\n\n{shown}", scope=f"commit:{spot.repo}")
+    return digest
+
+
+async def _git(call: Call, repo: str, script: str, *arguments: str, read_only: bool = True) -> str:
+    spot = _spot(call, repo)
+    folder = f"{spot.top}/{spot.path}".rstrip("/")
+    ran = await call.desk.sandbox.ask(
+        ["/bin/bash", "-c", script, "git", folder, *arguments],
+        seconds=_SECONDS,
+        read_only=read_only,
+    )
+    if ran.exit_code == _ABSENT:
+        raise ToolError(f"There is no git repository at {folder}. {_known(call)}")
+    if ran.exit_code:
+        said, _ = shorten(ran.output.strip(), 1000)
+        raise ToolError(_SAID.get(ran.exit_code, said or f"git ended with {ran.exit_code}."))
+    return ran.output
+
+
+def _spot(call: Call, repo: str) -> Spot:
+    """A configured name before a path of the same name."""
+    known = call.desk.sandbox.ground.repos
+    return call.desk.sandbox.files.spot(f"{REPOS}/{repo}" if repo in known else repo)
+
+
+def _inside(call: Call, repo: str, file: str) -> str:
+    """A file's path in its repository, also where it was given from /workspace or as /repos/NAME/..."""
+    spot = _spot(call, repo)
+    own = f"{spot.path}/" if spot.path else ""
+    if file.startswith("/") or (own and file.startswith(own)):
+        return call.desk.sandbox.files.spot(file).path.removeprefix(own) or "."
+    return file
+
+
+def _known(call: Call) -> str:
+    names = ", ".join(call.desk.sandbox.ground.repos)
+    return f"Configured are: {names}." if names else "None is configured; git init makes one."
+
+
+async def _told(call: Call, text: str) -> Output:
+    shown, cut = shorten(text, call.desk.sandbox.keep(call.room))
+    note = "\n[cut; give a path to see one file]" if cut else ""
+    return Output(shown + note, foreign=await call.desk.sandbox.files.received())

@@ -1,0 +1,113 @@
+"""list_files and grep: both look inside the sandbox, with what every Linux has, past .gitignore."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from agent.errors import ToolError
+from agent.sandbox.files import Spot
+from agent.sandbox.rootfs import EMPTY_GIT
+from agent.tool import Call, Output, tool
+from agent.tools.glob import beneath, is_wild
+
+MOST_FILES = 200
+MOST_LINES = 300
+LONGEST_LINE = 300  # bytes
+_SECONDS = 30
+_ABSENT = 44  # exit code of the script
+
+# Arguments: 1 top directory, 2 where to look beneath it, 3 expression for paths.
+_FILES = rf"""
+cd -- "$1" && [ -e "./$2" ] || exit {_ABSENT}
+export GIT_DIR={EMPTY_GIT} GIT_WORK_TREE="$1"
+find -H "./$2" -name .git -prune -o -type f -print0 |
+  sed -z 's|^\./*||; s|//*|/|g' | grep -zE -e "$3" | sort -z > /tmp/all
+if [ -n "$2" ] && git check-ignore -q --no-index -- "$2"; then
+  cp /tmp/all /tmp/files
+else
+  git check-ignore -z --no-index --stdin < /tmp/all | sort -z > /tmp/ignored
+  comm -z -23 /tmp/all /tmp/ignored > /tmp/files
+fi
+"""
+
+_NEWEST = rf"""{_FILES}
+tr -cd '\0' < /tmp/files | wc -c
+xargs -0 -r stat --printf='%.9Y\t%n\0' -- < /tmp/files |
+  sort -z -k1,1nr | head -z -n {MOST_FILES} | cut -z -f2- | tr '\n\0' '?\n'
+"""
+
+# Argument 4: what to find; as plain text when it is no regular expression.
+_LINES = rf"""{_FILES}
+kind=-P
+grep -qP -e "$4" /dev/null 2>/dev/null
+[ $? -lt 2 ] || kind=-F
+echo "$kind"
+xargs -0 -r grep -nHIs --color=never $kind -e "$4" -- < /tmp/files |
+  cut -b 1-{LONGEST_LINE} | head -n {MOST_LINES + 1}
+"""
+
+
+@tool
+async def list_files(
+    call: Call,
+    pattern: str,
+    path: Annotated[str, Field(description="folder to search")] = "",
+) -> Output:
+    """List files that match a glob, newest first, such as *.py or src/**."""
+    spot, glob = _place(call, path, pattern)
+    count, *names = await _look(call, spot, _NEWEST, beneath(spot.path, glob))
+    if not names:
+        return Output(f"No file matches {pattern} in {spot.name}.")
+    return Output(_bounded(call, spot, names, int(count), "files more; use a narrower pattern"))
+
+
+@tool
+async def grep(
+    call: Call,
+    pattern: str,
+    path: Annotated[str, Field(description="file or folder")] = "",
+    glob: Annotated[str, Field(description="only these files")] = "",
+) -> Output:
+    """Search file contents by regular expression."""
+    if not pattern:
+        raise ToolError("pattern is empty.")
+    spot, glob = _place(call, path, glob)
+    kind, *lines = await _look(call, spot, _LINES, beneath(spot.path, glob), pattern)
+    text = f"No line matches {pattern} in {spot.name}."
+    if lines:
+        text = _bounded(call, spot, lines, len(lines), "or more lines; narrow it with path or glob")
+    if kind == "-F":
+        text += "\n[pattern is not a regular expression, so it was searched as plain text]"
+    return Output(text, foreign=await call.desk.sandbox.files.received())
+
+
+def _place(call: Call, path: str, pattern: str) -> tuple[Spot, str]:
+    """Where to look, and the pattern beneath it: a pattern may begin with /repos/NAME/."""
+    if not path and pattern.startswith("/"):
+        parts = pattern.split("/")
+        plain = next((n for n, p in enumerate(parts) if is_wild(p)), len(parts) - 1)
+        path, pattern = "/".join(parts[:plain]), "./" + "/".join(parts[plain:])
+    return call.desk.sandbox.files.spot(path), pattern
+
+
+async def _look(call: Call, spot: Spot, script: str, *arguments: str) -> list[str]:
+    ran = await call.desk.sandbox.ask(
+        ["/bin/bash", "-c", script, "search", spot.top, spot.path, *arguments], seconds=_SECONDS
+    )
+    if ran.exit_code == _ABSENT:
+        raise ToolError(f"There is no file or folder {spot.name}.")
+    return ran.output.splitlines() or [""]
+
+
+def _bounded(call: Call, spot: Spot, lines: list[str], count: int, more: str) -> str:
+    """Lines with full paths, as many as there is room for."""
+    prefix = f"{spot.top}/" if spot.repo else ""
+    room, shown = call.desk.sandbox.keep(call.room), []
+    for line in lines[: max(MOST_FILES, MOST_LINES)]:
+        room -= len(prefix) + len(line.encode()) + 1
+        if room < 0:
+            break
+        shown.append(prefix + line)
+    if len(shown) < count:
+        shown.append(f"[{count - len(shown)} {more}]")
+    return "\n".join(shown)
