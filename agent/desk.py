@@ -27,11 +27,16 @@ class Notes(Protocol):
         ...
 
 
+Approve = Callable[..., Awaitable[None]]  # agent.tool.Approver
+
+
 class Jobs(Protocol):
-    async def schedule(self, when: str, task: str, kind: str) -> str:
+    async def schedule(self, when: str, task: str, kind: str, approve: Approve) -> str:
         """Plan a job; the answer tells what was planned and its next times.
 
-        `kind` is remind, task or summary. Raises ToolError when `when` is not understood.
+        `kind` is remind, task, summary, or empty (found out from the task). What
+        repeats asks for approval. Raises ToolError with the question when `when`
+        is not understood.
         """
         ...
 

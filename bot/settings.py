@@ -205,27 +205,10 @@ class Settings(BaseSettings):
     def state_dir(self) -> Path:
         return self.state.dir if self.state.dir != Path() else default_state_dir()
 
-    @property
-    def socket(self) -> Path:
-        """The control socket: a short path where the state's own would not fit AF_UNIX (108 bytes)."""
-        if self.backend.socket:
-            return Path(self.backend.socket)
-        return short_socket(self.state_dir / "run" / "backend.sock")
-
 
 def default_state_dir() -> Path:
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base) / "voltaire"
-
-
-def short_socket(path: Path) -> Path:
-    """`path`, or a name made from it in the user's runtime folder where it is too long."""
-    if len(os.fsencode(path)) < 100:
-        return path
-    from hashlib import sha256
-
-    base = os.environ.get("XDG_RUNTIME_DIR") or f"/tmp/voltaire-{os.getuid()}"  # noqa: S108 - made 0700 by the backend
-    return Path(base) / f"{sha256(os.fsencode(path)).hexdigest()[:16]}.sock"
 
 
 # -- finding and reading ------------------------------------------------------

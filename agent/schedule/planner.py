@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Literal
 from zoneinfo import ZoneInfo
 
+from agent.desk import Approve
 from agent.errors import ToolError
 from agent.store import Store
 from agent.store.jobs import Job, Plan
@@ -58,6 +59,14 @@ class Planner:
         except NotUnderstood as question:
             raise ToolError(str(question)) from None
         return await self._proposal(rule, when, task.strip(), kind, made_by)
+
+    async def schedule(self, when: str, task: str, kind: str, approve: Approve) -> str:
+        """agent.desk.Jobs: what the model plans; an owner is asked about what repeats."""
+        proposal = await self.propose(when, task, kind)
+        if proposal.repeats:
+            await approve(proposal.told, scope="schedule")
+        job = await self.add(proposal)
+        return f"Planned as job {job.id}: {proposal.told}."
 
     async def propose_text(self, text: str, made_by: Maker = "person") -> Proposal:
         """The same of one text that holds both time and task."""

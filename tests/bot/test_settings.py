@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.settings import ConfigurationError, find_file, load, short_socket
+from bot.settings import ConfigurationError, find_file, load
 
 
 @pytest.fixture(autouse=True)
@@ -96,8 +96,3 @@ def test_files_are_found_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("VOLTAIRE_CONFIG", "/named.toml")
     assert find_file(None) == Path("/named.toml")
     assert find_file(Path("/given.toml")) == Path("/given.toml")
-
-
-def test_a_long_socket_path_gets_a_short_one() -> None:
-    assert short_socket(Path("/a/b.sock")) == Path("/a/b.sock")
-    assert len(str(short_socket(Path("/" + "a" * 200)))) < 100

@@ -1,0 +1,33 @@
+"""voltaire sandbox: a command where the agent's commands run."""
+
+import click
+
+from bot.cli import Misused
+from bot.cli.options import chat_option, runs, settings_of
+
+
+@click.command(
+    "sandbox",
+    help="Run a command in a chat's sandbox, under the limits of bash; its exit code is passed on.",
+    context_settings={"ignore_unknown_options": True},
+)
+@chat_option
+@click.option("--where", is_flag=True, help="Print the workspace's path on this machine.")
+@click.argument("argv", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+@runs
+async def command(ctx: click.Context, chat: str, where: bool, argv: tuple[str, ...]) -> int:
+    from bot.compose import open_sandboxes_of
+
+    if bool(argv) == where:
+        raise Misused("Give a command after --, or --where alone.")
+    async with open_sandboxes_of(settings_of(ctx)) as sandboxes:
+        sandbox = await sandboxes.of(chat)
+        if where:
+            click.echo(sandbox.workspace)
+            return 0
+        ran = await sandbox.run(list(argv))
+    click.echo(ran.output, nl=bool(ran.output) and not ran.output.endswith("\n"))
+    for line in filter(None, [ran.saved and f"The whole output is in {ran.saved}.", ran.reason]):
+        click.echo(line, err=True)
+    return ran.exit_code

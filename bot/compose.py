@@ -1,0 +1,286 @@
+"""Where the objects of a program are put together: settings in, a running agent out."""
+
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from agent.approvals import Approvals, Ask, Step
+from agent.assignment import Assignment, Emit, Listener, Service
+from agent.chats import Chats
+from agent.desk import Courier, Desk
+from agent.errors import AgentError, BackendAway, ToolError
+from agent.events import TurnFinished
+from agent.host import HostReport
+from agent.lane import LanedModel, shared_lane
+from agent.limits import Limits
+from agent.loop import run_turn
+from agent.openai import OpenAIModel
+from agent.sandbox.limits import Repo, SandboxLimits
+from agent.sandbox.sandboxes import Sandboxes, open_sandboxes
+from agent.schedule.planner import Planner
+from agent.store import Store, open_store
+from agent.tool import Call, Output, Tool
+from agent.toolset import chosen
+from agent.turn import Turn
+from agent.window import ModelWindow
+from backend.client import BackendClient, BackendUnavailable, default_socket
+from backend.protocol import Status
+from bot.settings import Settings
+
+log = logging.getLogger(__name__)
+
+DATABASE = "voltaire.db"
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A running agent: everything that the ways in (Telegram, terminal, command line) work with."""
+
+    settings: Settings
+    store: Store
+    sandboxes: Sandboxes
+    backend: BackendClient
+    model: OpenAIModel
+    window: ModelWindow
+    approvals: Approvals
+    desks: "Desks"
+    tools: tuple[Tool, ...]
+    schemas: tuple[Mapping[str, Any], ...]
+    host: HostReport
+
+    async def run(self, assignment: Assignment, emit: Emit) -> TurnFinished:
+        """Run or resume one turn of a chat."""
+        await self.look()
+        model = LanedModel(self.model, self.window.lane, assignment.chat, assignment.priority)
+        turn = Turn(
+            model=model,
+            journal=assignment.journal,
+            tools=self.tools,
+            schemas=self.schemas,
+            desk=await self.desks.of(assignment.chat),
+            approvals=self.approvals,
+            limits=limits(self.settings),
+            ready=self.ready,
+            stop=assignment.stop,
+        )
+        return await run_turn(turn, emit)
+
+    async def ready(self) -> None:
+        """Return once the model server serves; BackendAway when it has failed or is gone."""
+        try:
+            async for _ in self.backend.ready(limits(self.settings).away_seconds):
+                pass
+        except BackendUnavailable as error:
+            raise BackendAway(str(error)) from None
+
+    async def look(self) -> Status | None:
+        """The backend's newest status, for /host.txt as well."""
+        with suppress(BackendUnavailable):
+            self.host.status = await self.backend.status()
+        return self.host.status
+
+
+@dataclass(frozen=True)
+class Desks:
+    """Makes what the tools of a chat work with."""
+
+    sandboxes: Sandboxes
+    store: Store
+    settings: Settings
+    courier: Callable[[str], Courier] | None = None
+    planned: Callable[[], None] = lambda: None
+
+    async def of(self, chat: str) -> Desk:
+        return Desk(
+            sandbox=await self.sandboxes.of(chat),
+            jobs=await self.planner(chat),
+            courier=self.courier(chat) if self.courier else None,
+        )
+
+    async def planner(self, chat: str) -> Planner:
+        known = await self.store.chats.get(chat)
+        zone = known.timezone if known and known.timezone else self.settings.agent.timezone
+        return Planner(
+            self.store, chat, zone, list(self.settings.agent.repos), changed=self.planned
+        )
+
+
+@asynccontextmanager
+async def open_agent(
+    settings: Settings,
+    backend: BackendClient,
+    *,
+    ask: Ask | None = None,
+    courier: Callable[[str], Courier] | None = None,
+    planned: Callable[[], None] = lambda: None,
+) -> AsyncIterator[Agent]:
+    """The agent over a backend; without `ask` nobody can be asked, and approvals are denied."""
+    host = HostReport(settings.state_dir, settings.agent.timezone)
+    async with AsyncExitStack() as stack:
+        _private(settings.state_dir)
+        store = await stack.enter_async_context(open_store(settings.state_dir / DATABASE))
+        sandboxes = await stack.enter_async_context(_sandboxes(settings, host))
+        model = await stack.enter_async_context(OpenAIModel(backend.endpoint))
+        tools = chosen(settings.agent.tools)
+        schemas = tuple(tool.schema for tool in tools)
+        window = ModelWindow(store, model, shared_lane(backend), schemas)
+        desks = Desks(sandboxes, store, settings, courier, planned)
+        approvals = Approvals(store.approvals, ask)
+        yield Agent(
+            settings,
+            store,
+            sandboxes,
+            backend,
+            model,
+            window,
+            approvals,
+            desks,
+            tools,
+            schemas,
+            host,
+        )
+
+
+@asynccontextmanager
+async def open_chats(agent: Agent, service: Service, listener: Listener) -> AsyncIterator[Chats]:
+    """The workers of an agent's chats."""
+    async with Chats(agent.store, agent.run, agent.window, service, listener) as chats:
+        yield chats
+
+
+def limits(settings: Settings) -> Limits:
+    return Limits(settings.agent.max_tool_calls, settings.agent.turn_seconds)
+
+
+def _sandboxes(settings: Settings, host: HostReport) -> Any:
+    box = settings.agent.sandbox
+    bounds = SandboxLimits(
+        box.memory_mib, box.pids, box.disk_mib, box.files, box.command_seconds, box.output_kib
+    )
+    repos = [Repo(name, repo.path, repo.write) for name, repo in settings.agent.repos.items()]
+    return open_sandboxes(
+        settings.state_dir,
+        limits=bounds,
+        repos=repos,
+        zone=settings.agent.timezone,
+        report=host.text,
+    )
+
+
+@asynccontextmanager
+async def open_sandboxes_of(settings: Settings) -> AsyncIterator[Sandboxes]:
+    """The sandboxes alone: no database, no model."""
+    _private(settings.state_dir)
+    host = HostReport(settings.state_dir, settings.agent.timezone)
+    async with BackendClient(socket_of(settings)) as backend:
+        with suppress(BackendUnavailable):
+            host.status = await backend.status()
+    async with _sandboxes(settings, host) as sandboxes:
+        yield sandboxes
+
+
+async def run_tool(
+    settings: Settings, chat: str, call: str, name: str, arguments: Mapping[str, Any]
+) -> Output:
+    """One tool as the agent would run it; what went wrong is its output."""
+    async with (
+        BackendClient(socket_of(settings)) as backend,
+        open_agent(settings, backend) as agent,
+    ):
+        tool = next((tool for tool in agent.tools if tool.name == name), None)
+        if tool is None:
+            raise AgentError(f"There is no tool named {name}.{_near(name, agent.tools)}")
+        await agent.look()
+        step = Step(f"cli-{call}", call, chat, lambda: False)
+        approve = agent.approvals.approver(step, lambda event: None)
+        surroundings = Call(call, step.turn, chat, await agent.desks.of(chat), approve)
+        try:
+            return await tool.run(surroundings, arguments)
+        except ToolError as error:
+            return Output(f"Error: {error}", ok=False)
+
+
+def _near(name: str, tools: Sequence[Tool]) -> str:
+    near = get_close_matches(name, [tool.name for tool in tools], 1)
+    return f" Did you mean {near[0]}?" if near else ""
+
+
+def _private(folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+# -- the backend --------------------------------------------------------------
+
+
+@asynccontextmanager
+async def reach_backend(settings: Settings, model: str = "") -> AsyncIterator[BackendClient]:
+    """The running backend, or one of our own for as long as the block lasts."""
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(BackendClient(socket_of(settings)))
+        if not await answers(client):
+            await stack.enter_async_context(own_backend(settings, model))
+        yield client
+
+
+async def answers(client: BackendClient) -> bool:
+    try:
+        await client.status()
+    except BackendUnavailable:
+        return False
+    return True
+
+
+@asynccontextmanager
+async def own_backend(settings: Settings, model: str = "") -> AsyncIterator[Any]:
+    """A whole backend inside this process."""
+    from backend.service import BackendRunning, serve_backend
+
+    async with AsyncExitStack() as stack:
+        with suppress(BackendRunning):  # somebody else's came up in the same moment: theirs serves
+            yield await stack.enter_async_context(serve_backend(backend_config(settings, model)))
+            return
+        yield None
+
+
+def backend_config(settings: Settings, model: str = "") -> Any:
+    from backend.config import BackendConfig, ScheduledProfile, Thermal
+
+    chosen = settings.backend
+    return BackendConfig(
+        state_dir=settings.state_dir,
+        socket=socket_of(settings),
+        kind=chosen.kind,
+        profile=chosen.profile,
+        server=chosen.server,
+        model=model or (chosen.model if chosen.kind == "external" else ""),
+        profiles=profiles_folder(),
+        urls=tuple(chosen.url) if chosen.kind == "external" else (),
+        context=chosen.context,
+        api_key=chosen.api_key.get_secret_value(),
+        connect_seconds=chosen.connect_seconds,
+        schedule=tuple(ScheduledProfile(each.at, each.profile) for each in chosen.schedule),
+        timezone=settings.agent.timezone,
+        thermal=Thermal(chosen.warn_celsius, chosen.hold_celsius, chosen.resume_celsius),
+        proxy_port=chosen.local_port,
+        proxy_key=chosen.local_key.get_secret_value(),
+    )
+
+
+def profiles_folder() -> Path:
+    """The user's own profiles."""
+    import os
+
+    home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(home) / "voltaire" / "profiles"
+
+
+def socket_of(settings: Settings) -> Path:
+    named = settings.backend.socket
+    return Path(named) if named else default_socket(settings.state_dir)
+
+
+__all__ = ["Agent", "Desks", "open_agent", "open_chats", "own_backend", "reach_backend"]
