@@ -234,7 +234,8 @@ class _Running:
         text = "" if step.calls else self._objections.text(step, self.tally.done)
         if not text:
             raise type(limit)(self._report(str(limit)))
-        return Ending(text, limit.reason, step.message)
+        # Past too many malformed calls the model has found words after all: an answer.
+        return Ending(text, limit.reason if isinstance(limit, ToolLimit) else "done", step.message)
 
     def _out_of_time(self) -> str:
         return texts.LIMIT_SECONDS.format(count=round(self._limits.seconds))

@@ -29,6 +29,7 @@ class Bench:
     events: list[Event] = field(default_factory=list)
     limits: Limits = field(default_factory=Limits)
     ask: Ask | None = None
+    approvals: Approvals | None = None
     ready: Any = at_once
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     began: asyncio.Event = field(default_factory=asyncio.Event)
@@ -70,7 +71,7 @@ class Bench:
             tools=tools,
             schemas=[one.schema for one in tools],
             desk=Desk(sandbox=cast("Any", None)),
-            approvals=Approvals(self.rows, self.ask, seconds=5.0, new_id=lambda: "ask1"),
+            approvals=self.approvals or Approvals(self.rows, self.ask, new_id=lambda: "ask1"),
             limits=self.limits,
             ready=self.ready,
             stop=self.stop,
