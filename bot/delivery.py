@@ -17,7 +17,7 @@ from bot.texts import Texts
 
 log = logging.getLogger(__name__)
 
-AGAIN = "again:"  # and the row's id: what the notice's button says
+AGAIN = "again"  # the kind of the notice's button; behind a colon the row's id
 FIRST_WAIT = 1.0
 LONGEST_WAIT = 60.0
 LOOK_SECONDS = 5.0  # rows that other processes put in are seen this late
@@ -161,7 +161,7 @@ class Delivery:
         """Tell of a text in doubt, once. A notice lost in the same way is told again: the
         alternative is a text lost in silence."""
         tries, self._noticing[parcel.id] = self._noticing[parcel.id], -1
-        button = Choice(f"{AGAIN}{parcel.id}", self._texts.show_again)
+        button = Choice(f"{AGAIN}:{parcel.id}", self._texts.show_again)
         try:
             sent = await self._channel.send(parcel.chat, Letter(self._texts.in_doubt, [[button]]))
         except Uncertain:

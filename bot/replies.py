@@ -2,12 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, Self
 
 from agent.assignment import Assignment
-from agent.events import Event, TurnFinished
+from agent.events import ApprovalAsked, Event, TurnFinished
 from bot.channel import Channel, ChannelError, Letter
 from bot.reply import Gathering, Pace, Reply
 from bot.texts import Texts
@@ -21,6 +21,7 @@ class Replies:
     def __init__(self, channel: Channel, texts: Texts) -> None:
         self._channel = channel
         self._texts = texts
+        self.decided: Callable[[str], None] = lambda id: None  # of an approval that has ended
         self._paces: dict[str, Pace] = {}
         self._open: dict[str, Reply] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -41,6 +42,8 @@ class Replies:
 
     async def event(self, assignment: Assignment, event: Event) -> None:
         turn = assignment.turn.id
+        if isinstance(event, ApprovalAsked):
+            self.decided(event.id)
         reply = self._open.get(turn)
         if reply is None and not isinstance(event, TurnFinished):
             reply = self._open[turn] = self._begin(assignment)

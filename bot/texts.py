@@ -1,6 +1,7 @@
 """The fixed texts, one table per language. A language is one more `Texts` in `TABLES`."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,100 @@ class Texts:
     shown_again: str = "Sent again."
     not_in_doubt: str = "That message was already sent again."
     undeliverable: str = "A message could not be delivered: {why}."
+
+    # who may talk
+    hello: str = "Hello. Write to me, or see /help."
+    stranger: str = "This is somebody's own assistant. Send /pair to ask its owner to let you in."
+    asked_to_pair: str = "I have asked the owner."
+    already_in: str = "You may talk to me already."
+    bad_code: str = "This link has been used or has expired; ask for a new one."
+    paired: Mapping[str, str] = field(
+        default_factory=lambda: {
+            "owner": "You are my owner now. Write to me, or see /help.",
+            "member": "You may talk to me now. See /help.",
+        }
+    )
+    wants_in: str = "{name} asks to talk to me."
+    let_in: str = "Let in"
+    keep_out: str = "Refuse"
+    was_let_in: str = "{name} was let in by {by} at {at}."
+    was_kept_out: str = "{name} was refused by {by} at {at}."
+    added_to_group: str = "I was added here. May everybody in this group talk to me?"
+    only_owners: str = "Only an owner can do that."
+    not_yours: str = "This is not for you."
+    expired: str = "This has expired."
+    slower: str = "That is more than I can follow; please write more slowly."
+    # messages from before the start
+    backlog: str = "You sent {count} messages while I was off."
+    answer_all: str = "Answer all"
+    answer_last: str = "Only the last"
+    answer_none: str = "None"
+    backlog_decided: str = "Answering {answered}, leaving {dropped}."
+    # approvals
+    approval: str = "**May I do this?**"
+    approval_from: str = " (asked in {chat})"
+    approval_cut: str = "... and {more:,} characters more"
+    approve_once: str = "Allow once"
+    approve_chat: str = "Always in this chat"
+    deny: str = "Deny"
+    decided: Mapping[str, str] = field(
+        default_factory=lambda: {"once": "Allowed.", "chat": "Allowed.", "denied": "Denied."}
+    )
+    decisions: Mapping[str, str] = field(
+        default_factory=lambda: {
+            "once": "✓ Allowed once by {by} at {at}.",
+            "chat": "✓ Allowed for this chat by {by} at {at}.",
+            "denied": "✗ Denied by {by} at {at}.",
+            "expired": "✗ Nobody answered; expired at {at}.",
+        }
+    )
+    grants: str = "Allowed in this chat without asking:\n\n{grants}"
+    no_grants: str = "Nothing is open, and nothing is allowed without asking."
+    # commands
+    help: str = (
+        "Write to me as to a person; I can use files, commands and repositories.\n\n{commands}"
+    )
+    new: str = "A new conversation. What I have noted, I still know; /resume goes back."
+    nothing_runs: str = "Nothing is running."
+    nothing_to_retry: str = "There is nothing to answer again."
+    not_here: str = "That is not set up here."
+    resume: str = "Which conversation?"
+    resumed: str = "We go on with: {title}"
+    no_conversations: str = "There is no older conversation."
+    nothing_said: str = "Nothing has been said yet."
+    notes: str = "What I have noted:\n\n{notes}"
+    no_notes: str = "I have noted nothing in this chat."
+    no_such_note: str = "There is no such note."
+    forgotten: str = "Forgotten."
+    restored: str = "Restored."
+    undo: str = "Undo"
+    forget_all: str = "Delete this chat's conversations, notes and jobs for good?"
+    forget_yes: str = "Delete all"
+    no: str = "No"
+    kept: str = "Nothing was deleted."
+    all_forgotten: str = "All of this chat is deleted."
+    schedule_how: str = "Say when and what: /schedule tomorrow at 9 call the bank"
+    planned: str = "Job {number}: {told}"
+    no_jobs: str = "Nothing is planned."
+    run_now: str = "Now"
+    job_done: Mapping[str, str] = field(
+        default_factory=lambda: {
+            "pause": "Paused.",
+            "go": "Goes on.",
+            "run": "It runs now.",
+            "rm": "Deleted.",
+        }
+    )
+    no_repos: str = "No repository is configured."
+    took_too_long: str = "That took too long."
+    no_backend: str = "The model backend is not known here."
+    no_gpu: str = "This machine has no graphics card that I can see."
+    model: str = "The model is **{now}**."
+    switching: str = "Switching to **{name}**."
+    switched: str = "**{name}** is ready."
+    refresh: str = "Refresh"
+    settings: str = "Thinking before an answer, in tokens: **{thinking}**"
+    off: str = "off"
 
 
 TABLES = {"en": Texts()}

@@ -42,6 +42,11 @@ class Post:
         self._pacers = pacers
         self._local = local
         self._drafts = True
+        self._newest: dict[str, int] = {}
+
+    def heard(self, chat: str, message: str) -> None:
+        """A message came in: answers to older ones are shown as replies from now on."""
+        self._newest[chat] = max(self._newest.get(chat, 0), int(message))
 
     def limits(self, chat: str) -> Limits:
         """https://core.telegram.org/bots/api#sending-files and #getfile"""
@@ -170,7 +175,7 @@ class Post:
         self, chat: str, part: "Styled | Document", letter: Letter, *, last: bool
     ) -> str:
         rows = letter.rows if last else ()
-        letter = replace(letter, rows=rows, reply_to="" if letter.part else letter.reply_to)
+        letter = replace(letter, rows=rows, reply_to=self._answered(chat, letter))
         if isinstance(part, Document):
             return await self._document(chat, part, letter)
         try:
@@ -179,6 +184,14 @@ class Post:
             if not part.spans:
                 raise
             return await self._message(chat, plain(part.text), letter)
+
+    def _answered(self, chat: str, letter: Letter) -> str:
+        """In a private chat the answer to the newest message needs no quote of it."""
+        newest = self._newest.get(chat, 0)
+        if letter.part or not letter.reply_to:
+            return ""
+        plain_answer = Place.of(chat).private and int(letter.reply_to) >= newest
+        return "" if plain_answer else letter.reply_to
 
     async def _message(self, chat: str, text: Styled, letter: Letter) -> str:
         place = Place.of(chat)

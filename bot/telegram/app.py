@@ -1,0 +1,266 @@
+"""The bot as a whole: python-telegram-bot's application inside our own loop.
+
+async with telegram_bot(config, store) as bot:
+    chats = Chats(..., Service(frozenset({SOURCE}), compose=bot.compose), bot.replies)
+    async with chats:
+        await bot.serve(Services(chats, ...))      # until cancelled
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Any, BinaryIO
+
+from telegram import Update
+from telegram.error import InvalidToken, TelegramError
+from telegram.ext import (
+    Application,
+    ApplicationBuilder,
+    BaseHandler,
+    CallbackQueryHandler,
+    ChatMemberHandler,
+    CommandHandler,
+    ContextTypes,
+    MessageHandler,
+    filters,
+)
+
+from agent.errors import ToolError
+from agent.journal import Reply
+from agent.store import Store
+from bot.channel import ChannelError, Letter
+from bot.delivery import AGAIN, Delivery
+from bot.replies import Replies
+from bot.telegram import cards, commands, consent, intake, members, memory, pairing, planning
+from bot.telegram.arrivals import Arrivals
+from bot.telegram.config import TelegramConfig
+from bot.telegram.door import SOURCE, Door
+from bot.telegram.pacer import Pacers
+from bot.telegram.place import PREFIX
+from bot.telegram.polling import Poll, only_poller
+from bot.telegram.post import Post
+from bot.telegram.presses import Handler, Outcome, Press, pressed
+from bot.telegram.room import Room, Services
+from bot.texts import Texts, texts
+
+__all__ = ["SOURCE", "TelegramBot", "TelegramUnavailable", "telegram_bot"]
+
+log = logging.getLogger(__name__)
+
+START_SECONDS = 20.0  # a Bot API server that never answered is a mistake in the configuration
+POLL_SECONDS = 25
+UPDATES = ["message", "edited_message", "callback_query", "my_chat_member"]
+Callback = Callable[[Update, ContextTypes.DEFAULT_TYPE], Coroutine[Any, Any, None]]
+
+
+class TelegramUnavailable(Exception):
+    """The bot cannot run; `str` is one plain sentence, `refused` whether the token is wrong."""
+
+    def __init__(self, sentence: str, *, refused: bool = False) -> None:
+        super().__init__(sentence)
+        self.refused = refused
+
+
+def table(room: Room) -> Sequence[BaseHandler[Update, Any, None]]:
+    """Every kind of update and who deals with it; the first that matches does."""
+    new, edited = filters.UpdateType.MESSAGE, filters.UpdateType.EDITED_MESSAGE
+    return [
+        CallbackQueryHandler(_with(room, partial(pressed, BUTTONS))),
+        ChatMemberHandler(_with(room, members.changed), ChatMemberHandler.MY_CHAT_MEMBER),
+        MessageHandler(new & filters.StatusUpdate.MIGRATE, _with(room, members.migrated)),
+        *(
+            CommandHandler(c.name, _with(room, commands.handler(c)), new)
+            for c in (*commands.COMMANDS, *commands.HIDDEN)
+        ),
+        MessageHandler(new & filters.COMMAND, _with(room, commands.unknown)),
+        MessageHandler(new & ~filters.StatusUpdate.ALL, _with(room, intake.message)),
+        MessageHandler(edited & ~filters.COMMAND, _with(room, intake.edited)),
+    ]
+
+
+async def press_again(room: Room, press: Press) -> Outcome:
+    """[Show again] under the notice of a text in doubt."""
+    if not await room.delivery.again(int(press.argument)):
+        return Outcome(room.texts.not_in_doubt)
+    return Outcome("", room.texts.shown_again)
+
+
+BUTTONS: dict[str, Handler] = {
+    consent.KIND: consent.decide,
+    pairing.LET_IN: pairing.let_in,
+    pairing.KEEP_OUT: pairing.keep_out,
+    memory.NOTE: memory.press_note,
+    memory.RESUME: memory.press_resume,
+    memory.FORGET: memory.press_forget,
+    planning.JOB: planning.press,
+    cards.STATUS: cards.press_status,
+    cards.MODEL: cards.press_model,
+    cards.SETTING: cards.press_setting,
+    cards.REVOKE: cards.press_revoke,
+    intake.HELD: intake.press_backlog,
+    AGAIN: press_again,
+}
+
+
+class TelegramBot:
+    """`channel` and `replies` are what the agent is given; `serve` runs until it is cancelled."""
+
+    def __init__(self, config: TelegramConfig, store: Store) -> None:
+        self.config = config
+        self.texts: Texts = texts(config.language)
+        self.arrivals = Arrivals()
+        self.poll = Poll()
+        self.application = _application(config, self.arrivals, self.poll)
+        self.channel = Post(self.application.bot, Pacers(), local=config.own_server)
+        self.replies = Replies(self.channel, self.texts)
+        self.delivery = Delivery(store, self.channel, self.texts, PREFIX, self.replies.final)
+        self.door = Door(store.people, config.owners, config.allow)
+        self.ask = consent.Asking(self.channel, self.door, self.texts, store.approvals)
+        self._store = store
+        self._room: Room | None = None
+
+    @property
+    def username(self) -> str | None:
+        return self._room.me.username if self._room else None
+
+    def compose(self, reply: Reply) -> Sequence[str]:
+        """A finished turn as outbox payloads (agent.journal.Compose)."""
+        return [Letter(reply.text).written()]
+
+    def courier(self, chat: str) -> "Courier":
+        """What sends files to that chat (agent.desk.Courier)."""
+        return Courier(self.channel, chat)
+
+    async def serve(self, services: Services) -> None:
+        """Take updates and deliver what waits. Raises TelegramUnavailable."""
+        room = self._room = await self._begin(services)
+        self.replies.decided = partial(self._decided, room)
+        self.application.add_handlers(table(room))
+        self.arrivals.handle(self.application)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.delivery.run())
+                group.create_task(self._listen(room))
+                group.create_task(commands.register(room))
+        finally:
+            for task in room.tasks:
+                task.cancel()
+
+    async def _begin(self, services: Services) -> Room:
+        await self.door.remember()
+        await _reach(self.application)
+        return Room(
+            self.config,
+            self._store,
+            self.application.bot,
+            self.channel,
+            self.door,
+            self.delivery,
+            self.texts,
+            services,
+            self.application.bot.bot,
+            self._store.clock(),
+            self.poll.sentence,
+        )
+
+    async def _listen(self, room: Room) -> None:
+        """Poll, or hear the webhook, until cancelled; updates in hand are finished first."""
+        updater = self.application.updater
+        assert updater
+        await self.application.start()
+        try:
+            await updater.start_polling(
+                timeout=POLL_SECONDS,
+                allowed_updates=UPDATES,
+                bootstrap_retries=-1,
+                error_callback=self.poll.failed,
+            )
+            await asyncio.Event().wait()
+        finally:
+            await _quietly(updater.stop())
+            await _quietly(self.application.stop())
+
+    def _decided(self, room: Room, id: str) -> None:
+        room.spawn(consent.close(room, id))
+
+
+def _application(
+    config: TelegramConfig, arrivals: Arrivals, poll: Poll
+) -> Application[Any, Any, Any, Any, Any, Any]:
+    return (
+        ApplicationBuilder()
+        .token(config.token)
+        .base_url(f"{config.root}/bot")
+        .base_file_url(f"{config.root}/file/bot")
+        .update_queue(arrivals)
+        .request(poll.calls())
+        .get_updates_request(poll.polls())
+        .build()
+    )
+
+
+@asynccontextmanager
+async def telegram_bot(config: TelegramConfig, store: Store) -> AsyncIterator[TelegramBot]:
+    """The bot, not yet listening. Raises TelegramUnavailable where another process polls this token."""
+    with only_poller(config.lock):
+        bot = TelegramBot(config, store)
+        async with bot.replies:
+            try:
+                yield bot
+            finally:
+                await _quietly(bot.application.shutdown())
+
+
+async def _reach(application: Application[Any, Any, Any, Any, Any, Any]) -> None:
+    """Find the Bot API server and learn who we are; the network may come up a little later."""
+    pause = 0.5
+    try:
+        async with asyncio.timeout(START_SECONDS):
+            while True:
+                try:
+                    await application.initialize()
+                    return
+                except InvalidToken:
+                    raise TelegramUnavailable(
+                        "Telegram does not know this bot token; see @BotFather.", refused=True
+                    ) from None
+                except TelegramError as error:
+                    reason = error
+                await asyncio.sleep(pause)
+                pause *= 1.5
+    except TimeoutError:
+        raise TelegramUnavailable(f"The Bot API server cannot be reached ({reason}).") from None
+
+
+async def _quietly(work: Awaitable[object]) -> None:
+    with suppress(RuntimeError, TelegramError):  # not started, or not reachable any more
+        await work
+
+
+def _with(room: Room, handler: Callable[[Room, Update], Awaitable[None]]) -> Callback:
+    async def callback(update: Update, _: ContextTypes.DEFAULT_TYPE) -> None:
+        await handler(room, update)
+
+    return callback
+
+
+class Courier:
+    """agent.desk.Courier: a file to one chat."""
+
+    def __init__(self, channel: Post, chat: str) -> None:
+        self._channel = channel
+        self._chat = chat
+
+    async def send_file(self, file: BinaryIO, name: str, caption: str) -> None:
+        limit = self._channel.limits(self._chat).upload
+        size = file.seek(0, 2)
+        if size > limit:
+            raise ToolError(
+                f"{name} has {size:,} bytes; Telegram takes {limit:,} at most. Split or compress it."
+            )
+        try:
+            await self._channel.file(self._chat, file, name, caption)
+        except ChannelError as error:
+            raise ToolError(f"{name} was not sent: {error}") from error

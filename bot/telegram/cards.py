@@ -1,0 +1,248 @@
+"""Cards: /status, /gpu, /model, /context, /approve, /settings, with their buttons."""
+
+from collections.abc import Sequence
+
+from agent.store.approvals import Grant
+from backend.client import BackendRefused, BackendUnavailable
+from backend.protocol import Gpu, Status
+from bot.channel import ChannelError, Choice, Rows
+from bot.telegram import chart, consent
+from bot.telegram.presses import Outcome, Press
+from bot.telegram.room import Heard, Room
+
+STATUS = "st"
+MODEL = "mod"
+SETTING = "set"
+REVOKE = "rev"
+THINKING = (0, 512, 2048, 8192)  # tokens of thought; 0 is off
+GPU_MINUTES = 60
+
+
+async def status(room: Room, said: Heard) -> None:
+    room.spawn(_status(room, said.chat))
+
+
+async def _status(room: Room, chat: str) -> None:
+    await room.say(chat, await status_card(room), _refresh(room))
+
+
+async def press_status(room: Room, _: Press) -> Outcome:
+    async def fresh() -> tuple[str, Rows]:
+        return await status_card(room), _refresh(room)
+
+    return Outcome(later=fresh)
+
+
+def _refresh(room: Room) -> Rows:
+    return [[Choice(f"{STATUS}:", room.texts.refresh)]]
+
+
+async def status_card(room: Room) -> str:
+    """State, speed, card, memory, queues; what is not known is left out."""
+    report = await _report(room)
+    lines = _backend_lines(report) if isinstance(report, Status) else [f"**{report}**"]
+    return "\n".join([*lines, *await _bot_lines(room)])
+
+
+async def _report(room: Room) -> Status | str:
+    if room.services.backend is None:
+        return room.texts.no_backend
+    try:
+        return await room.services.backend.status()
+    except BackendUnavailable as error:
+        return str(error)
+
+
+def _backend_lines(report: Status) -> list[str]:
+    server, speed = report.backend, report.speed
+    model = " · ".join(filter(None, [server.profile, server.model]))
+    window = f"window {server.n_ctx:,} tokens" if server.n_ctx else ""
+    restarts = f"restarts {server.restarts}" if server.restarts else ""
+    return [
+        f"**{server.state}**" + (f": {server.reason}" if server.reason else ""),
+        *filter(None, [model, _joined(window, restarts), server.held or ""]),
+        *filter(None, [_speed(speed.prefill_tok_s, speed.decode_tok_s, speed.cache_hit)]),
+        *(_gpu_line(gpu) for gpu in report.gpus),
+    ]
+
+
+def _speed(prefill: float | None, decode: float | None, hit: float | None) -> str:
+    return _joined(
+        f"prefill {prefill:,.0f} tok/s" if prefill else "",
+        f"decode {decode:.1f} tok/s" if decode else "",
+        f"cache {hit:.0%}" if hit is not None else "",
+    )
+
+
+def _gpu_line(gpu: Gpu) -> str:
+    used, total = gpu.memory_used_mib, gpu.memory_total_mib
+    return _joined(
+        gpu.name,
+        f"{gpu.temperature_c:.0f} °C" if gpu.temperature_c is not None else "",
+        f"{gpu.power_w:.0f} W" if gpu.power_w is not None else "",
+        f"{used / 1024:.1f} of {total / 1024:.1f} GiB" if used and total else "",
+        f"slowed: {', '.join(gpu.throttle)}" if gpu.throttle else "",
+    )
+
+
+def _joined(*parts: str) -> str:
+    return " · ".join(filter(None, parts))
+
+
+async def _bot_lines(room: Room) -> list[str]:
+    counts = await room.store.outbox.counts()
+    waiting = await room.store.inbox.count_waiting()
+    running = len(room.services.chats.running())
+    polling = room.problem() or ""
+    return [
+        *filter(
+            None,
+            [
+                _joined(
+                    f"{running} running" if running else "",
+                    f"{waiting} waiting",
+                    f"{counts.get('waiting', 0) + counts.get('sending', 0)} to send",
+                    f"{counts['uncertain']} in doubt" if counts.get("uncertain") else "",
+                    f"{counts['failed']} failed" if counts.get("failed") else "",
+                ),
+                f"polling: {polling}" if polling else "",
+                f"up {_span(room.store.clock() - room.started_at)}, at {room.clock()}",
+            ],
+        )
+    ]
+
+
+def _span(seconds: float) -> str:
+    minutes, hours = int(seconds) // 60, int(seconds) // 3600
+    if hours >= 48:
+        return f"{hours // 24} days"
+    return f"{hours} h {minutes % 60} min" if hours else f"{minutes} min"
+
+
+async def gpu(room: Room, said: Heard) -> None:
+    room.spawn(_gpu(room, said.chat))
+
+
+async def _gpu(room: Room, chat: str) -> None:
+    """A picture of the last hour, or in words why there is none."""
+    report = await _report(room)
+    if isinstance(report, str) or not report.gpus:
+        await room.say(chat, report if isinstance(report, str) else room.texts.no_gpu)
+        return
+    assert room.services.backend
+    caption = "\n".join(_gpu_line(card) for card in report.gpus)
+    try:
+        minutes = await room.services.backend.gpu_history(GPU_MINUTES)
+        await room.post.file(chat, chart.picture(minutes, report.gpus), "gpu.png", caption)
+    except (BackendUnavailable, ChannelError):
+        await room.say(chat, caption)
+
+
+async def model(room: Room, said: Heard) -> None:
+    room.spawn(_model(room, said.chat))
+
+
+async def _model(room: Room, chat: str) -> None:
+    report = await _report(room)
+    if isinstance(report, str):
+        await room.say(chat, report)
+        return
+    names = room.config.profiles if report.backend.kind == "managed" else ()
+    now = report.backend.profile or report.backend.model or "?"
+    rows = [[Choice(f"{MODEL}:{name}", name)] for name in names if name != report.backend.profile]
+    await room.say(chat, room.texts.model.format(now=now), rows)
+
+
+async def press_model(room: Room, press: Press) -> Outcome:
+    """Switching goes on beside; who asked hears how it ended."""
+    if press.standing != "owner":
+        return Outcome(room.texts.only_owners)
+    if press.argument not in room.config.profiles or room.services.backend is None:
+        return Outcome(room.texts.expired)
+    room.spawn(_switch(room, press.chat, press.argument))
+    return Outcome("", room.texts.switching.format(name=press.argument))
+
+
+async def _switch(room: Room, chat: str, name: str) -> None:
+    assert room.services.backend
+    try:
+        async for stand in room.services.backend.use_profile(name):
+            if stand.serving:
+                await room.say(chat, room.texts.switched.format(name=name))
+                return
+    except (BackendRefused, BackendUnavailable) as error:
+        await room.say(chat, str(error))
+
+
+async def context(room: Room, said: Heard) -> None:
+    room.spawn(_context(room, said.chat))
+
+
+async def _context(room: Room, chat: str) -> None:
+    if room.services.context is None:
+        await room.say(chat, room.texts.not_here)
+        return
+    try:
+        parts = await room.services.context(chat)
+    except BackendUnavailable as error:
+        await room.say(chat, str(error))
+        return
+    lines = "\n".join(f"| {name} | {tokens:,} |" for name, tokens in parts.items())
+    await room.say(chat, f"| part | tokens |\n|---|---|\n{lines}")
+
+
+async def approvals(room: Room, said: Heard) -> None:
+    """Questions without an answer are asked again; standing permissions can be taken back."""
+    for request in await room.store.approvals.open_requests():
+        asked = consent.question(room.texts, request, elsewhere=request.chat != said.chat)
+        await room.say(said.chat, asked, consent.buttons(room.texts, request.id))
+    grants = await room.store.approvals.grants(said.chat)
+    await room.say(said.chat, *_grants(room, grants))
+
+
+async def press_revoke(room: Room, press: Press) -> Outcome:
+    if press.standing != "owner":
+        return Outcome(room.texts.only_owners)
+    grants = await room.store.approvals.grants(press.chat)
+    taken = [g for g in grants if _short(g) == press.argument]
+    for grant in taken:
+        await room.store.approvals.revoke(press.chat, grant.scope)
+    return Outcome("", *_grants(room, [g for g in grants if g not in taken]))
+
+
+def _grants(room: Room, grants: Sequence[Grant]) -> tuple[str, Rows]:
+    if not grants:
+        return room.texts.no_grants, []
+    lines = "\n".join(f"- `{grant.scope}` ({grant.granted_by})" for grant in grants)
+    rows = [[Choice(f"{REVOKE}:{_short(grant)}", f"✕ {grant.scope}"[:60])] for grant in grants[:20]]
+    return room.texts.grants.format(grants=lines), rows
+
+
+def _short(grant: Grant) -> str:
+    """A scope as a button can hold it: 64 bytes at most, with its kind."""
+    import hashlib
+
+    return hashlib.sha256(grant.scope.encode()).hexdigest()[:12]
+
+
+async def settings(room: Room, said: Heard) -> None:
+    await room.say(said.chat, *await _settings(room, said.chat))
+
+
+async def press_setting(room: Room, press: Press) -> Outcome:
+    name, _, value = press.argument.partition(":")
+    if name != "thinking" or not value.isdigit() or int(value) not in THINKING:
+        return Outcome(room.texts.expired)
+    await room.store.chats.set(press.chat, thinking=int(value) or None)
+    return Outcome("", *await _settings(room, press.chat))
+
+
+async def _settings(room: Room, chat: str) -> tuple[str, Rows]:
+    known = await room.store.chats.get(chat)
+    now = int(known.settings.get("thinking", 0)) if known else 0
+    labels = {n: f"{n:,}" if n else room.texts.off for n in THINKING}
+    buttons = [
+        Choice(f"{SETTING}:thinking:{n}", f"{'• ' if n == now else ''}{label}")
+        for n, label in labels.items()
+    ]
+    return room.texts.settings.format(thinking=labels.get(now, str(now))), [buttons]

@@ -1,0 +1,42 @@
+"""What the Telegram bot needs of the configuration."""
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+OFFICIAL = "https://api.telegram.org"
+
+
+@dataclass(frozen=True)
+class TelegramConfig:
+    """`run_dir` holds the lock and the presence file. `timezone` is IANA; `groups` as in the configuration."""
+
+    token: str = field(repr=False)
+    run_dir: Path
+    base_url: str = OFFICIAL
+    owners: frozenset[int] = frozenset()
+    allow: frozenset[int] = frozenset()
+    groups: Literal["mention", "all", "off"] = "mention"
+    language: str = "en"
+    timezone: str = "UTC"
+    webhook_url: str = ""
+    webhook_listen: str = "127.0.0.1:8443"
+    transcribe_url: str = ""
+    repos: tuple[str, ...] = ()
+    profiles: tuple[str, ...] = ()
+
+    @property
+    def root(self) -> str:
+        return self.base_url.rstrip("/")
+
+    @property
+    def own_server(self) -> bool:
+        """A Bot API server of one's own, which takes larger files."""
+        return self.root != OFFICIAL
+
+    @property
+    def lock(self) -> Path:
+        return (
+            self.run_dir / f"telegram-{hashlib.sha256(self.token.encode()).hexdigest()[:16]}.lock"
+        )

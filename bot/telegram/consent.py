@@ -1,0 +1,117 @@
+"""Approvals: owners are asked with buttons; the first press counts; the question then says who decided."""
+
+from agent.approvals import Request
+from agent.events import Decision
+from agent.store.approvals import ApprovalTable
+from bot.channel import Channel, ChannelError, Choice, Rows, Uncertain
+from bot.telegram.door import Door
+from bot.telegram.place import Place
+from bot.telegram.presses import Outcome, Press
+from bot.telegram.room import Room
+from bot.texts import Texts
+
+KIND = "ok"
+_KEYS: dict[str, Decision] = {"o": "once", "c": "chat", "d": "denied"}
+_LONGEST = 3000  # characters of a command or a diff; the rest is a file
+TRIES = 3
+
+
+def question(texts: Texts, request: Request, *, elsewhere: bool) -> str:
+    where = texts.approval_from.format(chat=request.chat) if elsewhere else ""
+    what = request.what
+    if len(what) > _LONGEST:
+        what = what[:_LONGEST] + "\n" + texts.approval_cut.format(more=len(request.what) - _LONGEST)
+    fence = "`" * max(3, _longest_run(what) + 1)
+    return f"{texts.approval}{where}\n\n{fence}\n{what}\n{fence}"
+
+
+def _longest_run(text: str) -> int:
+    """Of backticks, so that no command can end its own block."""
+    runs = text.replace("\n", " ").split("`")
+    longest = current = 0
+    for part in runs[1:]:
+        current = 1 if part else current + 1
+        longest = max(longest, current)
+    return longest
+
+
+def buttons(texts: Texts, id: str) -> Rows:
+    labels = {"o": texts.approve_once, "c": texts.approve_chat, "d": texts.deny}
+    first, second, third = (Choice(f"{KIND}:{id}:{key}", label) for key, label in labels.items())
+    return [[first, third], [second]]
+
+
+class Asking:
+    """Shows a question wherever an owner reads it; the answer comes by a press."""
+
+    def __init__(self, channel: Channel, door: Door, texts: Texts, rows: ApprovalTable) -> None:
+        self._channel = channel
+        self._door = door
+        self._texts = texts
+        self._rows = rows
+
+    async def __call__(self, request: Request) -> Decision | None:
+        if await self._rows.message_of(request.id):
+            return None  # asked before a restart: those buttons still hold
+        sent: list[str] = []
+        for chat in self._places(request.chat):
+            asked = question(self._texts, request, elsewhere=chat != request.chat)
+            try:
+                message = await self._ask(chat, asked, buttons(self._texts, request.id))
+            except ChannelError:
+                continue  # an owner who has blocked us; the others still read it
+            sent.append(f"{chat}/{message}")
+            await self._rows.shown(request.id, " ".join(sent))
+        return None if sent else "denied"
+
+    def _places(self, chat: str) -> list[str]:
+        """The chat itself where an owner reads it, and else the owners' own chats."""
+        place = Place.of(chat) if chat.startswith("tg:") else None
+        if place is not None and place.chat_id in self._door.owners:
+            return [chat]
+        private = [Place(owner).key for owner in sorted(self._door.owners)]
+        return [chat, *private] if place is not None and not place.private else private
+
+    async def _ask(self, chat: str, asked: str, rows: Rows) -> str:
+        """Two copies of one question are harmless, a missing one is not."""
+        for _ in range(TRIES - 1):
+            try:
+                return await self._channel.ask(chat, asked, rows)
+            except Uncertain:
+                continue
+        return await self._channel.ask(chat, asked, rows)
+
+
+async def decide(room: Room, press: Press) -> Outcome:
+    id, _, key = press.argument.rpartition(":")
+    decision = _KEYS.get(key)
+    if press.standing != "owner" or room.services.approvals is None or decision is None:
+        return Outcome(room.texts.only_owners)
+    request = await room.services.approvals.decide(id, decision, press.speaker.name)
+    if request is None:
+        return Outcome(room.texts.expired)
+    room.spawn(close(room, id))
+    return Outcome(room.texts.decided[decision])
+
+
+async def close(room: Room, id: str) -> None:
+    """The question's messages lose their buttons and say what was decided."""
+    decided = await room.store.approvals.decided(id)
+    if decided is None:
+        return
+    state, by, at = decided
+    form = room.texts.decisions["expired" if by == "expired" else state]
+    told = form.format(by=by, at=room.clock(at))
+    request = await room.store.approvals.get(id)
+    for shown in (await room.store.approvals.message_of(id)).split():
+        chat, _, message = shown.rpartition("/")
+        text = f"{_quoted(request.what) if request else ''}\n\n{told}"
+        try:
+            await room.post.edit(chat, message, text)
+        except ChannelError:
+            continue
+
+
+def _quoted(what: str) -> str:
+    fence = "`" * max(3, _longest_run(what) + 1)
+    return f"{fence}\n{what[:_LONGEST]}\n{fence}"

@@ -1,0 +1,103 @@
+"""Planned work and repositories: /jobs, /schedule, /repos, /summary."""
+
+import asyncio
+
+from agent.errors import AgentError
+from agent.schedule.planner import Planner
+from agent.store.jobs import Job
+from bot.channel import Choice, Rows
+from bot.telegram.presses import Outcome, Press
+from bot.telegram.room import Heard, Room
+
+JOB = "job"
+SUMMARY_SECONDS = 600.0
+
+
+async def jobs(room: Room, said: Heard) -> None:
+    planner = _planner(room, said.chat)
+    text, rows = await _list(room, planner)
+    await room.say(said.chat, text, rows)
+
+
+async def schedule(room: Room, said: Heard) -> None:
+    """/schedule in 10 minutes stretch; what is not understood is asked back."""
+    if not said.argument:
+        await room.say(said.chat, room.texts.schedule_how)
+        return
+    planner = _planner(room, said.chat)
+    proposal = await planner.propose_text(said.argument)
+    job = await planner.add(proposal)
+    await room.say(said.chat, room.texts.planned.format(number=job.id, told=proposal.told))
+
+
+async def repos(room: Room, said: Heard) -> None:
+    names = "\n".join(f"- `{name}` at /repos/{name}" for name in room.config.repos)
+    await room.say(said.chat, names or room.texts.no_repos)
+
+
+async def summary(room: Room, said: Heard) -> None:
+    """/summary REPO; the only repository needs no name."""
+    name = said.argument or (room.config.repos[0] if len(room.config.repos) == 1 else "")
+    if name not in room.config.repos and name != ".":
+        await repos(room, said)
+    elif room.services.summaries is None:
+        await room.say(said.chat, room.texts.not_here)
+    else:
+        room.spawn(_summarize(room, said, name))
+
+
+async def _summarize(room: Room, said: Heard, name: str) -> None:
+    assert room.services.summaries
+    by = f"message {said.message.message_id}"
+    try:
+        async with asyncio.timeout(SUMMARY_SECONDS):
+            report = await room.services.summaries.make(said.chat, name, by)
+    except (AgentError, TimeoutError) as error:
+        await room.say(said.chat, str(error) or room.texts.took_too_long)
+        return
+    await room.say(said.chat, report.text or report.nothing)
+
+
+async def press(room: Room, press: Press) -> Outcome:
+    """`ACTION:ID` of a button under /jobs."""
+    action, _, id = press.argument.partition(":")
+    planner = _planner(room, press.chat)
+    try:
+        await _act(planner, action, int(id))
+    except AgentError as error:
+        return Outcome(str(error))
+    text, rows = await _list(room, planner)
+    return Outcome(room.texts.job_done[action], text, rows)
+
+
+async def _act(planner: Planner, action: str, number: int) -> None:
+    match action:
+        case "pause":
+            await planner.pause(number, paused=True)
+        case "go":
+            await planner.pause(number, paused=False)
+        case "run":
+            await planner.run_now(number)
+        case "rm":
+            await planner.remove(number)
+
+
+async def _list(room: Room, planner: Planner) -> tuple[str, Rows]:
+    found = await planner.jobs()
+    if not found:
+        return room.texts.no_jobs, []
+    lines = [f"{job.id}. {planner.told(job, 1)}" for job in found]
+    return "\n".join(lines), [_buttons(room, job) for job in found[:12]]
+
+
+def _buttons(room: Room, job: Job) -> list[Choice]:
+    paused = job.plan.state == "paused"
+    turn = ("go", f"▶ {job.id}") if paused else ("pause", f"⏸ {job.id}")
+    actions = [turn, ("run", f"{room.texts.run_now} {job.id}"), ("rm", f"✕ {job.id}")]
+    return [Choice(f"{JOB}:{key}:{job.id}", label) for key, label in actions]
+
+
+def _planner(room: Room, chat: str) -> Planner:
+    if room.services.planner is None:
+        raise AgentError(room.texts.not_here)
+    return room.services.planner(chat)
