@@ -102,11 +102,16 @@ class Desks:
         )
 
     async def planner(self, chat: str) -> Planner:
-        known = await self.store.chats.get(chat)
-        zone = known.timezone if known and known.timezone else self.settings.agent.timezone
-        return Planner(
-            self.store, chat, zone, list(self.settings.agent.repos), changed=self.planned
-        )
+        return await planner_of(self.store, chat, self.settings, self.planned)
+
+
+async def planner_of(
+    store: Store, chat: str, settings: Settings, planned: Callable[[], None] = lambda: None
+) -> Planner:
+    """The jobs of a chat, in its own time zone."""
+    known = await store.chats.get(chat)
+    zone = known.timezone if known and known.timezone else settings.agent.timezone
+    return Planner(store, chat, zone, list(settings.agent.repos), changed=planned)
 
 
 @asynccontextmanager
@@ -121,7 +126,7 @@ async def open_agent(
     """The agent over a backend; without `ask` nobody can be asked, and approvals are denied."""
     host = HostReport(settings.state_dir, settings.agent.timezone)
     async with AsyncExitStack() as stack:
-        _private(settings.state_dir)
+        private(settings.state_dir)
         store = await stack.enter_async_context(open_store(settings.state_dir / DATABASE))
         sandboxes = await stack.enter_async_context(_sandboxes(settings, host))
         model = await stack.enter_async_context(OpenAIModel(backend.endpoint))
@@ -174,7 +179,7 @@ def _sandboxes(settings: Settings, host: HostReport) -> Any:
 @asynccontextmanager
 async def open_sandboxes_of(settings: Settings) -> AsyncIterator[Sandboxes]:
     """The sandboxes alone: no database, no model."""
-    _private(settings.state_dir)
+    private(settings.state_dir)
     host = HostReport(settings.state_dir, settings.agent.timezone)
     async with BackendClient(socket_of(settings)) as backend:
         with suppress(BackendUnavailable):
@@ -209,7 +214,7 @@ def _near(name: str, tools: Sequence[Tool]) -> str:
     return f" Did you mean {near[0]}?" if near else ""
 
 
-def _private(folder: Path) -> None:
+def private(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 

@@ -1,0 +1,138 @@
+"""voltaire jobs: the scheduled jobs of a chat. The running bot carries them out."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from agent.schedule.planner import Planner
+from agent.store import Store
+from agent.store.jobs import Job
+from bot.cli.options import chat_option, json_option, runs, settings_of
+
+
+@click.group("jobs", help="The scheduled jobs of a chat. The running bot carries them out.")
+def command() -> None:
+    pass
+
+
+@command.command("list")
+@chat_option
+@json_option
+@click.pass_context
+@runs
+async def list_jobs(ctx: click.Context, chat: str, as_json: bool) -> None:
+    """Every job with its next times and how its last runs ended."""
+    async with _planner(ctx, chat) as (store, planner):
+        jobs = await planner.jobs()
+        if as_json:
+            click.echo(
+                json.dumps([await _fields(store, planner, job) for job in jobs], ensure_ascii=False)
+            )
+            return
+        for job in jobs:
+            click.echo(f"{job.id}  {planner.told(job)}{await _last(store, job)}")
+        if not jobs:
+            click.echo(f"No jobs in {chat}.")
+
+
+@command.command("add")
+@click.argument("words")
+@chat_option
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.pass_context
+@runs
+async def add(ctx: click.Context, words: str, chat: str, yes: bool) -> int:
+    """A job in words: "every weekday at 8 summarise the website repo"."""
+    async with _planner(ctx, chat) as (_, planner):
+        proposal = await planner.propose_text(words)
+        click.echo(proposal.told)
+        if not yes and not click.confirm("Make this job?", default=True):
+            return 1
+        click.echo(f"Job {(await planner.add(proposal)).id} made.")
+        return 0
+
+
+@command.command("edit")
+@click.argument("number", type=int)
+@click.argument("words")
+@chat_option
+@click.pass_context
+@runs
+async def edit(ctx: click.Context, number: int, words: str, chat: str) -> None:
+    """Another time, or time and task, in words."""
+    async with _planner(ctx, chat) as (_, planner):
+        click.echo(planner.told(await planner.edit(number, words)))
+
+
+@command.command("pause")
+@click.argument("number", type=int)
+@click.option("--off", is_flag=True, help="Go on with it.")
+@chat_option
+@click.pass_context
+@runs
+async def pause(ctx: click.Context, number: int, off: bool, chat: str) -> None:
+    """Pause a job, or go on with it (--off)."""
+    async with _planner(ctx, chat) as (_, planner):
+        click.echo(planner.told(await planner.pause(number, paused=not off)))
+
+
+@command.command("run")
+@click.argument("number", type=int)
+@chat_option
+@click.pass_context
+@runs
+async def run(ctx: click.Context, number: int, chat: str) -> None:
+    """Let the bot run a job now, besides its times."""
+    async with _planner(ctx, chat) as (_, planner):
+        await planner.run_now(number)
+        click.echo(f"Job {number} is due now; the running bot takes it up within half a minute.")
+
+
+@command.command("rm")
+@click.argument("number", type=int)
+@chat_option
+@click.pass_context
+@runs
+async def remove(ctx: click.Context, number: int, chat: str) -> None:
+    """Delete a job."""
+    async with _planner(ctx, chat) as (_, planner):
+        await planner.remove(number)
+        click.echo(f"Job {number} deleted.")
+
+
+@asynccontextmanager
+async def _planner(ctx: click.Context, chat: str) -> AsyncIterator[tuple[Store, Planner]]:
+    from agent.store import open_store
+    from bot.compose import DATABASE, planner_of, private
+
+    settings = settings_of(ctx)
+    private(settings.state_dir)
+    async with open_store(settings.state_dir / DATABASE) as store:
+        yield store, await planner_of(store, chat, settings)
+
+
+async def _fields(store: Store, planner: Planner, job: Job) -> dict[str, Any]:
+    runs_of = await store.jobs.occurrences(job.id, 5)
+    return {
+        "id": job.id,
+        "kind": job.plan.kind,
+        "task": job.plan.task,
+        "when": job.plan.words,
+        "state": job.plan.state,
+        "told": planner.told(job),
+        "next_at": _iso(job.plan.next_at),
+        "runs": [{"due_at": _iso(r.due_at), "state": r.state, "detail": r.detail} for r in runs_of],
+    }
+
+
+async def _last(store: Store, job: Job) -> str:
+    last = await store.jobs.occurrences(job.id, 1)
+    return f" [last {_iso(last[0].due_at)}: {last[0].state}]" if last else ""
+
+
+def _iso(at: int | None) -> str | None:
+    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat()

@@ -1,0 +1,91 @@
+"""voltaire status: what runs, and how well; it starts nothing."""
+
+import json
+from contextlib import AsyncExitStack
+from typing import Any
+
+import click
+
+from bot.cli.options import json_option, runs, settings_of
+
+
+@click.command("status", help="What runs, and how well.")
+@json_option
+@click.pass_context
+@runs
+async def command(ctx: click.Context, as_json: bool) -> None:
+    from agent.store import open_store
+    from backend.client import BackendClient
+    from bot.compose import DATABASE, socket_of
+    from bot.status import gather
+
+    settings = settings_of(ctx)
+    async with AsyncExitStack() as stack:
+        backend = await stack.enter_async_context(BackendClient(socket_of(settings)))
+        database = settings.state_dir / DATABASE
+        store = await stack.enter_async_context(open_store(database)) if database.exists() else None
+        facts = await gather(settings.state_dir, store, backend)
+    click.echo(json.dumps(facts, ensure_ascii=False) if as_json else "\n".join(_lines(facts)))
+
+
+def _lines(facts: dict[str, Any]) -> list[str]:
+    server, bot = facts["backend"], facts["bot"]
+    lines = [f"backend: {server['state']}" + _tail(server["reason"])]
+    if server["state"] != "stopped":
+        lines.append(
+            f"model: {server['model']}, window {server['n_ctx']} tokens, profile {server['profile']}"
+        )
+        lines += _warm(server["warm"]) + _speed(facts["speed"])
+    lines += [_gpu(gpu) for gpu in facts["gpus"]]
+    lines.append(_bot(bot))
+    lines.append(
+        f"waiting: {bot['inbox_waiting']} to answer, {bot['outbox_waiting']} to send, "
+        f"{bot['outbox_uncertain']} uncertain"
+    )
+    jobs = facts["jobs"]
+    lines.append(
+        f"jobs: {jobs['active']} active" + (f", next {jobs['next_at']}" if jobs["next_at"] else "")
+    )
+    memory = {name: mib for name, mib in facts["memory_mib"].items() if mib is not None}
+    if memory:
+        lines.append(
+            "memory: " + ", ".join(f"{name} {mib:.0f} MiB" for name, mib in memory.items())
+        )
+    return lines
+
+
+def _warm(warm: dict[str, Any] | None) -> list[str]:
+    if not warm:
+        return []
+    cached = f"{warm['cached_tokens']} of {warm['tokens']} tokens cached"
+    return [f"warm: {cached} in {warm['seconds']:.1f} s by {warm['source']}"]
+
+
+def _speed(speed: dict[str, Any]) -> list[str]:
+    if speed["decode_tok_s"] is None:
+        return []
+    cached = (
+        ""
+        if speed["cache_hit"] is None
+        else f", {100 * speed['cache_hit']:.0f} % of prompts cached"
+    )
+    prefill = "" if speed["prefill_tok_s"] is None else f", reads {speed['prefill_tok_s']:.0f}"
+    return [f"speed: writes {speed['decode_tok_s']:.0f} tokens/s{prefill}{cached}"]
+
+
+def _gpu(gpu: dict[str, Any]) -> str:
+    said = [gpu["name"]]
+    said += [f"{gpu['temperature_c']:.0f} °C"] if gpu["temperature_c"] is not None else []
+    said += [f"{gpu['power_w']:.0f} W"] if gpu["power_w"] is not None else []
+    return f"gpu {gpu['index']}: {', '.join(said)}"
+
+
+def _bot(bot: dict[str, Any]) -> str:
+    if bot["username"] is None and bot["polling_ok"] is None:
+        return "bot: stopped"
+    state = "polling" if bot["polling_ok"] else "not polling"
+    return f"bot: @{bot['username']}, {state}{_tail(bot['problem'])}"
+
+
+def _tail(reason: str | None) -> str:
+    return f" ({reason})" if reason else ""
