@@ -102,8 +102,13 @@ class Localgram:
         language: str = "en",
         started: bool = False,
     ) -> Person:
-        """A new account. The bot does not know it before its first message, unless `started`."""
+        """A new account. The bot does not know it before its first message, unless `started`.
+
+        Raises: ValueError for the bot's own id.
+        """
         number = next(self._user_ids) if id is None else id
+        if number == self.world.bot.id:
+            raise ValueError(f"{number} is the bot's own id, from its token")
         first, _, last = name.partition(" ")
         account = Account(number, first, username, last, language)
         self.world.people[number] = account

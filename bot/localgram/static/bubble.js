@@ -1,6 +1,6 @@
 // One message as it is seen.
 
-import { el, icon } from "./dom.js";
+import { drawn, el, icon } from "./dom.js";
 import { format } from "./format.js";
 import { media } from "./media.js";
 
@@ -84,7 +84,7 @@ function reactions(message, acts) {
     counted.set(emoji, { count: before.count + 1, mine: before.mine || mine });
   }
   const pills = [...counted].map(([emoji, { count, mine }]) =>
-    el("button", { type: "button", class: mine ? "pill mine" : "pill", "aria-pressed": String(mine), "aria-label": `Reaction ${emoji}, ${count}`, onclick: () => acts.react(message, mine ? "" : emoji) }, emoji, count > 1 ? ` ${count}` : ""));
+    el("button", { type: "button", class: mine ? "pill mine" : "pill", "aria-pressed": String(mine), "aria-label": `Reaction ${emoji}, ${count}`, onclick: () => acts.react(message, mine ? "" : emoji) }, drawn(emoji), count > 1 ? ` ${count}` : ""));
   return el("div", { class: "reactions" }, ...pills);
 }
 

@@ -23,6 +23,9 @@ export function icon(path) {
   return svg;
 }
 
+// The heart is a plain sign unless it is asked to be a picture.
+export const drawn = (emoji) => (emoji === "❤" ? "❤\ufe0f" : emoji);
+
 export const byId = (id) => document.getElementById(id);
 
 let toastTimer = 0;
@@ -54,7 +57,7 @@ export function openMenu(anchor, entries, reactions = [], react = null) {
   menu.replaceChildren();
   if (reactions.length) {
     const emojis = reactions.map(([emoji, name]) =>
-      el("button", { type: "button", role: "menuitem", "aria-label": name, onclick: close(() => react(emoji)) }, emoji));
+      el("button", { type: "button", role: "menuitem", "aria-label": name, onclick: close(() => react(emoji)) }, drawn(emoji)));
     menu.append(el("div", { class: "emojis" }, ...emojis));
   }
   for (const [label, act] of entries) {

@@ -3,6 +3,7 @@
 import { copy, el, icon } from "./dom.js";
 
 const COPY = "M9 9V5.5A1.5 1.5 0 0110.5 4h8A1.5 1.5 0 0120 5.5v8a1.5 1.5 0 01-1.5 1.5H15M5.5 9h8A1.5 1.5 0 0115 10.5v8a1.5 1.5 0 01-1.5 1.5h-8A1.5 1.5 0 014 18.5v-8A1.5 1.5 0 015.5 9z";
+const BLOCKS = new Set(["pre", "blockquote", "expandable_blockquote"]);
 const SIMPLE = { bold: "strong", italic: "em", underline: "u", strikethrough: "s" };
 const SAFE_LINK = /^(https?|mailto|tg):/i;
 
@@ -22,10 +23,12 @@ function spans(text, start, end, entities, command) {
     if (entity.offset < at) continue;
     const inner = [];
     while (entities.length && entities[0].offset < last) inner.push(entities.shift());
-    if (entity.offset > at) nodes.push(text.slice(at, entity.offset));
+    const block = BLOCKS.has(entity.type);
+    if (entity.offset > at) nodes.push(block ? text.slice(at, entity.offset).replace(/\n{1,2}$/, "") : text.slice(at, entity.offset));
     const children = spans(text, entity.offset, last, inner, command);
     nodes.push(element(entity, text.slice(entity.offset, last), children, command));
     at = last;
+    if (block) at += /^\n{0,2}/.exec(text.slice(at, end))[0].length;
   }
   if (at < end) nodes.push(text.slice(at, end));
   return nodes;

@@ -15,6 +15,7 @@ export class Log {
     this.clear();
     this.root.addEventListener("scroll", () => this.#arrow());
     byId("down").addEventListener("click", () => this.toEnd());
+    this.root.addEventListener("load", () => this.#stay(), true);
     new ResizeObserver(() => this.#stay()).observe(this.root);
   }
 
@@ -51,14 +52,25 @@ export class Log {
     const album = message.media_group_id;
     if (album && last?.dataset.group === album) {
       last.querySelector(".album-items").append(node);
+      this.#caption(last, node);
     } else if (album && message.photo) {
       const group = el("div", { class: message.out ? "album out" : "album", "data-group": album, role: "group", "aria-label": "Album" }, el("div", { class: "album-items" }, node));
       this.root.insertBefore(group, this.draft);
+      this.#caption(group, node);
     } else {
       const same = last?.classList.contains("message") && last.classList.contains("out") === Boolean(message.out);
       node.classList.toggle("follows", Boolean(same));
       this.root.insertBefore(node, this.draft);
     }
+  }
+
+  // The words under a picture of an album stand under the album.
+  #caption(album, node) {
+    const text = node.querySelector(".text");
+    if (!text) return;
+    node.querySelector(".bubble").classList.add("bare");
+    album.querySelector(":scope > .text")?.remove();
+    album.append(text);
   }
 
   replace(message) {
@@ -69,6 +81,8 @@ export class Log {
     const open = [...old.querySelectorAll("blockquote.folded")].map((quote) => quote.classList.contains("open"));
     node.classList.add("still");
     old.replaceWith(node);
+    const album = node.closest(".album");
+    if (album) this.#caption(album, node);
     [...node.querySelectorAll("blockquote.folded")].forEach((quote, at) => open[at] && quote.querySelector(".fold").click());
     settleFolds(node);
     this.#stay();

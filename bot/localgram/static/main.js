@@ -86,8 +86,8 @@ function initial(title) {
   return [...title][0]?.toUpperCase() ?? "?";
 }
 
-function tone(id) {
-  return `tone-${Math.abs(id) % 5}`;
+function tone(chat) {
+  return `tone-${chat.type === "private" ? 0 : 1 + (Math.abs(chat.id) % 4)}`;
 }
 
 function list() {
@@ -96,7 +96,7 @@ function list() {
     const busy = waiting.line(chat.id, null);
     const last = chat.last ? `${chat.last.out ? "You: " : ""}${brief(chat.last)}` : "No messages yet";
     return el("li", {}, el("button", { type: "button", "aria-current": chat.id === open?.id ? "true" : null, onclick: () => show(chat.id) },
-      el("span", { class: `avatar ${tone(chat.id)}`, "aria-hidden": "true" }, initial(chat.title)),
+      el("span", { class: `avatar ${tone(chat)}`, "aria-hidden": "true" }, initial(chat.title)),
       el("span", { class: "line" }, el("strong", {}, chat.title), el("time", {}, chat.last ? timeOf(chat.last) : "")),
       el("span", { class: "line" }, el("span", { class: busy ? "last busy" : "last" }, busy ? `${busy}…` : last),
         chat.unread ? el("span", { class: "badge", "aria-label": `${chat.unread} unread` }, String(chat.unread)) : null)));
@@ -108,7 +108,7 @@ function head() {
   document.title = chat.title;
   byId("title").textContent = chat.title;
   byId("avatar").textContent = initial(chat.title);
-  byId("avatar").className = `avatar ${tone(chat.id)}`;
+  byId("avatar").className = `avatar ${tone(chat)}`;
   byId("slash").hidden = !chat.commands.length;
   byId("composer").inert = chat.closed;
   const pinned = chat.messages?.get(chat.pinned.at(-1));
@@ -185,7 +185,8 @@ function posted(event) {
   const chat = chats.get(event.chat);
   if (!chat) return reload();
   chat.last = event.message;
-  if (open?.id !== event.chat) chat.unread = (chat.unread ?? 0) + (event.message.out ? 0 : 1);
+  const seen = open?.id === event.chat && document.body.classList.contains("open");
+  if (!seen) chat.unread = (chat.unread ?? 0) + (event.message.out ? 0 : 1);
   if (chat.messages?.has(event.message.message_id)) return;
   chat.messages?.set(event.message.message_id, event.message);
   if (open?.id === event.chat && here(event.message)) log.add(event.message);

@@ -27,6 +27,7 @@ function photo(size, caption) {
     height: size.height,
     loading: "lazy",
   });
+  image.style.width = `${Math.min(size.width, (420 * size.width) / size.height, 420)}px`;
   const open = () => {
     byId("viewed").src = image.src;
     byId("viewed").alt = image.alt;
