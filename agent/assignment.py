@@ -10,6 +10,7 @@ from agent.journal import Compose, Journal, nothing
 from agent.lane import PERSON, SCHEDULED, Priority
 from agent.store.inbox import Incoming
 from agent.store.turns import OpenTurn
+from agent.tail import Fetch, as_they_are
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,11 @@ class Service:
     `sources` are those of Incoming; rows of other sources are left to their own
     processes. `zone` is the agent's IANA time zone, for chats without one of
     their own. `resumes`: take up what a killed process of these sources left.
+    `fetch` brings the files that came along with messages.
     """
 
     sources: frozenset[str]
     zone: str = "UTC"
     compose: Compose = nothing
     resumes: bool = True
+    fetch: Fetch = as_they_are

@@ -131,6 +131,7 @@ class StoredJournal:
     zone: str
     sources: frozenset[str]
     compose: Compose = nothing
+    fetch: tail.Fetch = tail.as_they_are
     sent: list[Message] = field(default_factory=list)
 
     @property
@@ -166,6 +167,7 @@ class StoredJournal:
         said = await self._arrived()
         if not said:
             return ()
+        said = await self.fetch(said)
         told = await tail.tell(self.store, said, self.zone, self.window.enter)
         await self.store.turns.tell(self.open_turn, said, told)
         self.sent.append(told.message)
@@ -187,7 +189,7 @@ class StoredJournal:
         if await self.store.turns.end(self.open_turn, ended):
             self.store.outbox.added.set()
 
-    async def _arrived(self) -> list[Waiting]:
+    async def _arrived(self) -> Sequence[Waiting]:
         """What may join this turn: people's words, unless the chat has moved on to another conversation."""
         rows = await self.store.inbox.waiting(self.chat, self.sources)
         if not rows or self.open_turn.kind == "job":

@@ -20,6 +20,16 @@ NOTES_CHARACTERS = 2_400  # of notes in one conversation, about 700 tokens; the 
 Enter = Callable[[str, str], Awaitable[str]]  # (chat, text): the text, cut if it is too large
 
 
+Fetch = Callable[[Sequence[Waiting]], Awaitable[Sequence[Waiting]]]
+"""Brings what came along with messages (files, pictures, speech) when their turn begins;
+the rows again, with it named in them."""
+
+
+async def as_they_are(rows: Sequence[Waiting]) -> Sequence[Waiting]:
+    """The fetch of messages with which nothing comes along."""
+    return rows
+
+
 async def tell(store: Store, rows: Sequence[Waiting], zone: str, enter: Enter) -> Told:
     """Waiting rows of one chat as the one message that the model gets. `zone` is an IANA name."""
     chat = rows[0].incoming.chat

@@ -75,9 +75,10 @@ class Worker:
                 return True
             if open_turn:
                 await self._abandon(open_turn)
-            rows = await self._settled()
+            rows: Sequence[Waiting] = await self._settled()
             if rows:
                 turn_id = secrets.token_hex(8)
+                rows = await self.service.fetch(rows)
                 told = await tell(self.store, rows, await self._zone(), self.window.enter)
                 await self._play(await self.store.turns.begin(turn_id, rows, told))
             return bool(rows)
@@ -152,6 +153,7 @@ class Worker:
             await self._zone(),
             self.service.sources,
             self.service.compose,
+            self.service.fetch,
         )
 
     async def _zone(self) -> str:
