@@ -64,6 +64,17 @@ class OpenAIModel:
     async def window(self) -> int:
         return (await self._endpoint()).n_ctx
 
+    async def sees(self) -> bool:
+        """Whether the model takes pictures: llama-server tells; of others nobody knows, so no."""
+        endpoint = await self._endpoint()
+        if not endpoint.extras:
+            return False
+        try:
+            props = mapping(await self._json("GET", endpoint, "/props"))
+        except ModelRefused:
+            return False
+        return mapping(props.get("modalities")).get("vision") is True
+
     async def count(self, request: Request) -> int:
         """Exact where the server counts rendered requests (llama-server), else an upper estimate."""
         endpoint = await self._endpoint()
