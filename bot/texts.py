@@ -41,6 +41,10 @@ class Texts:
     not_yours: str = "This is not for you."
     expired: str = "This has expired."
     slower: str = "That is more than I can follow; please write more slowly."
+    too_large: str = (
+        "{name} is larger than the {limit} MB that Telegram gives to bots, so I cannot read it."
+        " Send it in parts, compressed, or as a link."
+    )
     # messages from before the start
     backlog: str = "You sent {count} messages while I was off."
     answer_all: str = "Answer all"

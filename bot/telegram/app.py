@@ -29,6 +29,7 @@ from telegram.ext import (
 
 from agent.errors import ToolError
 from agent.journal import Reply
+from agent.sandbox.sandbox import Sandbox
 from agent.store import Store
 from bot.channel import ChannelError, Letter
 from bot.delivery import AGAIN, Delivery
@@ -37,6 +38,7 @@ from bot.telegram import cards, commands, consent, intake, members, memory, pair
 from bot.telegram.arrivals import Arrivals
 from bot.telegram.config import TelegramConfig
 from bot.telegram.door import SOURCE, Door
+from bot.telegram.media import Media
 from bot.telegram.pacer import Pacers
 from bot.telegram.place import PREFIX
 from bot.telegram.polling import Poll, only_poller
@@ -132,6 +134,15 @@ class TelegramBot:
     def courier(self, chat: str) -> "Courier":
         """What sends files to that chat (agent.desk.Courier)."""
         return Courier(self.channel, chat)
+
+    def media(
+        self, sandbox: Callable[[str], Awaitable[Sandbox]], sees: Callable[[], Awaitable[bool]]
+    ) -> Media:
+        """What fetches the files of messages; its `fetch` is agent.assignment.Service's."""
+        limit = self.channel.limits(PREFIX + "0").download
+        return Media(
+            self.application.bot, self._store, sandbox, sees, limit, self.config.transcribe_url
+        )
 
     async def serve(self, services: Services) -> None:
         """Take updates and deliver what waits. Raises TelegramUnavailable."""

@@ -67,4 +67,5 @@ def written(files: Sequence[Attachment]) -> str:
 
 
 def read(body: str) -> list[Attachment]:
-    return [Attachment(**fields) for fields in json.loads(body)]
+    found = json.loads(body)
+    return [Attachment(**fields) for fields in found] if isinstance(found, list) else []

@@ -7,7 +7,9 @@ from telegram import Update
 
 from agent.store import Incoming
 from bot.channel import Choice
+from bot.telegram.attachments import attachments
 from bot.telegram.door import SOURCE
+from bot.telegram.post import MIB
 from bot.telegram.presses import Outcome, Press
 from bot.telegram.room import Heard, Room, heard
 from bot.telegram.words import addressed, incoming
@@ -32,7 +34,17 @@ async def message(room: Room, update: Update) -> None:
     elif not await room.services.chats.submit(entry):
         return
     room.post.heard(said.chat, entry.ref)
+    await _warn_of_size(room, said)
     room.spawn(room.post.react(said.chat, entry.ref, SEEN))
+
+
+async def _warn_of_size(room: Room, said: Heard) -> None:
+    """The person hears at once that a file is too large, and what to do."""
+    limit = room.post.limits(said.chat).download
+    for attachment in attachments(said.message):
+        if attachment.size > limit:
+            told = room.texts.too_large.format(name=attachment.name, limit=limit // MIB)
+            await room.say(said.chat, told, quiet=True)
 
 
 async def edited(room: Room, update: Update) -> None:

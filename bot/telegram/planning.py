@@ -14,7 +14,7 @@ SUMMARY_SECONDS = 600.0
 
 
 async def jobs(room: Room, said: Heard) -> None:
-    planner = _planner(room, said.chat)
+    planner = await _planner(room, said.chat)
     text, rows = await _list(room, planner)
     await room.say(said.chat, text, rows)
 
@@ -24,7 +24,7 @@ async def schedule(room: Room, said: Heard) -> None:
     if not said.argument:
         await room.say(said.chat, room.texts.schedule_how)
         return
-    planner = _planner(room, said.chat)
+    planner = await _planner(room, said.chat)
     proposal = await planner.propose_text(said.argument)
     job = await planner.add(proposal)
     await room.say(said.chat, room.texts.planned.format(number=job.id, told=proposal.told))
@@ -61,7 +61,7 @@ async def _summarize(room: Room, said: Heard, name: str) -> None:
 async def press(room: Room, press: Press) -> Outcome:
     """`ACTION:ID` of a button under /jobs."""
     action, _, id = press.argument.partition(":")
-    planner = _planner(room, press.chat)
+    planner = await _planner(room, press.chat)
     try:
         await _act(planner, action, int(id))
     except AgentError as error:
@@ -97,7 +97,7 @@ def _buttons(room: Room, job: Job) -> list[Choice]:
     return [Choice(f"{JOB}:{key}:{job.id}", label) for key, label in actions]
 
 
-def _planner(room: Room, chat: str) -> Planner:
+async def _planner(room: Room, chat: str) -> Planner:
     if room.services.planner is None:
         raise AgentError(room.texts.not_here)
-    return room.services.planner(chat)
+    return await room.services.planner(chat)

@@ -50,8 +50,7 @@ class Post:
 
     def limits(self, chat: str) -> Limits:
         """https://core.telegram.org/bots/api#sending-files and #getfile"""
-        large = 2000 * MIB
-        up, down = (large, large) if self._local else (50 * MIB, 20 * MIB)
+        up, down = (2000 * MIB, 200 * MIB) if self._local else (50 * MIB, 20 * MIB)
         pause = 0.9 if Place.of(chat).private else 4.0
         return Limits(TEXT_UNITS, CAPTION_UNITS, up, down, 10 * MIB, pause)
 

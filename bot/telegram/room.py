@@ -42,7 +42,7 @@ class Services:
     approvals: Approvals | None = None
     backend: BackendClient | None = None
     context: Callable[[str], Awaitable[Mapping[str, int]]] | None = None
-    planner: Callable[[str], Planner] | None = None
+    planner: Callable[[str], Awaitable[Planner]] | None = None
     summaries: Summaries | None = None
     sandbox: Callable[[str], Sandbox] | None = None
 

@@ -1,0 +1,18 @@
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bot.localgram import Localgram
+from tests.bot.telegram.house import OWNER, TOKEN, House
+
+
+@pytest.fixture
+async def gram() -> AsyncIterator[Localgram]:
+    async with Localgram(TOKEN) as gram:
+        yield gram
+
+
+@pytest.fixture
+def house(gram: Localgram, tmp_path: Path) -> House:
+    return House(gram, tmp_path, gram.user("Olga Owner", id=OWNER, username="olga"))

@@ -1,0 +1,91 @@
+"""A bot at home: the local Bot API server, a database, the real loop, and a scripted model."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+from agent.approvals import Approvals
+from agent.assignment import Assignment, Emit, Service
+from agent.chats import Chats
+from agent.desk import Desk
+from agent.events import TurnFinished
+from agent.lane import LocalLane
+from agent.loop import run_turn
+from agent.sandbox.sandbox import Sandbox
+from agent.store import Store, open_store
+from agent.tool import Tool
+from agent.turn import Turn
+from agent.window import ModelWindow
+from bot.localgram import Localgram, Person
+from bot.telegram.app import SOURCE, TelegramBot, telegram_bot
+from bot.telegram.config import TelegramConfig
+from bot.telegram.room import Services
+from tests.fakes.model_scripted import Script, ScriptedModel, says
+
+TOKEN = "4242:secret"
+OWNER = 1001
+
+
+@dataclass
+class House:
+    """`script` is what the model says; `owner` a person who may do everything."""
+
+    gram: Localgram
+    folder: Path
+    owner: Person
+    script: Script = lambda request: says("Hello.")
+    tools: Sequence[Tool] = ()
+    config: dict[str, Any] = field(default_factory=dict)
+    approval_seconds: float = 300.0
+
+    @property
+    def telegram(self) -> TelegramConfig:
+        base = TelegramConfig(
+            TOKEN, self.folder / "run", self.gram.url, owners=frozenset({self.owner.id})
+        )
+        return replace(base, **self.config)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator["Running"]:
+        """The bot, polling."""
+        async with open_store(self.folder / "voltaire.db") as store:
+            async with telegram_bot(self.telegram, store) as bot, _agent(self, store, bot) as run:
+                serving = asyncio.create_task(bot.serve(run.services))
+                run.serving = serving
+                try:
+                    yield run
+                finally:
+                    serving.cancel()
+                    with suppress(asyncio.CancelledError):
+                        await serving
+
+
+@dataclass
+class Running:
+    store: Store
+    bot: TelegramBot
+    services: Services
+    model: ScriptedModel
+    serving: asyncio.Task[None] | None = None
+
+
+@asynccontextmanager
+async def _agent(house: House, store: Store, bot: TelegramBot) -> AsyncIterator[Running]:
+    model = ScriptedModel(lambda request: house.script(request))
+    window = ModelWindow(store, model, LocalLane(), ())
+    approvals = Approvals(store.approvals, bot.ask, seconds=house.approval_seconds)
+    schemas = tuple(tool.schema for tool in house.tools)
+
+    async def run(assignment: Assignment, emit: Emit) -> TurnFinished:
+        desk = Desk(cast(Sandbox, None), courier=bot.courier(assignment.chat))
+        turn = Turn(
+            model, assignment.journal, house.tools, schemas, desk, approvals, stop=assignment.stop
+        )
+        return await run_turn(turn, emit)
+
+    service = Service(frozenset({SOURCE}), compose=bot.compose)
+    async with Chats(store, run, window, service, bot.replies) as chats:
+        yield Running(store, bot, Services(chats, approvals), model)
