@@ -5,7 +5,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from agent.store.search import Found, terms
+from agent.store.search import Found, forms, terms
 
 K1, B = 1.2, 0.75  # Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009
 HALF_LIFE_DAYS = 90.0
@@ -16,11 +16,11 @@ SNIPPET = 300  # characters
 
 def rank(query: str, found: Sequence[Found], now: float, limit: int) -> list[Found]:
     """The best matches first. Words count by how rare they are among the candidates."""
-    wanted = [fold(term) for term in terms(query)]
+    wanted = [_pattern(term) for term in terms(query)]
     texts = [fold(one.text) for one in found]
-    lengths = [max(1, text.count(" ") + 1) for text in texts]
+    lengths = [max(1, len(text.split())) for text in texts]
     average = sum(lengths) / len(lengths) if lengths else 1.0
-    counts = [[_count(word, text) for word in wanted] for text in texts]
+    counts = [[len(word.findall(text)) for word in wanted] for text in texts]
     rarity = [_idf(sum(1 for row in counts if row[i]), len(found)) for i in range(len(wanted))]
     scored = [
         (_bm25(row, rarity, length / average) * _standing(one, now), one)
@@ -49,11 +49,11 @@ def fold(text: str) -> str:
     return "".join(unicodedata.normalize("NFD", c)[0] for c in text.lower())
 
 
-def _count(word: str, text: str) -> int:
-    """Occurrences as a word; as the beginning of one for words of four letters and more."""
-    end = r"" if len(word) > 3 else r"(?![^\W_])"
-    found = len(re.findall(rf"(?<![^\W_]){re.escape(word)}{end}", text))
-    return found or int(not word.isascii() and word in text)
+def _pattern(term: str) -> re.Pattern[str]:
+    """A word with one of its endings; in scripts without spaces, and in compounds, anywhere."""
+    either = "|".join(re.escape(fold(form)) for form in forms(term))
+    inside = "" if len(term) < 4 and term.isascii() else f"|{re.escape(fold(term))}"
+    return re.compile(rf"(?<![^\W_])(?:{either})(?![^\W_]){inside}")
 
 
 def _idf(holding: int, of: int) -> float:

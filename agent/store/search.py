@@ -1,5 +1,6 @@
 """What past words match a query: candidates by FTS5, one chat at a time. agent.recall ranks them."""
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,8 +27,8 @@ class SearchTable:
     async def candidates(self, chat: str, query: str, limit: int = CANDIDATES) -> list[Found]:
         """Whatever of that chat holds a word of the query (the newest `limit`), notes first.
 
-        Words of four letters and more also match as beginnings of words. Without
-        any match the query is looked for as it stands, in what was said last.
+        Common endings are tried on and off ("ovens", "oven"). Without any match
+        the words are looked for inside words, in what was said last.
         """
         async with self.database.read() as tx:
             number = await tx.value("SELECT number FROM chats WHERE key = ?", chat)
@@ -39,7 +40,7 @@ class SearchTable:
             notes = await tx.all(_NOTED, expression, limit)
             said = await tx.all(_SAID, expression, limit)
             if not notes and not said:
-                said = await tx.all(_PLAIN, chat, query.strip(), limit)
+                said = await tx.all(_INSIDE, chat, json.dumps(terms(query)), limit)
         return [Found(*row) for row in (*notes, *said)]
 
 
@@ -51,13 +52,14 @@ _SAID = """
 SELECT t.role, t.id, t.text, t.at FROM said JOIN transcript t ON t.id = said.rowid
 WHERE said MATCH ? ORDER BY said.rowid DESC LIMIT ?
 """
-# For scripts without spaces between words, which the tokenizer takes for one word.
-_PLAIN = """
+# Compounds, and scripts without spaces, which the tokenizer takes for one word.
+_INSIDE = """
 SELECT role, id, text, at FROM (
     SELECT t.role, t.id, t.text, t.at FROM transcript t JOIN conversations c ON c.id = t.conversation
     WHERE c.chat = ?1 AND t.role <> 'tool' AND t.own = 0 ORDER BY t.id DESC LIMIT 2000)
-WHERE instr(lower(text), lower(?2)) > 0 LIMIT ?3
+WHERE EXISTS (SELECT 1 FROM json_each(?2) WHERE instr(lower(text), value) > 0) LIMIT ?3
 """
+_ENDINGS = ("s", "es", "n", "en", "e", "ed", "ing", "r")
 
 
 def terms(query: str) -> list[str]:
@@ -66,8 +68,23 @@ def terms(query: str) -> list[str]:
 
 
 def match(words: Sequence[str], chat_number: int) -> str | None:
-    """The FTS5 expression: any of the words, in that chat alone; None without words."""
+    """The FTS5 expression: any of the words, in that chat alone; None without words.
+
+    Prefix queries would walk through the words of all chats (100 ms and more
+    over a million messages), so likely forms are named one by one.
+    """
     if not words:
         return None
-    either = " OR ".join(f'"{word}"*' if len(word) > 3 else f'"{word}"' for word in words)
+    either = " OR ".join(f'"{form}"' for word in words for form in forms(word))
     return f"chat : c{chat_number} AND text : ({either})"
+
+
+def forms(word: str) -> list[str]:
+    """A word with common endings put on and taken off; short ones and numbers as they are."""
+    if len(word) < 4 or not word.isalpha():
+        return [word]
+    longer = [word + ending for ending in _ENDINGS]
+    shorter = [
+        word.removesuffix(e) for e in _ENDINGS if word.endswith(e) and len(word) > len(e) + 3
+    ]
+    return list(dict.fromkeys([word, *longer, *shorter]))

@@ -1,0 +1,222 @@
+import asyncio
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from agent.store import Incoming, Store, open_store, upkeep
+from agent.store.database import migrations, open_database
+from agent.store.errors import StoreDamaged, StoreError, StoreFull
+
+WRITER = """
+import asyncio, sys
+from pathlib import Path
+from agent.store import Incoming, open_store
+
+async def main():
+    async with open_store(Path(sys.argv[1])) as store:
+        for number in range(100_000):
+            await store.inbox.add(Incoming("cli", sys.argv[2], str(number), f"message {number}"))
+            print(number, flush=True)
+
+asyncio.run(main())
+"""
+
+
+async def words(store: Store, source: str = "s") -> list[str]:
+    return [row.incoming.words for row in await store.inbox.waiting("cli", [source])]
+
+
+async def test_a_new_file_has_the_newest_schema_and_is_its_owners_alone(store: Store) -> None:
+    path = store.database.path
+    async with store.database.read() as tx:
+        version = await tx.value("PRAGMA user_version")
+        mode = await tx.value("PRAGMA journal_mode")
+    assert (version, mode) == (len(migrations()), "wal")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert all(p.stat().st_mode & 0o077 == 0 for p in path.parent.iterdir())
+
+
+async def test_a_commit_is_on_the_disk_and_foreign_keys_hold(store: Store) -> None:
+    async with store.database.write() as tx:
+        assert await tx.value("PRAGMA synchronous") == 2
+        assert await tx.value("PRAGMA foreign_keys") == 1
+
+
+async def test_what_raises_is_rolled_back(store: Store) -> None:
+    with pytest.raises(RuntimeError):
+        async with store.database.write() as tx:
+            await tx.run("INSERT INTO facts VALUES ('a', '1')")
+            raise RuntimeError
+    assert await store.facts.get("a") is None
+    await store.facts.put("a", 2)
+    assert await store.facts.get("a") == 2
+
+
+async def test_a_cancelled_writer_leaves_nothing_behind_and_nobody_locked(store: Store) -> None:
+    begun = asyncio.Event()
+
+    async def write() -> None:
+        async with store.database.write() as tx:
+            await tx.run("INSERT INTO facts VALUES ('a', '1')")
+            begun.set()
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(write())
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await store.facts.get("a") is None
+    await store.facts.put("b", 1)
+
+
+async def test_cancelled_anywhere_a_write_is_whole_or_not_there(store: Store) -> None:
+    for turns in range(12):
+        task = asyncio.create_task(store.inbox.add(Incoming("cli", "s", str(turns), str(turns))))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+    await store.inbox.add(Incoming("cli", "s", "last", "last"))
+    assert (await words(store))[-1] == "last"
+    async with store.database.write() as tx:
+        assert await tx.value("PRAGMA integrity_check") == "ok"
+
+
+async def test_a_file_of_a_newer_version_is_refused_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "v.db"
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("PRAGMA user_version = 999")
+    with pytest.raises(StoreError, match="newer version of Voltaire"):
+        async with open_database(path):
+            pass
+    with closing(sqlite3.connect(path)) as file:
+        assert file.execute("PRAGMA user_version").fetchone() == (999,)
+
+
+async def test_two_processes_may_make_the_file_at_once(tmp_path: Path) -> None:
+    async def make() -> None:
+        async with open_store(tmp_path / "v.db") as store:
+            await store.facts.put("there", True)
+
+    await asyncio.gather(*(make() for _ in range(4)))
+
+
+@pytest.mark.parametrize("at", [0, 100])
+async def test_a_damaged_file_is_told_and_left_as_it_is(tmp_path: Path, at: int) -> None:
+    path = tmp_path / "v.db"
+    async with open_store(path) as store:
+        await store.inbox.add(Incoming("cli", "s", "1", "words"))
+    damage(path, at)
+    before = path.read_bytes()
+    with pytest.raises(StoreDamaged, match="is damaged and was left as it is; restore a backup"):
+        async with open_store(path):
+            pass
+    assert path.read_bytes() == before
+
+
+async def test_a_damage_inside_never_reaches_the_last_good_copy(tmp_path: Path) -> None:
+    path = tmp_path / "v.db"
+    async with open_store(path) as store:
+        for number in range(300):
+            await store.inbox.add(Incoming("cli", "s", str(number), "words " * 20))
+        good = await upkeep.snapshot(store)
+        assert good == tmp_path / "v.last-good"
+        kept = good.read_bytes()
+    damage(path, path.read_bytes().index(b"words words") // 4096 * 4096)
+    async with open_store(path) as store:
+        with pytest.raises(StoreError, match="is damaged"):
+            await upkeep.snapshot(store)
+        with pytest.raises(StoreDamaged, match="the last good copy is .*v.last-good"):
+            await words(store)
+    assert good.read_bytes() == kept
+    good.rename(tmp_path / "restored.db")
+    async with open_store(tmp_path / "restored.db") as store:
+        assert len(await words(store)) == 300
+
+
+def damage(path: Path, at: int) -> None:
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(b"\xa5" * 4096)
+
+
+async def test_something_else_than_a_database_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "v.db"
+    path.write_text("these are my holiday notes\n" * 100)
+    with pytest.raises(StoreDamaged, match="v.db is damaged and was left as it is"):
+        async with open_store(path):
+            pass
+    assert path.read_text().startswith("these are my holiday notes")
+
+
+async def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot be opened"):
+        async with open_store(tmp_path / "file" / "v.db"):
+            pass
+
+
+async def test_a_full_disk_is_told_and_what_was_there_survives(store: Store) -> None:
+    await store.inbox.add(Incoming("cli", "s", "0", "before"))
+    async with store.database.alone() as tx:
+        pages = await tx.value("PRAGMA page_count")
+        await tx.run(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(StoreFull, match="is full: nothing can be saved until there is room"):
+        for number in range(1, 1000):
+            await store.inbox.add(Incoming("cli", "s", str(number), "x" * 2000))
+    kept = await words(store)
+    assert kept[0] == "before"
+    async with store.database.alone() as tx:
+        await tx.run("PRAGMA max_page_count = 100000")
+    await store.inbox.add(Incoming("cli", "s", "after", "after"))
+    assert await words(store) == [*kept, "after"]
+
+
+async def test_a_log_cut_off_anywhere_gives_the_last_good_state(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "v.db") as store:
+        async with store.database.alone() as tx:
+            await tx.run("PRAGMA wal_checkpoint(TRUNCATE)")
+            await tx.run("PRAGMA wal_autocheckpoint = 0")
+        for number in range(20):
+            await store.inbox.add(Incoming("cli", "s", str(number), f"message {number}"))
+        whole, log = (tmp_path / "v.db").read_bytes(), (tmp_path / "v.db-wal").read_bytes()
+    counts = []
+    for cut in range(0, len(log), len(log) // 40):
+        path = tmp_path / f"cut{cut}.db"
+        path.write_bytes(whole)
+        Path(f"{path}-wal").write_bytes(log[:cut])
+        async with open_store(path) as store:
+            found = await words(store)
+        assert found == [f"message {number}" for number in range(len(found))]
+        counts.append(len(found))
+    assert counts == sorted(counts)
+    assert counts[0] == 0 < counts[-1]
+
+
+async def test_killed_while_writing_no_acknowledged_row_is_lost(tmp_path: Path) -> None:
+    path = tmp_path / "v.db"
+    for life in range(3):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(path), f"life{life}"],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert writer.stdout
+        with writer.stdout:
+            told = [writer.stdout.readline() for _ in range(20 + life)]
+            os.kill(writer.pid, signal.SIGKILL)
+            told += writer.stdout.readlines()
+            writer.wait(10)
+        acknowledged = len([line for line in told if line.endswith("\n")])
+        async with open_store(path) as store:
+            found = await words(store, f"life{life}")
+        assert found == [f"message {number}" for number in range(len(found))]
+        assert acknowledged <= len(found) <= acknowledged + 1

@@ -1,0 +1,81 @@
+from agent.messages import User
+from agent.store import Incoming, Store
+from agent.store.turns import Told
+from tests.agent.store.conftest import Clock
+
+
+async def test_what_comes_in_is_given_back_unchanged(store: Store, clock: Clock) -> None:
+    said = Incoming(
+        "tg:1",
+        "telegram",
+        "77",
+        "look\nat this",
+        "message",
+        "5",
+        "Ann",
+        "an old line",
+        ("report.pdf (2 KB)",),
+        ("data:image/png;base64,AA==",),
+        ("forwarded from Bob",),
+        '{"message_id": 5}',
+        1.5,
+        1_799_999_990.0,
+    )
+    assert await store.inbox.add(said)
+    [row] = await store.inbox.waiting("tg:1", ["telegram"])
+    assert (row.incoming, row.received_at) == (said, clock.now)
+
+
+async def test_an_update_counts_once_whatever_comes_with_it(store: Store) -> None:
+    assert await store.inbox.add(Incoming("tg:1", "telegram", "1", "one"))
+    assert not await store.inbox.add(Incoming("tg:2", "telegram", "1", "another"))
+    assert await store.inbox.add(Incoming("tg:1", "cli", "1", "of another source"))
+    assert await store.inbox.chats_waiting(["telegram"]) == ["tg:1"]
+    assert await store.inbox.count_waiting() == 2
+
+
+async def test_an_edit_of_a_waiting_message_corrects_it_in_place(store: Store) -> None:
+    await store.inbox.add(Incoming("tg:1", "telegram", "1", "teh cat", ref="9"))
+    await store.inbox.add(Incoming("tg:1", "telegram", "2", "the cat", "edit", ref="9"))
+    [row] = await store.inbox.waiting("tg:1", ["telegram"])
+    assert row.incoming.words == "the cat"
+
+
+async def test_an_edit_of_a_taken_message_waits_and_knows_what_it_corrects(store: Store) -> None:
+    await store.inbox.add(Incoming("tg:1", "telegram", "1", "teh cat", ref="9"))
+    rows = await store.inbox.waiting("tg:1", ["telegram"])
+    await store.turns.begin("t1", rows, Told("", User("teh cat")))
+    edit = Incoming("tg:1", "telegram", "2", "the cat", "edit", ref="9")
+    await store.inbox.add(edit)
+    [row] = await store.inbox.waiting("tg:1", ["telegram"])
+    assert (row.incoming.words, await store.inbox.earlier(row.incoming)) == ("the cat", "teh cat")
+
+
+async def test_an_edit_in_another_chat_corrects_nothing_here(store: Store) -> None:
+    await store.inbox.add(Incoming("tg:1", "telegram", "1", "mine", ref="9"))
+    await store.inbox.add(Incoming("tg:2", "telegram", "2", "theirs", "edit", ref="9"))
+    [row] = await store.inbox.waiting("tg:1", ["telegram"])
+    assert row.incoming.words == "mine"
+
+
+async def test_waiting_rows_can_be_put_aside(store: Store) -> None:
+    for number in range(4):
+        await store.inbox.add(Incoming("tg:1", "telegram", str(number), str(number)))
+    rows = await store.inbox.waiting("tg:1", ["telegram"])
+    assert await store.inbox.discard("tg:1", [rows[0].id, rows[2].id]) == 2
+    left = await store.inbox.waiting("tg:1", ["telegram"])
+    assert [row.incoming.words for row in left] == ["1", "3"]
+
+
+async def test_a_chat_that_speaks_again_rests_no_more(store: Store) -> None:
+    await store.chats.open("tg:1")
+    await store.chats.rest("tg:1", True)
+    await store.inbox.add(Incoming("tg:1", "telegram", "1", "hello"))
+    chat = await store.chats.get("tg:1")
+    assert chat and not chat.resting
+
+
+async def test_half_a_surrogate_pair_cannot_stop_a_message(store: Store) -> None:
+    await store.inbox.add(Incoming("tg:1", "telegram", "1", "bad \ud83d text", quote="\udc00"))
+    [row] = await store.inbox.waiting("tg:1", ["telegram"])
+    assert (row.incoming.words, row.incoming.quote) == ("bad ? text", "?")

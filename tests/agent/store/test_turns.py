@@ -1,0 +1,198 @@
+import os
+import subprocess
+import sys
+
+import pytest
+
+from agent.events import Usage
+from agent.messages import Assistant, Message, ToolCall, ToolResult, User
+from agent.store import Incoming, Store
+from agent.store.leases import STALE_SECONDS, new_owner, standing
+from agent.store.turns import Ended, OpenTurn, Told
+from tests.agent.store.conftest import Clock
+
+ODD: list[Message] = [
+    User("<context>\n</context>\nhé 🎉\r\n\x00 end", ("data:image/png;base64,AA==",)),
+    Assistant("I look.", (ToolCall("a", "bash", '{ "command" :"ls  -l\\n" }'),)),
+    ToolResult("a", "bash", "x\ty\n"),
+    Assistant("", (ToolCall("b", "bash", "{}"),), raw="<tool_call>{}</tool_call>"),
+    ToolResult("b", "bash", ""),
+    Assistant(" done \n"),
+]
+
+
+async def begin(store: Store, chat: str = "cli", id: str = "t1", words: str = "hello") -> OpenTurn:
+    await store.inbox.add(Incoming(chat, "s", f"{chat}{id}", words))
+    rows = await store.inbox.waiting(chat, ["s"])
+    return await store.turns.begin(
+        id, rows, Told("<context>\n</context>\n", User(f"<context>\n</context>\n{words}"))
+    )
+
+
+async def prompt(store: Store, turn: OpenTurn) -> list[Message]:
+    return [entry.message for entry in (await store.turns.steps(turn)).entries]
+
+
+def ended(text: str = "hi", *payloads: str) -> Ended:
+    return Ended(Assistant(text), text, "done", Usage(10, 5, 2), payloads)
+
+
+async def test_messages_come_back_to_the_letter(store: Store) -> None:
+    turn = await begin(store)
+    for message in ODD:
+        await store.turns.add(turn, message)
+    assert (await prompt(store, turn))[1:] == ODD
+    assert await store.transcript.messages(turn.conversation) == await prompt(store, turn)
+
+
+async def test_a_turn_takes_its_rows_and_ends_them_with_its_reply(store: Store) -> None:
+    turn = await begin(store)
+    assert await store.inbox.waiting("cli", ["s"]) == []
+    assert await store.turns.unfinished("cli") == turn
+    [row] = await store.turns.end(turn, ended("hi", '{"text": "hi"}'))
+    parcel = await store.outbox.get(row)
+    assert parcel and (parcel.turn, parcel.payload, parcel.state) == (
+        "t1",
+        '{"text": "hi"}',
+        "waiting",
+    )
+    assert await store.turns.unfinished("cli") is None
+    assert await store.inbox.chats_waiting(["s"]) == []
+    assert await store.turns.last("cli") == (turn, "hi")
+
+
+async def test_ending_twice_sends_once(store: Store) -> None:
+    turn = await begin(store)
+    assert len(await store.turns.end(turn, ended("hi", "1"))) == 1
+    assert await store.turns.end(turn, ended("hi", "1")) == []
+    assert await store.outbox.counts() == {"waiting": 1}
+    assert len(await prompt(store, turn)) == 2
+
+
+async def test_a_started_call_is_known_until_its_result_is_there(store: Store) -> None:
+    turn = await begin(store)
+    await store.turns.add(turn, Assistant("", (ToolCall("a", "bash", "{}"),)))
+    await store.turns.started(turn, "a")
+    assert (await store.turns.steps(turn)).started == {"a"}
+    await store.turns.add(turn, ToolResult("a", "bash", "ok"))
+    assert (await store.turns.steps(turn)).started == frozenset()
+
+
+async def test_another_try_cuts_the_tail_and_asks_again_once(store: Store) -> None:
+    first = await begin(store)
+    await store.turns.end(first, ended("one"))
+    second = await begin(store, id="t2", words="again?")
+    await store.turns.end(second, ended("two"))
+    assert await store.turns.undo(second)
+    assert not await store.turns.undo(second)
+    assert [e.turn for e in await store.transcript.prompt(first.conversation)] == ["t1", "t1"]
+    [row] = await store.inbox.waiting("cli", ["s"])
+    assert row.incoming.words == "again?"
+    assert [said.text for said in await store.transcript.said(first.conversation)] == [
+        "hello",
+        "one",
+        "again?",
+        "two",
+    ]
+
+
+async def test_conversations_begin_anew_and_are_resumed_in_their_chat_alone(store: Store) -> None:
+    old = await begin(store, words="about cats")
+    await store.turns.end(old, ended("cats"))
+    fresh = await store.chats.new_conversation("cli")
+    new = await begin(store, id="t2", words="about dogs")
+    assert new.conversation == fresh != old.conversation
+    assert [m.text for m in await prompt(store, new)] == ["<context>\n</context>\nabout dogs"]
+    listed = await store.chats.conversations("cli")
+    assert [(c.title, c.messages, bool(c.current)) for c in listed] == [
+        ("about dogs", 1, True),
+        ("about cats", 2, False),
+    ]
+    assert not await store.chats.resume("tg:9", old.conversation)
+    assert await store.chats.resume("cli", old.conversation)
+    chat = await store.chats.get("cli")
+    assert chat and chat.conversation == old.conversation
+
+
+async def test_a_migrated_group_keeps_everything(store: Store) -> None:
+    turn = await begin(store, chat="tg:-1")
+    await store.turns.end(turn, ended("hi", "1"))
+    await store.notes.add("tg:-1", "likes tea")
+    assert await store.chats.rename("tg:-1", "tg:-100")
+    assert not await store.chats.rename("tg:-1", "tg:-100")
+    assert [n.text for n in await store.notes.all("tg:-100")] == ["likes tea"]
+    assert await store.outbox.chats_waiting() == ["tg:-100"]
+    assert [f.text for f in await store.search.candidates("tg:-100", "hello")] == ["hello"]
+
+
+async def test_a_forgotten_chat_is_gone_from_everywhere(store: Store) -> None:
+    turn = await begin(store, chat="tg:1", words="my secret is plum")
+    await store.turns.end(turn, ended("plum it is", "1"))
+    await store.notes.add("tg:1", "secret: plum", turn=turn.id)
+    await store.approvals.grant("tg:1", "commit:x", "9")
+    await store.chats.forget("tg:1")
+    await store.chats.open("tg:1")
+    assert await store.search.candidates("tg:1", "plum") == []
+    async with store.database.read() as tx:
+        assert await tx.value("SELECT count(*) FROM said WHERE said MATCH 'plum'") == 0
+        for table in ("transcript", "notes", "inbox", "outbox", "turns", "conversations", "grants"):
+            assert await tx.value(f"SELECT count(*) FROM {table}") == 0, table
+
+
+async def test_one_holder_at_a_time(store: Store, clock: Clock) -> None:
+    mine, other = new_owner(), new_owner()
+    assert await store.leases.take("cli", mine)
+    assert await store.leases.take("cli", mine)
+    assert not await store.leases.take("cli", other)
+    assert await store.leases.take("tg:1", other)
+    clock.pass_(STALE_SECONDS - 1)
+    assert await store.leases.beat("cli", mine)
+    clock.pass_(STALE_SECONDS - 1)
+    assert not await store.leases.take("cli", other)
+    await store.leases.release("cli", mine)
+    assert await store.leases.take("cli", other)
+    assert not await store.leases.beat("cli", mine)
+
+
+async def test_a_holder_without_a_sign_of_life_loses_it(store: Store, clock: Clock) -> None:
+    mine, other = new_owner(), new_owner()
+    await store.leases.take("cli", mine)
+    clock.pass_(STALE_SECONDS)
+    assert await store.leases.take("cli", other)
+
+
+@pytest.fixture
+def process() -> str:
+    """The owner name of a process that has ended."""
+    child = subprocess.run(
+        [sys.executable, "-c", "from agent.store.leases import new_owner; print(new_owner())"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return child.stdout.strip()
+
+
+async def test_a_dead_process_holds_nothing(store: Store, process: str) -> None:
+    await store.leases.take("cli", process)
+    assert await store.leases.take("cli", new_owner())
+
+
+def test_who_lives(process: str) -> None:
+    place, pid, started, nonce = new_owner().rsplit("/", 3)
+    parent = f"{place}/{os.getppid()}"
+    with open(f"/proc/{os.getppid()}/stat") as stat:
+        ticks = stat.read().rpartition(")")[2].split()[19]
+    assert standing(process) == "dead"
+    assert standing(f"{parent}/{ticks}/{nonce}") == "alive"
+    assert standing(f"{parent}/1/{nonce}") == "dead"  # the number was given to another process
+    assert standing(f"another-boot/1/{pid}/{started}/{nonce}") == "unknown"
+    assert standing(new_owner()) == "unknown"
+
+
+async def test_a_wish_to_stop_reaches_the_holder(store: Store) -> None:
+    assert not await store.leases.stop("cli")
+    await store.leases.take("cli", new_owner())
+    assert not await store.leases.asked_to_stop("cli")
+    assert await store.leases.stop("cli")
+    assert await store.leases.asked_to_stop("cli")
