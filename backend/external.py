@@ -16,6 +16,7 @@ from backend.protocol import Endpoint, Prefix, ServerStatus
 ANSWER_SECONDS = 5.0
 CHECK_SECONDS = 30.0
 DEFAULT_CONTEXT = 8192
+_FOREVER = aiohttp.ClientTimeout(total=None)  # deadlines are asyncio's
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ class External:
         headers = {"Authorization": f"Bearer {self.config.api_key}"} if self.config.api_key else {}
         try:
             async with asyncio.timeout(self.config.connect_seconds):
-                async with aiohttp.ClientSession(headers=headers) as session:
+                async with aiohttp.ClientSession(headers=headers, timeout=_FOREVER) as session:
                     for url in self.config.urls:
                         if found := await self._try(session, _root(url)):
                             return found
@@ -116,9 +117,8 @@ class External:
 
 
 async def _get(session: aiohttp.ClientSession, url: str) -> dict[str, Any] | None:
-    timeout = aiohttp.ClientTimeout(total=ANSWER_SECONDS)
     try:
-        async with session.get(url, timeout=timeout) as answer:
+        async with asyncio.timeout(ANSWER_SECONDS), session.get(url) as answer:
             body = await answer.json(content_type=None) if answer.status == 200 else None
     except (OSError, aiohttp.ClientError, ValueError):
         return None

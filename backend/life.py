@@ -55,7 +55,7 @@ class Life:
                     await self._lead(group, process, server)
             except* Ended as endings:
                 cause = _cause(endings)
-            self.serves = False
+            self._away(cause.sentence)
             if cause.kind in HUNG:
                 process.signal(signal.SIGKILL)
         return cause
@@ -64,6 +64,10 @@ class Life:
         """Something new is to be warmed: the fixed prefix, or a transcript."""
         self._fixed_due = self._fixed_due or fixed
         self._tending.set()
+
+    def _away(self, sentence: str) -> None:
+        self.serves = False
+        self.room.board.set(state="restarting", reason=sentence)
 
     @property
     def buffers(self) -> ladder.Buffers:
@@ -95,7 +99,8 @@ class Life:
 
     async def _until_exit(self, process: Child) -> NoReturn:
         code = await process.wait()
-        raise Ended(diagnosis.diagnose(code, process.log.everything()))
+        self._away("The model server ended.")
+        raise Ended(diagnosis.diagnose(code, await process.last_words()))
 
     async def _load(self, process: Child, server: LlamaServer) -> None:
         timing, began = self.room.timing, monotonic()

@@ -1,5 +1,6 @@
 """llama-server over HTTP: the only file of the backend that knows its routes and fields."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -10,6 +11,7 @@ import aiohttp
 
 Wire = Mapping[str, Any]
 ANSWER_SECONDS = 30.0
+LONGEST_LINE = 8 << 20  # bytes: the last event of a prefill repeats its prompt
 
 
 class ServerAway(Exception):
@@ -137,11 +139,12 @@ class LlamaServer:
     async def _open(
         self, method: str, path: str, body: Wire | None, seconds: float | None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=5)
+        # aiohttp's own total time-out swallows a cancellation that comes in the same turn (3.14).
         try:
-            async with self._session.request(
-                method, self.url + path, json=body, timeout=timeout
-            ) as answer:
+            async with (
+                asyncio.timeout(seconds),
+                self._session.request(method, self.url + path, json=body) as answer,
+            ):
                 if answer.status >= 400:
                     raise ServerRefused(answer.status, (await answer.text())[:500])
                 yield answer
@@ -153,8 +156,9 @@ class LlamaServer:
 async def llama_server(url: str, api_key: str) -> AsyncIterator[LlamaServer]:
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
     connector = aiohttp.TCPConnector(force_close=True, limit=0)
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=5)
     async with aiohttp.ClientSession(
-        headers=headers, connector=connector, read_bufsize=1 << 22
+        headers=headers, connector=connector, timeout=timeout, read_bufsize=LONGEST_LINE
     ) as session:
         yield LlamaServer(session, url)
 

@@ -65,11 +65,14 @@ class Child:
     _reader: asyncio.Task[None]
 
     async def wait(self) -> int:
-        """The exit code (negative: a signal), once the log has been read to its end."""
-        code = await self._process.wait()
+        """The exit code (negative: a signal); the last of the log may still be on its way."""
+        return await self._process.wait()
+
+    async def last_words(self) -> list[str]:
+        """The whole log of a child that has ended."""
         # A grandchild may hold the pipe open; what it says no longer matters.
         await asyncio.wait([self._reader], timeout=0.5)
-        return code
+        return self.log.everything()
 
     @property
     def exited(self) -> bool:

@@ -140,6 +140,7 @@ class Endpoint(Value):
     n_ctx: int
     kind: Kind = "managed"
     extras: bool = True
+    vision: bool = False  # takes pictures
     profile: str | None = None
     sampling: dict[str, Any] = Field(default_factory=dict)
     template: dict[str, Any] = Field(default_factory=dict)

@@ -1,0 +1,241 @@
+"""Everything that goes wrong with a model server, against a stand-in that does it on demand."""
+
+import asyncio
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from backend import proc
+from backend.client import BackendUnavailable
+from backend.config import BackendConfig
+from tests.backend.conftest import SYSTEM, running, with_server
+from tests.fakes import llama_server
+
+PROFILE = """
+title = "A stand-in"
+gpu = {gpu}
+engine = "{engine}"
+context = 8192
+[model]
+path = "/nonexistent"
+[flags.required]
+"--parallel" = "1"
+[flags.optional]
+"--ubatch-size" = "1024"
+"--unheard-of" = "7"
+[reference]
+prefill_tok_s = {prefill}
+"""
+
+
+def stand_in(
+    config: BackendConfig,
+    plan: list[str],
+    *,
+    gpu: bool = False,
+    engine: str = "llama.cpp",
+    prefill: float = 100000,
+    silent: float = 3.0,
+) -> BackendConfig:
+    """The same backend on the stand-in, with a profile of its own."""
+    folder = config.state_dir / "fake"
+    program = llama_server.install(folder, plan, silent)
+    text = PROFILE.format(gpu=str(gpu).lower(), engine=engine, prefill=prefill)
+    (folder / "fake.toml").write_text(text)
+    return with_server(config, program, profile="fake", profiles=folder)
+
+
+async def test_a_turn_outlives_a_wedge_that_ignores_sigterm_while_health_is_green(
+    config: BackendConfig,
+) -> None:
+    async with running(stand_in(config, ["stall", ""])) as it:
+        answer = await it.ask("a", "hello")
+        status = (await it.client.status()).backend
+    assert answer["predicted_n"] == 20
+    assert status.restarts == 1
+    assert status.last_restart is not None
+    assert status.last_restart.cause.startswith(
+        "The model server hung: no token and no progress for 1 s."
+    )
+
+
+async def test_a_stopped_server_goes_on_where_it_stood(config: BackendConfig) -> None:
+    async with running(stand_in(config, [""])) as it:
+        await it.ready()
+        pid = (await it.client.status()).backend.pid
+        assert pid
+        os.kill(pid, signal.SIGSTOP)
+        answer = await it.ask("a", "hello")
+        status = (await it.client.status()).backend
+    assert answer["predicted_n"] == 20
+    assert (status.pid, status.restarts) == (pid, 0)
+
+
+async def test_a_streak_of_errors_restarts_it(config: BackendConfig) -> None:
+    async with running(stand_in(config, ["errors", ""])) as it:
+        answer = await it.ask("a", "hello", tries=200)
+        status = (await it.client.status()).backend
+    assert answer["predicted_n"] == 20
+    assert status.last_restart is not None
+    assert status.last_restart.cause.endswith("requests in a row with an error.")
+
+
+async def test_a_crash_in_the_middle_of_an_answer(config: BackendConfig) -> None:
+    async with running(stand_in(config, ["dies", ""])) as it:
+        answer = await it.ask("a", "hello")
+        status = (await it.client.status()).backend
+    assert answer["predicted_n"] == 20
+    assert status.last_restart is not None
+    assert (
+        status.last_restart.cause
+        == "The model server was killed (by someone, or for want of memory)."
+    )
+
+
+async def test_out_of_memory_steps_down_where_most_is_won_and_says_so(
+    config: BackendConfig,
+) -> None:
+    async with running(stand_in(config, ["oom load", "oom use", ""], gpu=True)) as it:
+        await it.ask("a", "hello")
+        status = (await it.client.status()).backend
+        alerts = [alert.text for alert in it.backend.room.alerts.kept if alert.name == "memory"]
+        await it.client.restart()
+        full = await it.until(
+            lambda status: status.backend.restarts == 3 and status.backend.serving
+        )
+    assert status.less_memory == ["a window of 6,144 tokens", "a window of 4,608 tokens"]
+    assert alerts == [
+        "The GPU ran out of memory; going on with a window of 6,144 tokens.",
+        "The GPU ran out of memory; going on with a window of 4,608 tokens.",
+    ]
+    assert status.n_ctx == 4608
+    assert full.backend.less_memory == []
+    assert full.backend.n_ctx == 8192
+
+
+async def test_a_server_that_loads_for_ever_is_started_again(config: BackendConfig) -> None:
+    async with running(stand_in(config, ["load for ever", ""])) as it:
+        await it.ready()
+        status = (await it.client.status()).backend
+    assert status.last_restart is not None
+    assert status.last_restart.cause.startswith("The model did not finish loading")
+
+
+async def test_a_slow_load_that_shows_progress_is_left_alone(config: BackendConfig) -> None:
+    async with running(stand_in(config, ["slow load"])) as it:
+        await it.ready()
+        assert (await it.client.status()).backend.restarts == 0
+
+
+async def test_a_mute_prefill_that_works_is_no_wedge(config: BackendConfig) -> None:
+    quiet = stand_in(config, ["silent"], engine="ik_llama.cpp", prefill=1000, silent=3.0)
+    async with running(quiet) as it:
+        answer = await it.ask("a", "hello")
+        assert (await it.client.status()).backend.restarts == 0
+    assert answer["predicted_n"] == 20
+
+
+async def test_a_mute_prefill_ends_at_several_times_what_was_measured(
+    config: BackendConfig,
+) -> None:
+    quiet = stand_in(config, ["silent", ""], engine="ik_llama.cpp", prefill=16000, silent=60)
+    async with running(quiet) as it:
+        await it.ask("a", "hello")
+        status = (await it.client.status()).backend
+    assert status.last_restart is not None
+    assert status.last_restart.cause.startswith("The model server hung")
+
+
+async def test_a_flooded_log_costs_no_memory(config: BackendConfig) -> None:
+    async with running(stand_in(config, ["flood"])) as it:
+        await it.ask("a", "hello")
+        before = proc.rss_mib(os.getpid()) or 0
+        for _ in range(20):
+            await it.ask("a", "hello")
+        log = it.backend.room
+        assert (proc.rss_mib(os.getpid()) or 0) - before < 5
+        assert len(await it.client.logs(10)) == 10
+        assert log.board.status.restarts == 0
+
+
+async def test_it_came_up_on_the_processor(config: BackendConfig) -> None:
+    async with running(stand_in(config, ["cpu"], gpu=True)) as it:
+        await it.ready()
+        status = (await it.client.status()).backend
+        names = [alert.name for alert in it.backend.room.alerts.kept]
+    assert status.restarts == 1
+    assert status.reason == "The model runs on the processor instead of the GPU, many times slower."
+    assert "cpu fallback" in names
+
+
+async def test_five_barren_starts_fail_with_the_reason_and_a_request_tries_at_once(
+    config: BackendConfig,
+) -> None:
+    faulty = stand_in(config, ["exit"] * 5 + [""])
+    async with running(faulty) as it:
+        with pytest.raises(BackendUnavailable, match="code 1: error: something unheard of"):
+            await it.ready()
+        assert llama_server.starts(config.state_dir / "fake") == 5
+        await it.client.restart()
+        await it.until(lambda status: status.backend.serving)
+
+
+async def test_a_missing_model_fails_at_once(config: BackendConfig) -> None:
+    async with running(replace(config, model="/nowhere/model.gguf")) as it:
+        with pytest.raises(
+            BackendUnavailable, match=r"^The model file is missing: /nowhere/model\.gguf\.$"
+        ):
+            await it.ready()
+
+
+async def test_a_damaged_model_fails_at_once(config: BackendConfig, state: Path) -> None:
+    damaged = state / "damaged.gguf"
+    damaged.write_bytes(b"GGUF" + b"\0" * 40)
+    async with running(replace(config, model=str(damaged))) as it:
+        with pytest.raises(BackendUnavailable, match="damaged"):
+            await it.ready()
+
+
+async def test_a_flag_that_the_binary_lacks_is_named_and_left_out(config: BackendConfig) -> None:
+    async with running(stand_in(config, [""])) as it:
+        await it.ready()
+        texts = [alert.text for alert in it.backend.room.alerts.kept]
+    assert texts == ["The model server lacks --unheard-of; left out."]
+
+
+async def test_an_orphan_of_an_earlier_life_is_ended(config: BackendConfig) -> None:
+    orphan = await asyncio.create_subprocess_exec("sleep", "600", start_new_session=True)
+    from backend.process import write_record
+
+    write_record(config.state_dir / "run" / "server.json", orphan.pid)
+    async with running(stand_in(config, [""])) as it:
+        await it.ready()
+        assert await asyncio.wait_for(orphan.wait(), 5) == -signal.SIGTERM
+
+
+async def test_nothing_is_left_when_it_ends(config: BackendConfig) -> None:
+    async with running(config) as it:
+        await it.ready()
+        pid = (await it.client.status()).backend.pid
+        assert pid
+    assert proc.started(pid) is None
+    assert not (config.state_dir / "run" / "server.json").exists()
+    assert not (config.state_dir / "run" / "backend.sock").exists()
+
+
+async def test_the_first_turn_after_a_kill_is_warm(config: BackendConfig) -> None:
+    async with running(config) as it:
+        await it.client.warm([{"role": "system", "content": SYSTEM}])
+        await it.until(lambda status: status.backend.warm is not None and status.backend.serving)
+        pid = (await it.client.status()).backend.pid
+        assert pid
+        os.kill(pid, signal.SIGKILL)
+        await it.until(lambda status: status.backend.restarts == 1 and status.backend.serving)
+        warm = (await it.client.status()).backend.warm
+        answer = await it.ask("a", "hello")
+    assert warm is not None
+    assert warm.cached_tokens == warm.tokens > 400
+    assert answer["cache_n"] == warm.tokens
