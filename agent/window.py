@@ -102,7 +102,10 @@ class ModelWindow:
 
     async def enter(self, chat: str, text: str) -> str:
         """A text on its way into the prompt, cut with a clear mark when it alone is too large."""
-        most = (await self.budget()).limit
+        try:
+            most = (await self.budget()).limit
+        except BackendAway:
+            return text  # not yet known; what is too large for the window is cut when it is full
         if len(text) <= most:
             return text
         return compaction.clip(text, most * 3 // 4, await self.spill(chat, text))

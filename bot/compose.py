@@ -11,6 +11,7 @@ from typing import Any
 from agent.approvals import Approvals, Ask, Step
 from agent.assignment import Assignment, Emit, Listener, Service
 from agent.chats import Chats
+from agent.context import context
 from agent.desk import Courier, Desk
 from agent.errors import AgentError, BackendAway, ToolError
 from agent.events import TurnFinished
@@ -18,7 +19,11 @@ from agent.host import HostReport
 from agent.lane import LanedModel, shared_lane
 from agent.limits import Limits
 from agent.loop import run_turn
+from agent.memory import ChatMemory
+from agent.messages import System
 from agent.openai import OpenAIModel
+from agent.openai.wire import message_json
+from agent.prompt import system_text
 from agent.sandbox.limits import Repo, SandboxLimits
 from agent.sandbox.sandboxes import Sandboxes, open_sandboxes
 from agent.schedule.planner import Planner
@@ -51,6 +56,12 @@ class Agent:
     tools: tuple[Tool, ...]
     schemas: tuple[Mapping[str, Any], ...]
     host: HostReport
+    _warm: "Warmth"
+
+    async def context(self, chat: str) -> dict[str, int]:
+        """A chat's tokens by part, what is free last."""
+        found = await context(self.store, self.window, chat)
+        return {part.name: part.tokens for part in found.parts}
 
     async def run(self, assignment: Assignment, emit: Emit) -> TurnFinished:
         """Run or resume one turn of a chat."""
@@ -77,14 +88,38 @@ class Agent:
         except BackendUnavailable as error:
             raise BackendAway(str(error)) from None
 
-    async def look(self) -> Status | None:
-        """The backend's newest status, for /host.txt as well."""
+    async def sees(self) -> bool:
+        """Whether the model takes pictures."""
         with suppress(BackendUnavailable):
-            self.host.status = await self.backend.status()
-        return self.host.status
+            return (await self.backend.endpoint()).vision
+        return False
+
+    async def look(self) -> Status | None:
+        """The backend's newest status, for /host.txt as well; a new backend learns the fixed prefix."""
+        try:
+            status = await self.backend.status()
+            await self._warm.register(self.backend, self.schemas, status)
+        except BackendUnavailable:
+            status = None
+        self.host.status = status
+        return status
 
 
-@dataclass(frozen=True)
+@dataclass
+class Warmth:
+    """Tells each backend once what to keep warm."""
+
+    known: float | None = None  # uptime of the backend that was told
+
+    async def register(
+        self, backend: BackendClient, schemas: Sequence[Mapping[str, Any]], status: Status
+    ) -> None:
+        if self.known is None or status.uptime_s < self.known:
+            await backend.warm([message_json(System(system_text()))], schemas)
+        self.known = status.uptime_s
+
+
+@dataclass
 class Desks:
     """Makes what the tools of a chat work with."""
 
@@ -95,8 +130,10 @@ class Desks:
     planned: Callable[[], None] = lambda: None
 
     async def of(self, chat: str) -> Desk:
+        zone = await zone_of(self.store, chat, self.settings)
         return Desk(
             sandbox=await self.sandboxes.of(chat),
+            notes=ChatMemory(self.store, chat, zone),
             jobs=await self.planner(chat),
             courier=self.courier(chat) if self.courier else None,
         )
@@ -109,31 +146,33 @@ async def planner_of(
     store: Store, chat: str, settings: Settings, planned: Callable[[], None] = lambda: None
 ) -> Planner:
     """The jobs of a chat, in its own time zone."""
-    known = await store.chats.get(chat)
-    zone = known.timezone if known and known.timezone else settings.agent.timezone
+    zone = await zone_of(store, chat, settings)
     return Planner(store, chat, zone, list(settings.agent.repos), changed=planned)
+
+
+async def zone_of(store: Store, chat: str, settings: Settings) -> str:
+    known = await store.chats.get(chat)
+    return known.timezone if known and known.timezone else settings.agent.timezone
 
 
 @asynccontextmanager
 async def open_agent(
     settings: Settings,
     backend: BackendClient,
+    store: Store,
     *,
     ask: Ask | None = None,
     courier: Callable[[str], Courier] | None = None,
-    planned: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[Agent]:
     """The agent over a backend; without `ask` nobody can be asked, and approvals are denied."""
     host = HostReport(settings.state_dir, settings.agent.timezone)
     async with AsyncExitStack() as stack:
-        private(settings.state_dir)
-        store = await stack.enter_async_context(open_store(settings.state_dir / DATABASE))
         sandboxes = await stack.enter_async_context(_sandboxes(settings, host))
         model = await stack.enter_async_context(OpenAIModel(backend.endpoint))
         tools = chosen(settings.agent.tools)
         schemas = tuple(tool.schema for tool in tools)
         window = ModelWindow(store, model, shared_lane(backend), schemas)
-        desks = Desks(sandboxes, store, settings, courier, planned)
+        desks = Desks(sandboxes, store, settings, courier)
         approvals = Approvals(store.approvals, ask)
         yield Agent(
             settings,
@@ -147,7 +186,19 @@ async def open_agent(
             tools,
             schemas,
             host,
+            Warmth(),
         )
+
+
+@asynccontextmanager
+async def stored_agent(settings: Settings, backend: BackendClient) -> AsyncIterator[Agent]:
+    """The agent with its own opening of the database, for one command's duration."""
+    private(settings.state_dir)
+    async with (
+        open_store(settings.state_dir / DATABASE) as store,
+        open_agent(settings, backend, store) as agent,
+    ):
+        yield agent
 
 
 @asynccontextmanager
@@ -194,7 +245,7 @@ async def run_tool(
     """One tool as the agent would run it; what went wrong is its output."""
     async with (
         BackendClient(socket_of(settings)) as backend,
-        open_agent(settings, backend) as agent,
+        stored_agent(settings, backend) as agent,
     ):
         tool = next((tool for tool in agent.tools if tool.name == name), None)
         if tool is None:

@@ -8,10 +8,9 @@ says from now on, and a time that was served before is not served again.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time
-from typing import Protocol
 from zoneinfo import ZoneInfo
 
 from agent.errors import AgentError
@@ -36,13 +35,10 @@ class Nothing(Exception):
         self.tell = tell
 
 
-class Kind(Protocol):
-    async def __call__(self, job: Job, occurrence: Occurrence) -> str | None:
-        """Do it; the text to send (Markdown), or None when a turn was started that answers itself.
+Kind = Callable[[Job, Occurrence], Awaitable[str | None]]
+"""Does it; gives the text to send (Markdown), or None when a turn was started that answers itself.
 
-        Raises Nothing, or an AgentError whose sentence is told to the person.
-        """
-        ...
+Raises Nothing, or an AgentError whose sentence is told to the person."""
 
 
 @dataclass(frozen=True, slots=True)

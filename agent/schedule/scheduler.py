@@ -55,6 +55,10 @@ class Scheduler:
         """Look at the rows now."""
         self._wanted.set()
 
+    def wake_soon(self) -> None:
+        """The same, for those who do not wait."""
+        self._wanted.set()
+
     async def _work(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             while True:

@@ -42,10 +42,10 @@ async def ask(settings: Settings, text: str, chat: str, show: "Shown", model: st
     """Put a message into a chat and show its turn; the exit code."""
     from agent.assignment import Service
     from agent.chats import Incoming, cli_source
-    from bot.compose import open_agent, open_chats, reach_backend
+    from bot.compose import open_chats, reach_backend, stored_agent
 
     source = cli_source()
-    async with reach_backend(settings, model) as backend, open_agent(settings, backend) as agent:
+    async with reach_backend(settings, model) as backend, stored_agent(settings, backend) as agent:
         await agent.ready()
         service = Service(frozenset({source}), settings.agent.timezone, resumes=False)
         async with open_chats(agent, service, show) as chats:
@@ -87,10 +87,12 @@ class Lines(Shown):
             click.echo(json.dumps(fields, ensure_ascii=False))
 
 
+@dataclass
 class Plain(Shown):
-    """The answer on stdout as it grows; what is done for it on stderr."""
+    """The answer on stdout as it grows; what is done for it on stderr (`quiet`) or beside it."""
 
-    _text = ""
+    quiet: bool = True
+    _text: str = ""
 
     def print(self, event: Event) -> None:
         match event:
@@ -100,12 +102,12 @@ class Plain(Shown):
                 sys.stdout.flush()
             case ToolCalled(_, name, arguments):
                 self._fresh_line()
-                click.echo(f"→ {name} {json.dumps(arguments, ensure_ascii=False)}", err=True)
+                click.echo(f"→ {name} {json.dumps(arguments, ensure_ascii=False)}", err=self.quiet)
             case ToolFinished(ok=ok, output=output, shown=shown):
                 self._tool_output(shown or output, ok)
             case Notice(text):
                 self._fresh_line()
-                click.echo(f"· {text}", err=True)
+                click.echo(f"· {text}", err=self.quiet)
             case ModelFinished(finish_reason="tool_calls"):
                 self._fresh_line()
             case TurnFinished(text):
@@ -114,11 +116,11 @@ class Plain(Shown):
     def _tool_output(self, output: str, ok: bool) -> None:
         lines = output.splitlines()
         for line in lines[:8]:
-            click.echo(f"  {line}", err=True)
+            click.echo(f"  {line}", err=self.quiet)
         if len(lines) > 8:
-            click.echo(f"  … {len(lines) - 8} more lines", err=True)
+            click.echo(f"  … {len(lines) - 8} more lines", err=self.quiet)
         if not ok:
-            click.echo("  (failed)", err=True)
+            click.echo("  (failed)", err=self.quiet)
 
     def _fresh_line(self) -> None:
         if self._text:

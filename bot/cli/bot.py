@@ -1,0 +1,58 @@
+"""voltaire bot: Telegram, agent and scheduler in the foreground."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from bot.cli import Failed, Misused
+from bot.cli.options import runs, settings_of
+from bot.log import start_logging
+from bot.settings import Settings
+
+if TYPE_CHECKING:
+    from agent.assignment import Listener
+    from backend.client import BackendClient
+
+
+@click.command("bot", help="Telegram, agent, scheduler.")
+@click.pass_context
+@runs
+async def command(ctx: click.Context) -> None:
+    from backend.client import BackendClient
+    from bot.compose import socket_of
+
+    start_logging(ctx.obj.verbose, service=True)
+    settings = settings_of(ctx)
+    async with BackendClient(socket_of(settings)) as backend:
+        await serve(settings, backend)
+
+
+async def serve(
+    settings: Settings, backend: "BackendClient", also: "Listener | None" = None
+) -> None:
+    """The bot until it is cancelled; what keeps it from running is one sentence.
+
+    `also` hears every turn besides the person in the chat.
+    """
+    from bot.serving import serve_bot
+    from bot.telegram.app import TelegramUnavailable
+    from bot.telegram.polling import AlreadyPolling
+
+    if not settings.telegram.token.get_secret_value():
+        raise Misused(
+            "telegram.token is missing: run `voltaire setup`, or put it into the configuration."
+        )
+    try:
+        await serve_bot(settings, backend, also)
+    except* TelegramUnavailable as group:
+        raise _told(group) from None
+    except* AlreadyPolling as group:
+        raise Failed(str(group.exceptions[0])) from None
+
+
+def _told(group: BaseExceptionGroup[BaseException]) -> Exception:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    refused = getattr(error, "refused", False)
+    return (Misused if refused else Failed)(str(error))

@@ -1,0 +1,123 @@
+"""voltaire demo: the whole path on this machine, with a local Telegram and the pocket model."""
+
+import asyncio
+import secrets
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import click
+from pydantic import SecretStr
+
+from bot.cli import Failed, Misused
+from bot.cli.options import runs
+from bot.localgram import Localgram, Person
+from bot.settings import Agent, Backend, Settings, State, Telegram, default_state_dir
+
+PORT = 8765
+OWNER = 1
+ANSWER_SECONDS = 600
+
+
+@click.command("demo", help="Try it here: no token, no GPU, no download.")
+@click.option("--ask", "text", help="Send this one message, print the answer, and end.")
+@click.option("--port", default=PORT, show_default=True, help="Where the chat page is.")
+@click.option(
+    "--model",
+    default="",
+    type=click.Path(exists=True, dir_okay=False),
+    help="A GGUF to run in place of the pocket model.",
+)
+@runs
+async def command(text: str | None, port: int, model: str) -> int:
+    if text is not None and not text.strip():
+        raise Misused("There is nothing to ask: the text is empty.")
+    async with _phone(0 if text else port) as (gram, owner), _state() as state:
+        settings = _settings(state, gram)
+        if text:
+            return await _one_answer(settings, owner, text, model)
+        await _until_interrupted(settings, gram, model)
+    return 0
+
+
+@asynccontextmanager
+async def _phone(port: int) -> AsyncIterator[tuple[Localgram, Person]]:
+    """A Telegram of our own with one person in it, in a private chat with the bot."""
+    gram = Localgram(f"1000001:{secrets.token_urlsafe(24)}", port)
+    try:
+        await gram.__aenter__()
+    except OSError as error:
+        raise Failed(
+            f"Port {port} cannot be used: {error.strerror}. Choose another with --port."
+        ) from None
+    try:
+        yield gram, gram.user("You", id=OWNER, started=True)
+    finally:
+        await gram.__aexit__(None, None, None)
+
+
+@asynccontextmanager
+async def _state() -> AsyncIterator[Path]:
+    """A state of the demo's own, gone when it ends; on the disk that a real state would be on."""
+    parent = default_state_dir().parent
+    parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="voltaire-demo-", dir=parent))
+    try:
+        yield folder
+    finally:
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+
+def _settings(state: Path, gram: Localgram) -> Settings:
+    """Defaults, whatever the user's own configuration says."""
+    return Settings.model_construct(
+        telegram=Telegram(token=SecretStr(gram.token), base_url=gram.url, owners=[OWNER]),
+        agent=Agent(timezone=_zone()),
+        backend=Backend(),
+        state=State(dir=state),
+    )
+
+
+def _zone() -> str:
+    """The machine's own zone where it can be told."""
+    link = Path("/etc/localtime")
+    with suppress(OSError, ValueError):
+        name = str(link.resolve()).partition("/zoneinfo/")[2]
+        return Agent(timezone=name or "UTC").timezone
+    return "UTC"
+
+
+async def _until_interrupted(settings: Settings, gram: Localgram, model: str) -> None:
+    from bot.cli.bot import serve
+    from bot.compose import reach_backend
+
+    async with reach_backend(settings, model) as backend:
+        click.echo(f"Voltaire is at {gram.url} (Ctrl-C ends it). Try: how much disk space is free?")
+        await serve(settings, backend)
+
+
+async def _one_answer(settings: Settings, owner: Person, text: str, model: str) -> int:
+    """The message goes in as an update and comes back as a message, as on a phone."""
+    from bot.cli.ask import Plain
+    from bot.cli.bot import serve
+    from bot.compose import reach_backend
+
+    shown = Plain(quiet=False)
+    async with reach_backend(settings, model) as backend:
+        serving = asyncio.create_task(serve(settings, backend, shown))
+        reply = asyncio.create_task(owner.ask(text, seconds=ANSWER_SECONDS))
+        try:
+            await asyncio.wait({serving, reply}, return_when=asyncio.FIRST_COMPLETED)
+            if serving.done():
+                serving.result()
+            await reply
+            finished = await shown.finished()
+        except TimeoutError:
+            raise Failed(f"No answer came within {ANSWER_SECONDS} s.") from None
+        finally:
+            for task in (serving, reply):
+                task.cancel()
+            await asyncio.wait({serving, reply})
+    return 0 if finished.reason == "done" else 1

@@ -1,0 +1,52 @@
+"""Repository summaries over a running agent: git in the chat's sandbox, prose from its model."""
+
+from collections.abc import Sequence
+
+from agent.errors import AgentError
+from agent.lane import SCHEDULED, LanedModel
+from agent.messages import System, User
+from agent.model import Completion, ModelRefused, Request
+from agent.prompt import system_text
+from agent.summary.facts import Git
+from agent.summary.report import Summaries, runner
+from bot.compose import Agent
+
+GIT_SECONDS = 300
+ANSWER_TOKENS = 800
+BYTES_A_TOKEN = 2  # of commit messages and diffs, on the safe side
+
+
+def summaries(agent: Agent) -> Summaries:
+    async def ask(question: str) -> str:
+        return await _ask(agent, question)
+
+    async def room() -> int:
+        budget = await agent.window.budget()
+        return max(2000, (budget.limit - budget.prefix - ANSWER_TOKENS) * BYTES_A_TOKEN)
+
+    return Summaries(agent.store, lambda chat: _git(agent, chat), ask, room, _place)
+
+
+def _place(repo: str) -> str:
+    return "/workspace" if repo in (".", "") else f"/repos/{repo}"
+
+
+def _git(agent: Agent, chat: str) -> Git:
+    async def run(argv: Sequence[str]) -> str:
+        sandbox = await agent.sandboxes.of(chat)
+        return (await sandbox.ask(argv, seconds=GIT_SECONDS)).output
+
+    return runner(run)
+
+
+async def _ask(agent: Agent, question: str) -> str:
+    """One answer behind the same fixed prefix as every conversation's, so that its cache holds."""
+    request = Request((System(system_text()), User(question)), agent.schemas, "none", ANSWER_TOKENS)
+    model = LanedModel(agent.model, agent.window.lane, "summary", SCHEDULED)
+    try:
+        async for piece in model.stream(request):
+            if isinstance(piece, Completion):
+                return piece.text.strip()
+    except ModelRefused as error:
+        raise AgentError(f"The model refused: {error}.") from None
+    raise AgentError("The model gave no answer.")

@@ -1,0 +1,186 @@
+"""The bot as a service: Telegram, the agent, the schedule and the backend's alerts in one loop."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from agent.assignment import Assignment, Listener, Service
+from agent.errors import AgentError
+from agent.events import Event
+from agent.schedule.kinds import Submit, Summary, Task, remind
+from agent.schedule.rounds import Kind, Quiet, Rounds
+from agent.schedule.scheduler import Scheduler
+from agent.store import Store, open_store
+from backend.client import BackendClient, BackendUnavailable
+from backend.protocol import Alert
+from bot import presence
+from bot.channel import Letter
+from bot.compose import DATABASE, Agent, open_agent, open_chats, private
+from bot.reports import summaries
+from bot.settings import Settings
+from bot.status import PRESENCE
+from bot.telegram.app import SOURCE, TelegramBot, telegram_bot
+from bot.telegram.config import TelegramConfig
+from bot.telegram.room import Services
+
+PRESENCE_SECONDS = 10.0
+LOOK_SECONDS = 15.0  # how fresh the machine's report and the warm prefix are kept
+AGAIN_SECONDS = 5.0
+JOB = "job"
+LAST_ALERT = "alert"
+
+
+async def serve_bot(
+    settings: Settings, backend: BackendClient, also: Listener | None = None
+) -> None:
+    """Run until cancelled; `also` hears every turn, too. Raises TelegramUnavailable, AlreadyPolling, StoreError."""
+    private(settings.state_dir)
+    async with (
+        open_store(settings.state_dir / DATABASE) as store,
+        telegram_bot(telegram_config(settings), store) as bot,
+        open_agent(settings, backend, store, ask=bot.ask, courier=bot.courier) as agent,
+        open_chats(agent, _service(agent, bot), _Both(bot.replies, also)) as chats,
+        _schedule(agent, chats.submit) as scheduler,
+        _beside(settings, agent, bot),
+    ):
+        agent.desks.planned = scheduler.wake_soon
+        await bot.serve(
+            Services(
+                chats,
+                agent.approvals,
+                backend,
+                agent.context,
+                agent.desks.planner,
+                summaries(agent),
+            )
+        )
+
+
+@dataclass(frozen=True)
+class _Both:
+    """Two listeners of the same turns."""
+
+    first: Listener
+    second: Listener | None
+
+    async def event(self, assignment: Assignment, event: Event) -> None:
+        await self.first.event(assignment, event)
+        if self.second:
+            await self.second.event(assignment, event)
+
+    async def waiting(self, chat: str, why: str) -> None:
+        await self.first.waiting(chat, why)
+        if self.second:
+            await self.second.waiting(chat, why)
+
+
+def telegram_config(settings: Settings) -> TelegramConfig:
+    telegram = settings.telegram
+    return TelegramConfig(
+        token=telegram.token.get_secret_value(),
+        run_dir=settings.state_dir / "run",
+        base_url=telegram.base_url,
+        owners=frozenset(telegram.owners),
+        allow=frozenset(telegram.allow),
+        groups=telegram.groups,
+        language=telegram.language,
+        timezone=settings.agent.timezone,
+        webhook_url=telegram.webhook_url,
+        webhook_listen=telegram.webhook_listen,
+        transcribe_url=settings.agent.transcribe_url,
+        repos=tuple(settings.agent.repos),
+    )
+
+
+def _service(agent: Agent, bot: TelegramBot) -> Service:
+    media = bot.media(agent.sandboxes.of, agent.sees)
+    sources = frozenset({SOURCE, JOB})
+    return Service(sources, agent.settings.agent.timezone, bot.compose, fetch=media.fetch)
+
+
+@asynccontextmanager
+async def _schedule(agent: Agent, submit: Submit) -> AsyncIterator[Scheduler]:
+    settings = agent.settings.agent
+    try:
+        quiet = Quiet.parse(settings.quiet_hours, settings.timezone)
+    except ValueError:
+        raise AgentError('agent.quiet_hours must look like "22:00-07:00".') from None
+    kinds: dict[str, Kind] = {
+        "remind": remind,
+        "task": Task(submit),
+        "summary": Summary(summaries(agent)),
+    }
+    rounds = Rounds(agent.store, kinds, _letter, agent.store.clock, quiet)
+    async with Scheduler(rounds) as scheduler:
+        yield scheduler
+
+
+def _letter(text: str) -> str:
+    return Letter(text).written()
+
+
+# -- beside the turns ---------------------------------------------------------
+
+
+@asynccontextmanager
+async def _beside(settings: Settings, agent: Agent, bot: TelegramBot) -> AsyncIterator[None]:
+    """What goes on whether or not anybody writes."""
+    path = settings.state_dir / PRESENCE
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(_tell_presence(path, bot)),
+            group.create_task(_look(agent)),
+            group.create_task(_alerts(agent.backend, agent.store, bot)),
+        ]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            path.unlink(missing_ok=True)
+
+
+async def _tell_presence(path: os.PathLike[str], bot: TelegramBot) -> None:
+    from pathlib import Path
+
+    pid = os.getpid()
+    started = presence.started(pid) or 0
+    while True:
+        problem = bot.poll.sentence()
+        at = bot.poll.last_at
+        here = presence.Presence(
+            pid=pid,
+            started=started,
+            username=bot.username,
+            polling_ok=None if at is None else problem is None,
+            last_update_at=datetime.fromtimestamp(at, UTC) if at else None,
+            problem=problem,
+        )
+        presence.write(Path(path), here)
+        await asyncio.sleep(PRESENCE_SECONDS if bot.username else 1.0)
+
+
+async def _look(agent: Agent) -> None:
+    while True:
+        await agent.look()
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def _alerts(backend: BackendClient, store: Store, bot: TelegramBot) -> None:
+    """What the backend has to say goes to every owner's chat, once, restarts included."""
+    while True:
+        last = int(await store.facts.get(LAST_ALERT) or 0)
+        with suppress(BackendUnavailable):
+            async for alert in backend.events(last):
+                for owner in bot.door.owners:
+                    await store.outbox.add(f"tg:{owner}", [_letter(_told(alert))])
+                await store.facts.put(LAST_ALERT, alert.id)
+        await asyncio.sleep(AGAIN_SECONDS)
+
+
+def _told(alert: Alert) -> str:
+    mark = {"critical": "🔥", "warning": "⚠️", "over": "✅", "info": "·"}[alert.level]
+    return f"{mark} {alert.text}"
