@@ -19,7 +19,15 @@ from agent.openai.chunks import Chunks
 from agent.openai.refusals import error_of, refusal
 from agent.openai.sse import DONE, Events, StreamTooLong, parse
 from agent.openai.values import mapping, sequence, text, whole
-from agent.openai.wire import Json, encode, estimate, prompt_json, request_json
+from agent.openai.wire import (
+    Json,
+    encode,
+    estimate,
+    prompt_json,
+    request_json,
+    takes_text_calls,
+    text_call_probe,
+)
 from backend.client import BackendUnavailable
 from backend.protocol import Endpoint
 
@@ -49,7 +57,7 @@ class OpenAIModel:
         )
         self._session: aiohttp.ClientSession | None = None
         self._names: dict[str, str] = {}
-        self._structured_only: set[str] = set()
+        self._takes_text_calls: dict[tuple[str, str, str | None], bool] = {}
 
     async def __aenter__(self) -> Self:
         # A kept connection would be a broken one after each restart of the server.
@@ -78,9 +86,8 @@ class OpenAIModel:
     async def count(self, request: Request) -> int:
         """Exact where the server counts rendered requests (llama-server), else an upper estimate."""
         endpoint = await self._endpoint()
-        wire = prompt_json(request, raw=endpoint.url not in self._structured_only)
-        if endpoint.template:
-            wire["chat_template_kwargs"] = endpoint.template
+        as_text = await self._calls_as_text(endpoint, request)
+        wire = prompt_json(request, calls_as_text=as_text, template=endpoint.template)
         counted = await self._counted(endpoint, wire) if endpoint.extras else None
         return estimate(wire) if counted is None else counted
 
@@ -95,29 +102,39 @@ class OpenAIModel:
             answer.close()  # at once, also when cancelled: the slot is freed
 
     async def _ask(self, endpoint: Endpoint, request: Request) -> aiohttp.ClientResponse:
-        """The open answer. Where the template wants a call before each result, it gets calls."""
-        raw = endpoint.url not in self._structured_only
-        try:
-            return await self._send(endpoint, request, raw=raw)
-        except ModelRefused:
-            if not raw or not _has_raw(request):
-                raise
-        answer = await self._send(endpoint, request, raw=False)
-        self._structured_only.add(endpoint.url)
-        return answer
-
-    async def _send(
-        self, endpoint: Endpoint, request: Request, *, raw: bool
-    ) -> aiohttp.ClientResponse:
+        """The open answer, to be closed by the caller."""
         wire = request_json(
             request,
             await self._name(endpoint),
             extras=endpoint.extras,
-            raw=raw,
+            calls_as_text=await self._calls_as_text(endpoint, request),
             sampling=endpoint.sampling,
             template=endpoint.template,
         )
         return await self._call("POST", endpoint, "/v1/chat/completions", wire)
+
+    async def _calls_as_text(self, endpoint: Endpoint, request: Request) -> bool:
+        """Whether this server's template repeats a call as text to the letter and shows its result.
+
+        Gemma 4's drops results that follow no structured call, without a word:
+        so the template is tried, once, and where it cannot be, the answer is no.
+        """
+        if not endpoint.extras or not _has_text_calls(request):
+            return False
+        key = (endpoint.url, endpoint.model, endpoint.profile)
+        if key not in self._takes_text_calls:
+            probe = text_call_probe(endpoint.template)
+            before, behind = [await self._rendered(endpoint, wire) for wire in probe]
+            self._takes_text_calls[key] = bool(before) and takes_text_calls(before, behind)
+        return self._takes_text_calls[key]
+
+    async def _rendered(self, endpoint: Endpoint, wire: Json) -> str:
+        """The prompt as the server's template renders it; empty when the template refuses it."""
+        try:
+            found = await self._json("POST", endpoint, "/apply-template", wire)
+        except ModelRefused:
+            return ""
+        return text(mapping(found).get("prompt"))
 
     async def _name(self, endpoint: Endpoint) -> str:
         """The model to ask for: the configured one, else the first that the server lists."""
@@ -217,8 +234,8 @@ def _chunk(value: Any) -> Mapping[str, Any]:
     return chunk
 
 
-def _has_raw(request: Request) -> bool:
-    return any(isinstance(message, Assistant) and message.raw for message in request.messages)
+def _has_text_calls(request: Request) -> bool:
+    return any(isinstance(m, Assistant) and m.raw and m.calls for m in request.messages)
 
 
 def _headers(endpoint: Endpoint) -> dict[str, str]:

@@ -13,12 +13,12 @@ Json = dict[str, Any]
 EXTRAS: Json = {"cache_prompt": True, "return_progress": True, "timings_per_token": True}
 
 
-def message_json(message: Message, *, raw: bool = True) -> Json:
+def message_json(message: Message, *, calls_as_text: bool = False) -> Json:
     """One message in wire form.
 
-    With `raw`, calls that came as text go back as that text: the template then
-    renders the very tokens that were generated. Without it they go back as
-    structured calls, for servers that take a tool result only after one.
+    With `calls_as_text`, calls that came as text go back as that text: the
+    template then renders the very tokens that were generated. Without it they go
+    back as structured calls, for templates that show a result only behind one.
     """
     match message:
         case System(text):
@@ -28,7 +28,7 @@ def message_json(message: Message, *, raw: bool = True) -> Json:
         case ToolResult(call, name, text):
             return {"role": "tool", "tool_call_id": call, "name": name, "content": text}
         case Assistant():
-            return _assistant(message, raw=raw)
+            return _assistant(message, calls_as_text=calls_as_text)
 
 
 def _content(text: str, images: Sequence[str]) -> str | list[Json]:
@@ -38,8 +38,8 @@ def _content(text: str, images: Sequence[str]) -> str | list[Json]:
     return [{"type": "text", "text": text}, *pictures]
 
 
-def _assistant(message: Assistant, *, raw: bool) -> Json:
-    if raw and message.raw:
+def _assistant(message: Assistant, *, calls_as_text: bool) -> Json:
+    if message.raw and (calls_as_text or not message.calls):
         return {"role": "assistant", "content": message.raw}
     wire: Json = {"role": "assistant", "content": message.text}
     if message.calls:
@@ -52,11 +52,16 @@ def _call(call: ToolCall) -> Json:
     return {"id": call.id, "type": "function", "function": function}
 
 
-def prompt_json(request: Request, *, raw: bool = True) -> Json:
+def prompt_json(
+    request: Request, *, calls_as_text: bool = False, template: Mapping[str, Any] | None = None
+) -> Json:
     """What the template renders: messages, then tools (left out where there are none)."""
-    prompt: Json = {"messages": [message_json(m, raw=raw) for m in request.messages]}
+    messages = [message_json(m, calls_as_text=calls_as_text) for m in request.messages]
+    prompt: Json = {"messages": messages}
     if request.tools:
         prompt["tools"] = list(request.tools)
+    if template:
+        prompt["chat_template_kwargs"] = dict(template)
     return prompt
 
 
@@ -65,20 +70,19 @@ def request_json(
     model: str,
     *,
     extras: bool,
-    raw: bool = True,
+    calls_as_text: bool = False,
     sampling: Mapping[str, Any] | None = None,
     template: Mapping[str, Any] | None = None,
 ) -> Json:
     """A streamed chat completion. `sampling` and `template` are the profile's own fields."""
-    wire: Json = {"model": model, **prompt_json(request, raw=raw)}
+    prompt = prompt_json(request, calls_as_text=calls_as_text, template=template)
+    wire: Json = {"model": model, **prompt}
     wire |= {"stream": True, "stream_options": {"include_usage": True}}
     if request.tools:
         wire["tool_choice"] = request.tool_choice
     if request.max_tokens is not None:
         wire["max_tokens"] = request.max_tokens
     wire |= {**(sampling or {}), **request.sampling}
-    if template:
-        wire["chat_template_kwargs"] = dict(template)
     return wire | EXTRAS if extras else wire
 
 
@@ -91,3 +95,24 @@ def encode(wire: Json) -> bytes:
 def estimate(wire: Json) -> int:
     """Tokens of a prompt on the safe side: English takes about 4 bytes each, here it gets 3."""
     return len(encode(wire)) // 3 + 8 * len(wire["messages"])
+
+
+TEXT_CALL = '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>'
+TEXT_RESULT = "the very result"
+
+
+def text_call_probe(template: Mapping[str, Any] | None) -> tuple[Json, Json]:
+    """Two prompts, before and behind a call as text, that show what a template makes of one."""
+    asked = (User("What is here?"),)
+    call = ToolCall("call00001", "bash", '{"command": "ls"}')
+    answered = (Assistant("", (call,), TEXT_CALL), ToolResult(call.id, call.name, TEXT_RESULT))
+    return (
+        prompt_json(Request(asked), template=template),
+        prompt_json(Request((*asked, *answered)), calls_as_text=True, template=template),
+    )
+
+
+def takes_text_calls(before: str, behind: str) -> bool:
+    """Whether the second prompt repeats the first, then the call as it was, then its result."""
+    generated = before + TEXT_CALL
+    return behind.startswith(generated) and TEXT_RESULT in behind[len(generated) :]

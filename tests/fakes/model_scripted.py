@@ -18,16 +18,16 @@ from agent.messages import ToolCall
 from agent.model import CallPiece, Completion, ModelRefused, Piece, Reading, Request, TextPiece
 from backend.protocol import Endpoint
 
-FinishReason = Literal["stop", "tool_calls", "length", "cut"]
 Json = dict[str, Any]
+FinishReason = Literal["stop", "tool_calls", "length", "cut"]
 
 
 @dataclass(frozen=True)
 class Reply:
     """One completion. `size` is how many characters a piece has; `hold` is awaited before the end.
 
-    `cut` ends the stream after the last piece without a word; `raw` replaces the
-    whole body (the server only). `tokens` are (prompt, cached, completion).
+    `raw` replaces the whole body, `whole` is sent as one JSON document instead of
+    a stream (both: the server only). `tokens` are (prompt, cached, completion).
     """
 
     text: str = ""
@@ -37,6 +37,7 @@ class Reply:
     size: int = 3
     hold: Callable[[], Awaitable[object]] | None = None
     raw: Sequence[bytes] | None = None
+    whole: Json | None = None
     tokens: tuple[int, int, int] | None = (100, 80, 10)
 
     @property
@@ -219,6 +220,8 @@ class ModelServer:
             raise line
         if isinstance(line, Refusal):
             return _error(line)
+        if line.whole is not None:
+            return web.json_response(line.whole)
         return await self._stream(request, line)
 
     async def _stream(self, request: web.Request, reply: Reply) -> web.StreamResponse:

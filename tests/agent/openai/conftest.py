@@ -1,0 +1,54 @@
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from backend.protocol import Endpoint
+
+Serve = Callable[[Path], AbstractAsyncContextManager[Endpoint]]
+
+
+@pytest.fixture
+def serve() -> Serve:
+    """The real llama.cpp server on a model file, until the block ends."""
+    return _serve
+
+
+@asynccontextmanager
+async def _serve(model: Path) -> AsyncIterator[Endpoint]:
+    port = _free_port()
+    flags = ["-m", str(model), "-c", "8192", "-np", "1", "-sps", "0.95", "--port", str(port)]
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "backend.embedded", *flags),
+        stderr=asyncio.subprocess.DEVNULL,
+        env={**os.environ, "LLAMA_API_KEY": "secret"},
+    )
+    endpoint = Endpoint(url=f"http://127.0.0.1:{port}", api_key="secret", n_ctx=8192)
+    try:
+        await asyncio.wait_for(_healthy(endpoint.url), 30)
+        yield endpoint
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def _healthy(url: str) -> None:
+    async with aiohttp.ClientSession() as session:
+        while True:
+            with suppress(aiohttp.ClientError):
+                async with session.get(f"{url}/health") as answer:
+                    if answer.status == 200:
+                        return
+            await asyncio.sleep(0.05)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
