@@ -206,7 +206,7 @@ def _application(
         .base_url(f"{config.root}/bot")
         .base_file_url(f"{config.root}/file/bot")
         .update_queue(arrivals)
-        .request(poll.calls())
+        .request(poll.calls(config.answer_seconds))
         .get_updates_request(poll.polls())
         .build()
     )

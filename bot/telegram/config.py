@@ -25,6 +25,7 @@ class TelegramConfig:
     transcribe_url: str = ""
     repos: tuple[str, ...] = ()
     profiles: tuple[str, ...] = ()
+    answer_seconds: float = 10.0  # how long Telegram may take to answer a call
 
     @property
     def root(self) -> str:

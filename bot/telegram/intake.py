@@ -65,10 +65,19 @@ async def welcome(room: Room, said: Heard) -> bool:
         if said.speaker.group is None and await room.door.is_due_a_line(said.speaker):
             await room.say(said.chat, room.texts.stranger)
         return False
+    await _back(room, said.chat)
     flood = room.door.floods(said.speaker)
     if flood == "first":
         await room.say(said.chat, room.texts.slower)
     return flood == "no"
+
+
+async def _back(room: Room, chat: str) -> None:
+    """Who writes can be written to: what waited while the chat rested goes out."""
+    known = await room.store.chats.get(chat)
+    if known is not None and known.resting:
+        await room.store.chats.rest(chat, resting=False)
+        room.store.outbox.added.set()
 
 
 def _meant(room: Room, said: Heard) -> bool:

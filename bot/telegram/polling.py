@@ -50,9 +50,9 @@ class Poll:
         self.last_at: float | None = None
         self._trouble: str | None = None
 
-    def calls(self) -> HTTPXRequest:
-        """For everything but polling. A send takes long only when Telegram does."""
-        return HTTPXRequest(connection_pool_size=POOL, pool_timeout=30.0, read_timeout=10.0)
+    def calls(self, seconds: float) -> HTTPXRequest:
+        """For everything but polling; an answer may take that many seconds."""
+        return HTTPXRequest(connection_pool_size=POOL, pool_timeout=30.0, read_timeout=seconds)
 
     def polls(self) -> HTTPXRequest:
         return _Watched(self)

@@ -15,4 +15,4 @@ async def gram() -> AsyncIterator[Localgram]:
 
 @pytest.fixture
 def house(gram: Localgram, tmp_path: Path) -> House:
-    return House(gram, tmp_path, gram.user("Olga Owner", id=OWNER, username="olga"))
+    return House(gram, tmp_path, gram.user("Olga Owner", id=OWNER, username="olga", started=True))

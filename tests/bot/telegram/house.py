@@ -26,7 +26,7 @@ from bot.telegram.room import Services
 from tests.fakes.model_scripted import Script, ScriptedModel, says
 
 TOKEN = "4242:secret"
-OWNER = 1001
+OWNER = 111
 
 
 @dataclass
@@ -51,16 +51,19 @@ class House:
     @asynccontextmanager
     async def open(self) -> AsyncIterator["Running"]:
         """The bot, polling."""
-        async with open_store(self.folder / "voltaire.db") as store:
-            async with telegram_bot(self.telegram, store) as bot, _agent(self, store, bot) as run:
-                serving = asyncio.create_task(bot.serve(run.services))
-                run.serving = serving
-                try:
-                    yield run
-                finally:
-                    serving.cancel()
-                    with suppress(asyncio.CancelledError):
-                        await serving
+        async with (
+            open_store(self.folder / "voltaire.db") as store,
+            telegram_bot(self.telegram, store) as bot,
+            _agent(self, store, bot) as run,
+        ):
+            serving = asyncio.create_task(bot.serve(run.services))
+            run.serving = serving
+            try:
+                yield run
+            finally:
+                serving.cancel()
+                with suppress(asyncio.CancelledError):
+                    await serving
 
 
 @dataclass

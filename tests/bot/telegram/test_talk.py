@@ -1,7 +1,15 @@
-"""A conversation as its person sees it."""
+"""A conversation as its people see it."""
 
+import asyncio
+from typing import Annotated
+
+from pydantic import Field
+
+from agent.tool import Call, Output, tool
+from bot.localgram import is_final
+from bot.localgram.feed import Acted, Drafted
 from tests.bot.telegram.house import House
-from tests.fakes.model_scripted import says
+from tests.fakes.model_scripted import Line, calls, in_order, says
 
 
 async def test_a_message_is_seen_and_answered_once(house: House) -> None:
@@ -16,6 +24,167 @@ async def test_a_message_is_seen_and_answered_once(house: House) -> None:
         ("code", 7, 4),
     ]
     assert not answer.silent and answer.reply_to is None
-    assert [m.text for m in house.owner.messages()] == ["hi", "Hello, Olga."]
     asked = house.owner.messages()[0]
     assert [emoji for _, emoji in asked.reactions] == ["👀"]
+    assert [m.text for m in house.owner.messages()] == ["hi", "Hello, Olga."]
+
+
+@tool
+async def look(call: Call, place: Annotated[str, Field(description="where")]) -> Output:
+    """Look somewhere."""
+    return Output(f"There are 3 birds in the {place}.")
+
+
+async def test_the_text_grows_in_a_draft_and_typing_is_shown(house: House) -> None:
+    go_on = asyncio.Event()
+    house.script = lambda request: says("One **two** three", hold=go_on.wait)
+    async with house.open():
+        await house.owner.send("count")
+        typing = await house.owner.event(lambda e: e if isinstance(e, Acted) else None)
+        draft = await house.owner.event(lambda e: e if isinstance(e, Drafted) else None)
+        assert [m.text for m in house.owner.messages()] == ["count"]
+        go_on.set()
+        answer = await house.owner.next_message()
+    assert typing.action == "typing"
+    assert (draft.text, [e["type"] for e in draft.entities]) == ("One two three", ["bold"])
+    assert answer.text == "One two three"
+
+
+async def test_a_tool_call_becomes_its_result_in_a_silent_line(house: House) -> None:
+    go_on = asyncio.Event()
+    house.tools = [look]
+    script = in_order([calls("look", place="tree"), says("Three birds.", hold=go_on.wait)])
+    house.script = script
+    async with house.open():
+        await house.owner.send("birds?")
+        line = await house.owner.next_message(where=lambda m: m.silent)
+        done = await house.owner.until(line, lambda m: "✓" in m.text)
+        go_on.set()
+        answer = await house.owner.next_message(where=is_final)
+    assert done.text == "✓ look tree\nThere are 3 birds in the tree."
+    assert [e["type"] for e in done.entities] == ["bold", "code", "expandable_blockquote"]
+    assert answer.text == "Three birds."
+    assert [m.id for m in house.owner.messages()] == sorted(m.id for m in house.owner.messages())
+
+
+async def test_stop_ends_a_running_turn_at_once(house: House) -> None:
+    never = asyncio.Event()
+    house.script = lambda request: says("Thinking about it", hold=never.wait)
+    async with house.open() as run:
+        await house.owner.send("think")
+        await house.owner.event(lambda e: e if isinstance(e, Drafted) else None)
+        await house.owner.send("/stop")
+        answer = await house.owner.next_message(where=is_final, seconds=2)
+        assert answer.text.endswith("Stopped.")
+        await house.owner.send("/stop")
+        idle = await house.owner.next_message(where=is_final)
+        assert run.services.chats.running() == []
+    assert idle.text == "Nothing is running."
+
+
+async def test_messages_in_a_row_are_answered_in_order(house: House) -> None:
+    def script(request: object) -> Line:
+        words = request.messages[-1].text.rpartition("\n")[2]  # type: ignore[attr-defined]
+        return says(f"You said {words}.")
+
+    house.script = script
+    async with house.open():
+        for word in ("one", "two", "three"):
+            answer = await house.owner.ask(word)
+            assert answer.text == f"You said {word}."
+
+
+async def test_a_long_turn_in_one_chat_holds_up_no_other(house: House) -> None:
+    other = house.gram.user("Mia Member")
+    house.config = {"allow": frozenset({other.id})}
+    never = asyncio.Event()
+    house.tools = [wait_for(never)]
+    script = in_order([calls("wait"), says("Quick.")])
+    house.script = script
+    async with house.open():
+        await house.owner.send("wait")
+        await house.owner.next_message(where=lambda m: m.silent)
+        answer = await other.ask("hi")
+        never.set()
+    assert answer.text == "Quick."
+
+
+def wait_for(event: asyncio.Event):  # type: ignore[no-untyped-def]
+    @tool
+    async def wait(call: Call) -> Output:
+        """Wait."""
+        await event.wait()
+        return Output("waited")
+
+    return wait
+
+
+async def test_a_group_is_answered_by_reply_and_its_live_message_goes(house: House) -> None:
+    go_on = asyncio.Event()
+    house.script = lambda request: says("One two three", hold=go_on.wait)
+    mia = house.gram.user("Mia Member")
+    group = house.gram.group("Team", house.owner, mia)
+    house.config = {"allow": frozenset({group.id})}
+    async with house.open() as run:
+        await mia.send("nothing for you", chat=group)
+        asked = await mia.send("@voltaire_bot count", chat=group)
+        live = await mia.next_message(chat=group)
+        assert (live.text, live.silent) == ("One two three", True)
+        go_on.set()
+        answer = await mia.next_message(chat=group, where=is_final)
+        await house.gram.until(lambda: mia.now(live) is None or None)
+        (request,) = run.model.requests
+    assert (answer.text, answer.reply_to) == ("One two three", asked.id)
+    told = request.messages[-1]
+    assert "from: Mia Member" in told.text and told.text.endswith("\ncount")  # type: ignore[union-attr]
+
+
+async def test_an_edit_corrects_and_a_quote_is_context(house: House) -> None:
+    async with house.open() as run:
+        asked = await house.owner.send("What is 2+2?")
+        answer = await house.owner.next_message(where=is_final)
+        await house.owner.edit(asked, "What is 3+3?")
+        await house.owner.next_message(where=is_final)
+        await house.owner.send("why?", reply_to=answer)
+        await house.owner.next_message(where=is_final)
+    first, second, third = (r.messages[-1].text for r in run.model.requests)  # type: ignore[union-attr]
+    assert first.endswith("What is 2+2?")
+    assert 'correction: this replaces "What is 2+2?"' in second
+    assert second.endswith("\nWhat is 3+3?")
+    assert "reply to: you: Hello." in third
+
+
+async def test_topics_are_conversations_of_their_own(house: House) -> None:
+    group = house.gram.group("Forum", house.owner, forum=True)
+    one = await house.owner.create_topic("One", chat=group)
+    two = await house.owner.create_topic("Two", chat=group)
+    async with house.open() as run:
+        for topic in (one, two):
+            await house.owner.send("@voltaire_bot hi", chat=group, thread=topic.thread)
+            answer = await house.owner.next_message(chat=group, where=is_final)
+            assert answer.thread == topic.thread
+        chats = {chat.key for chat in await run.store.chats.recent(prefix="tg:")}
+    general = {f"tg:{group.id}"}  # where the bot said that it was added
+    assert chats - general == {f"tg:{group.id}:{one.thread}", f"tg:{group.id}:{two.thread}"}
+    assert [len(r.messages) for r in run.model.requests] == [2, 2]
+
+
+async def test_a_paste_in_pieces_and_forwards_are_one_message(house: House) -> None:
+    async with house.open() as run:
+        await house.owner.send("a" * 4096)
+        await house.owner.send("b" * 100)
+        await house.owner.next_message(where=is_final)
+        (request,) = run.model.requests
+    assert request.messages[-1].text.endswith("a" * 4096 + "\n" + "b" * 100)  # type: ignore[union-attr]
+
+
+async def test_reading_progress_is_shown(house: House) -> None:
+    go_on = asyncio.Event()
+    house.script = lambda request: says("", tokens=(14000, 200, 10), hold=go_on.wait)
+    async with house.open():
+        await house.owner.send("read")
+        draft = await house.owner.event(lambda e: e if isinstance(e, Drafted) else None)
+        house.script = lambda request: says("Done.")
+        go_on.set()
+        answer = await house.owner.next_message(where=is_final)
+    assert (draft.text, answer.text) == ("reading 14,000 of 14,000 tokens", "Done.")

@@ -1,0 +1,184 @@
+"""Sends that go wrong: nothing is lost in silence, nothing comes twice unasked."""
+
+import asyncio
+
+import pytest
+
+from bot.channel import Letter
+from bot.delivery import Delivery
+from bot.localgram import is_final
+from tests.bot.telegram.house import House, Running
+from tests.fakes.model_scripted import says
+
+
+def finals(house: House) -> list[str]:
+    answers = [m for m in house.owner.messages() if m.sender.is_bot and is_final(m)]
+    return [m.text for m in answers if m.edited is None]
+
+
+async def postponed(run: Running) -> str:
+    """Why the oldest waiting text could not be sent."""
+    async with asyncio.timeout(10):
+        while not ((parcel := await run.store.outbox.next("tg:111")) and parcel.error):
+            await asyncio.sleep(0.01)
+    return parcel.error
+
+
+async def drained(run: Running) -> None:
+    """Nothing waits to be sent any more."""
+    async with asyncio.timeout(20):
+        while await run.store.outbox.next(f"tg:{111}"):
+            await asyncio.sleep(0.01)
+
+
+async def test_an_answer_lost_on_its_way_back_is_told_and_not_repeated(house: House) -> None:
+    house.gram.fault("sendMessage", "execute_then_drop")
+    async with house.open() as run:
+        await house.owner.send("hi")
+        notice = await house.owner.next_message(where=lambda m: m.keyboard)
+        assert notice.text == "I could not tell whether my last message reached you."
+        assert notice.buttons == ["Show again"]
+        assert await run.store.outbox.counts() == {"uncertain": 1}
+    assert finals(house) == ["Hello."]
+
+
+async def test_a_send_that_never_arrived_is_shown_once_by_its_button(house: House) -> None:
+    house.gram.fault("sendMessage", "drop")
+    async with house.open() as run:
+        await house.owner.send("hi")
+        notice = await house.owner.next_message(where=lambda m: m.keyboard)
+        assert finals(house) == []
+        first = await house.owner.press(notice, "Show again")
+        again = await house.owner.press(notice, "Show again")
+        answers = [await house.owner.answer(first), await house.owner.answer(again)]
+        await house.owner.next_message(where=is_final)
+        told = await house.owner.until(notice, lambda m: not m.keyboard)
+        await drained(run)
+    assert [a.text for a in answers] == ["", "That message was already sent again."]
+    assert told.text == "Sent again."
+    assert finals(house) == ["Hello."]
+
+
+@pytest.mark.parametrize("fault", ["truncate", "delay"])
+async def test_half_an_answer_and_a_late_one_are_in_doubt(house: House, fault: str) -> None:
+    house.config = {"answer_seconds": 0.5}
+    house.gram.fault("sendMessage", fault, seconds=30.0)  # type: ignore[arg-type]
+    async with house.open():
+        await house.owner.send("hi")
+        await house.owner.next_message(where=lambda m: m.keyboard, seconds=20)
+    assert finals(house) == ["Hello."]
+
+
+@pytest.mark.parametrize("fault", ["bad_gateway", "unauthorized"])
+async def test_what_was_surely_not_sent_is_sent_again(house: House, fault: str) -> None:
+    house.gram.fault("sendMessage", fault)  # type: ignore[arg-type]
+    async with house.open() as run:
+        await house.owner.ask("hi", seconds=10)
+        await drained(run)
+        assert await run.store.outbox.counts() == {}
+    assert finals(house) == ["Hello."]
+
+
+async def test_flood_control_is_obeyed_in_its_chat_alone(house: House) -> None:
+    other = house.gram.user("Mia Member")
+    house.config = {"allow": frozenset({other.id})}
+    house.gram.fault("sendMessage", "flood", seconds=2, chat=house.owner.id)
+    async with house.open() as run:
+        await house.owner.send("hi")
+        assert "Flood control exceeded" in await postponed(run)
+        started = asyncio.get_running_loop().time()
+        await other.ask("hi")
+        waited = asyncio.get_running_loop().time() - started
+        await house.owner.next_message(where=is_final)
+        total = asyncio.get_running_loop().time() - started
+    assert waited < 1.0 < total
+    assert finals(house) == ["Hello."]
+
+
+async def test_a_chat_that_blocked_the_bot_rests_until_it_is_back(house: House) -> None:
+    async with house.open() as run:
+        await house.owner.ask("hi")
+        await house.owner.block()
+        await run.store.outbox.add("tg:111", [Letter("while away").written()])
+        async with asyncio.timeout(5):
+            while not (chat := await run.store.chats.get("tg:111")) or not chat.resting:
+                await asyncio.sleep(0.01)
+        assert [c.error for c in house.gram.called("sendMessage")].count("") == 1
+        await house.owner.unblock()
+        late = await house.owner.next_message(where=lambda m: m.text == "while away")
+    assert is_final(late)
+
+
+async def test_an_owner_who_never_wrote_is_told_once_they_do(house: House) -> None:
+    second = house.gram.user("Otto Owner")
+    house.config = {"owners": frozenset({second.id})}
+    async with house.open() as run:
+        await run.store.outbox.add(f"tg:{second.id}", [Letter("news").written()])
+        async with asyncio.timeout(5):
+            while not (chat := await run.store.chats.get(f"tg:{second.id}")) or not chat.resting:
+                await asyncio.sleep(0.01)
+        await second.send("/help")
+        news = await second.next_message()
+    assert news.text == "news"
+
+
+async def test_an_answer_of_many_parts_keeps_its_order(house: House) -> None:
+    text = "\n\n".join(f"Paragraph {n}: " + "word " * 90 for n in range(22))
+    house.script = lambda request: says(text, size=4000)
+    async with house.open() as run:
+        await house.owner.send("long, please")
+        await house.owner.next_message(where=lambda m: "Paragraph 21" in m.text)
+        await drained(run)
+    sent = finals(house)
+    assert len(sent) == 3
+    assert "".join("".join(part.split()) for part in sent) == "".join(text.split())
+
+
+async def test_a_very_long_answer_comes_as_a_document(house: House) -> None:
+    text = "\n\n".join(f"## Part {n}\n\n" + "word " * 300 for n in range(20))
+    house.script = lambda request: says(text, size=8000)
+    async with house.open():
+        await house.owner.send("all of it")
+        document = await house.owner.next_message(where=lambda m: m.media)
+    assert document.media and document.media.kind == "document"
+    assert document.media.file.content.decode() == text.strip()
+    assert [m[:6] for m in finals(house)] == ["Part 0", ""]
+
+
+async def test_formatting_that_is_refused_comes_as_plain_text(house: House) -> None:
+    """Telegram's parser may change; the words must come through all the same."""
+    house.script = lambda request: says("**Hello** there")
+    with house.gram.hold("sendMessage") as hold:
+        async with house.open():
+            await house.owner.send("hi")
+            call = await hold.reached()
+            assert '"bold"' in call.fields["entities"]
+            call.fields["entities"] = '[{"type": "bold", "offset": 0, "length": 999}]'
+            hold.release()
+            answer = await house.owner.next_message()
+    assert (answer.text, answer.entities) == ("Hello there", ())
+
+
+async def test_a_group_that_became_a_supergroup_is_followed(house: House) -> None:
+    group = house.gram.group("Team", house.owner)
+    async with house.open() as run:
+        await house.owner.send("@voltaire_bot hi", chat=group)
+        await house.owner.next_message(chat=group, where=is_final)
+        upgraded = house.gram.migrate(group)
+        await run.store.outbox.add(f"tg:{group.id}", [Letter("news").written()])
+        news = await house.owner.next_message(chat=upgraded, where=lambda m: m.text == "news")
+    assert news.chat == upgraded.id
+
+
+async def test_two_postmen_share_no_letter(house: House) -> None:
+    async with house.open() as run:
+        second = Delivery(run.store, run.bot.channel, run.bot.texts, "tg:")
+        task = asyncio.create_task(second.run())
+        await house.owner.ask("hi")
+        for n in range(6):
+            await run.store.outbox.add("tg:111", [Letter(f"n{n}").written()])
+        await house.owner.next_message(where=lambda m: m.text == "n5", seconds=20)
+        await drained(run)
+        task.cancel()
+        await asyncio.wait([task])
+    assert finals(house) == ["Hello.", *(f"n{n}" for n in range(6))]

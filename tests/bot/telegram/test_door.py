@@ -1,0 +1,137 @@
+"""Who may talk, and what it costs when they may not."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.store import open_store
+from bot.localgram import Person, is_final
+from bot.localgram.feed import Answered
+from bot.telegram.door import BURST, Door, Speaker
+from tests.bot.telegram.house import House
+
+STRANGER = "This is somebody's own assistant. Send /pair to ask its owner to let you in."
+
+
+def answers(person: Person) -> list[str]:
+    return [m.text for m in person.messages() if m.sender.is_bot]
+
+
+async def test_a_stranger_gets_one_line_a_day_and_costs_nothing(house: House) -> None:
+    stranger = house.gram.user("Sam Stranger")
+    async with house.open() as run:
+        for words in ("hi", "/start", "/help", "please", "/status", "/nonsense"):
+            await stranger.send(words)
+        await house.owner.ask("hi")
+        assert len(run.model.requests) == 1
+        assert await run.store.inbox.waiting(f"tg:{stranger.id}", ["telegram"]) == []
+    assert answers(stranger) == [STRANGER]
+
+
+async def test_a_stranger_asks_and_the_owner_decides_once(house: House) -> None:
+    sam, zoe = house.gram.user("Sam Stranger"), house.gram.user("Zoe Zero")
+    async with house.open():
+        for person in (sam, zoe):
+            await person.send("/pair")
+            await person.send("/pair")
+        first = await house.owner.next_message(where=lambda m: m.text.startswith("Sam"))
+        second = await house.owner.next_message(where=lambda m: m.text.startswith("Zoe"))
+        await house.owner.press(first, "Let in")
+        let_in = await house.owner.until(first, lambda m: not m.keyboard)
+        await house.owner.press(second, "Refuse")
+        refused = await house.owner.until(second, lambda m: not m.keyboard)
+        answer = await sam.ask("hello")
+        await zoe.send("hello?")
+        await zoe.send("/pair")
+        await house.owner.ask("hi")
+    assert first.text == f"Sam Stranger ({sam.id}) asks to talk to me."
+    assert let_in.text.startswith("Sam Stranger was let in by Olga Owner at ")
+    assert refused.text.startswith("Zoe Zero was refused by Olga Owner at ")
+    assert answer.text == "Hello."
+    assert answers(sam)[:2] == ["I have asked the owner.", "You may talk to me now. See /help."]
+    assert answers(zoe) == ["I have asked the owner."]
+
+
+async def test_a_pairing_link_makes_the_first_owner_once(house: House) -> None:
+    house.config = {"owners": frozenset()}
+    late = house.gram.user("Late Comer")
+    async with house.open() as run:
+        code = await run.store.people.make_code("owner", 600)
+        welcome = await house.owner.ask(f"/start {code}")
+        used = await late.ask(f"/start {code}")
+        wrong = await late.ask("/start nonsense")
+        answer = await house.owner.ask("hi")
+        assert run.bot.door.owners == {house.owner.id}
+    assert welcome.text == "You are my owner now. Write to me, or see /help."
+    assert used.text == wrong.text
+    assert used.text == "This link has been used or has expired; ask for a new one."
+    assert answer.text == "Hello."
+
+
+async def test_strangers_cannot_press_buttons_or_edit_their_way_in(house: House) -> None:
+    sam = house.gram.user("Sam Stranger")
+    group = house.gram.group("Team", house.owner, sam)
+    async with house.open() as run:
+        question = await house.owner.next_message(chat=group)
+        query = await sam.press(question, "Let in")
+        told: Answered = await sam.answer(query)
+        said = await sam.send("@voltaire_bot hi", chat=group)
+        await sam.edit(said, "@voltaire_bot hello")
+        await house.owner.ask("hi")
+        assert len(run.model.requests) == 1
+    assert told.text == "This is not for you."
+    assert [m.text for m in sam.messages(chat=group) if m.sender.is_bot] == [
+        "I was added here. May everybody in this group talk to me?"
+    ]
+
+
+async def test_a_group_is_let_in_by_its_owner(house: House) -> None:
+    mia = house.gram.user("Mia Member")
+    group = house.gram.group("Team", house.owner, mia)
+    async with house.open():
+        question = await house.owner.next_message(chat=group)
+        await house.owner.press(question, "Let in")
+        await house.owner.until(question, lambda m: not m.keyboard)
+        await mia.send("@voltaire_bot hi", chat=group)
+        answer = await mia.next_message(chat=group, where=lambda m: m.text == "Hello.")
+    assert is_final(answer)
+
+
+async def test_groups_can_be_off(house: House) -> None:
+    house.config = {"groups": "off"}
+    group = house.gram.group("Team", house.owner)
+    async with house.open() as run:
+        await house.owner.send("@voltaire_bot hi", chat=group)
+        await house.owner.send("/help@voltaire_bot", chat=group)
+        await house.owner.ask("hi")
+        assert len(run.model.requests) == 1
+    assert [m for m in house.owner.messages(chat=group) if m.sender.is_bot] == []
+
+
+async def test_everything_in_a_group_can_be_answered(house: House) -> None:
+    house.config = {"groups": "all"}
+    house.gram.world.privacy = False
+    group = house.gram.group("Team", house.owner)
+    async with house.open():
+        await house.owner.send("no mention", chat=group)
+        answer = await house.owner.next_message(chat=group, where=lambda m: m.text == "Hello.")
+    assert answer.reply_to is not None
+
+
+@dataclass
+class Hand:
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_a_flood_is_told_once_and_ebbs(tmp_path: Path) -> None:
+    clock = Hand()
+    async with open_store(tmp_path / "v.db") as store:
+        door = Door(store.people, frozenset({1}), frozenset({2}), clock)
+        member, owner = Speaker(2, "Mia"), Speaker(1, "Olga")
+        assert [door.floods(member) for _ in range(BURST)] == ["no"] * BURST
+        assert [door.floods(member) for _ in range(3)] == ["first", "more", "more"]
+        assert [door.floods(owner) for _ in range(BURST + 5)] == ["no"] * (BURST + 5)
+        clock.now += 2.0
+        assert [door.floods(member) for _ in range(2)] == ["no", "first"]
