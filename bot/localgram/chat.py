@@ -50,7 +50,7 @@ class Chat:
     draft: dict[int | None, Drafted] = field(default_factory=dict)  # by thread
     action: dict[int | None, Acted] = field(default_factory=dict)
     pinned: list[int] = field(default_factory=list)
-    last_id: int = 0  # supergroups count for themselves
+    last_id: int = 1  # supergroups count for themselves; 1 tells of their creation
     feed: Feed = field(default_factory=Feed)
 
     @property

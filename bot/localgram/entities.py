@@ -53,7 +53,7 @@ def _parsed(text: str, mode: str) -> tuple[str, list[Json]]:
     try:
         return tdlib.parse(text, mode)
     except tdlib.ParseError as error:
-        raise bad_request(f"can't parse entities: {error}") from None
+        raise bad_request(str(error)) from None
 
 
 def _given(entity: Any) -> Json:

@@ -39,6 +39,6 @@ def _details(kind: str, content: bytes, seconds: int) -> Json:
             return {"duration": seconds}
         case "video_note":
             return {"length": 384, "duration": seconds}
-        case "video":
+        case "video" | "animation":
             return {"width": 640, "height": 360, "duration": seconds}
     return {}

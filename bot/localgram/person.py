@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from bot.localgram.chat import Chat, Topic
 from bot.localgram.entities import formatted
-from bot.localgram.feed import Answered, Event, Posted
+from bot.localgram.feed import Answered, Drafted, Event, Posted
 from bot.localgram.media import attach
 from bot.localgram.message import Message
 from bot.localgram.people import Account
@@ -194,6 +194,16 @@ class Person:
     def messages(self, *, chat: Chat | int | None = None) -> list[Message]:
         """All that stands in the chat, oldest first."""
         return list(self.chat(chat).messages.values())
+
+    def draft(self, *, chat: Chat | int | None = None, thread: int | None = None) -> Drafted | None:
+        """The text that is being written now."""
+        draft = self.chat(chat).draft.get(thread)
+        return draft if draft is not None and self._world.clock() < draft.until else None
+
+    def action(self, *, chat: Chat | int | None = None, thread: int | None = None) -> str:
+        """What the line under the bot's name says now: "typing" or its like, or nothing."""
+        act = self.chat(chat).action.get(thread)
+        return act.action if act is not None and self._world.clock() < act.until else ""
 
     async def ask(
         self, text: str, *, chat: Chat | int | None = None, seconds: float = 600.0

@@ -19,8 +19,7 @@ class Speech:
         self._account = account
 
     def say(self, chat: Chat, message: Message) -> Message:
-        if chat.private and chat.status == "":
-            chat.status = "member"
+        _begin(chat)
         posted = self._world.post(chat, message)
         if heard(self._world, chat, posted):
             self._world.updates.put("message", self._world.json(chat, posted))
@@ -76,6 +75,7 @@ class Speech:
         return query
 
     def create_topic(self, chat: Chat, name: str) -> Topic:
+        _begin(chat)
         topic = self._world.create_topic(chat, self._account, name)
         told = chat.messages[topic.thread]
         if heard(self._world, chat, told):
@@ -94,6 +94,12 @@ class Speech:
         """Block the bot ("kicked") or let it in again ("member")."""
         chat = self._world.chats[self._account.id]
         tell_membership(self._world, chat, self._account, status)
+
+
+def _begin(chat: Chat) -> None:
+    """A person's first word makes the chat known to the bot."""
+    if chat.private and chat.status == "":
+        chat.status = "member"
 
 
 def _reaction(emoji: str) -> Json:
@@ -117,7 +123,7 @@ def tell_membership(world: World, chat: Chat, by: Account, status: str) -> None:
 RIGHTS = (
     "can_be_edited", "is_anonymous", "can_manage_chat", "can_delete_messages", "can_manage_video_chats",
     "can_restrict_members", "can_promote_members", "can_change_info", "can_invite_users",
-    "can_post_stories", "can_edit_stories", "can_delete_stories", "can_pin_messages", "can_manage_topics",
+    "can_post_stories", "can_edit_stories", "can_delete_stories", "can_pin_messages", "can_manage_topics", "can_send_welcome_messages",
 )  # fmt: skip
 
 

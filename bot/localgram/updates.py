@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass
 
 from bot.localgram.clock import Clock
+from bot.localgram.feed import Feed
 from bot.localgram.wire import ApiError, Json
 
 BY_DEFAULT_LEFT_OUT = frozenset({"chat_member", "message_reaction", "message_reaction_count"})
@@ -38,8 +39,9 @@ class Updates:
     """`repeat_seconds`: a call that repeats its offset within that time waits that long
     (Telegram: 3); 0 answers at once, so that a bot under test stops without waiting."""
 
-    def __init__(self, clock: Clock, repeat_seconds: float = 0.0) -> None:
+    def __init__(self, clock: Clock, feed: Feed, repeat_seconds: float = 0.0) -> None:
         self._clock = clock
+        self._feed = feed
         self._repeat = repeat_seconds
         self._next = random.randrange(2_000_001, 900_000_000)
         self._newest = clock()
@@ -52,6 +54,11 @@ class Updates:
         self._called: tuple[int, float] = (0, 0.0)
         self.webhook = False
         self.polls = 0  # calls answered or waiting so far
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a poll waits for updates now."""
+        return self._poll is not None
 
     @property
     def allowed(self) -> list[str] | None:
@@ -141,6 +148,7 @@ class Updates:
 
     async def _wait(self, seconds: float) -> None:
         poll = self._poll = asyncio.get_running_loop().create_future()
+        self._feed.wake()
         try:
             async with asyncio.timeout(seconds):
                 conflict = await poll

@@ -58,14 +58,14 @@ class World:
         self.privacy = True  # in groups: only commands, mentions and replies reach the bot
         self.people: dict[int, Account] = {}
         self.chats: dict[int, Chat] = {}
+        self.feed = Feed()
         self.files = Files(clock)
-        self.updates = Updates(clock, repeat_seconds)
+        self.updates = Updates(clock, self.feed, repeat_seconds)
         self.webhook = Webhook(self.updates, clock)
         self.flood = Flood(clock, limits)
         self.faults = Faults()
         self.queries = Queries(clock)
         self.profile = Profile(bot.first_name)
-        self.feed = Feed()
         self.calls: deque[Made] = deque(maxlen=CALLS_KEPT)
         self._last_id = 0
         self._last_album = 13_000_000_000_000_000

@@ -116,12 +116,14 @@ def keyboard_of(call: Call) -> Keyboard:
 def _button(button: Json) -> Json:
     if not isinstance(button, dict):
         raise bad_request(f"{CANT_PARSE}: expected an Object")
-    if not str(button.get("text") or "").strip():
+    if "text" not in button:
+        raise bad_request(f'{CANT_PARSE}: Can\'t find field "text"')
+    if not str(button["text"]).strip():
         raise bad_request("inline keyboard button text must be non-empty")
     if not any(button.get(action) for action in ACTIONS):
         raise bad_request(f"{CANT_PARSE}: Text buttons are unallowed in the inline keyboard")
     data = button.get("callback_data")
-    if data is not None and not 1 <= len(str(data).encode()) <= DATA_BYTES:
+    if data and len(str(data).encode()) > DATA_BYTES:
         raise bad_request("BUTTON_DATA_INVALID")
     if "url" in button:
         checked_url(str(button["url"]), "inline keyboard button")

@@ -1,0 +1,214 @@
+"""The chat page in Chromium: a conversation by keyboard and by hand."""
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, async_playwright, expect
+
+from bot.localgram import Localgram, Person
+
+from .conftest import TOKEN, Raw, png
+
+CHROMIUM = Path("/usr/bin/chromium")
+PHONE = {"width": 390, "height": 844}
+ARGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-dev-shm-usage",
+]
+KEYS = {"inline_keyboard": [[{"text": "Allow once", "callback_data": "a"}]]}
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.browser,
+    pytest.mark.skipif(not CHROMIUM.exists(), reason="Chromium is not installed"),
+]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        running = await playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGS)
+        yield running
+        await running.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def gram() -> AsyncIterator[Localgram]:
+    async with Localgram(TOKEN) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def raw(gram: Localgram) -> AsyncIterator[Raw]:
+    async with aiohttp.ClientSession() as http:
+        yield Raw(http, gram.url)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(browser: Browser, gram: Localgram, alice: Person) -> AsyncIterator[Page]:
+    wrong: list[str] = []
+    page = await browser.new_page(viewport=PHONE)  # type: ignore[arg-type]
+    page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    await page.goto(gram.url)
+    await expect(page.get_by_role("heading", name="Voltaire")).to_be_visible()
+    yield page
+    assert wrong == []
+    await page.close()
+
+
+def bubble(page: Page, text: str) -> Any:
+    return page.get_by_role("article").filter(has_text=text)
+
+
+async def test_a_conversation(page: Page, raw: Raw, alice: Person) -> None:
+    await page.get_by_label("Message", exact=True).fill("how much <b>space</b>?")
+    await page.keyboard.press("Enter")
+    await expect(bubble(page, "how much <b>space</b>?")).to_be_visible()
+    (said,) = alice.messages()
+    assert said.text == "how much <b>space</b>?"
+    await raw.ok(
+        "setMessageReaction",
+        chat_id=5,
+        message_id=said.id,
+        reaction=[{"type": "emoji", "emoji": "👀"}],
+    )
+    await expect(page.get_by_role("button", name="Reaction 👀, 1")).to_be_visible()
+    await raw.ok("sendChatAction", chat_id=5, action="typing")
+    await expect(page.get_by_role("status").filter(has_text="typing…")).to_be_visible()
+    for grown in ("There", "There are 33"):
+        await raw.ok("sendMessageDraft", chat_id=5, draft_id=1, text=grown)
+        await expect(page.locator(".draft .text")).to_have_text(grown)
+    entities = [{"type": "bold", "offset": 10, "length": 2}]
+    sent: Any = await raw.ok("sendMessage", chat_id=5, text="There are 33 GB", entities=entities)
+    await expect(page.locator(".draft")).to_have_count(0)
+    await expect(bubble(page, "There are 33 GB").locator("strong")).to_have_text("33")
+    place = {"chat_id": 5, "message_id": sent["message_id"]}
+    await raw.ok("editMessageText", **place, text="There are 34 GB")
+    await expect(bubble(page, "There are 34 GB")).to_contain_text("edited")
+    await raw.ok("deleteMessage", **place)
+    await expect(bubble(page, "There are")).to_have_count(0)
+
+
+async def test_an_approval(page: Page, raw: Raw, alice: Person) -> None:
+    await raw.ok("sendMessage", chat_id=5, text="May I?", reply_markup=KEYS)
+    button = page.get_by_role("button", name="Allow once")
+    await button.click()
+    await expect(button).to_have_attribute("aria-busy", "true")
+    (update,) = await raw.ok("getUpdates", timeout=5)  # type: ignore[misc]
+    query = update["callback_query"]
+    assert (query["data"], query["from"]["id"]) == ("a", 5)
+    await raw.ok("answerCallbackQuery", callback_query_id=query["id"], text="Allowed")
+    await expect(page.locator("#toast")).to_have_text("Allowed")
+    place = {"chat_id": 5, "message_id": query["message"]["message_id"]}
+    await raw.ok("editMessageText", **place, text="Allowed once by Alice")
+    await expect(button).to_have_count(0)
+
+
+async def test_formatting_is_elements_and_text_is_text(page: Page, raw: Raw, alice: Person) -> None:
+    text = "Vec<u8> 😀 quote\ncode"
+    entities = [
+        {"type": "code", "offset": 0, "length": 7},
+        {"type": "expandable_blockquote", "offset": 11, "length": 5},
+        {"type": "pre", "offset": 17, "length": 4, "language": "rust"},
+    ]
+    await raw.ok("sendMessage", chat_id=5, text=text, entities=entities)
+    await expect(page.locator(".text > code")).to_have_text("Vec<u8>")
+    await expect(page.locator("blockquote .fold-body")).to_have_text("quote")
+    await expect(page.get_by_role("region", name="Code, rust")).to_have_text("code")
+    long = "\n".join(f"line {number}" for number in range(30))
+    quote = [{"type": "expandable_blockquote", "offset": 0, "length": len(long)}]
+    await raw.ok("sendMessage", chat_id=5, text=long, entities=quote)
+    await page.get_by_role("button", name="Show all").click()
+    await expect(page.get_by_role("button", name="Show less")).to_be_visible()
+
+
+async def test_files_up_and_down(page: Page, raw: Raw, alice: Person) -> None:
+    files = [{"name": f"{at}.png", "mimeType": "image/png", "buffer": png(40, 30)} for at in (1, 2)]
+    await page.get_by_label("Message", exact=True).fill("two pictures")
+    await page.set_input_files("#files", files)  # type: ignore[arg-type]
+    await expect(page.get_by_role("group", name="Album").locator("img")).to_have_count(2)
+    sent = alice.messages()
+    assert [(m.media.kind, m.text) for m in sent if m.media] == [
+        ("photo", "two pictures"),
+        ("photo", ""),
+    ]
+    assert len({message.album for message in sent}) == 1
+    await page.set_input_files(
+        "#files", {"name": "a.txt", "mimeType": "text/plain", "buffer": b"text"}
+    )
+    await expect(page.get_by_role("link", name=re.compile(r"a\.txt"))).to_be_visible()
+    async with page.expect_download() as download:
+        await page.get_by_role("link", name=re.compile(r"a\.txt")).click()
+    assert Path(await (await download.value).path()).read_bytes() == b"text"
+    await page.get_by_role("button", name="Open picture").first.click()
+    await expect(page.get_by_role("dialog")).to_be_visible()
+    await page.keyboard.press("Escape")
+
+
+async def test_commands_by_keyboard(page: Page, raw: Raw, alice: Person) -> None:
+    names = ["new", "status", "stop"]
+    commands = [{"command": name, "description": f"does {name}"} for name in names]
+    await raw.ok("setMyCommands", commands=commands)
+    await expect(page.get_by_role("button", name="Commands")).to_be_visible()
+    field = page.get_by_label("Message", exact=True)
+    await field.press_sequentially("/st")
+    await expect(page.get_by_role("option")).to_have_text(["/statusdoes status", "/stopdoes stop"])
+    await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("Enter")
+    await expect(bubble(page, "/stop")).to_be_visible()
+    assert [message.text for message in alice.messages()] == ["/stop"]
+
+
+async def test_replies_and_edits_from_the_menu(page: Page, raw: Raw, alice: Person) -> None:
+    await raw.ok("sendMessage", chat_id=5, text="first")
+    await bubble(page, "first").hover()
+    await page.get_by_role("button", name="Act on this message").click()
+    await expect(page.get_by_role("menuitem", name="Thumbs up")).to_be_focused()
+    await page.get_by_role("menuitem", name="Reply").click()
+    await page.get_by_label("Message", exact=True).fill("an answer")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("button", name="In reply to Voltaire: first")).to_be_visible()
+    await bubble(page, "an answer").hover()
+    await page.get_by_role("button", name="Act on this message").last.click()
+    await page.get_by_role("menuitem", name="Edit").click()
+    await page.get_by_label("Message", exact=True).fill("a better answer")
+    await page.keyboard.press("Enter")
+    await expect(bubble(page, "a better answer")).to_contain_text("edited")
+    first, second = alice.messages()
+    assert (second.reply_to, second.text) == (first.id, "a better answer")
+
+
+async def test_several_chats_and_topics(
+    browser: Browser, gram: Localgram, raw: Raw, alice: Person
+) -> None:
+    forum = gram.group("Lab", alice, forum=True, admin=True)
+    topic = await alice.create_topic("Cluster", chat=forum)
+    page = await browser.new_page(viewport=PHONE)  # type: ignore[arg-type]
+    await page.goto(gram.url)
+    await page.get_by_role("button", name="All chats").click()
+    await raw.ok("sendMessage", chat_id=forum.id, text="general news")
+    await expect(page.get_by_label("1 unread")).to_be_visible()
+    await page.get_by_role("navigation", name="Chats").get_by_role("button", name="Lab").click()
+    await expect(bubble(page, "general news")).to_be_visible()
+    await page.get_by_role("tab", name="Cluster").click()
+    await expect(bubble(page, "general news")).to_have_count(0)
+    await page.get_by_label("Message", exact=True).fill("in the topic")
+    await page.keyboard.press("Enter")
+    await expect(bubble(page, "in the topic")).to_be_visible()
+    assert alice.messages(chat=forum)[-1].thread == topic.thread
+    await page.close()
+
+
+async def test_the_page_finds_the_server_again(page: Page, raw: Raw, gram: Localgram) -> None:
+    await page.context.set_offline(True)
+    await raw.ok("sendMessage", chat_id=5, text="said meanwhile")
+    await page.context.set_offline(False)
+    await page.reload()
+    await expect(bubble(page, "said meanwhile")).to_be_visible()

@@ -1,0 +1,137 @@
+"""Nobody but this machine may ask, and no web page may ask for it."""
+
+import asyncio
+import contextlib
+import os
+import sys
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from bot.localgram import Localgram, Person
+
+from .conftest import TOKEN, Raw, png
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example"},
+        {"Host": "127.0.0.1.evil.example"},
+        {"Host": "127.0.0.1@evil.example"},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
+@pytest.mark.parametrize("path", ["/", "/api/home", f"/bot{TOKEN}/getMe"])
+async def test_others_are_refused(
+    raw: Raw, alice: Person, path: str, headers: dict[str, str]
+) -> None:
+    async with raw.http.get(raw.url + path, headers=headers) as response:
+        assert response.status == 403
+        assert (await response.json())["description"] == "Forbidden: only this machine may ask"
+
+
+async def test_loopback_by_either_name_is_served(raw: Raw, gram: Localgram, alice: Person) -> None:
+    for name in ("127.0.0.1", "localhost"):
+        origin = f"http://{name}:{gram.port}"
+        headers = {"Host": f"{name}:{gram.port}", "Origin": origin, "Sec-Fetch-Site": "same-origin"}
+        async with raw.http.get(raw.url + "/api/home", headers=headers) as response:
+            assert response.status == 200
+
+
+async def test_the_page_may_load_nothing_from_elsewhere(raw: Raw, alice: Person) -> None:
+    async with raw.http.get(raw.url + "/") as response:
+        policy = response.headers["Content-Security-Policy"]
+        text = await response.text()
+    assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self';")
+    assert "unsafe" not in policy
+    assert "http://" not in text
+    assert "https://" not in text
+
+
+async def test_forms_of_other_sites_are_no_json(raw: Raw, alice: Person) -> None:
+    url = f"{raw.url}/api/chats/5/send"
+    async with raw.http.post(url, data={"text": "x"}) as response:
+        assert response.status == 415
+    assert alice.messages() == []
+
+
+async def test_files_that_could_be_pages_are_only_downloads(raw: Raw, alice: Person) -> None:
+    page = await alice.send_file("document", b"<script>alert(1)</script>", "x.html")
+    photo = await alice.send_file("photo", png())
+
+    async def head(unique: str) -> tuple[str, str, str]:
+        async with raw.http.get(f"{raw.url}/api/files/{unique}") as response:
+            policy = response.headers["Content-Security-Policy"]
+            return response.content_type, response.headers["Content-Disposition"], policy
+
+    assert page.media is not None
+    assert photo.media is not None
+    sandbox = "sandbox; default-src 'none'"
+    download = ("application/octet-stream", 'attachment; filename="x.html"', sandbox)
+    assert await head(page.media.file.unique) == download
+    inline = ("image/jpeg", 'inline; filename="photo.jpg"', sandbox)
+    assert await head(photo.media.file.unique) == inline
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/api/home?user=404", 404),
+        ("/api/home?user=x", 400),
+        ("/api/chats/404", 404),
+        ("/api/chats/x", 400),
+        ("/static/../page.py", 404),
+        ("/static/none.js", 404),
+        ("/api/files/none", 404),
+        ("/api/events?after=x", 400),
+    ],
+)
+async def test_what_is_not_there(raw: Raw, alice: Person, path: str, status: int) -> None:
+    async with raw.http.get(raw.url + path) as response:
+        assert response.status == status
+
+
+async def test_another_persons_chat_is_closed(raw: Raw, gram: Localgram, alice: Person) -> None:
+    gram.user("Bob", id=6, started=True)
+    async with raw.http.get(f"{raw.url}/api/chats/6?user=5") as response:
+        assert response.status == 404
+
+
+@contextlib.asynccontextmanager
+async def program(*words: str):  # type: ignore[no-untyped-def]
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "bot.localgram", *words,
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        yield child
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            child.terminate()
+        await child.wait()
+
+
+async def test_the_program_serves_one_person(http: aiohttp.ClientSession) -> None:
+    async with program("--port", "0", "--token", "7:x", "--owner", "42") as child:
+        line = (await asyncio.wait_for(child.stdout.readline(), 20)).decode()
+        base = line.split()[1].rstrip("/")
+        async with http.post(f"{base}/bot7:x/sendMessage", data={"chat_id": 42, "text": "x"}) as r:
+            assert (await r.json())["ok"]
+        child.terminate()
+        assert await asyncio.wait_for(child.wait(), 10) == 0
+
+
+async def test_a_port_in_use_is_one_sentence(gram: Localgram) -> None:
+    async with program("--port", str(gram.port)) as child:
+        out, err = await asyncio.wait_for(child.communicate(), 20)
+    said = f"Port {gram.port} cannot be used: Address already in use.\n"
+    assert (child.returncode, out, err.decode()) == (1, b"", said)
