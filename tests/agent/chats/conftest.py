@@ -1,0 +1,140 @@
+"""A bot without an app: real store, real loop, scripted models; whole turns are recorded."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from agent.approvals import Approvals
+from agent.assignment import Assignment, Emit
+from agent.chats import Chats, Service
+from agent.events import Event, TurnFinished
+from agent.journal import Reply
+from agent.lane import LanedModel, LocalLane
+from agent.loop import Limits, Turn, run_turn
+from agent.messages import Assistant, ToolCall, User
+from agent.model import Request
+from agent.store import Incoming, Store, open_store
+from agent.tool import Call, Output, Tool, tool
+from agent.window import ModelWindow
+from tests.fakes.model_caching import CachingModel
+
+SOURCE = "test"
+
+
+@dataclass
+class Heard:
+    """A listener that keeps everything; `turn_ended` waits for the n-th end of a chat."""
+
+    events: list[tuple[str, Event]] = field(default_factory=list)
+    waits: list[tuple[str, str]] = field(default_factory=list)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def event(self, assignment: Assignment, event: Event) -> None:
+        self.events.append((assignment.chat, event))
+        self.changed.set()
+
+    async def waiting(self, chat: str, why: str) -> None:
+        self.waits.append((chat, why))
+        self.changed.set()
+
+    def ends(self, chat: str) -> list[TurnFinished]:
+        return [e for c, e in self.events if c == chat and isinstance(e, TurnFinished)]
+
+    async def until(self, true: Callable[[], object]) -> None:
+        async with asyncio.timeout(20):
+            while not true():
+                self.changed.clear()
+                await self.changed.wait()
+
+    async def replies(self, chat: str, count: int) -> list[str]:
+        await self.until(lambda: len(self.ends(chat)) >= count)
+        return [end.text for end in self.ends(chat)]
+
+
+def words_of(request: Request) -> str:
+    """The person's words in the newest user message."""
+    users = [m.text for m in request.messages if isinstance(m, User)]
+    return users[-1].rpartition("</context>\n")[2]
+
+
+def echo(request: Request) -> Assistant:
+    return Assistant(f"you said {words_of(request)}")
+
+
+def calling(name: str, arguments: str = "{}", id: str = "c1") -> Assistant:
+    return Assistant("", (ToolCall(id, name, arguments),))
+
+
+@dataclass
+class Bench:
+    """What one process of the bot consists of."""
+
+    path: Path
+    model: CachingModel = field(default_factory=lambda: CachingModel(echo))
+    tools: list[Tool] = field(default_factory=list)
+    sources: frozenset[str] = frozenset({SOURCE})
+    heard: Heard = field(default_factory=Heard)
+    lane: LocalLane = field(default_factory=LocalLane)
+    resumes: bool = True
+    payloads: Callable[[Reply], Sequence[str]] = lambda reply: ['{"text": 1}']
+    limits: Limits = field(default_factory=Limits)
+    zone: str = "UTC"
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Chats]:
+        async with open_store(self.path) as store:
+            self._store = store
+            window = ModelWindow(store, self.model, self.lane, ())
+            service = Service(self.sources, self.zone, self.payloads, self.resumes)
+            async with Chats(store, self._run, window, service, self.heard) as chats:
+                yield chats
+
+    async def _run(self, assignment: Assignment, emit: Emit) -> TurnFinished:
+        model = LanedModel(self.model, self.lane, assignment.chat, assignment.priority)
+        turn = Turn(
+            model,
+            assignment.journal,
+            self.tools,
+            [one.schema for one in self.tools],
+            desk=None,  # type: ignore[arg-type]
+            approvals=Approvals(self._store.approvals, None),
+            stop=assignment.stop,
+            limits=self.limits,
+        )
+        return await run_turn(turn, emit)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path / "voltaire.db")
+
+
+@dataclass
+class Gate:
+    """A tool that waits; `entered` counts how often it began."""
+
+    entered: int = 0
+    began: asyncio.Event = field(default_factory=asyncio.Event)
+    open: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def tool(self) -> Tool:
+        async def gate(call: Call) -> Output:
+            "Wait."
+            self.entered += 1
+            self.began.set()
+            await self.open.wait()
+            return Output("the gate is open")
+
+        return tool(gate)
+
+
+def said(words: str, update: str, chat: str = "tg:1", **fields: object) -> Incoming:
+    return Incoming(chat, SOURCE, update, words, **fields)  # type: ignore[arg-type]
+
+
+def prompts(store: Store, model: CachingModel) -> list[list[str]]:
+    return [[message.text for message in request.messages] for request in model.requests]

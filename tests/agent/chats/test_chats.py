@@ -1,0 +1,367 @@
+import asyncio
+
+import pytest
+
+from agent.chats import Chats, Service, cli_source
+from agent.events import Notice, TurnStarted
+from agent.messages import Assistant, ToolResult, User
+from agent.model import Request
+from agent.store import Incoming, open_store
+from agent.store.errors import StoreFull
+from tests.agent.chats.conftest import SOURCE, Bench, Gate, calling, echo, said, words_of
+
+
+async def test_messages_are_answered_in_order_each_once(bench: Bench) -> None:
+    async with bench.running() as chats:
+        for number in range(5):
+            assert await chats.submit(said(str(number), str(number)))
+            assert not await chats.submit(said(str(number), str(number)))
+        assert await bench.heard.replies("tg:1", 5) == [f"you said {n}" for n in range(5)]
+        assert await chats.store.inbox.count_waiting() == 0
+        assert await chats.store.outbox.counts() == {"waiting": 5}
+
+
+async def test_a_chat_that_waits_holds_up_no_other(bench: Bench) -> None:
+    gate = Gate()
+    bench.tools = [gate.tool()]
+    bench.model.answer = lambda r: (
+        calling("gate") if words_of(r) == "wait" and isinstance(r.messages[-1], User) else echo(r)
+    )
+    async with bench.running() as chats:
+        await chats.submit(said("wait", "1"))
+        await gate.began.wait()
+        for number in range(2, 30):
+            await chats.submit(said("hello", str(number), f"tg:{number}"))
+        for number in range(2, 30):
+            assert await bench.heard.replies(f"tg:{number}", 1) == ["you said hello"]
+        assert "tg:1" in chats.running()
+        gate.open.set()
+        await bench.heard.replies("tg:1", 1)
+
+
+async def test_idle_chats_keep_no_worker(bench: Bench) -> None:
+    async with bench.running() as chats:
+        for number in range(50):
+            await chats.submit(said("hello", str(number), f"tg:{number}"))
+        for number in range(50):
+            await bench.heard.replies(f"tg:{number}", 1)
+        async with asyncio.timeout(10):
+            while chats._workers:
+                await asyncio.wait(chats._tasks)
+        await chats.submit(said("again", "x", "tg:1"))
+        assert (await bench.heard.replies("tg:1", 2))[1] == "you said again"
+
+
+async def test_what_arrives_meanwhile_joins_the_turn_after_the_next_step(bench: Bench) -> None:
+    gate = Gate()
+    bench.tools = [gate.tool()]
+    bench.model.answer = lambda r: calling("gate") if len(r.messages) == 2 else echo(r)
+    async with bench.running() as chats:
+        await chats.submit(said("one", "1"))
+        await gate.began.wait()
+        await chats.submit(said("no, two", "2"))
+        gate.open.set()
+        assert await bench.heard.replies("tg:1", 1) == ["you said no, two"]
+        kinds = [type(m).__name__ for m in bench.model.requests[-1].messages]
+        assert kinds == ["System", "User", "Assistant", "ToolResult", "User"]
+        assert await chats.store.inbox.count_waiting() == 0
+
+
+async def test_stop_ends_the_turn_and_the_next_message_is_answered(bench: Bench) -> None:
+    gate = Gate()
+    bench.tools = [gate.tool()]
+    bench.model.answer = lambda r: calling("gate") if words_of(r) == "wait" else echo(r)
+    async with bench.running() as chats:
+        assert not await chats.stop("tg:1")
+        await chats.submit(said("wait", "1"))
+        await gate.began.wait()
+        assert await chats.stop("tg:1")
+        await bench.heard.replies("tg:1", 1)
+        assert bench.heard.ends("tg:1")[0].reason == "cancelled"
+        await chats.submit(said("go on", "2"))
+        assert (await bench.heard.replies("tg:1", 2))[1] == "you said go on"
+        last = bench.model.requests[-1].messages
+        assert isinstance(last[3], ToolResult)
+        assert "interrupted" in last[3].text
+
+
+async def test_retry_asks_again_as_if_the_first_try_had_not_been(bench: Bench) -> None:
+    answers = iter(["first", "bad", "good"])
+    bench.model.answer = lambda r: Assistant(next(answers))
+    async with bench.running() as chats:
+        assert not await chats.retry("tg:1")
+        await chats.submit(said("one", "1"))
+        await bench.heard.replies("tg:1", 1)
+        await chats.submit(said("two", "2"))
+        await bench.heard.replies("tg:1", 2)
+        assert await chats.retry("tg:1")
+        assert (await bench.heard.replies("tg:1", 3))[2] == "good"
+        texts = [m.text.rpartition("\n")[2] for m in bench.model.requests[-1].messages]
+        assert texts[1:] == ["one", "first", "two"]
+
+
+async def test_a_new_conversation_knows_notes_and_nothing_else(bench: Bench) -> None:
+    async with bench.running() as chats:
+        await chats.store.notes.add("tg:1", "likes tea")
+        await chats.submit(said("my cat is Tom", "1"))
+        await bench.heard.replies("tg:1", 1)
+        old = await chats.store.chats.get("tg:1")
+        await chats.new("tg:1")
+        await chats.submit(said("hello", "2"))
+        await bench.heard.replies("tg:1", 2)
+        fresh = "".join(m.text for m in bench.model.requests[-1].messages)
+        assert "likes tea" in fresh
+        assert "Tom" not in fresh
+        assert old and old.conversation
+        assert await chats.resume("tg:1", old.conversation)
+        await chats.submit(said("and the cat?", "3"))
+        await bench.heard.replies("tg:1", 3)
+        assert "Tom" in "".join(m.text for m in bench.model.requests[-1].messages)
+
+
+async def test_an_album_becomes_one_turn_and_what_is_said_later_another(bench: Bench) -> None:
+    async with bench.running() as chats:
+        for number, at in enumerate((100.0, 100.4, 101.2, 160.0)):
+            await chats.store.inbox.add(said(f"part {number}", str(number), settle_s=1.0, at=at))
+        chats.wake("tg:1")
+        assert await bench.heard.replies("tg:1", 2) == [
+            "you said part 0\npart 1\npart 2",
+            "you said part 3",
+        ]
+
+
+async def test_a_message_waits_for_what_may_follow_it(bench: Bench) -> None:
+    async with bench.running() as chats:
+        await chats.submit(said("first", "1", settle_s=0.4))
+        await chats.submit(said("second", "2", settle_s=0.4))
+        assert await bench.heard.replies("tg:1", 1) == ["you said first\nsecond"]
+
+
+async def test_an_edit_after_its_answer_is_appended_as_a_correction(bench: Bench) -> None:
+    async with bench.running() as chats:
+        await chats.submit(said("teh cat", "1", ref="9"))
+        await bench.heard.replies("tg:1", 1)
+        await chats.submit(said("the cat", "2", ref="9", kind="edit"))
+        await bench.heard.replies("tg:1", 2)
+        first, second = (request.messages for request in bench.model.requests)
+        assert second[: len(first)] == first
+        assert 'correction: this replaces "teh cat"' in second[-1].text
+        assert second[-1].text.endswith("\nthe cat")
+
+
+async def test_a_failing_turn_is_told_and_the_next_one_runs(bench: Bench) -> None:
+    def answer(request: Request) -> Assistant:
+        if words_of(request) == "crash":
+            raise RuntimeError("a bug")
+        return echo(request)
+
+    bench.model.answer = answer
+    async with bench.running() as chats:
+        await chats.submit(said("crash", "1"))
+        await bench.heard.until(lambda: bench.heard.ends("tg:1"))
+        assert bench.heard.ends("tg:1")[0].reason == "error"
+        await chats.submit(said("fine", "2"))
+        assert (await bench.heard.replies("tg:1", 2))[1] == "you said fine"
+        assert await chats.store.outbox.counts() == {"waiting": 2}
+
+
+async def test_no_word_of_a_chat_reaches_another(bench: Bench) -> None:
+    async with bench.running() as chats:
+        for chat in ("tg:1", "tg:-100:1", "tg:-100:2"):
+            await chats.store.notes.add(chat, f"note-{chat}")
+            for number in range(3):
+                await chats.submit(said(f"word-{chat}", f"{chat}{number}", chat))
+        for chat in ("tg:1", "tg:-100:1", "tg:-100:2"):
+            await bench.heard.replies(chat, 3)
+        for request in bench.model.requests:
+            text = "".join(message.text for message in request.messages)
+            about = {
+                c
+                for c in ("tg:1", "tg:-100:1", "tg:-100:2")
+                if f"word-{c}" in text or f"note-{c}" in text
+            }
+            assert len(about) == 1
+
+
+async def test_a_full_disk_holds_a_message_up_and_loses_nothing(bench: Bench) -> None:
+    async with bench.running() as chats:
+        async with chats.store.database.alone() as tx:
+            pages = await tx.value("PRAGMA page_count")
+        gate = Gate()
+        bench.tools = [gate.tool()]
+        bench.model.answer = lambda r: (
+            calling("gate") if len(r.messages) == 2 else Assistant("x" * 20_000)
+        )
+        await chats.submit(said("hello", "1"))
+        await gate.began.wait()
+        async with chats.store.database.alone() as tx:
+            pages = await tx.value("PRAGMA page_count")
+            await tx.run(f"PRAGMA max_page_count = {pages}")
+        gate.open.set()
+        await bench.heard.until(lambda: bench.heard.waits)
+        assert "is full: nothing can be saved" in bench.heard.waits[0][1]
+        with pytest.raises(StoreFull):
+            await chats.store.facts.put("a", "x" * 50_000)
+        async with chats.store.database.alone() as tx:
+            await tx.run("PRAGMA max_page_count = 1000000")
+        chats.wake("tg:1")
+        assert await bench.heard.replies("tg:1", 1) == ["x" * 20_000]
+        assert gate.entered == 1
+
+
+async def test_two_processes_take_turns_in_one_chat(bench: Bench) -> None:
+    gate = Gate()
+    bench.tools = [gate.tool()]
+    bench.model.answer = lambda r: (
+        calling("gate") if words_of(r) == "slow" and isinstance(r.messages[-1], User) else echo(r)
+    )
+    other = Bench(bench.path, sources=frozenset({cli_source()}), resumes=False)
+    [source] = other.sources
+    async with bench.running() as bot, other.running() as command:
+        await bot.submit(said("slow", "1"))
+        await gate.began.wait()
+        from agent.store import Incoming
+
+        await command.submit(Incoming("tg:1", source, "1", "from the terminal"))
+        await other.heard.until(lambda: other.heard.waits)
+        assert other.heard.waits == [("tg:1", "Another turn runs in this chat; yours is next.")]
+        assert not other.model.requests
+        gate.open.set()
+        assert await bench.heard.replies("tg:1", 1) == ["you said slow"]
+        assert await other.heard.replies("tg:1", 1) == ["you said from the terminal"]
+        assert "you said slow" in [m.text for m in other.model.requests[0].messages]
+
+
+async def test_a_stop_from_another_process_arrives(bench: Bench) -> None:
+    gate = Gate()
+    bench.tools = [gate.tool()]
+    bench.model.answer = lambda r: calling("gate")
+    other = Bench(bench.path, sources=frozenset({cli_source()}), resumes=False)
+    async with bench.running() as bot, other.running() as command:
+        await bot.submit(said("slow", "1"))
+        await gate.began.wait()
+        assert await command.stop("tg:1")
+        await bench.heard.until(lambda: bench.heard.ends("tg:1"))
+        assert bench.heard.ends("tg:1")[0].reason == "cancelled"
+
+
+async def test_a_shutdown_leaves_the_turn_to_the_next_start(bench: Bench) -> None:
+    gate = Gate()
+    bench.tools = [gate.tool()]
+    bench.model.answer = lambda r: calling("gate") if len(r.messages) == 2 else Assistant("done")
+    async with bench.running() as chats:
+        await chats.submit(said("wait", "1"))
+        await chats.submit(said("me too", "2", "tg:2"))
+        await gate.began.wait()
+    assert bench.heard.ends("tg:1") == []
+    again = Bench(bench.path)
+    again.model.answer = lambda r: Assistant("resumed")
+    async with again.running():
+        assert await again.heard.replies("tg:1", 1) == ["resumed"]
+        assert gate.entered <= 2
+        result = again.model.requests[0].messages[3]
+        assert isinstance(result, ToolResult)
+        assert "interrupted" in result.text
+
+
+async def test_a_turn_that_always_brings_the_program_down_is_given_up(bench: Bench) -> None:
+    stuck = asyncio.Event()
+
+    for _ in range(4):
+        life = Bench(bench.path)
+        life.model.before = lambda request: stuck.set()
+        async with life.running() as chats:
+            await chats.submit(said("hello", "1"))
+            async with asyncio.timeout(10):
+                await stuck.wait()
+        stuck.clear()
+        async with open_store(bench.path) as store, store.database.write() as tx:
+            # As a kill would leave it: the answer was on its way.
+            await tx.run("UPDATE turns SET state = 'open', ended_at = NULL")
+            await tx.run("UPDATE inbox SET state = 'taken'")
+            await tx.run("DELETE FROM outbox")
+    last = Bench(bench.path)
+    async with last.running() as chats:
+        async with asyncio.timeout(10):
+            while await chats.store.inbox.count_waiting():
+                await asyncio.wait(chats._tasks)
+        assert last.model.requests == []
+        found = await chats.store.turns.last("tg:1")
+        assert found
+        assert "several times" in found[1]
+
+
+async def test_the_command_lines_leftovers_are_nobodys(bench: Bench) -> None:
+    gate = Gate()
+    bench.tools, bench.sources, bench.resumes = [gate.tool()], frozenset({cli_source()}), False
+    [source] = bench.sources
+    bench.model.answer = lambda r: calling("gate")
+
+    async with bench.running() as chats:
+        await chats.submit(Incoming("cli", source, "1", "left alone"))
+        await gate.began.wait()
+    again = Bench(bench.path, sources=frozenset({cli_source()}), resumes=False)
+    [mine] = again.sources
+    async with again.running() as chats:
+        await chats.submit(Incoming("cli", mine, "1", "hello"))
+        assert await again.heard.replies("cli", 1) == ["you said hello"]
+        assert await chats.store.inbox.count_waiting() == 0
+        results = [m for m in again.model.requests[0].messages if isinstance(m, ToolResult)]
+        assert [("interrupted" in result.text) for result in results] == [True]
+
+
+async def test_an_unfinished_turn_of_the_bot_is_not_lost_to_a_command_line(bench: Bench) -> None:
+    gate = Gate()
+    bench.tools = [gate.tool()]
+    bench.model.answer = lambda r: calling("gate")
+    async with bench.running() as chats:
+        await chats.submit(said("question", "1"))
+        await gate.began.wait()
+    command = Bench(bench.path, sources=frozenset({cli_source()}), resumes=False)
+    [mine] = command.sources
+
+    async with command.running() as chats:
+        await chats.submit(Incoming("tg:1", mine, "1", "hello"))
+        assert await command.heard.replies("tg:1", 1) == ["you said hello"]
+    bot = Bench(bench.path)
+    async with bot.running():
+        assert await bot.heard.replies("tg:1", 1) == ["you said question"]
+
+
+async def test_a_listener_that_fails_ends_only_its_hearing(bench: Bench) -> None:
+    class Deaf:
+        async def event(self, assignment: object, event: object) -> None:
+            raise OSError("the line is dead")
+
+        async def waiting(self, chat: str, why: str) -> None:
+            raise OSError
+
+    async with bench.running() as chats:
+        deaf = Chats(chats.store, bench._run, chats._window, Service(frozenset({"other"})), Deaf())
+        async with deaf:
+            from agent.store import Incoming
+
+            await deaf.submit(Incoming("tg:5", "other", "1", "hello"))
+            async with asyncio.timeout(10):
+                while await chats.store.inbox.count_waiting():
+                    await asyncio.wait(deaf._tasks)
+        last = await chats.store.turns.last("tg:5")
+        assert last
+        assert last[1] == "you said hello"
+
+
+async def test_every_turn_begins_and_ends_once(bench: Bench) -> None:
+    async with bench.running() as chats:
+        for number in range(10):
+            await chats.submit(said("x", str(number), f"tg:{number % 3}"))
+        for chat, count in (("tg:0", 4), ("tg:1", 3), ("tg:2", 3)):
+            await bench.heard.replies(chat, count)
+    starts = [e.turn for _, e in bench.heard.events if isinstance(e, TurnStarted)]
+    assert len(starts) == len(set(starts)) == 10
+    assert not [e for _, e in bench.heard.events if isinstance(e, Notice)]
+
+
+def test_sources_of_command_lines_differ() -> None:
+    assert cli_source() != cli_source()
+    assert cli_source().startswith("cli:")
+    assert SOURCE
