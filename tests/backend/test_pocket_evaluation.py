@@ -125,7 +125,7 @@ def bash(command: str) -> Call:
 
 
 FREE = facts(MACHINE)["disk free"][0]
-PLAN = ("schedule", {"when": "tomorrow 8:00", "task": "feed the newts"})
+PLAN = ("schedule", {"when": "tomorrow 8:00", "task": "feed the newts", "kind": "remind"})
 EDIT = checks.edits("shopping.txt", HOUSE["shopping.txt"].replace("12", "6"), "6 eggs")
 
 
@@ -301,10 +301,10 @@ def test_times_that_mean_nothing() -> None:
     [
         ("read_file", {"path": "notes/garden.md", "first": 2, "last": 2}, "call Ingrid about the hedge"),
         ("bash", {"command": "ls notes"}, "garden.md\ntrip.md"),
-        ("bash", {"command": "grep -rn 'TODO' . | head -1"}, "util/dates.py:2: # TODO handle leap years"),
+        ("bash", {"command": "grep -rn 'TODO' . | head -1"}, "util/dates.py:2:    # TODO handle leap years"),
         ("bash", {"command": "hostname && echo 'a | b; c'"}, f"{MACHINE.host}\na | b; c"),
         ("bash", {"command": "df -h / | awk 'NR==2 {print $4}'"}, FREE),
-        ("grep", {"pattern": "RATE", "glob": "*.py"}, "util/money.py:1: RATE = 1.19\nutil/money.py:4: return net * RATE"),
+        ("grep", {"pattern": "RATE", "glob": "*.py"}, "util/money.py:1:RATE = 1.19\nutil/money.py:4:    return net * RATE"),
         ("git_status", {"repo": "radio-api"}, "branch release-2\nnothing to commit, working tree clean"),
     ],
 )  # fmt: skip

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from backend.pocket.evaluation.machine import Machine
-from backend.pocket.evaluation.world import Setup, World
+from backend.pocket.evaluation.world import Setup
 
 LOOKING = frozenset({"read_file", "list_files", "grep", "git_status", "git_diff", "recall"})
 
@@ -24,12 +24,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """One turn as it went. `world` is as the turn left it."""
+    """One turn as it went, on `machine` as it was then."""
 
     words: str
     steps: tuple[Step, ...]
     answer: str
-    world: World
+    machine: Machine
 
 
 CallCheck = Callable[[Step], bool]

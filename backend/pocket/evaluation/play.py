@@ -68,11 +68,11 @@ def _turn(wire: Wire, messages: list[Message], turn: Turn, world: World) -> Play
             break
         messages.append(reply.message)
         if not reply.calls:
-            return Played(turn.words, tuple(steps), reply.text, world)
+            return Played(turn.words, tuple(steps), reply.text, world.machine)
         for call in reply.calls:
             steps.append(_step(call, world))
             messages.append({"role": "tool", "tool_call_id": call.id, "content": steps[-1].result})
-    return Played(turn.words, tuple(steps), "", world)
+    return Played(turn.words, tuple(steps), "", world.machine)
 
 
 def _ask(wire: Wire, messages: Sequence[Message]) -> Reply | None:

@@ -207,11 +207,11 @@ def _grep(shell: Shell, arguments: Sequence[str]) -> str:
 def found(
     files: Mapping[str, str], pattern: re.Pattern[str], where: Sequence[str] = ()
 ) -> list[str]:
-    """path:line: text of every match in the files at or below `where` (everywhere if empty)."""
+    """path:line:text of every match in the files at or below `where` (everywhere if empty)."""
     places = [_relative(place) for place in where]
     chosen = [n for n in files if not places or any(p == n or _inside(n, p) for p in places)]
     return [
-        f"{name}:{number}: {line.strip()}"
+        f"{name}:{number}:{line}"
         for name in chosen
         for number, line in enumerate(files[name].splitlines(), 1)
         if pattern.search(line)

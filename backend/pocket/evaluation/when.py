@@ -5,8 +5,10 @@
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _NUMBERS = {
@@ -35,13 +37,35 @@ def understand(words: str, now: datetime) -> Due | None:
         return Due(now + relative, f"{relative.total_seconds():.0f} s" if "every" in text else "")
     repeat, day = _repeat(text), _day(text, now)
     clock = _clock(text)
-    if clock is None and not (repeat or day):
+    if re.search(r"\b\d{1,2} \d", text) or (clock is None and not (repeat or day)):
         return None
     hour, minute = clock or (9, 0)
     at = (day or now).replace(hour=hour, minute=minute)
     if at <= now and not day:
         at += timedelta(days=1)
     return Due(_first(at, repeat), repeat)
+
+
+def tell(due: Due) -> str:
+    """The time as the product tells it back."""
+    if not due.repeat:
+        return f"once, on {due.at:%a %d %b %Y} at {due.at:%H:%M}"
+    if due.repeat.endswith(" s"):
+        return f"every {int(due.repeat[:-2]) // 60} minutes"
+    day = f"on day {due.repeat[6:]} of each month" if due.repeat[:5] == "month" else _often(due)
+    coming = ", ".join(f"{at:%a %d %b %H:%M}" for at in islice(_times(due), 3))
+    return f"{day} at {due.at:%H:%M}; next: {coming}"
+
+
+def _often(due: Due) -> str:
+    return f"every {due.repeat.capitalize() if due.repeat in WEEKDAYS else due.repeat}"
+
+
+def _times(due: Due) -> Iterator[datetime]:
+    at = due.at
+    while True:
+        yield at
+        at = _first(at + timedelta(days=1), due.repeat)
 
 
 def _spelled(words: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from backend.pocket.evaluation.gauges import host_report
 from backend.pocket.evaluation.machine import Machine
 from backend.pocket.evaluation.shell import HOST_REPORT, Shell, found
-from backend.pocket.evaluation.when import Due, understand
+from backend.pocket.evaluation.when import Due, tell, understand
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,9 @@ def _list(world: World, given: Mapping[str, Any]) -> Result:
         if matches(f, pattern) or (folder and matches(f.removeprefix(f"{folder}/"), pattern))
     ]
     if not names:
-        raise Failed(f"no file matches {given['pattern']}")
+        return Result(
+            f"No file matches {given['pattern']} in /{'/'.join(filter(None, ['workspace', folder]))}."
+        )
     return Result("\n".join(names))
 
 
@@ -174,14 +176,18 @@ def matches(name: str, pattern: str) -> bool:
 
 
 def _grep(world: World, given: Mapping[str, Any]) -> Result:
+    sought = str(given["pattern"])
     try:
-        pattern = re.compile(str(given["pattern"]))
-    except re.error as error:
-        raise Failed(f"not a regular expression: {error}") from None
+        pattern, note = re.compile(sought), ""
+    except re.error:
+        pattern, note = (
+            re.compile(re.escape(sought)),
+            "\n[pattern is not a regular expression, so it was searched as plain text]",
+        )
     glob, where = str(given.get("glob") or "*"), str(given.get("path") or "")
     chosen = {name: text for name, text in world.files.items() if matches(name, place(glob))}
     lines = found(chosen, pattern, [where] if where else [])
-    return Result("\n".join(lines) or "no match")
+    return Result(("\n".join(lines) or f"No line matches {sought} in /workspace.") + note)
 
 
 def _repository(world: World, given: Mapping[str, Any]) -> tuple[str, Repository]:
@@ -189,8 +195,8 @@ def _repository(world: World, given: Mapping[str, Any]) -> tuple[str, Repository
     name = re.sub(r"^/repos/", "", asked).rstrip("/") if not asked.startswith("/workspace") else "."
     name = name or "."
     if name not in world.repositories:
-        known = ", ".join(world.repositories) or "none"
-        raise Failed(f"There is no repository {asked} in /repos. There are: {known}.")
+        known = ", ".join(name for name in world.repositories if name != ".") or "none"
+        raise Failed(f"There is no git repository at /workspace/{asked}. Configured are: {known}.")
     return name, world.repositories[name]
 
 
@@ -207,7 +213,7 @@ def _diff(world: World, given: Mapping[str, Any]) -> Result:
 def _commit(world: World, given: Mapping[str, Any]) -> Result:
     name, repository = _repository(world, given)
     if not repository.changed:
-        raise Failed("nothing to commit, working tree clean")
+        raise Failed("There is nothing to commit, the working tree is clean.")
     message, count = str(given["message"]), len(given.get("files") or repository.changed)
     world.committed.append((name, message))
     world.repositories[name] = Repository(repository.branch)
@@ -220,7 +226,7 @@ def _remember(world: World, given: Mapping[str, Any]) -> Result:
     note = str(given["note"])
     world.saved.append(note)
     world.memory.append((f"{world.machine.now:%Y-%m-%d}", note))
-    return Result(f"saved note {40 + len(world.memory)}")
+    return Result(f"Saved: {note}")
 
 
 _SMALL = re.compile(
@@ -244,11 +250,15 @@ def _alike(word: str, text: str) -> bool:
 def _schedule(world: World, given: Mapping[str, Any]) -> Result:
     due = understand(str(given["when"]), world.machine.now)
     if due is None:
-        raise Failed(f"time not understood: {given['when']}. Write it like: tomorrow at 7:30")
-    kind = str(given.get("kind") or "remind")
-    world.planned.append((due, str(given["task"]), kind))
-    often = f", every {due.repeat}" if due.repeat else ""
-    return Result(f"job {10 + len(world.planned)}: {kind}, {due.at:%a %Y-%m-%d %H:%M}{often}")
+        raise Failed(
+            "I did not understand when that is. Say it like: in 20 minutes, tomorrow at 9, every weekday at 8."
+        )
+    kind, task = str(given.get("kind") or ""), str(given["task"])
+    world.planned.append((due, task, kind))
+    what = {"remind": f"Reminder “{task}”", "summary": f"Summary of {task}"}.get(
+        kind, f"Task “{task}”"
+    )
+    return Result(f"Planned as job {10 + len(world.planned)}: {what}, {tell(due)}.")
 
 
 def _send(world: World, given: Mapping[str, Any]) -> Result:
