@@ -100,6 +100,7 @@ async def test_a_chat_that_blocked_the_bot_rests_until_it_is_back(house: House) 
         await house.owner.ask("hi")
         await house.owner.block()
         await run.store.outbox.add("tg:111", [Letter("while away").written()])
+        assert "blocked" in await postponed(run)
         async with asyncio.timeout(5):
             while not (chat := await run.store.chats.get("tg:111")) or not chat.resting:
                 await asyncio.sleep(0.01)
