@@ -92,9 +92,17 @@ def uptime(machine: Machine, arguments: Sequence[str]) -> str:
 
 
 def in_words(up: timedelta) -> str:
+    """As uptime -p has it, with weeks."""
     weeks, days = divmod(up.days, 7)
+    return _parts(("week", weeks), ("day", days), *_clock_parts(up))
+
+
+def _clock_parts(up: timedelta) -> tuple[tuple[str, int], tuple[str, int]]:
     hours, minutes = divmod(up.seconds // 60, 60)
-    parts = (("week", weeks), ("day", days), ("hour", hours), ("minute", minutes))
+    return ("hour", hours), ("minute", minutes)
+
+
+def _parts(*parts: tuple[str, int]) -> str:
     return ", ".join(f"{n} {name}{'s' if n > 1 else ''}" for name, n in parts if n)
 
 
@@ -132,15 +140,20 @@ def meminfo(m: Machine) -> str:
 
 def host_report(m: Machine) -> str:
     """/host.txt, the product's own report of the machine."""
-    memory = f"{report(m.memory)} total, {report(m.memory_used)} used"
+    busy = m.memory - m.memory_available
+    memory = (
+        f"{report(m.memory)} total, {report(busy)} used, {report(m.memory_available)} available"
+    )
     disk = f"{report(m.disk)} total, {report(m.disk_used)} used, {report(m.disk_free)} free"
     lines = (
         f"name: {m.host}",
-        f"time: {m.now:%a %Y-%m-%d %H:%M} {m.abbreviation}",
-        f"uptime: {in_words(m.up)}",
+        f"time: {m.now:%a %Y-%m-%d %H:%M} {m.zone}",
+        f"uptime: {_parts(('day', m.up.days), *_clock_parts(m.up))}",
         f"load: {m.load:.2f} on {m.cores} cores",
-        f"memory: {memory}, {report(m.memory_available)} available",
+        f"memory: {memory}",
         f"disk /: {disk} ({m.percent}%)",
+        "gpu: none",
+        "model: pocket",
     )
     return "\n".join(lines)
 

@@ -134,7 +134,7 @@ def facts(machine: Machine) -> dict[str, Sequence[str]]:
         "disk size": sizes(m.disk),
         "disk": [*sizes(m.disk_free, m.disk_used), f"{m.percent}%"],
         "memory free": sizes(m.memory_free, m.memory_available),
-        "memory used": sizes(m.memory_used),
+        "memory used": sizes(m.memory_used, m.memory - m.memory_available),
         "memory size": sizes(m.memory),
         "memory": sizes(m.memory_free, m.memory_available, m.memory_used),
         "folder": [human(m.folder), str(m.folder)],
