@@ -1,5 +1,7 @@
 """Approvals: owners are asked with buttons; the first press counts; the question then says who decided."""
 
+import re
+
 from agent.approvals import Request
 from agent.events import Decision
 from agent.store.approvals import ApprovalTable
@@ -27,12 +29,7 @@ def question(texts: Texts, request: Request, *, elsewhere: bool) -> str:
 
 def _longest_run(text: str) -> int:
     """Of backticks, so that no command can end its own block."""
-    runs = text.replace("\n", " ").split("`")
-    longest = current = 0
-    for part in runs[1:]:
-        current = 1 if part else current + 1
-        longest = max(longest, current)
-    return longest
+    return max(map(len, re.findall("`+", text)), default=0)
 
 
 def buttons(texts: Texts, id: str) -> Rows:

@@ -15,6 +15,7 @@ from agent.events import TurnFinished
 from agent.lane import LocalLane
 from agent.loop import run_turn
 from agent.sandbox.sandbox import Sandbox
+from agent.schedule.planner import Planner
 from agent.store import Store, open_store
 from agent.tool import Tool
 from agent.turn import Turn
@@ -40,6 +41,7 @@ class House:
     tools: Sequence[Tool] = ()
     config: dict[str, Any] = field(default_factory=dict)
     approval_seconds: float = 300.0
+    plans: bool = False
 
     @property
     def telegram(self) -> TelegramConfig:
@@ -74,6 +76,9 @@ class Running:
     model: ScriptedModel
     serving: asyncio.Task[None] | None = None
 
+    async def planner(self, chat: str) -> Planner:
+        return Planner(self.store, chat, "UTC")
+
 
 @asynccontextmanager
 async def _agent(house: House, store: Store, bot: TelegramBot) -> AsyncIterator[Running]:
@@ -91,4 +96,7 @@ async def _agent(house: House, store: Store, bot: TelegramBot) -> AsyncIterator[
 
     service = Service(frozenset({SOURCE}), compose=bot.compose)
     async with Chats(store, run, window, service, bot.replies) as chats:
-        yield Running(store, bot, Services(chats, approvals), model)
+        run = Running(store, bot, Services(chats, approvals), model)
+        if house.plans:
+            run.services = replace(run.services, planner=run.planner)
+        yield run
