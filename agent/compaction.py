@@ -128,7 +128,7 @@ def one_line(name: str, text: str, saved: str = "") -> str:
     """What stands for an old tool output."""
     found = _SAVED.search(text)
     where = found.group() if found else saved
-    lines, first = text.count("\n") + 1, " ".join(text.split())[:80]
+    lines, first = text.count("\n") + 1, " ".join(text.split())[:80].strip()
     tail = f"; whole in {where}" if where else ""
     return f"[{name} gave {lines:,} lines, {len(text):,} characters: {first} ...{tail}]"
 
