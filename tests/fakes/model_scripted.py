@@ -144,8 +144,8 @@ class ModelServer:
 
     `extras`: with llama-server's own fields and routes; without, a field that
     OpenAI's form does not have is refused with 400. `requests` are the parsed
-    bodies of completions, `bodies` their bytes; `closed` counts clients that
-    left before the end.
+    bodies of completions, `bodies` their bytes; `left` is set once a client went
+    before the end.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class ModelServer:
         self.model = model
         self.requests: list[Json] = []
         self.bodies: list[bytes] = []
-        self.closed = 0
+        self.left = asyncio.Event()
         self.asked = asyncio.Event()
         self.url = ""
         self._runner: web.AppRunner | None = None
@@ -239,7 +239,7 @@ class ModelServer:
                 for block in self._end(reply):
                     await answer.write(block)
         except (ConnectionError, asyncio.CancelledError):
-            self.closed += 1
+            self.left.set()
             raise
         return answer
 

@@ -148,7 +148,9 @@ async def test_a_write_under_way_is_finished_before_a_stop(bench: Bench) -> None
     running = asyncio.create_task(run_turn(turn, bench.events.append))
     await writing.wait()
     bench.stop.set()
-    await asyncio.sleep(0)
+    for _ in range(20):  # as often as a turn that did not wait would need to end
+        await asyncio.sleep(0)
+    assert not running.done()
     go.set()
     finished = await asyncio.wait_for(running, 1)
     assert finished.reason == "cancelled"

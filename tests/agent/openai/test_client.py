@@ -251,27 +251,27 @@ async def test_no_backend_to_ask() -> None:
 
 
 async def test_silence_is_no_sign_of_life() -> None:
-    async with ModelServer(says("Hel", hold=asyncio.Event().wait)) as server:
-        async with OpenAIModel(server.endpoint, silence_seconds=0.1) as model:
-            pieces = [piece async for piece in model.stream(ASKED)]
+    server = ModelServer(says("Hel", hold=asyncio.Event().wait))
+    async with server, OpenAIModel(server.endpoint, silence_seconds=0.1) as model:
+        pieces = [piece async for piece in model.stream(ASKED)]
     assert completion(pieces).finish_reason == "cut"
 
 
 async def test_leaving_closes_the_connection_at_once() -> None:
-    async with ModelServer(says("Hello", hold=asyncio.Event().wait)) as server:
+    server = ModelServer(says("Hello", hold=asyncio.Event().wait))
+    async with server, OpenAIModel(server.endpoint) as model:
+        streaming = asyncio.Event()
 
         async def listen() -> None:
-            async with OpenAIModel(server.endpoint) as model:
-                async for _ in model.stream(ASKED):
-                    pass
+            async for _ in model.stream(ASKED):
+                streaming.set()
 
         listening = asyncio.create_task(listen())
-        await server.asked.wait()
-        await asyncio.sleep(0.05)
+        await streaming.wait()
         listening.cancel()
         async with asyncio.timeout(1):
-            while not server.closed:
-                await asyncio.sleep(0.01)
+            await server.left.wait()
+        await asyncio.wait([listening])
 
 
 async def test_a_call_piece_is_a_sign_of_life() -> None:
