@@ -17,12 +17,25 @@ from agent.sandbox.usage import DEEPEST, Usage, measured
 _TRUSTED_CALLS = 50  # without a walk
 
 
+@dataclass(frozen=True, slots=True)
+class Free:
+    """What the disk has left, in bytes and files; some filesystems count no files."""
+
+    bytes: int
+    files: int
+
+
+def free(path: Path) -> Free:
+    now = os.statvfs(path)
+    return Free(now.f_bfree * now.f_frsize, now.f_ffree)
+
+
 @dataclass(slots=True)
 class Quota:
     workspace: Path
     limits: SandboxLimits
     used: Usage = field(default_factory=Usage)
-    _free: os.statvfs_result | None = None
+    _free: Free | None = None
     _calls: int = 0
 
     async def settle(self) -> None:
@@ -32,18 +45,19 @@ class Quota:
             await self.measure()
 
     async def measure(self) -> None:
-        self._free, self._calls = os.statvfs(self.workspace), 0
+        self._free, self._calls = free(self.workspace), 0
         self.used = await asyncio.to_thread(measured, self.workspace)
 
     def moved(self) -> bool:
         """Whether the disk lost a quarter of what the workspace may still take."""
-        seen, now = self._free, os.statvfs(self.workspace)
-        if seen is None:
+        now = free(self.workspace)
+        if self._free is None:
             return True
+        # From the highest mark: what was deleted since must not hide what is written.
+        self._free = Free(max(self._free.bytes, now.bytes), max(self._free.files, now.files))
         left = max(self.limits.disk_mib * MIB - self.used.bytes, 4 * MIB)
         files = max(self.limits.files - self.used.files, 400)
-        lost = (seen.f_bfree - now.f_bfree) * now.f_frsize
-        return lost > left // 4 or seen.f_ffree - now.f_ffree > files // 4
+        return self._free.bytes - now.bytes > left // 4 or self._free.files - now.files > files // 4
 
     def excess(self, beside: int = 0, than: Usage | None = None) -> str:
         """One sentence when the workspace, and `beside` bytes, are over the limits.

@@ -6,13 +6,11 @@ it measured exactly.
 """
 
 import asyncio
-import os
-from pathlib import Path
 
 from agent.sandbox.bubble import Bubble
 from agent.sandbox.limits import MIB
 from agent.sandbox.processes import deleted, proportional, resident, tree, written
-from agent.sandbox.quota import Quota
+from agent.sandbox.quota import Quota, free
 from agent.sandbox.usage import Usage
 
 INTERVAL = 0.05
@@ -21,13 +19,13 @@ INTERVAL = 0.05
 async def watch(bubble: Bubble, quota: Quota, *, memory: bool = True) -> None:
     """Runs until cancelled. `memory`: whether it is ours to watch."""
     await bubble.met.wait()
-    before, free = quota.used, _free(quota.workspace)
+    before, at_start = quota.used, free(quota.workspace).bytes
     while bubble.init_pid is not None:
         await asyncio.sleep(INTERVAL)
         pids = list(tree(bubble.init_pid))
         if memory and _over(pids, quota.limits.memory_mib * MIB):
             bubble.end(f"Stopped: it used more than {quota.limits.memory_mib} MiB of memory.")
-        if quota.moved() and (reason := await _excess(quota, pids, before, free)):
+        if quota.moved() and (reason := await _excess(quota, pids, before, at_start)):
             bubble.end(f"Stopped. {reason}")
 
 
@@ -35,20 +33,15 @@ def _over(pids: list[int], most: int) -> bool:
     return resident(pids) > most and proportional(pids) > most
 
 
-async def _excess(quota: Quota, pids: list[int], before: Usage, free: int) -> str:
+async def _excess(quota: Quota, pids: list[int], before: Usage, at_start: int) -> str:
     await quota.measure()
     nameless = deleted(pids, quota.workspace.stat().st_dev)
-    return quota.excess(nameless, before) or _hidden(quota, pids, free)
+    return quota.excess(nameless, before) or _hidden(quota, pids, at_start)
 
 
-def _hidden(quota: Quota, pids: list[int], free: int) -> str:
+def _hidden(quota: Quota, pids: list[int], at_start: int) -> str:
     """Writing that shows in no file: mapped, deleted and closed."""
     most = 2 * quota.limits.disk_mib * MIB
-    if free - _free(quota.workspace) > most and written(pids) > most:
+    if at_start - free(quota.workspace).bytes > most and written(pids) > most:
         return f"It wrote more than {most // MIB} MiB."
     return ""
-
-
-def _free(path: Path) -> int:
-    now = os.statvfs(path)
-    return now.f_bfree * now.f_frsize

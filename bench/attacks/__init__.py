@@ -1,0 +1,11 @@
+"""Attacks on the sandbox: what a command or a path in it may not reach.
+
+python -m bench.attacks            against the sandbox: every one is to be blocked
+python -m bench.attacks --plain    against a plain subprocess: shows that they work
+
+stage.py     the host that is attacked: secrets, sockets, processes, another chat
+subject.py   what is attacked: a sandbox, or a plain subprocess with naive file access
+attack.py    one attack, and how its success is seen
+cases/       the attacks, one file per area
+suite.py     runs them
+"""

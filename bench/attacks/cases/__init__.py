@@ -1,0 +1,23 @@
+"""All attacks, by area."""
+
+from bench.attacks.cases import (
+    kernel,
+    limits,
+    outside,
+    paths,
+    processes,
+    repositories,
+    sockets,
+    terminal,
+)
+
+ATTACKS = (
+    *outside.ATTACKS,
+    *processes.ATTACKS,
+    *sockets.ATTACKS,
+    *kernel.ATTACKS,
+    *limits.ATTACKS,
+    *terminal.ATTACKS,
+    *paths.ATTACKS,
+    *repositories.ATTACKS,
+)

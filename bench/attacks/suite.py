@@ -1,0 +1,53 @@
+"""Runs the attacks, one after the other, on a fresh stage."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.sandbox.limits import Repo, SandboxLimits
+from agent.sandbox.sandboxes import open_sandboxes
+from bench.attacks.attack import CHORE, Attack
+from bench.attacks.stage import Stage, staged
+from bench.attacks.subject import SECONDS, Plain, Sandboxed
+
+LIMITS = SandboxLimits(
+    memory_mib=256, pids=64, disk_mib=64, files=2000, command_seconds=SECONDS, output_kib=8
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    attack: Attack
+    success: str  # why it succeeded; empty when it was blocked
+
+
+async def against_sandbox(base: Path, attacks: Sequence[Attack]) -> AsyncIterator[Outcome]:
+    async with staged(base) as stage:
+        repos = [Repo("site", stage.repo)]
+        async with open_sandboxes(
+            stage.state, limits=LIMITS, repos=repos, zone="UTC", report=lambda: "name: host\n"
+        ) as sandboxes:
+            subject = Sandboxed(await sandboxes.of("attacker"))
+            async for outcome in _each(attacks, subject, stage):
+                yield outcome
+
+
+async def against_nothing(base: Path, attacks: Sequence[Attack]) -> AsyncIterator[Outcome]:
+    """Each attack on a stage of its own, as many of them break it."""
+    for number, attack in enumerate(attacks):
+        folder = base / str(number)
+        folder.mkdir()
+        async with staged(folder) as stage:
+            workspace = stage.state / "chats/attacker/work"
+            workspace.mkdir(parents=True)
+            async for outcome in _each([attack], Plain(workspace), stage):
+                yield outcome
+
+
+async def _each(
+    attacks: Sequence[Attack], subject: Sandboxed | Plain, stage: Stage
+) -> AsyncIterator[Outcome]:
+    for attack in attacks:
+        success = await attack.success(subject, stage)
+        if attack.area != CHORE:
+            yield Outcome(attack, success)
