@@ -75,6 +75,13 @@ async def size(store: Store) -> int:
     return sum(name.stat().st_size for name in names if name.exists())
 
 
+async def intact(store: Store) -> str:
+    """What SQLite's own check finds wrong with the file; empty when it is whole."""
+    async with store.database.read() as tx:
+        found = str(await tx.value("PRAGMA quick_check(1)"))
+    return "" if found == "ok" else found
+
+
 async def backup(store: Store, target: Path) -> None:
     """A consistent copy of the database, while everything runs; never a half-written file at `target`.
 

@@ -1,0 +1,176 @@
+"""The whole state in one file, and back: the database, workspaces, measurements, configuration.
+
+A backup is a gzipped tar: `manifest.json`, `voltaire.db` (a consistent copy made
+while everything runs), `chats/...`, `backend/...`, `config.toml` without secrets
+unless they are asked for. It is written beside its name first, never in part.
+"""
+
+import asyncio
+import io
+import json
+import os
+import re
+import shutil
+import tarfile
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from agent.store import open_store
+from agent.store.database import migrations
+from agent.store.upkeep import backup as copy_database
+from bot.settings import SECRETS
+
+MANIFEST, DATABASE, CONFIG = "manifest.json", "voltaire.db", "config.toml"
+LEFT_OUT = {"run", "slots", "models", "sandbox", "servers"}  # made anew, or pulled again
+_SECRET_LINE = re.compile(
+    rf"^\s*(?:{'|'.join(sorted(SECRETS | {'local_key'}))})\s*=.*$", re.MULTILINE
+)
+
+
+class BackupError(Exception):
+    """`str` is one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    version: str
+    schema: int
+    made_at: str
+    secrets: bool
+
+
+async def backup(state: Path, target: Path, config: Path | None, *, secrets: bool) -> Manifest:
+    """Write a backup of `state` to `target`; what is there already is not overwritten."""
+    if target.exists():
+        raise BackupError(f"{target} exists already; choose another name.")
+    if not (state / DATABASE).exists():
+        raise BackupError(f"There is no state at {state} yet.")
+    with tempfile.TemporaryDirectory(dir=state, prefix="backup-") as folder:
+        copy = Path(folder) / DATABASE
+        async with open_store(state / DATABASE) as store:
+            await copy_database(store, copy)
+        manifest = Manifest(version("voltaire"), len(migrations()), _now(), secrets)
+        await asyncio.to_thread(_pack, state, copy, target, config, manifest)
+    return manifest
+
+
+def _pack(state: Path, copy: Path, target: Path, config: Path | None, manifest: Manifest) -> None:
+    with _whole(target) as part, tarfile.open(part, "w:gz", compresslevel=3) as tar:
+        _add_text(tar, MANIFEST, json.dumps(asdict(manifest)))
+        tar.add(copy, DATABASE)
+        if config and config.exists():
+            text = config.read_text("utf-8")
+            _add_text(tar, CONFIG, text if manifest.secrets else _SECRET_LINE.sub("", text))
+        for entry in sorted(state.iterdir()):
+            if _kept(entry):
+                tar.add(entry, f"state/{entry.name}", filter=_plain)
+
+
+def _kept(entry: Path) -> bool:
+    ours = entry.name.startswith((DATABASE, "backup-", "voltaire.last-good"))
+    return not ours and entry.name not in LEFT_OUT
+
+
+def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """Files, folders and links; what else a sandbox may have made is of no use elsewhere."""
+    return member if member.isfile() or member.isdir() or member.issym() else None
+
+
+def _add_text(tar: tarfile.TarFile, name: str, text: str) -> None:
+    content = text.encode()
+    member = tarfile.TarInfo(name)
+    member.size, member.mtime, member.mode = len(content), int(time.time()), 0o600
+    tar.addfile(member, io.BytesIO(content))
+
+
+@contextmanager
+def _whole(target: Path) -> Iterator[Path]:
+    """A name to write to; it becomes `target` when everything is written."""
+    part = target.with_name(target.name + ".part")
+    try:
+        os.close(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600))
+        yield part
+        part.replace(target)
+    except OSError as error:
+        raise BackupError(f"{target} cannot be written: {error.strerror or error}.") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+# -- and back -----------------------------------------------------------------
+
+
+def inspect(source: Path) -> Manifest:
+    """What a backup says of itself; BackupError when it is none, or newer than this program."""
+    try:
+        with tarfile.open(source) as tar:
+            file = tar.extractfile(MANIFEST)
+            fields = json.loads(file.read()) if file else {}
+        manifest = Manifest(**fields)
+    except OSError as error:
+        raise BackupError(f"{source} cannot be read: {error.strerror or error}.") from None
+    except (tarfile.TarError, KeyError, TypeError, ValueError, EOFError):
+        raise BackupError(f"{source} is not a backup of Voltaire, or it is damaged.") from None
+    if manifest.schema > len(migrations()):
+        raise BackupError(
+            f"The backup was made by version {manifest.version}, which is newer than this one; update first."
+        )
+    return manifest
+
+
+def restore(source: Path, state: Path) -> Path | None:
+    """Put a backup in the place of `state`; the old state, moved aside, or None where there was none.
+
+    Nothing may run on that state. The backup is unpacked and checked beside it
+    first, so that a damaged one changes nothing.
+    """
+    inspect(source)
+    state.parent.mkdir(parents=True, exist_ok=True)
+    new = Path(tempfile.mkdtemp(prefix=f"{state.name}-restored-", dir=state.parent))
+    try:
+        _unpack(source, new)
+        return _swap(new, state)
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+
+
+def _unpack(source: Path, new: Path) -> None:
+    try:
+        with tarfile.open(source) as tar:
+            tar.extract(DATABASE, new, filter="data")
+            for member in tar.getmembers():
+                if member.name.startswith("state/"):
+                    tar.extract(
+                        member.replace(name=member.name.removeprefix("state/")), new, filter="tar"
+                    )
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise BackupError(f"{source} is damaged: {error}.") from None
+    new.chmod(0o700)
+
+
+def _swap(new: Path, state: Path) -> Path | None:
+    aside = state.with_name(f"{state.name}-before-{datetime.now(UTC):%Y%m%dT%H%M%S}")
+    existed = state.exists()
+    if existed:
+        _carry_over(state, new)
+        state.rename(aside)
+    new.rename(state)
+    return aside if existed else None
+
+
+def _carry_over(state: Path, new: Path) -> None:
+    """Models are not in backups: those that are here stay."""
+    models = state / "models"
+    if models.is_dir() and not (new / "models").exists():
+        models.rename(new / "models")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

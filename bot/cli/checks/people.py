@@ -1,0 +1,83 @@
+"""What people would lose or miss: the database, and Telegram."""
+
+from typing import Any
+
+from bot.cli.checks import Finding, passed
+from bot.settings import Settings
+
+ANSWER_SECONDS = 10
+
+
+async def database(settings: Settings) -> list[Finding]:
+    from agent.store import open_store
+    from agent.store.errors import StoreError
+    from agent.store.upkeep import intact
+    from bot.compose import DATABASE
+
+    path = settings.state_dir / DATABASE
+    if not path.exists():
+        return [passed("database", "Not made yet.")]
+    try:
+        async with open_store(path) as store:
+            problem = await intact(store)
+            waiting = (await store.outbox.counts()).get("uncertain", 0)
+    except StoreError as error:
+        return [Finding("database", "fail", str(error), "voltaire restore FILE, from a backup.")]
+    if problem:
+        return [
+            Finding(
+                "database",
+                "fail",
+                f"{path} is damaged: {problem}.",
+                "voltaire restore FILE, from a backup.",
+            )
+        ]
+    detail = f"{path.stat().st_size / 2**20:.1f} MiB, intact"
+    return [passed("database", detail + (f"; {waiting} uncertain sends" if waiting else ""))]
+
+
+async def telegram(settings: Settings) -> list[Finding]:
+    token = settings.telegram.token.get_secret_value()
+    if not token:
+        return [Finding("telegram", "warn", "No token is set.", "voltaire setup")]
+    found = await get_me(settings.telegram.base_url, token)
+    if isinstance(found, str):
+        return [
+            Finding("telegram", "fail", found, "Check the token with @BotFather, and the network.")
+        ]
+    findings = [passed("telegram", f"@{found['username']} answers")]
+    if not settings.telegram.owners:
+        findings.append(
+            Finding(
+                "telegram",
+                "warn",
+                "No owner is configured.",
+                "voltaire setup makes a pairing link.",
+            )
+        )
+    if found.get("can_join_groups") and settings.telegram.groups == "off":
+        findings.append(
+            Finding(
+                "telegram",
+                "warn",
+                "The bot can be added to groups, though groups are off.",
+                "@BotFather: /setjoingroups, Disable.",
+            )
+        )
+    return findings
+
+
+async def get_me(base_url: str, token: str) -> dict[str, Any] | str:
+    """The bot's account, or why it cannot be had, in one sentence without the token."""
+    import aiohttp
+
+    url = f"{base_url.rstrip('/')}/bot{token}/getMe"
+    try:
+        timeout = aiohttp.ClientTimeout(total=ANSWER_SECONDS)
+        async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url) as answer:
+            body = await answer.json(content_type=None)
+    except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
+        return f"The Bot API server {base_url} cannot be reached ({type(error).__name__})."
+    if not body.get("ok"):
+        return f"Telegram refuses the token: {body.get('description', 'no reason given')}."
+    return dict(body["result"])

@@ -1,0 +1,204 @@
+"""The card and its driver, the server binary, the model file, and the backend if it runs."""
+
+import asyncio
+import hashlib
+import time
+from pathlib import Path
+from typing import Any
+
+from backend.client import BackendClient, BackendUnavailable
+from bot.cli.checks import Finding, passed
+from bot.settings import Settings
+
+# The CUDA 12 builds for Volta need driver 570 to 580: an older one gives "device kernel image is
+# invalid" or falls back to the CPU silently, a newer one drops the card (facts of V100 builds).
+VOLTA = (7, 0)
+VOLTA_DRIVERS = (570, 580)
+CHECKSUM_SECONDS = 120
+
+
+async def card(settings: Settings) -> list[Finding]:
+    found = await asyncio.to_thread(_cards)
+    if isinstance(found, str):
+        if settings.backend.profile == "pocket" or settings.backend.kind == "external":
+            return [passed("gpu", f"No GPU ({found}); none is needed for this configuration.")]
+        return [
+            Finding(
+                "gpu",
+                "warn",
+                f"No GPU can be used: {found}.",
+                "Install the NVIDIA driver for the card.",
+            )
+        ]
+    driver, cards = found
+    return [_driver(name, capability, driver) for name, capability in cards] or [
+        Finding(
+            "gpu",
+            "warn",
+            "The driver knows no GPU.",
+            "Check power and seating; dmesg names Xid errors.",
+        )
+    ]
+
+
+def _cards() -> str | tuple[str, list[tuple[str, tuple[int, int]]]]:
+    import pynvml
+
+    nvml: Any = pynvml  # its functions have no types
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError as error:
+        return str(error)
+    try:
+        handles = [nvml.nvmlDeviceGetHandleByIndex(n) for n in range(nvml.nvmlDeviceGetCount())]
+        cards = [(str(nvml.nvmlDeviceGetName(h)), _capability(nvml, h)) for h in handles]
+        return str(nvml.nvmlSystemGetDriverVersion()), cards
+    except nvml.NVMLError as error:
+        return str(error)
+    finally:
+        nvml.nvmlShutdown()
+
+
+def _capability(nvml: Any, handle: Any) -> tuple[int, int]:
+    major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
+    return int(major), int(minor)
+
+
+def _driver(name: str, capability: tuple[int, int], driver: str) -> Finding:
+    detail = f"{name}, compute {capability[0]}.{capability[1]}, driver {driver}"
+    low, high = VOLTA_DRIVERS
+    if capability != VOLTA or low <= int(driver.split(".")[0]) < high + 1:
+        return passed("gpu", detail)
+    remedy = f"Install a driver from {low} to {high}: a newer one drops Volta, an older one lacks its CUDA 12."
+    return Finding("gpu", "fail", f"{detail}: this driver does not fit the card.", remedy)
+
+
+async def binary(settings: Settings) -> list[Finding]:
+    """The server's flags against the profile's."""
+    from backend.launch import CannotStart, prepare
+    from backend.profile import ProfileError, load
+    from bot.compose import backend_config, profiles_folder
+
+    if settings.backend.kind == "external":
+        return []
+    try:
+        profile = load(settings.backend.profile, profiles_folder())
+        launch = await prepare(backend_config(settings), profile)
+    except (CannotStart, ProfileError) as error:
+        return [
+            Finding(
+                "server",
+                "fail",
+                str(error),
+                "voltaire model list; voltaire model pull; voltaire server build",
+            )
+        ]
+    detail = f"{Path(launch.argv[0]).name} takes the flags of profile {profile.name}"
+    if launch.left_out:
+        left = ", ".join(launch.left_out)
+        return [
+            Finding(
+                "server",
+                "warn",
+                f"{detail}, but lacks {left}.",
+                "Build a newer one: voltaire server build.",
+            )
+        ]
+    return [passed("server", detail)]
+
+
+async def model(settings: Settings) -> list[Finding]:
+    """The model file: there, whole, as its profile names it."""
+    from backend.launch import models_folder
+    from backend.profile import ProfileError, load, locate
+    from bot.compose import backend_config, profiles_folder
+
+    if settings.backend.kind == "external":
+        return []
+    try:
+        source = load(settings.backend.profile, profiles_folder()).model
+    except ProfileError as error:
+        return [Finding("model", "fail", str(error), "voltaire model list")]
+    path = locate(source, models_folder(backend_config(settings)))
+    if not path.is_file():
+        return [
+            Finding(
+                "model",
+                "fail",
+                f"{path} is missing.",
+                f"voltaire model pull {settings.backend.profile}",
+            )
+        ]
+    return [await asyncio.to_thread(_whole, path, source.sha256)]
+
+
+def _whole(path: Path, checksum: str | None) -> Finding:
+    from backend.gguf_header import NotAModel, read_header
+
+    try:
+        header = read_header(path)
+    except (NotAModel, OSError) as error:
+        return Finding("model", "fail", str(error), "Pull it again: voltaire model pull.")
+    size = f"{path.name}, {header.architecture}, {path.stat().st_size / 2**20:,.0f} MiB"
+    if checksum and _sha256(path) != checksum:
+        return Finding(
+            "model", "fail", f"{size}: the checksum differs.", "Pull it again: voltaire model pull."
+        )
+    return passed("model", size)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+async def running(settings: Settings) -> list[Finding]:
+    """The backend, when it runs: state, warmth, and how long a warm first token takes."""
+    from bot.compose import socket_of
+
+    async with BackendClient(socket_of(settings)) as backend:
+        try:
+            status = await backend.status()
+        except BackendUnavailable:
+            return [
+                Finding(
+                    "backend",
+                    "warn",
+                    "No backend runs.",
+                    "voltaire backend, or the unit voltaire-backend.",
+                )
+            ]
+        server = status.backend
+        if not server.serving:
+            return [
+                Finding(
+                    "backend",
+                    "warn",
+                    f"The backend is {server.state}. {server.reason or ''}".strip(),
+                    "voltaire status",
+                )
+            ]
+        found = [passed("backend", f"{server.state}, {server.model}, window {server.n_ctx}")]
+        return found + await _first_token(backend, server.warm)
+
+
+async def _first_token(backend: BackendClient, warm: Any) -> list[Finding]:
+    from agent.errors import AgentError
+    from agent.messages import System, User
+    from agent.model import ModelRefused, Request
+    from agent.openai import OpenAIModel
+    from agent.prompt import system_text
+    from agent.toolset import chosen
+
+    schemas = tuple(tool.schema for tool in chosen(()))
+    request = Request((System(system_text()), User("Say ok.")), schemas, "none", 1)
+    began = time.monotonic()
+    try:
+        async with OpenAIModel(backend.endpoint) as model:
+            pieces = [piece async for piece in model.stream(request)]
+    except (AgentError, ModelRefused) as error:
+        return [
+            Finding("first token", "fail", f"The model did not answer: {error}.", "voltaire status")
+        ]
+    cold = f"; cold {warm.seconds:.1f} s for {warm.tokens} tokens" if warm else ""
+    return [passed("first token", f"warm {time.monotonic() - began:.2f} s{cold}")] if pieces else []

@@ -1,0 +1,36 @@
+"""voltaire restore: the whole state back from a backup."""
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from bot.cli import Failed
+from bot.cli.options import runs, settings_of
+
+
+@click.command(
+    "restore", help="The whole state back from a backup; the present one is moved aside."
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.pass_context
+@runs
+async def command(ctx: click.Context, file: Path) -> None:
+    from agent.store import open_store
+    from backend.client import BackendClient
+    from bot import presence
+    from bot.backup import BackupError, restore
+    from bot.compose import DATABASE, answers, socket_of
+    from bot.status import PRESENCE
+
+    settings = settings_of(ctx)
+    async with BackendClient(socket_of(settings)) as backend:
+        if presence.read(settings.state_dir / PRESENCE) or await answers(backend):
+            raise Failed("Bot or backend still run on this state; stop them first.")
+    try:
+        aside = await asyncio.to_thread(restore, file, settings.state_dir)
+    except BackupError as error:
+        raise Failed(str(error)) from None
+    async with open_store(settings.state_dir / DATABASE):
+        pass  # brings an older schema up to date, and shows that it opens
+    click.echo("Restored." + (f" The state before is at {aside}." if aside else ""))
