@@ -120,10 +120,14 @@ _SIGNS: tuple[_Sign, ...] = (
         "The model server refuses a flag: {0}.",
     ),
     _sign(
-        r"failed to open (?:GGUF )?(?:file|model)?[^\n'\"]{0,20}['\"]?([^\n'\"]*)['\"]?[^\n]{0,4}no such file|"
-        r"(?:model file|GGUF)[^\n]{0,80}(?:not found|does not exist|No such file)",
+        r"failed to open (?:GGUF )?(?:file|model)?\s*['\"]?([^'\"\n]+?)['\"]?[\s:(]*no such file",
         "model missing",
         "The model file is missing: {0}.",
+    ),
+    _sign(
+        r"(?:model file|GGUF)[^\n]{0,80}(?:not found|does not exist|No such file)",
+        "model missing",
+        "The model file is missing.",
     ),
     _sign(
         r"invalid magic|failed to read (?:key-value|tensor|magic)|tensor '[^']*' data is not within|"

@@ -1,0 +1,198 @@
+"""The warm prefix on the real server: measured, restored where that works, read again where it does not."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backend.config import BackendConfig
+from backend.protocol import PERSON, Prefix, Status
+from tests.backend.conftest import SYSTEM, Running, running
+from tests.fakes import gguf_maker
+from tests.fakes.gguf_maker import TEMPLATE, Shape
+
+FIXED: list[dict[str, Any]] = [{"role": "system", "content": SYSTEM}]
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "bash",
+        "description": "Run a command.",
+        "parameters": {
+            "type": "object",
+            "properties": {"command": {"type": "string"}},
+            "required": ["command"],
+        },
+    },
+}
+
+
+def is_warm(status: Status) -> bool:
+    return status.backend.warm is not None and status.backend.serving
+
+
+async def restarted(it: Running) -> Status:
+    before = (await it.client.status()).backend.restarts
+    await it.client.restart()
+    return await it.until(lambda status: status.backend.restarts == before + 1 and is_warm(status))
+
+
+async def test_the_first_turn_after_a_start_and_after_a_restart_reads_no_prefix(
+    config: BackendConfig,
+) -> None:
+    async with running(config) as it:
+        await it.client.warm(FIXED)
+        first = await it.until(is_warm)
+        cold = await it.ask("a", "hello")
+        second = await restarted(it)
+        again = await it.ask("a", "another")
+    assert first.backend.warm and second.backend.warm
+    assert (first.backend.warm.source, second.backend.warm.source) == ("prefill", "restore")
+    tokens = first.backend.warm.tokens
+    assert tokens == first.backend.warm.cached_tokens == second.backend.warm.cached_tokens > 512
+    assert (cold["cache_n"], again["cache_n"]) == (tokens, tokens)
+    assert max(cold["prompt_n"], again["prompt_n"]) < 60
+
+
+async def test_the_prefix_is_remembered_by_the_next_backend(config: BackendConfig) -> None:
+    async with running(config) as it:
+        await it.client.warm(FIXED, [TOOL])
+        await it.until(is_warm)
+    async with running(config) as it:
+        status = await it.until(is_warm)
+    assert status.backend.warm and status.backend.warm.source == "restore"
+
+
+async def test_a_changed_prefix_is_warmed_anew(config: BackendConfig) -> None:
+    async with running(config) as it:
+        await it.client.warm(FIXED)
+        one = await it.until(is_warm)
+        await it.client.warm(FIXED, [TOOL])
+        other = await it.until(
+            lambda status: is_warm(status) and status.backend.warm != one.backend.warm
+        )
+    assert one.backend.warm and other.backend.warm
+    assert other.backend.warm.tokens > one.backend.warm.tokens
+
+
+@pytest.mark.parametrize("kind", ["gemma3", "lfm2"])
+async def test_models_that_cannot_roll_back_are_as_warm_after_a_restart(
+    config: BackendConfig, tmp_path: Path, kind: Any
+) -> None:
+    model = gguf_maker.make(tmp_path / "m.gguf", Shape(kind=kind))
+    async with running(replace(config, model=str(model))) as it:
+        await it.client.warm(FIXED)
+        await it.until(is_warm)
+        status = await restarted(it)
+        answer = await it.ask("a", "hello")
+    assert status.backend.warm
+    assert status.backend.warm.cached_tokens == status.backend.warm.tokens
+    assert status.backend.warm.tokens - answer["cache_n"] <= 32
+
+
+async def test_a_damaged_slot_file_is_read_over(config: BackendConfig) -> None:
+    async with running(config) as it:
+        await it.client.warm(FIXED)
+        await it.until(is_warm)
+        (file,) = (config.state_dir / "slots").glob("*.slot")
+        file.write_bytes(file.read_bytes()[:100])
+        status = await restarted(it)
+    assert status.backend.warm and status.backend.warm.source == "prefill"
+
+
+async def test_transcripts_are_read_newest_first_after_a_restart(config: BackendConfig) -> None:
+    transcripts = {
+        chat: [
+            *FIXED,
+            {"role": "user", "content": f"{chat} " * 200},
+            {"role": "assistant", "content": "yes"},
+        ]
+        for chat in ("old", "new")
+    }
+    async with running(config) as it:
+        await it.client.warm(FIXED)
+        await it.until(is_warm)
+        for chat, messages in transcripts.items():
+            await it.client.warm(messages, chat=chat)
+        register = it.backend.room.register
+        order = []
+        async with asyncio.timeout(20):
+            while register.next_chat():
+                order += [c for c, t in register.chats.items() if t.resident and c not in order]
+                await asyncio.sleep(0.01)
+        order += [c for c in register.chats if c not in order]
+    assert set(order) == {"old", "new"}
+
+
+async def test_warming_a_transcript_is_dropped_when_a_person_comes(config: BackendConfig) -> None:
+    long = [
+        *FIXED,
+        {"role": "user", "content": "word " * 3000},
+        {"role": "assistant", "content": "yes"},
+    ]
+    async with running(config) as it:
+        await it.client.warm(FIXED)
+        await it.until(is_warm)
+        await it.client.warm(long, chat="long")
+        lanes = it.backend.room.lanes
+        async with asyncio.timeout(10):
+            while not lanes.holders:
+                await asyncio.sleep(0)
+        async with it.client.lane("person", PERSON):
+            assert not it.backend.room.register.chats["long"].resident
+            assert [ticket.chat for ticket in lanes.holders] == ["person"]
+
+
+async def test_a_chat_that_was_just_served_is_not_read_again(config: BackendConfig) -> None:
+    async with running(config) as it:
+        await it.ask("a", "hello")
+        await it.client.warm([*FIXED, {"role": "user", "content": "hello"}], chat="a")
+        assert it.backend.room.register.next_chat() is None
+
+
+async def test_a_template_that_refuses_leaves_a_serving_server(
+    config: BackendConfig, tmp_path: Path
+) -> None:
+    refusing = (
+        "{% if 'a test' in messages[0].content %}{{ raise_exception('no') }}{% endif %}" + TEMPLATE
+    )
+    model = gguf_maker.make(tmp_path / "m.gguf", template=refusing)
+    async with running(replace(config, model=str(model))) as it:
+        await it.client.warm(FIXED)
+        alert = await anext(it.client.events())
+        await it.ready()
+        status = await it.client.status()
+    assert alert.name == "warm-up"
+    assert (status.backend.state, status.backend.warm) == ("ready", None)
+
+
+async def test_a_sleeping_server_is_woken_warm(config: BackendConfig) -> None:
+    folder = config.state_dir / "own"
+    folder.mkdir()
+    (folder / "sleepy.toml").write_text(
+        'title = "Sleeps"\ngpu = false\ncontext = 8192\n[model]\npath = "x"\n'
+        '[flags.required]\n"--parallel" = "1"\n"--sleep-idle-seconds" = "1"\n'
+    )
+    async with running(replace(config, profile="sleepy", profiles=folder)) as it:
+        await it.client.warm(FIXED)
+        warm = await it.until(is_warm)
+        await it.until(lambda status: status.backend.state == "sleeping")
+        answer = await it.ask("a", "hello")
+        status = await it.client.status()
+    assert warm.backend.warm
+    assert answer["cache_n"] == warm.backend.warm.tokens
+    assert status.backend.restarts == 0
+
+
+def test_only_the_newest_transcripts_are_kept(tmp_path: Path) -> None:
+    from backend.warm import CHATS, Register
+
+    register = Register(tmp_path / "prefix.json")
+    for number in range(CHATS + 3):
+        register.add(Prefix(messages=FIXED, chat=str(number)), resident=False)
+    assert list(register.chats) == [str(n) for n in range(3, CHATS + 3)]
+    assert register.next_chat() == str(CHATS + 2)
+    register.chats[str(CHATS + 2)].resident = True
+    assert register.next_chat() == str(CHATS + 1)
+    assert register.chats["5"].prefix == Prefix(messages=FIXED, chat="5")

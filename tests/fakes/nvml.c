@@ -1,0 +1,166 @@
+/* NVML's ABI without a card: the calls that we use, driven by a scenario file.
+ *
+ *   cc -shared -fPIC -Wl,-soname,libnvidia-ml.so.1 -o libnvidia-ml.so.1 nvml.c
+ *
+ * The file named by FAKE_NVML is read anew at each call: one "key value" a line.
+ *   cards N             number of cards (default 1)
+ *   temperature C, memory_temperature C, power MW, limit MW, load %, used BYTES, total BYTES,
+ *   clock MHZ, throttle BITS, ecc N, pid PID, xid N (told once per change), links N
+ *   lost I              card I answers NVML_ERROR_GPU_IS_LOST
+ *   hang S              every sample call sleeps S seconds first
+ * A key that is absent answers NVML_ERROR_NOT_SUPPORTED.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SUCCESS = 0, UNINITIALIZED = 1, INVALID = 2, NOT_SUPPORTED = 3, INSUFFICIENT_SIZE = 7, TIMEOUT = 10, LOST = 15 };
+
+typedef unsigned int uint;
+typedef unsigned long long ull;
+
+static char cards_memory[16];
+
+static int look(const char *key, ull *value) {
+    const char *path = getenv("FAKE_NVML");
+    FILE *file = path ? fopen(path, "r") : NULL;
+    char name[64];
+    ull number;
+    int found = 0;
+    if (!file) return 0;
+    while (fscanf(file, "%63s %llu", name, &number) == 2)
+        if (!strcmp(name, key)) { *value = number; found = 1; }
+    fclose(file);
+    return found;
+}
+
+static uint card(void *device) { return (uint)((char *)device - cards_memory); }
+
+static int check(void *device) {
+    ull value;
+    if (look("hang", &value)) sleep((uint)value);
+    if (look("lost", &value) && value == card(device)) return LOST;
+    return SUCCESS;
+}
+
+static int give(void *device, const char *key, uint *out) {
+    ull value;
+    int state = check(device);
+    if (state) return state;
+    if (!look(key, &value)) return NOT_SUPPORTED;
+    *out = (uint)value;
+    return SUCCESS;
+}
+
+int nvmlInit_v2(void) { return SUCCESS; }
+int nvmlInitWithFlags(uint flags) { (void)flags; return SUCCESS; }
+int nvmlShutdown(void) { return SUCCESS; }
+const char *nvmlErrorString(int code) { (void)code; return "an error of the fake NVML"; }
+
+int nvmlDeviceGetCount_v2(uint *count) {
+    ull value = 1;
+    look("cards", &value);
+    *count = (uint)value;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetHandleByIndex_v2(uint index, void **device) {
+    *device = cards_memory + index;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetName(void *device, char *name, uint length) {
+    (void)device;
+    snprintf(name, length, "Tesla V100-SXM2-16GB");
+    return SUCCESS;
+}
+
+int nvmlDeviceGetTemperature(void *device, uint sensor, uint *celsius) { (void)sensor; return give(device, "temperature", celsius); }
+int nvmlDeviceGetPowerUsage(void *device, uint *mw) { return give(device, "power", mw); }
+int nvmlDeviceGetEnforcedPowerLimit(void *device, uint *mw) { return give(device, "limit", mw); }
+int nvmlDeviceGetClockInfo(void *device, uint kind, uint *mhz) { (void)kind; return give(device, "clock", mhz); }
+int nvmlDeviceGetCurrPcieLinkGeneration(void *device, uint *generation) { (void)device; *generation = 3; return SUCCESS; }
+int nvmlDeviceGetCurrPcieLinkWidth(void *device, uint *width) { (void)device; *width = 16; return SUCCESS; }
+
+struct utilization { uint gpu, memory; };
+
+int nvmlDeviceGetUtilizationRates(void *device, struct utilization *rates) {
+    rates->memory = 0;
+    return give(device, "load", &rates->gpu);
+}
+
+struct memory { ull total, free, used; };
+
+int nvmlDeviceGetMemoryInfo(void *device, struct memory *memory) {
+    int state = check(device);
+    if (state) return state;
+    if (!look("total", &memory->total) || !look("used", &memory->used)) return NOT_SUPPORTED;
+    memory->free = memory->total - memory->used;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, ull *bits) {
+    int state = check(device);
+    if (state) return state;
+    *bits = 0;
+    look("throttle", bits);
+    return SUCCESS;
+}
+
+int nvmlDeviceGetTotalEccErrors(void *device, uint type, uint counter, ull *count) {
+    int state = check(device);
+    (void)type; (void)counter;
+    if (state) return state;
+    return look("ecc", count) ? SUCCESS : NOT_SUPPORTED;
+}
+
+struct field { uint id, scope; long long timestamp, latency; uint type; int result; union { double d; uint ui; ull ull_; } value; };
+
+int nvmlDeviceGetFieldValues(void *device, int count, struct field *values) {
+    int state = check(device);
+    if (state) return state;
+    for (int i = 0; i < count; i++)
+        values[i].result = values[i].id == 82 ? give(device, "memory_temperature", &values[i].value.ui) : NOT_SUPPORTED;
+    return SUCCESS;
+}
+
+struct process { uint pid; ull memory; uint gpu_instance, compute_instance; };
+
+int nvmlDeviceGetComputeRunningProcesses_v3(void *device, uint *count, struct process *processes) {
+    ull pid;
+    int state = check(device);
+    if (state) return state;
+    if (!look("pid", &pid)) { *count = 0; return SUCCESS; }
+    if (*count < 1 || !processes) { *count = 1; return INSUFFICIENT_SIZE; }
+    *count = 1;
+    processes[0] = (struct process){(uint)pid, 1ull << 30, 0, 0};
+    return SUCCESS;
+}
+
+int nvmlDeviceGetNvLinkState(void *device, uint link, uint *active) {
+    ull links;
+    int state = check(device);
+    if (state) return state;
+    if (!look("links", &links)) return NOT_SUPPORTED;
+    *active = link < links;
+    return SUCCESS;
+}
+
+int nvmlEventSetCreate(void **set) { *set = cards_memory; return SUCCESS; }
+int nvmlDeviceRegisterEvents(void *device, ull types, void *set) { (void)device; (void)types; (void)set; return SUCCESS; }
+
+struct event { void *device; ull type, data; uint gpu_instance, compute_instance; };
+
+int nvmlEventSetWait_v2(void *set, struct event *event, uint milliseconds) {
+    static ull told;
+    ull xid;
+    (void)set; (void)milliseconds;
+    if (!look("xid", &xid) || xid == told) return TIMEOUT;
+    told = xid;
+    memset(event, 0, sizeof *event);
+    event->device = cards_memory;
+    event->type = 8;
+    event->data = xid;
+    return SUCCESS;
+}
