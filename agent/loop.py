@@ -16,6 +16,7 @@ from agent import texts
 from agent.acting import Acting, Outcome, Tally, by_name, described
 from agent.asking import Asking
 from agent.course import Course
+from agent.delegate import delegating
 from agent.errors import ContextFull, Looping, ToolLimit, TurnError
 from agent.events import TurnFinished, TurnStarted
 from agent.limits import Limits
@@ -45,6 +46,7 @@ async def run_turn(turn: Turn, emit: Emit) -> TurnFinished:
     resumed from its journal (a shutdown); `turn.stop` finishes it (/stop). Raises
     StoreError when the journal cannot be written: the turn stays open then, too.
     """
+    turn = delegating(turn, run_turn)
     emit(TurnStarted(turn.journal.turn, turn.journal.chat))
     running = _Running(turn, emit)
     ending = await _ending(turn, running)

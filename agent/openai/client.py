@@ -91,6 +91,19 @@ class OpenAIModel:
         counted = await self._counted(endpoint, wire) if endpoint.extras else None
         return estimate(wire) if counted is None else counted
 
+    async def rendered(self, request: Request) -> str | None:
+        """The prompt text of a request; None where the server cannot show it.
+
+        Raises ModelRefused with the template's own complaint.
+        """
+        endpoint = await self._endpoint()
+        if not endpoint.extras:
+            return None
+        as_text = await self._calls_as_text(endpoint, request)
+        wire = prompt_json(request, calls_as_text=as_text, template=endpoint.template)
+        found = await self._json("POST", endpoint, "/apply-template", wire)
+        return text(mapping(found).get("prompt"))
+
     async def stream(self, request: Request) -> AsyncGenerator[Piece]:
         endpoint = await self._endpoint()
         asked = asyncio.get_running_loop().time()

@@ -9,4 +9,5 @@ async def delegate(call: Call, task: str) -> Output:
     """Give a task that needs much reading to a helper; returns its conclusion."""
     if call.desk.delegate is None:
         raise ToolError("Nothing can be delegated from here.")
-    return Output(await call.desk.delegate(task), foreign=await call.desk.sandbox.files.received())
+    # What the inner turn read is not known here: it may have been strangers' text.
+    return Output(await call.desk.delegate(task), foreign=True)

@@ -13,9 +13,9 @@ from agent.openai import OpenAIModel
 from agent.salvage import Known, Reader
 from agent.step import read_step
 from backend.protocol import Endpoint
-from tests.agent.openai.conftest import Serve
 from tests.fakes.gguf_chain import make_chain
 from tests.fakes.gguf_maker import TEMPLATE
+from tests.fakes.llama_embedded import serve
 
 TOOLS = tuple(json.loads(files("agent").joinpath("prefix/tools.json").read_text("utf-8")))
 ASKED = Request((System("You help."), User("list the files")), TOOLS, max_tokens=200)
@@ -54,7 +54,7 @@ def answered(completion: Completion) -> tuple[Assistant, ToolResult]:
     ("text", "reason"), [(CALL, "tool_calls"), ("I look.\n" + CALL, "tool_calls"), (FENCED, "stop")]
 )
 async def test_what_was_generated_is_replayed_token_for_token(
-    tmp_path: Path, serve: Serve, text: str, reason: str
+    tmp_path: Path, text: str, reason: str
 ) -> None:
     template = TEMPLATE.replace("message.content or ''", QWEN_CONTENT)
     model_file = make_chain(tmp_path / "chain.gguf", text, template=template)
@@ -71,7 +71,7 @@ async def test_what_was_generated_is_replayed_token_for_token(
 
 
 async def test_a_template_that_drops_results_behind_text_gets_a_structured_call(
-    tmp_path: Path, serve: Serve
+    tmp_path: Path,
 ) -> None:
     """Gemma 4's way: a result is rendered only behind an assistant message with tool_calls."""
     shown = "{%- if message.role == 'tool' %}"
@@ -86,13 +86,13 @@ async def test_a_template_that_drops_results_behind_text_gets_a_structured_call(
     assert with_result > without + 5
 
 
-async def test_count_is_what_the_server_reads(tmp_path: Path, serve: Serve) -> None:
+async def test_count_is_what_the_server_reads(tmp_path: Path) -> None:
     model_file = make_chain(tmp_path / "m.gguf", "fine")
     async with serve(model_file) as endpoint, model_of(endpoint) as model:
         assert await model.count(ASKED) == (await complete(model, ASKED)).prompt_tokens
 
 
-async def test_progress_and_a_full_window(tmp_path: Path, serve: Serve) -> None:
+async def test_progress_and_a_full_window(tmp_path: Path) -> None:
     model_file = make_chain(tmp_path / "m.gguf", "fine")
     async with serve(model_file) as endpoint, model_of(endpoint) as model:
         long = Request((User("word " * 800),), max_tokens=1)
@@ -103,7 +103,7 @@ async def test_progress_and_a_full_window(tmp_path: Path, serve: Serve) -> None:
             await complete(model, Request((User("word " * 4000),)))
 
 
-async def test_the_tool_schemas_pass_the_servers_grammar(tmp_path: Path, serve: Serve) -> None:
+async def test_the_tool_schemas_pass_the_servers_grammar(tmp_path: Path) -> None:
     """A schema that the grammar converter refuses is answered with HTTP 400."""
     async with (
         serve(make_chain(tmp_path / "m.gguf", CALL)) as endpoint,

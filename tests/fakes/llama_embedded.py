@@ -1,27 +1,21 @@
+"""The real llama.cpp server, embedded, for tests that need nothing of its supervisor."""
+
 import asyncio
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import aiohttp
-import pytest
 
 from backend.protocol import Endpoint
 
-Serve = Callable[[Path], AbstractAsyncContextManager[Endpoint]]
-
-
-@pytest.fixture
-def serve() -> Serve:
-    """The real llama.cpp server on a model file, until the block ends."""
-    return _serve
-
 
 @asynccontextmanager
-async def _serve(model: Path) -> AsyncIterator[Endpoint]:
+async def serve(model: Path) -> AsyncIterator[Endpoint]:
+    """The server on a model file, until the block ends."""
     port = _free_port()
     flags = ["-m", str(model), "-c", "8192", "-np", "1", "-sps", "0.95", "--port", str(port)]
     process = await asyncio.create_subprocess_exec(
