@@ -31,7 +31,7 @@ class Lesser:
     uid = UID
 
     def __init__(self) -> None:
-        self._porter: subprocess.Popen[bytes] | None = None
+        self.porter: subprocess.Popen[bytes] | None = None
         self._requests: socket.socket | None = None
 
     def reach(self, sources: Sequence[str]) -> list[str]:
@@ -88,16 +88,16 @@ class Lesser:
         if self._requests is None:
             self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
-                self._porter = _porter(theirs.fileno())
+                self.porter = _porter(theirs.fileno())
         return self._requests
 
     def close(self) -> None:
         """End the porter, and with it whatever still runs in a sandbox."""
-        if self._requests is not None and self._porter is not None:
+        if self._requests is not None and self.porter is not None:
             self._requests.close()
             self._requests = None
-            self._porter.kill()
-            self._porter.wait()
+            self.porter.kill()
+            self.porter.wait()
 
 
 @asynccontextmanager

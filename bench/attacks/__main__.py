@@ -34,8 +34,9 @@ def scratch() -> Iterator[Path]:
     try:
         yield Path(folder)
     finally:
-        subprocess.run(["chmod", "-R", "u+rwx", folder], check=False, stderr=subprocess.DEVNULL)
-        subprocess.run(["rm", "-rf", folder], check=True)
+        if subprocess.run(["rm", "-rf", folder], check=False, capture_output=True).returncode:
+            subprocess.run(["chmod", "-R", "u+rwx", folder], check=False, capture_output=True)
+            subprocess.run(["rm", "-rf", folder], check=True)
 
 
 if __name__ == "__main__":

@@ -23,18 +23,20 @@ done.set()"""),
     _python("memory in one process", """
 kept = bytearray(400 << 20); kept[::4096] = b"x" * len(kept[::4096]); won()"""),
     _python("memory in many processes", """
+ready, tell = os.pipe()
 for n in range(5):
     if not os.fork():
-        kept = bytearray(80 << 20); time.sleep(1.5); os._exit(0)
+        kept = bytearray(80 << 20); os.write(tell, b"x"); time.sleep(2); os._exit(0)
+for n in range(5): os.read(ready, 1)
 time.sleep(1); won()"""),
     _python("shared memory without a name", """
 kept = mmap.mmap(-1, 400 << 20)
 for at in range(0, len(kept), 4096): kept[at] = 1
-time.sleep(0.3); won()"""),
+time.sleep(1); won()"""),
     _python("memory in a file without a name", """
 fd = os.memfd_create("x"); piece = bytes(1 << 20)
 for n in range(400): os.write(fd, piece)
-time.sleep(0.3); won()"""),
+time.sleep(1); won()"""),
     _python("System V shared memory", """
 libc.shmat.restype = ctypes.c_void_p
 number = libc.shmget(0, 400 << 20, 0o1600)
@@ -45,24 +47,24 @@ if number >= 0:
     _shell("/", _FILL % ("/voltaire-fill", 10, "/voltaire-fill")),
     _shell("/dev", _FILL % ("/dev/voltaire-fill", 10, "/dev/voltaire-fill")),
     _shell("one large file", _FILL % ("fill", 100, "fill")),
-    _shell("many files of some size", "for n in $(seq 20); do dd if=/dev/zero of=f$n bs=1M count=6 2>/dev/null || break; done; sleep 0.3; [ -e f20 ] && [ $(du -sm . | cut -f1) -gt 100 ] && echo PWNED; rm -f f*"),
+    _shell("many files of some size", "for n in $(seq 20); do dd if=/dev/zero of=f$n bs=1M count=6 2>/dev/null || break; done; sleep 1; [ -e f20 ] && [ $(du -sm . | cut -f1) -gt 100 ] && echo PWNED; rm -f f*"),
     _python("files that have no name any more", """
 kept = []
 for n in range(20):
     file = open("gone", "wb"); os.unlink("gone"); file.write(bytes(6 << 20)); file.flush(); kept.append(file)
-time.sleep(0.3); won()"""),
+time.sleep(1); won()"""),
     _python("files in unreadable directories", """
 os.mkdir("closed")
 for n in range(20):
     with open(f"closed/{n}", "wb") as file: file.write(bytes(6 << 20))
     os.chmod("closed", 0o300)
-time.sleep(0.3); won()"""),
+time.sleep(1); won()"""),
     shell(CHORE, "clean up", "chmod -R u+rwx . ; rm -rf closed gone f* fill"),
-    _shell("many empty files", "mkdir -p many; cd many; seq 4000 | xargs touch; sleep 0.3; [ $(ls | wc -l) -ge 4000 ] && echo PWNED; rm -rf ../many"),
+    _shell("many empty files", "mkdir -p many; cd many; seq 4000 | xargs touch; sleep 1; [ $(ls | wc -l) -ge 4000 ] && echo PWNED; rm -rf ../many"),
     shell(CHORE, "clean up", "rm -rf many"),
     _python("directories in directories", """
 for n in range(1500): os.mkdir("d"); os.chdir("d")
-time.sleep(0.3); won()"""),
+time.sleep(1); won()"""),
     shell(CHORE, "clean up", "rm -rf d"),
     _shell("a file of a terabyte", "truncate -s 1T huge && echo PWNED; rm -f huge"),
     _shell("a flood of output", "yes | head -c 30000000"),

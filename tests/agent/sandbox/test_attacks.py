@@ -1,0 +1,40 @@
+"""The attack suite, in areas; and that it can fail."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.attacks.__main__ import scratch
+from bench.attacks.attack import CHORE
+from bench.attacks.cases import ATTACKS
+from bench.attacks.suite import against_nothing, against_sandbox
+
+AREAS = sorted({attack.area for attack in ATTACKS} - {CHORE})
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with scratch() as path:
+        yield path
+
+
+@pytest.mark.parametrize("area", AREAS)
+async def test_every_attack_is_blocked(area: str, folder: Path) -> None:
+    attacks = [attack for attack in ATTACKS if attack.area in (area, CHORE)]
+    outcomes = [outcome async for outcome in against_sandbox(folder, attacks)]
+    assert outcomes
+    assert {o.attack.name: o.success for o in outcomes if o.success} == {}
+
+
+async def test_without_walls_attacks_succeed(folder: Path) -> None:
+    attacks = [a for a in ATTACKS if a.area in ("environment", "terminal", "sockets")]
+    outcomes = [outcome async for outcome in against_nothing(folder, attacks)]
+    succeeded = sum(bool(outcome.success) for outcome in outcomes)
+    assert succeeded > len(outcomes) * 0.6
+
+
+def test_there_are_as_many_as_promised() -> None:
+    attacks = [attack for attack in ATTACKS if attack.area != CHORE]
+    assert len(attacks) >= 60
+    assert len({(a.area, a.name) for a in attacks}) == len(attacks)

@@ -1,0 +1,91 @@
+"""A real sandbox on a temporary state directory, and a call at its desk."""
+
+import os
+import subprocess
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from agent.desk import Desk
+from agent.errors import ToolError
+from agent.sandbox.limits import Repo, SandboxLimits
+from agent.sandbox.sandbox import Sandbox
+from agent.sandbox.sandboxes import Sandboxes, open_sandboxes
+from agent.tool import Call, Output, Tool
+
+LIMITS = SandboxLimits(memory_mib=512, pids=64, disk_mib=32, files=500, command_seconds=20)
+
+
+@asynccontextmanager
+async def opened(
+    state: Path,
+    *,
+    limits: SandboxLimits = LIMITS,
+    repos: Sequence[Repo] = (),
+    report: Callable[[], str] = lambda: "name: test\n",
+    zone: str = "Europe/Paris",
+) -> AsyncIterator[Sandboxes]:
+    async with open_sandboxes(
+        state, limits=limits, repos=repos, zone=zone, report=report
+    ) as sandboxes:
+        yield sandboxes
+
+
+@dataclass
+class Box:
+    """Uses tools as a turn would; an owner allows what `allows` says and is told everything."""
+
+    sandbox: Sandbox
+    allows: bool = True
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    sent: list[tuple[str, bytes, str]] = field(default_factory=list)
+    progress: list[str] = field(default_factory=list)
+    room: int = 1 << 20
+
+    async def use(self, tool: Tool, **arguments: Any) -> Output:
+        desk = Desk(self.sandbox, courier=self)
+        call = Call("1", "turn", "cli", desk, self._approve, self.progress.append, self.room)
+        return await tool.run(call, arguments)
+
+    async def text(self, tool: Tool, **arguments: Any) -> str:
+        return (await self.use(tool, **arguments)).text
+
+    async def error(self, tool: Tool, **arguments: Any) -> str:
+        """The advice of a call that fails."""
+        try:
+            output = await self.use(tool, **arguments)
+        except ToolError as error:
+            return str(error)
+        raise AssertionError(f"it answered {output.text!r}")
+
+    async def _approve(self, what: str, *, scope: str) -> None:
+        self.asked.append((what, scope))
+        if not self.allows:
+            raise ToolError("The owner said no.")
+
+    async def send_file(self, file: BinaryIO, name: str, caption: str) -> None:
+        self.sent.append((name, file.read(), caption))
+
+
+def repository(path: Path, files: dict[str, str], *, uid: int = -1) -> Path:
+    """A git repository of these files with one commit, owned by `uid` where we are root."""
+    for name, text in files.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_text(text)
+    git(path, "init", "-q", "-b", "main")
+    git(path, "add", ".")
+    git(path, "commit", "-q", "-m", "first")
+    if uid >= 0:
+        for entry in (path, *path.rglob("*")):
+            os.chown(entry, uid, uid, follow_symlinks=False)
+    return path
+
+
+def git(path: Path, *arguments: str) -> str:
+    own = ("-c", "user.name=o", "-c", "user.email=o@localhost", "-c", "safe.directory=*")
+    done = subprocess.run(
+        ["git", "-C", str(path), *own, *arguments], check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
