@@ -225,7 +225,8 @@ def gathered(rows: list[Waiting]) -> list[Waiting]:
     for row in rows[1:]:
         before, this = taken[-1].incoming, row.incoming
         one = before.kind == this.kind == "message" and before.sender == this.sender
-        if not one or abs(this.at - before.at) > before.settle_s:
+        # An app's times may be whole seconds: what has nothing to wait for stands alone.
+        if not one or not before.settle_s or abs(this.at - before.at) > before.settle_s:
             break
         taken.append(row)
     return taken

@@ -41,7 +41,7 @@ from bot.telegram.door import SOURCE, Door
 from bot.telegram.media import Media
 from bot.telegram.pacer import Pacers
 from bot.telegram.place import PREFIX
-from bot.telegram.polling import Poll, only_poller
+from bot.telegram.polling import Poll, Poller, calls, only_poller
 from bot.telegram.post import Post
 from bot.telegram.presses import Handler, Outcome, Press, pressed
 from bot.telegram.room import Room, Services
@@ -51,8 +51,6 @@ __all__ = ["SOURCE", "TelegramBot", "TelegramUnavailable", "telegram_bot"]
 
 log = logging.getLogger(__name__)
 
-START_SECONDS = 20.0  # a Bot API server that never answered is a mistake in the configuration
-POLL_SECONDS = 25
 UPDATES = ["message", "edited_message", "callback_query", "my_chat_member"]
 Callback = Callable[[Update, ContextTypes.DEFAULT_TYPE], Coroutine[Any, Any, None]]
 
@@ -112,9 +110,8 @@ class TelegramBot:
     def __init__(self, config: TelegramConfig, store: Store) -> None:
         self.config = config
         self.texts: Texts = texts(config.language)
-        self.arrivals = Arrivals()
         self.poll = Poll()
-        self.application = _application(config, self.arrivals, self.poll)
+        self.application = _application(config)
         self.channel = Post(self.application.bot, Pacers(), local=config.own_server)
         self.replies = Replies(self.channel, self.texts)
         self.delivery = Delivery(store, self.channel, self.texts, PREFIX, self.replies.final)
@@ -149,11 +146,11 @@ class TelegramBot:
         room = self._room = await self._begin(services)
         self.replies.decided = partial(self._decided, room)
         self.application.add_handlers(table(room))
-        self.arrivals.handle(self.application)
+        take = Arrivals(self.application).take
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.delivery.run())
-                group.create_task(self._listen(room))
+                group.create_task(Poller(room.bot, self.poll, take, UPDATES).run())
                 group.create_task(commands.register(room))
         finally:
             for task in room.tasks:
@@ -161,7 +158,7 @@ class TelegramBot:
 
     async def _begin(self, services: Services) -> Room:
         await self.door.remember()
-        await _reach(self.application)
+        await _reach(self.application, self.config)
         return Room(
             self.config,
             self._store,
@@ -176,38 +173,18 @@ class TelegramBot:
             self.poll.sentence,
         )
 
-    async def _listen(self, room: Room) -> None:
-        """Poll, or hear the webhook, until cancelled; updates in hand are finished first."""
-        updater = self.application.updater
-        assert updater
-        await self.application.start()
-        try:
-            await updater.start_polling(
-                timeout=POLL_SECONDS,
-                allowed_updates=UPDATES,
-                bootstrap_retries=-1,
-                error_callback=self.poll.failed,
-            )
-            await asyncio.Event().wait()
-        finally:
-            await _quietly(updater.stop())
-            await _quietly(self.application.stop())
-
     def _decided(self, room: Room, id: str) -> None:
         room.spawn(consent.close(room, id))
 
 
-def _application(
-    config: TelegramConfig, arrivals: Arrivals, poll: Poll
-) -> Application[Any, Any, Any, Any, Any, Any]:
+def _application(config: TelegramConfig) -> Application[Any, Any, Any, Any, Any, Any]:
     return (
         ApplicationBuilder()
         .token(config.token)
         .base_url(f"{config.root}/bot")
         .base_file_url(f"{config.root}/file/bot")
-        .update_queue(arrivals)
-        .request(poll.calls(config.answer_seconds))
-        .get_updates_request(poll.polls())
+        .request(calls(config.answer_seconds))
+        .updater(None)
         .build()
     )
 
@@ -224,11 +201,13 @@ async def telegram_bot(config: TelegramConfig, store: Store) -> AsyncIterator[Te
                 await _quietly(bot.application.shutdown())
 
 
-async def _reach(application: Application[Any, Any, Any, Any, Any, Any]) -> None:
+async def _reach(
+    application: Application[Any, Any, Any, Any, Any, Any], config: TelegramConfig
+) -> None:
     """Find the Bot API server and learn who we are; the network may come up a little later."""
     pause = 0.5
     try:
-        async with asyncio.timeout(START_SECONDS):
+        async with asyncio.timeout(config.start_seconds):
             while True:
                 try:
                     await application.initialize()
@@ -242,7 +221,9 @@ async def _reach(application: Application[Any, Any, Any, Any, Any, Any]) -> None
                 await asyncio.sleep(pause)
                 pause *= 1.5
     except TimeoutError:
-        raise TelegramUnavailable(f"The Bot API server cannot be reached ({reason}).") from None
+        raise TelegramUnavailable(
+            f"The Bot API server at {config.root} cannot be reached ({reason})."
+        ) from None
 
 
 async def _quietly(work: Awaitable[object]) -> None:

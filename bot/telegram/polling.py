@@ -1,21 +1,26 @@
-"""Polling: one poller per token, and whether it is alive."""
+"""Long polling: one poller per token, its liveness, and going on after whatever happens."""
 
+import asyncio
 import fcntl
 import logging
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
-from telegram.error import Conflict, InvalidToken, TelegramError
+from telegram import Bot, Update
+from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError, TimedOut
 from telegram.request import HTTPXRequest
 
 log = logging.getLogger(__name__)
 
-STALE_SECONDS = 90.0  # a poll takes 25 s at most when nothing comes
+POLL_SECONDS = 25
+STALE_SECONDS = 90.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+LAST_SECONDS = 3.0  # for the update in hand, and to acknowledge it, when we stop
 POOL = 64
+Take = Callable[[Update], Awaitable[None]]
 
 
 class AlreadyPolling(Exception):
@@ -28,14 +33,7 @@ def only_poller(lock: Path) -> Iterator[None]:
     lock.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.read(fd, 20).decode() or "?"
-        os.close(fd)
-        raise AlreadyPolling(
-            f"Another voltaire bot runs with this token (process {holder})."
-        ) from None
-    try:
+        _lock(fd)
         os.truncate(fd, 0)
         os.write(fd, str(os.getpid()).encode())
         yield
@@ -43,56 +41,114 @@ def only_poller(lock: Path) -> Iterator[None]:
         os.close(fd)
 
 
+def _lock(fd: int) -> None:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.read(fd, 20).decode() or "?"
+        raise AlreadyPolling(
+            f"Another voltaire bot runs with this token (process {holder})."
+        ) from None
+
+
+def calls(seconds: float) -> HTTPXRequest:
+    """The connections for everything but polling; an answer may take that many seconds."""
+    return HTTPXRequest(connection_pool_size=POOL, pool_timeout=30.0, read_timeout=seconds)
+
+
 class Poll:
-    """How polling goes. `last_at` is when the last poll was answered, in seconds since the epoch."""
+    """How updates come in. `last_at` is when Telegram last answered, in seconds since the epoch."""
 
     def __init__(self) -> None:
         self.last_at: float | None = None
         self._trouble: str | None = None
 
-    def calls(self, seconds: float) -> HTTPXRequest:
-        """For everything but polling; an answer may take that many seconds."""
-        return HTTPXRequest(connection_pool_size=POOL, pool_timeout=30.0, read_timeout=seconds)
-
-    def polls(self) -> HTTPXRequest:
-        return _Watched(self)
-
     def answered(self) -> None:
         self.last_at = time.time()
         if self._trouble:
-            log.info("polling works again")
+            log.warning("updates come in again")
         self._trouble = None
 
     def failed(self, error: TelegramError) -> None:
-        """The error callback of the updater."""
         trouble = _sentence(error)
         if trouble != self._trouble:
             log.error("%s", trouble)
         self._trouble = trouble
 
     def sentence(self) -> str | None:
-        """What is wrong with polling, None while it works."""
+        """What is wrong, None while updates come in."""
         if self._trouble:
             return self._trouble
         silent = time.time() - (self.last_at or time.time())
         return f"no answer for {silent:.0f} s" if silent > STALE_SECONDS else None
 
 
-class _Watched(HTTPXRequest):
-    def __init__(self, poll: Poll) -> None:
-        super().__init__(connection_pool_size=1, read_timeout=10.0)
-        self._poll = poll
+class Poller:
+    """Asks for updates and has each taken before it acknowledges it with the next question."""
 
-    async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
-        status, body = await super().do_request(*args, **kwargs)
-        if status == 200:
-            self._poll.answered()
-        return status, body
+    def __init__(self, bot: Bot, poll: Poll, take: Take, kinds: Sequence[str]) -> None:
+        self._bot = bot
+        self._poll = poll
+        self._take = take
+        self._kinds = kinds
+        self._offset: int | None = None
+        self._pause = FIRST_PAUSE
+
+    async def run(self) -> None:
+        try:
+            while True:
+                await self._round()
+        finally:
+            with suppress(TelegramError, TimeoutError):
+                async with asyncio.timeout(LAST_SECONDS):
+                    await self._acknowledge()
+
+    async def _round(self) -> None:
+        try:
+            updates = await self._bot.get_updates(
+                self._offset, timeout=POLL_SECONDS, allowed_updates=self._kinds
+            )
+        except TelegramError as error:
+            self._poll.failed(error)
+            await self._rest(error)
+            return
+        self._poll.answered()
+        self._pause = FIRST_PAUSE
+        for update in updates:
+            await self._finish(update)
+
+    async def _finish(self, update: Update) -> None:
+        """An update in hand is finished even when we are to stop."""
+        taking = asyncio.ensure_future(self._take(update))
+        try:
+            await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            done, _ = await asyncio.wait([taking], timeout=LAST_SECONDS)
+            taking.cancel()
+            if done:
+                self._offset = update.update_id + 1
+            raise
+        self._offset = update.update_id + 1
+
+    async def _rest(self, error: TelegramError) -> None:
+        """Pauses grow while it goes wrong. A webhook left behind would refuse us for ever."""
+        if isinstance(error, Conflict) and "webhook" in str(error).lower():
+            with suppress(TelegramError):
+                await self._bot.delete_webhook()
+        if isinstance(error, TimedOut):
+            return  # waiting has happened already
+        after = error._retry_after.total_seconds() if isinstance(error, RetryAfter) else 0.0
+        await asyncio.sleep(max(after, self._pause))
+        self._pause = min(LONGEST_PAUSE, 1.5 * self._pause)
+
+    async def _acknowledge(self) -> None:
+        if self._offset is not None:
+            await self._bot.get_updates(self._offset, timeout=0, limit=1)
 
 
 def _sentence(error: TelegramError) -> str:
     if isinstance(error, Conflict):
-        return "Another copy of this bot is polling with the same token; stop one of them."
+        return "Another copy of this bot asks for updates with the same token; stop one of them."
     if isinstance(error, InvalidToken):
         return "Telegram no longer accepts the bot token; see @BotFather."
     return f"Telegram cannot be reached ({error})."

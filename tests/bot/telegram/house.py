@@ -1,6 +1,7 @@
 """A bot at home: the local Bot API server, a database, the real loop, and a scripted model."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -42,6 +43,7 @@ class House:
     config: dict[str, Any] = field(default_factory=dict)
     approval_seconds: float = 300.0
     plans: bool = False
+    late: float = 0.0  # seconds by which the bot's clock is ahead of the messages
 
     @property
     def telegram(self) -> TelegramConfig:
@@ -54,7 +56,7 @@ class House:
     async def open(self) -> AsyncIterator["Running"]:
         """The bot, polling."""
         async with (
-            open_store(self.folder / "voltaire.db") as store,
+            open_store(self.folder / "voltaire.db", lambda: time.time() + self.late) as store,
             telegram_bot(self.telegram, store) as bot,
             _agent(self, store, bot) as run,
         ):

@@ -1,0 +1,158 @@
+"""Polling: starting, staying, and what was said while nobody listened."""
+
+import asyncio
+import sqlite3
+from contextlib import ExitStack
+
+import aiohttp
+import pytest
+
+from bot.localgram import Localgram, is_final
+from bot.telegram.app import TelegramUnavailable
+from bot.telegram.polling import AlreadyPolling, only_poller
+from tests.bot.telegram.house import TOKEN, House
+
+
+def said(house: House) -> list[str]:
+    return [m.text for m in house.owner.messages() if m.sender.is_bot]
+
+
+async def trouble(poll: object) -> str:
+    """What polling complains of, as soon as it does."""
+    async with asyncio.timeout(10):
+        while not (sentence := poll.sentence()):  # type: ignore[attr-defined]
+            await asyncio.sleep(0.01)
+    return str(sentence)
+
+
+async def steal(gram: Localgram) -> None:
+    """Ask for updates beside the bot, as another copy of it would."""
+    async with aiohttp.ClientSession() as session:
+        url = f"{gram.url}/bot{TOKEN}/getUpdates"
+        async with session.post(url, data={"timeout": "0"}) as answer:
+            assert answer.status == 200
+
+
+async def test_a_wrong_token_is_one_sentence(house: House) -> None:
+    house.config = {"token": "4242:wrong"}
+    with pytest.raises(TelegramUnavailable) as told:
+        async with house.open() as run:
+            assert run.serving
+            await run.serving
+    assert str(told.value) == "Telegram does not know this bot token; see @BotFather."
+    assert told.value.refused
+
+
+async def test_an_unreachable_server_is_one_sentence(house: House) -> None:
+    house.config = {"base_url": "http://127.0.0.1:9", "start_seconds": 0.3}
+    with pytest.raises(TelegramUnavailable) as told:
+        async with house.open() as run:
+            assert run.serving
+            await run.serving
+    assert str(told.value).startswith(
+        "The Bot API server at http://127.0.0.1:9 cannot be reached ("
+    )
+    assert not told.value.refused
+
+
+async def test_one_poller_per_token_and_machine(house: House) -> None:
+    with only_poller(house.telegram.lock):
+        with pytest.raises(AlreadyPolling, match="Another voltaire bot runs with this token"):
+            async with house.open():
+                pass
+    async with house.open():
+        assert (await house.owner.ask("hi")).text == "Hello."
+
+
+async def test_another_poller_elsewhere_is_named_and_outlived(house: House) -> None:
+    async with house.open() as run:
+        await house.owner.ask("hi")
+        await steal(house.gram)
+        sentence = await trouble(run.bot.poll)
+        await house.owner.ask("hi")
+    assert sentence == (
+        "Another copy of this bot asks for updates with the same token; stop one of them."
+    )
+    assert run.bot.poll.sentence() is None
+
+
+@pytest.mark.parametrize("fault", ["bad_gateway", "drop", "truncate", "unauthorized", "flood"])
+async def test_polling_goes_on_after(house: House, fault: str) -> None:
+    house.gram.fault("getUpdates", fault, seconds=1.0)  # type: ignore[arg-type]
+    async with house.open():
+        await house.owner.send("hi")
+        await house.owner.next_message()
+        await house.owner.ask("again")
+    assert said(house) == ["Hello.", "Hello."]
+
+
+async def test_an_update_that_comes_twice_is_answered_once(house: House) -> None:
+    house.gram.fault("getUpdates", "duplicate", times=4)
+    async with house.open() as run:
+        await house.owner.ask("hi")
+        await house.owner.ask("/help")
+        await house.owner.ask("bye")
+        assert len(run.model.requests) == 2
+    assert len(said(house)) == 3
+
+
+async def test_nothing_is_acknowledged_that_is_not_kept(house: House) -> None:
+    async with house.open() as run:
+        await house.owner.ask("hi")
+        other = sqlite3.connect(house.folder / "voltaire.db", isolation_level=None)
+        with ExitStack() as stack:
+            stack.callback(other.close)
+            other.execute("BEGIN IMMEDIATE")
+            await house.owner.send("are you there?")
+            polls = house.gram.world.updates.polls
+            await asyncio.sleep(0.3)
+            assert len(house.gram.world.updates.pending()) == 1
+            assert house.gram.world.updates.polls <= polls + 1
+            other.execute("ROLLBACK")
+        await house.owner.next_message(where=is_final)
+        assert len(run.model.requests) == 2
+
+
+async def test_what_was_said_while_off_is_answered_in_order(house: House, gram: Localgram) -> None:
+    async with house.open():
+        await house.owner.ask("hi")
+    for word in ("one", "two", "three"):
+        await house.owner.send(word)
+    async with house.open() as run:
+        async with asyncio.timeout(20):
+            while len(said(house)) < 4:
+                await house.owner.next_message()
+        words = [r.messages[-1].text.rpartition("\n")[2] for r in run.model.requests]  # type: ignore[union-attr]
+    assert words == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "told", "answered"),
+    [
+        ("Answer all", "Answering 7, leaving 0.", 7),
+        ("Only the last", "Answering 1, leaving 6.", 1),
+        ("None", "Answering 0, leaving 7.", 0),
+    ],
+)
+async def test_many_messages_while_off_are_one_card(
+    house: House, choice: str, told: str, answered: int
+) -> None:
+    house.late = 100.0
+    for number in range(7):
+        await house.owner.send(f"message {number}")
+    async with house.open() as run:
+        card = await house.owner.next_message(where=lambda m: m.keyboard)
+        assert run.model.requests == []
+        await house.owner.press(card, choice)
+        decided = await house.owner.until(card, lambda m: not m.keyboard)
+        async with asyncio.timeout(20):
+            while len(run.model.requests) < answered:
+                await house.owner.next_message(where=is_final)
+        await house.owner.ask("/help")
+        assert len(run.model.requests) == answered
+    assert card.text == "You sent 7 messages while I was off."
+    assert decided.text == told
+
+
+def test_the_token_is_in_no_sentence(house: House) -> None:
+    assert TOKEN not in repr(house.telegram)
