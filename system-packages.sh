@@ -19,6 +19,7 @@ run)
 test)
     need chromium chromium
     need cc gcc
+    need systemd-analyze systemd
     ;;
 esac
 

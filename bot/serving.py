@@ -2,10 +2,11 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from agent.assignment import Assignment, Listener, Service
 from agent.errors import AgentError
@@ -34,9 +35,12 @@ LAST_ALERT = "alert"
 
 
 async def serve_bot(
-    settings: Settings, backend: BackendClient, also: Listener | None = None
+    settings: Settings,
+    backend: BackendClient,
+    also: Listener | None = None,
+    notify: Callable[[str], None] = lambda line: None,
 ) -> None:
-    """Run until cancelled; `also` hears every turn, too. Raises TelegramUnavailable, AlreadyPolling, StoreError."""
+    """Run until cancelled; `also` hears every turn, too; `notify` tells the service manager. Raises TelegramUnavailable, AlreadyPolling, StoreError."""
     private(settings.state_dir)
     async with (
         open_store(settings.state_dir / DATABASE) as store,
@@ -44,7 +48,7 @@ async def serve_bot(
         open_agent(settings, backend, store, ask=bot.ask, courier=bot.courier) as agent,
         open_chats(agent, _service(agent, bot), _Both(bot.replies, also)) as chats,
         _schedule(agent, chats.submit) as scheduler,
-        _beside(settings, agent, bot),
+        _beside(settings, agent, bot, notify),
     ):
         agent.desks.planned = scheduler.wake_soon
         await bot.serve(
@@ -126,12 +130,14 @@ def _letter(text: str) -> str:
 
 
 @asynccontextmanager
-async def _beside(settings: Settings, agent: Agent, bot: TelegramBot) -> AsyncIterator[None]:
+async def _beside(
+    settings: Settings, agent: Agent, bot: TelegramBot, notify: Callable[[str], None]
+) -> AsyncIterator[None]:
     """What goes on whether or not anybody writes."""
     path = settings.state_dir / PRESENCE
     async with asyncio.TaskGroup() as group:
         tasks = [
-            group.create_task(_tell_presence(path, bot)),
+            group.create_task(_tell_presence(path, bot, notify)),
             group.create_task(_look(agent)),
             group.create_task(_alerts(agent.backend, agent.store, bot)),
         ]
@@ -143,24 +149,31 @@ async def _beside(settings: Settings, agent: Agent, bot: TelegramBot) -> AsyncIt
             path.unlink(missing_ok=True)
 
 
-async def _tell_presence(path: os.PathLike[str], bot: TelegramBot) -> None:
-    from pathlib import Path
-
+async def _tell_presence(path: Path, bot: TelegramBot, notify: Callable[[str], None]) -> None:
+    """The presence file and the service manager's watchdog: both say that this loop turns."""
     pid = os.getpid()
     started = presence.started(pid) or 0
+    told = False
     while True:
-        problem = bot.poll.sentence()
-        at = bot.poll.last_at
-        here = presence.Presence(
-            pid=pid,
-            started=started,
-            username=bot.username,
-            polling_ok=None if at is None else problem is None,
-            last_update_at=datetime.fromtimestamp(at, UTC) if at else None,
-            problem=problem,
-        )
-        presence.write(Path(path), here)
-        await asyncio.sleep(PRESENCE_SECONDS if bot.username else 1.0)
+        here = _presence(bot, pid, started)
+        presence.write(path, here)
+        if here.polling_ok is not None and not told:
+            told = True
+            notify(f"READY=1\nSTATUS=@{here.username} listens")
+        notify(f"WATCHDOG=1\nSTATUS={here.problem or f'@{here.username} listens'}")
+        await asyncio.sleep(PRESENCE_SECONDS if told else 0.5)
+
+
+def _presence(bot: TelegramBot, pid: int, started: int) -> presence.Presence:
+    problem, at = bot.poll.sentence(), bot.poll.last_at
+    return presence.Presence(
+        pid=pid,
+        started=started,
+        username=bot.username,
+        polling_ok=None if at is None else problem is None,
+        last_update_at=datetime.fromtimestamp(at, UTC) if at else None,
+        problem=problem,
+    )
 
 
 async def _look(agent: Agent) -> None:

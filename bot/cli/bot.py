@@ -34,6 +34,7 @@ async def serve(
 
     `also` hears every turn besides the person in the chat.
     """
+    from backend.notify import notify
     from bot.serving import serve_bot
     from bot.telegram.app import TelegramUnavailable
     from bot.telegram.polling import AlreadyPolling
@@ -43,7 +44,7 @@ async def serve(
             "telegram.token is missing: run `voltaire setup`, or put it into the configuration."
         )
     try:
-        await serve_bot(settings, backend, also)
+        await serve_bot(settings, backend, also, notify)
     except* TelegramUnavailable as group:
         raise _told(group) from None
     except* AlreadyPolling as group:

@@ -74,13 +74,13 @@ def _settings(state: Path, gram: Localgram) -> Settings:
     """Defaults, whatever the user's own configuration says."""
     return Settings.model_construct(
         telegram=Telegram(token=SecretStr(gram.token), base_url=gram.url, owners=[OWNER]),
-        agent=Agent(timezone=_zone()),
+        agent=Agent(timezone=zone_here()),
         backend=Backend(),
         state=State(dir=state),
     )
 
 
-def _zone() -> str:
+def zone_here() -> str:
     """The machine's own zone where it can be told."""
     link = Path("/etc/localtime")
     with suppress(OSError, ValueError):

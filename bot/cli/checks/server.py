@@ -59,6 +59,24 @@ def _cards() -> str | tuple[str, list[tuple[str, tuple[int, int]]]]:
         nvml.nvmlShutdown()
 
 
+def memory_of_cards() -> list[float]:
+    """GiB of each card; none where there is no GPU."""
+    import pynvml
+
+    nvml: Any = pynvml
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError:
+        return []
+    try:
+        handles = [nvml.nvmlDeviceGetHandleByIndex(n) for n in range(nvml.nvmlDeviceGetCount())]
+        return [nvml.nvmlDeviceGetMemoryInfo(handle).total / 2**30 for handle in handles]
+    except nvml.NVMLError:
+        return []
+    finally:
+        nvml.nvmlShutdown()
+
+
 def _capability(nvml: Any, handle: Any) -> tuple[int, int]:
     major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
     return int(major), int(minor)

@@ -1,0 +1,116 @@
+"""voltaire setup: from a token to an answered message."""
+
+import asyncio
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bot.cli import Failed, Misused, Options
+from bot.cli.options import runs
+from bot.settings import ConfigurationError, default_state_dir, find_file, load
+
+if TYPE_CHECKING:
+    from bot.setup.wizard import Wizard
+
+READY = "Voltaire is set up and listens. Write to me."
+
+
+@click.command("setup", help="The wizard: token, owner by pairing, model, server, systemd units.")
+@click.option("--token", help="The bot's token, from @BotFather.")
+@click.option("--base-url", help="The Bot API server.")
+@click.option(
+    "--owner", type=int, help="The owner's numeric Telegram id; without it, a pairing link."
+)
+@click.option("--timezone", help="IANA name, such as Europe/Paris.")
+@click.option("--profile", help="Which model; `voltaire model list`.")
+@click.option("--server", help="auto, or the path of llama-server.")
+@click.option("--units/--no-units", default=None, help="Install systemd units, or do not.")
+@click.option(
+    "--yes", is_flag=True, help="Ask nothing: options, then what is configured, then defaults."
+)
+@click.option("--remove", is_flag=True, help="Remove the units; state and configuration stay.")
+@click.pass_obj
+@runs
+async def command(options: Options, yes: bool, remove: bool, **answers: object) -> None:
+    from bot.setup.units import Place, UnitsError
+    from bot.setup.units import remove as remove_units
+    from bot.setup.wizard import Given, SetupError, Wizard
+
+    place = Place.here()
+    if remove:
+        try:
+            names = await asyncio.to_thread(remove_units, place)
+        except UnitsError as error:
+            raise Failed(str(error)) from None
+        click.echo(
+            f"Removed: {', '.join(names)}. State and configuration stay."
+            if names
+            else "No units are installed."
+        )
+        return
+    config = options.config or find_file(None) or _default_config()
+    wizard = Wizard(config, _state(config), Given(**answers), yes, click.echo, _ask, place)  # type: ignore[arg-type]
+    try:
+        await wizard.run(_greet, _serve)
+    except SetupError as error:
+        raise Failed(str(error)) from None
+    except ConfigurationError as error:
+        raise Misused(str(error)) from None
+    click.echo(f"Configuration: {config}")
+
+
+def _ask(question: str, default: str) -> str:
+    return str(click.prompt(question, default=default or None, show_default=bool(default)))
+
+
+def _default_config() -> Path:
+    if os.geteuid() == 0:
+        return Path("/etc/voltaire/config.toml")
+    return (
+        Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+        / "voltaire"
+        / "config.toml"
+    )
+
+
+def _state(config: Path) -> Path:
+    """The state's folder: the configured one, the services' own under /etc, else the user's."""
+    if config.exists():
+        with suppress(ConfigurationError):
+            known = load(config).state.dir
+            if known != Path():
+                return known
+    return Path("/var/lib/voltaire") if config.is_relative_to("/etc") else default_state_dir()
+
+
+async def _serve(wizard: "Wizard") -> None:
+    """Where there is no systemd: bot and backend here, until the owner is there and was greeted."""
+    from bot.cli.bot import serve
+    from bot.compose import reach_backend
+
+    settings = load(wizard.config)
+    async with reach_backend(settings) as backend:
+        serving = asyncio.create_task(serve(settings, backend))
+        greeting = asyncio.create_task(_greet(wizard))
+        try:
+            await asyncio.wait({serving, greeting}, return_when=asyncio.FIRST_COMPLETED)
+            if serving.done():
+                serving.result()
+            await greeting
+        finally:
+            for task in (serving, greeting):
+                task.cancel()
+            await asyncio.wait({serving, greeting})
+    click.echo("It is not running as a service here. Start it with: voltaire run")
+
+
+async def _greet(wizard: "Wizard") -> None:
+    from bot.setup.pairing import first_message, pair
+
+    settings = load(wizard.config)
+    owners = settings.telegram.owners or await pair(settings, wizard.username, click.echo)
+    await first_message(settings, owners, READY)
+    click.echo("The first message is delivered.")

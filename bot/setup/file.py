@@ -1,0 +1,86 @@
+"""The configuration file as the wizard writes it: whole or not at all, valid at every step."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from bot.settings import read_toml
+
+Values = dict[str, Any]
+
+
+def read(path: Path) -> Values:
+    """What is configured so far; nothing when there is no file."""
+    return read_toml(path) if path.exists() else {}
+
+
+def put(values: Values, key: str, value: object) -> None:
+    """Set a dotted key."""
+    *sections, last = key.split(".")
+    for section in sections:
+        values = values.setdefault(section, {})
+    values[last] = value
+
+
+def get(values: Mapping[str, Any], key: str) -> Any:
+    """The value of a dotted key, or None."""
+    found: Any = values
+    for part in key.split("."):
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found
+
+
+def write(path: Path, values: Values, *, group: int = -1) -> None:
+    """Replace the file at once, readable to its owner (and `group`) alone."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
+    new = path.with_name(f".{path.name}.new")
+    fd = os.open(new, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+    with os.fdopen(fd, "w", encoding="utf-8") as file:
+        file.write("\n".join(_lines(values)) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    if group >= 0:
+        os.chown(new, -1, group)
+        new.chmod(0o640)
+    new.replace(path)
+
+
+def _lines(values: Values, path: tuple[str, ...] = ()) -> Iterator[str]:
+    """TOML: plain values first, then tables, then arrays of tables."""
+    plain = {k: v for k, v in values.items() if not isinstance(v, dict) and not _tables(v)}
+    if path and (plain or not values):
+        yield f"[{'.'.join(map(_key, path))}]"
+    yield from (f"{_key(key)} = {_value(value)}" for key, value in plain.items())
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from _lines(value, (*path, key))
+        elif _tables(value):
+            yield from _array(value, (*path, key))
+
+
+def _array(tables: list[Values], path: tuple[str, ...]) -> Iterator[str]:
+    for table in tables:
+        yield f"[[{'.'.join(map(_key, path))}]]"
+        yield from (f"{_key(key)} = {_value(value)}" for key, value in table.items())
+
+
+def _tables(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+def _key(name: str) -> str:
+    return (
+        name
+        if name.replace("-", "").replace("_", "").isalnum() and name.isascii()
+        else json.dumps(name)
+    )
+
+
+def _value(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, bool | int | float | str):
+        return json.dumps(value, ensure_ascii=False)
+    return json.dumps(str(value), ensure_ascii=False)

@@ -1,0 +1,78 @@
+"""The first owner: a one-time link, shown as text and as a QR code; then the first message."""
+
+import asyncio
+import io
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from agent.store import Store, open_store
+from bot.channel import Letter
+from bot.compose import DATABASE
+from bot.settings import Settings
+from bot.setup.wizard import PAIRING_SECONDS, SetupError
+
+LOOK_SECONDS = 0.5
+DELIVERY_SECONDS = 60
+SOURCE = "telegram"
+
+
+async def pair(settings: Settings, username: str, say: Callable[[str], None]) -> list[int]:
+    """Show the link and wait until somebody has used it; their ids. SetupError when nobody does."""
+    async with open_store(settings.state_dir / DATABASE) as store:
+        code = await store.people.make_code("owner", PAIRING_SECONDS)
+        link = f"https://t.me/{username}?start={code}"
+        say(
+            f"Open this link on your phone and press Start (valid for {PAIRING_SECONDS / 60:.0f} minutes):"
+        )
+        say(link)
+        say(qr(link))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PAIRING_SECONDS):
+                return await _owners(store)
+    raise SetupError(
+        "Nobody used the pairing link in time. Run `voltaire setup` again for a new one."
+    )
+
+
+def qr(text: str) -> str:
+    """A QR code of half blocks for a dark or light terminal."""
+    import segno
+
+    drawn = io.StringIO()
+    segno.make(text, error="l").terminal(drawn, compact=True)
+    return drawn.getvalue()
+
+
+async def _owners(store: Store) -> list[int]:
+    while not (people := await store.people.all(SOURCE, "owner")):
+        await asyncio.sleep(LOOK_SECONDS)
+    return [int(person.person) for person in people]
+
+
+async def first_message(settings: Settings, owners: Sequence[int], text: str) -> None:
+    """Put the first message into the outbox and see it delivered by the running bot."""
+    async with open_store(settings.state_dir / DATABASE) as store:
+        ids = [
+            id
+            for owner in owners
+            for id in await store.outbox.add(f"tg:{owner}", [Letter(text).written()])
+        ]
+        try:
+            async with asyncio.timeout(DELIVERY_SECONDS):
+                await asyncio.gather(*(_delivered(store, id) for id in ids))
+        except TimeoutError:
+            raise SetupError(
+                "The first message was not delivered; see `voltaire status`."
+            ) from None
+
+
+async def _delivered(store: Store, id: int) -> None:
+    while True:
+        parcel = await store.outbox.get(id)
+        if parcel is None or parcel.state == "delivered":
+            return
+        if parcel.state in ("failed", "uncertain"):
+            raise SetupError(
+                f"The first message did not arrive: {parcel.error or parcel.state}. Has the owner pressed Start in the chat with the bot?"
+            )
+        await asyncio.sleep(LOOK_SECONDS)

@@ -1,0 +1,150 @@
+"""systemd: the units rendered for this installation, enabled, checked, removed.
+
+As root they are system units with a user of their own; else units of the user.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+TEMPLATES = Path(__file__).resolve().parents[2] / "systemd"
+UNITS = ("voltaire-backend.service", "voltaire-bot.service", "voltaire.target")
+LOOPBACK = "# The server listens on loopback alone.\nIPAddressDeny=any\nIPAddressAllow=localhost"
+SECONDS = 60
+
+
+class UnitsError(Exception):
+    """`str` is one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where units go. `systemctl` may be another program (tests)."""
+
+    root: bool
+    folder: Path
+    systemctl: str = "systemctl"
+
+    @classmethod
+    def here(cls) -> "Place":
+        if os.geteuid() == 0:
+            return cls(True, Path("/etc/systemd/system"))
+        home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+        return cls(False, Path(home) / "systemd" / "user")
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        return () if self.root else ("--user",)
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """What the units are rendered with. `repos` are (path, writable); `memory` is the bot's limit."""
+
+    config: Path
+    token: Path
+    managed: bool = True
+    repos: tuple[tuple[Path, bool], ...] = ()
+    memory: str = "6G"
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        return {
+            "VOLTAIRE": str(Path(sys.executable).with_name("voltaire")),
+            "CONFIG": str(self.config),
+            "TOKEN": str(self.token),
+            "MEMORY": self.memory,
+            "NETWORK": LOOPBACK if self.managed else "",
+            "REPOS": "\n".join(_bind(path, writable) for path, writable in self.repos),
+        }
+
+
+def _bind(path: Path, writable: bool) -> str:
+    """Repositories show through ProtectHome and ProtectSystem."""
+    return f"{'BindPaths' if writable else 'BindReadOnlyPaths'}=-{path}"
+
+
+def available() -> bool:
+    """Whether systemd runs this machine."""
+    return Path("/run/systemd/system").is_dir()
+
+
+def render(place: Place, installation: Installation) -> dict[str, str]:
+    """Each unit's text."""
+    folder = TEMPLATES / ("system" if place.root else "user")
+    return {
+        name: _filled((folder / name).read_text("utf-8"), installation.values) for name in UNITS
+    }
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    for name, value in values.items():
+        text = text.replace(f"@{name}@", value)
+    return text
+
+
+def install(place: Place, installation: Installation) -> None:
+    """Write, enable and start the units; UnitsError when systemd refuses."""
+    if place.root:
+        _make_user()
+    place.folder.mkdir(parents=True, exist_ok=True)
+    for name, text in render(place, installation).items():
+        (place.folder / name).write_text(text, "utf-8")
+    _systemctl(place, "daemon-reload")
+    _systemctl(place, "enable", "--now", "voltaire.target")
+    _systemctl(place, "restart", *UNITS[:2])
+
+
+def remove(place: Place) -> list[str]:
+    """Stop and remove the units; state and configuration stay. The names that were there."""
+    there = [name for name in UNITS if (place.folder / name).exists()]
+    if there:
+        _systemctl(place, "disable", "--now", "voltaire.target", *there)
+        for name in there:
+            (place.folder / name).unlink()
+        _systemctl(place, "daemon-reload")
+    return there
+
+
+def active(place: Place) -> dict[str, str]:
+    """Each service's state as systemd tells it."""
+    return {name: _told(place, "is-active", name) for name in UNITS[:2]}
+
+
+def _make_user() -> None:
+    for source, target, program in (
+        ("voltaire.sysusers", "/usr/lib/sysusers.d/voltaire.conf", "systemd-sysusers"),
+        ("voltaire.tmpfiles", "/usr/lib/tmpfiles.d/voltaire.conf", "systemd-tmpfiles"),
+    ):
+        Path(target).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(TEMPLATES / source, target)
+        _run(program, *(["--create"] if program == "systemd-tmpfiles" else []), target)
+
+
+def _systemctl(place: Place, *words: str) -> None:
+    _run(place.systemctl, *place.scope, *words)
+
+
+def _told(place: Place, *words: str) -> str:
+    argv = [place.systemctl, *place.scope, *words]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"
+    return done.stdout.strip() or "unknown"
+
+
+def _run(*argv: str) -> None:
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, check=False)
+    except FileNotFoundError:
+        raise UnitsError(f"{argv[0]} is not installed here.") from None
+    except subprocess.TimeoutExpired:
+        raise UnitsError(f"`{' '.join(argv)}` did not end within {SECONDS} s.") from None
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise UnitsError(f"`{' '.join(argv)}` failed: {last.rstrip('.')}.")

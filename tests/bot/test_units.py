@@ -1,0 +1,110 @@
+"""The units are what systemd accepts, hardened as far as the sandbox allows; a stand-in plays systemctl."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from bot.setup.units import UNITS, Installation, Place, UnitsError, active, install, remove, render
+
+needs_systemd = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd-analyze")
+
+STANDIN = """#!/bin/sh
+echo "$@" >> {log}
+case "$*" in *is-active*) echo active ;; *fail*) echo "Unit is masked." >&2; exit 1 ;; esac
+"""
+
+
+@pytest.fixture
+def installation(tmp_path: Path) -> Installation:
+    return Installation(
+        tmp_path / "config.toml", tmp_path / "token", True, ((Path("/home/a/site"), False),)
+    )
+
+
+def written(tmp_path: Path, installation: Installation, *, root: bool) -> list[Path]:
+    folder = tmp_path / ("system" if root else "user")
+    folder.mkdir()
+    for name, text in render(Place(root, folder), installation).items():
+        (folder / name).write_text(
+            re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", text, flags=re.M)
+        )
+    return sorted(folder.iterdir())
+
+
+@needs_systemd
+@pytest.mark.parametrize("root", [True, False])
+def test_systemd_accepts_the_units(tmp_path: Path, installation: Installation, root: bool) -> None:
+    paths = written(tmp_path, installation, root=root)
+    scope = [] if root else ["--user"]
+    environment = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)}
+    done = subprocess.run(
+        ["systemd-analyze", *scope, "verify", *paths],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@needs_systemd
+def test_exposure_is_at_most_what_was_promised(tmp_path: Path, installation: Installation) -> None:
+    paths = {path.name: path for path in written(tmp_path, installation, root=True)}
+    for name, most in (("voltaire-bot.service", 3.3), ("voltaire-backend.service", 3.3)):
+        done = subprocess.run(
+            ["systemd-analyze", "security", "--offline=true", paths[name]],
+            capture_output=True,
+            text=True,
+        )
+        level = re.search(r"exposure level for \S+: ([\d.]+)", done.stdout)
+        assert level and float(level[1]) <= most
+
+
+def test_every_placeholder_is_filled_and_repositories_show_through(
+    installation: Installation,
+) -> None:
+    for root in (True, False):
+        texts = render(Place(root, Path("/x")), installation)
+        assert tuple(texts) == UNITS
+        assert not re.findall(r"@[A-Z]+@", "".join(texts.values()))
+    assert (
+        "BindReadOnlyPaths=-/home/a/site" in render(Place(True, Path("/x")), installation)[UNITS[1]]
+    )
+
+
+def test_install_check_and_remove_speak_to_systemctl(
+    tmp_path: Path, installation: Installation
+) -> None:
+    log, program = tmp_path / "log", tmp_path / "systemctl"
+    program.write_text(STANDIN.format(log=log))
+    program.chmod(0o755)
+    place = Place(False, tmp_path / "units", str(program))
+    install(place, installation)
+    assert sorted(path.name for path in place.folder.iterdir()) == sorted(UNITS)
+    assert active(place) == dict.fromkeys(UNITS[:2], "active")
+    assert remove(place) == list(UNITS)
+    assert list(place.folder.iterdir()) == [] and remove(place) == []
+    assert log.read_text().splitlines() == [
+        "--user daemon-reload",
+        "--user enable --now voltaire.target",
+        "--user restart voltaire-backend.service voltaire-bot.service",
+        "--user is-active voltaire-backend.service",
+        "--user is-active voltaire-bot.service",
+        "--user disable --now voltaire.target voltaire-backend.service voltaire-bot.service voltaire.target",
+        "--user daemon-reload",
+    ]
+
+
+def test_what_systemd_says_is_told_in_one_sentence(
+    tmp_path: Path, installation: Installation
+) -> None:
+    program = tmp_path / "systemctl"
+    program.write_text("#!/bin/sh\necho 'Unit is masked.' >&2\nexit 1\n")
+    program.chmod(0o755)
+    with pytest.raises(UnitsError, match="failed: Unit is masked.$"):
+        install(Place(False, tmp_path / "units", str(program)), installation)
+    with pytest.raises(UnitsError, match="is not installed here"):
+        install(Place(False, tmp_path / "units", str(tmp_path / "absent")), installation)
