@@ -25,12 +25,13 @@ FOUND = re.compile(  # without tdjson: what clients mark by themselves, roughly
     r"|(?P<mention>(?<!\w)@[A-Za-z]\w{3,31})\b"
     r"|(?P<hashtag>(?<!\w)#\w*[^\W\d]\w*)"
 )
-LINK = re.compile(r"(?:https?://)?[^\s/:?#@]+\.[^\s/:?#]+(?::\d+)?(?:[/?#]\S*)?|(?:tg|ton)://\S+")
+LINK = re.compile(r"(?:https?://)?[^\s/?#]+\.[^\s/?#]+(?:[/?#].*)?|(?:tg|ton)://\S+")
+DROPPED = re.compile("[\r\u2028-\u202e]")
 
 
 def units(text: str) -> int:
     """The length of a text in UTF-16 units."""
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+    return len(text.encode("utf-16-le")) // 2
 
 
 def formatted(text: str, mode: str, given: list[Any]) -> tuple[str, tuple[Json, ...]]:
@@ -38,11 +39,15 @@ def formatted(text: str, mode: str, given: list[Any]) -> tuple[str, tuple[Json, 
 
     Raises: ApiError 400.
     """
-    if len(text.encode("utf-8", "surrogatepass")) > RAW_BYTES:
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise bad_request("strings must be encoded in UTF-8") from None
+    if size > RAW_BYTES:
         raise bad_request("text is too long")
     if mode and mode.lower() != "none":
         return _settled(*_parsed(text, mode.lower()))
-    return _settled(text, _checked(text, [_given(entity) for entity in given]))
+    return _settled(*_cleaned(text, _checked(text, [_given(entity) for entity in given])))
 
 
 def _parsed(text: str, mode: str) -> tuple[str, list[Json]]:
@@ -89,7 +94,7 @@ def checked_url(url: str, whose: str) -> str:
 
 def _checked(text: str, entities: list[Json]) -> list[Json]:
     """Raises: ApiError 400 for an entity that does not lie in the text."""
-    wide = text.encode("utf-16-le", "surrogatepass")
+    wide = text.encode("utf-16-le")
     for entity in entities:
         first, length = entity["offset"], entity["length"]
         for name, value in (("offset", first), ("length", length)):
@@ -118,6 +123,24 @@ def _splits(wide: bytes, at: int) -> bool:
     """Whether a border lies between the two halves of a surrogate pair."""
     unit = wide[2 * at : 2 * at + 2]
     return len(unit) == 2 and 0xDC <= unit[1] <= 0xDF
+
+
+def _cleaned(text: str, entities: list[Json]) -> tuple[str, list[Json]]:
+    """Without the signs that TDLib drops (`clean_input_string`); entities move along."""
+    gone = [units(text[: match.start()]) for match in DROPPED.finditer(text)]
+
+    def at(offset: int) -> int:
+        return offset - sum(place < offset for place in gone)
+
+    moved = [
+        {
+            **entity,
+            "offset": at(entity["offset"]),
+            "length": at(entity["offset"] + entity["length"]) - at(entity["offset"]),
+        }
+        for entity in entities
+    ]
+    return DROPPED.sub("", text), moved
 
 
 def _settled(text: str, explicit: list[Json]) -> tuple[str, tuple[Json, ...]]:

@@ -83,6 +83,8 @@ class Localgram:
         self._deliveries.cancel()
         await asyncio.wait([self._deliveries])
         await self._listener.__aexit__(kind, error, trace)
+        if not self._deliveries.cancelled():
+            self._deliveries.result()
 
     @property
     def port(self) -> int:

@@ -8,7 +8,6 @@ from pathlib import Path
 from aiohttp import web
 
 from bot.localgram.people import Account
-from bot.localgram.reactions import REACTIONS
 from bot.localgram.views import chat_of, event_view, history_view, home_view
 from bot.localgram.visitor import HEADERS, Visitor, number, shown
 from bot.localgram.world import World
@@ -45,8 +44,7 @@ class Page:
         return web.FileResponse(STATIC / name, headers=HEADERS)
 
     async def home(self, request: web.Request) -> web.Response:
-        visitor = Visitor(self._world, request)
-        return shown({**home_view(self._world, visitor.me), "reactions": list(REACTIONS)})
+        return shown(home_view(self._world, Visitor(self._world, request).me))
 
     async def history(self, request: web.Request) -> web.Response:
         visitor = Visitor(self._world, request)

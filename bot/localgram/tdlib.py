@@ -3,14 +3,16 @@
 import functools
 import html
 import importlib
-import importlib.util
 import json
 from typing import Any
 
 from bot.localgram.wire import Json
 
-# A development dependency.
-tdjson: Any = importlib.import_module("tdjson") if importlib.util.find_spec("tdjson") else None
+tdjson: Any
+try:
+    tdjson = importlib.import_module("tdjson")
+except ImportError:  # a development dependency
+    tdjson = None
 
 MODES: dict[str, Json] = {
     "markdown": {"@type": "textParseModeMarkdown", "version": 1},

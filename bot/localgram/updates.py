@@ -18,6 +18,7 @@ KEPT_SECONDS = {"callback_query": 150.0, "inline_query": 30.0}
 MESSAGE_SECONDS = 86_400.0
 IDLE_JUMP_SECONDS = 7 * 86_400.0
 CONFLICT_SECONDS = 3.0
+SPIN_SECONDS = 0.5
 WEBHOOK_ACTIVE = "can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first"
 TWO_POLLERS = (
     "terminated by other getUpdates request; make sure that only one bot instance is running"
@@ -51,7 +52,7 @@ class Updates:
         self._poll: asyncio.Future[str] | None = None
         self._came: asyncio.Future[None] | None = None
         self._conflict_free = 0.0
-        self._called: tuple[int, float] = (0, 0.0)
+        self._called: tuple[int, float] = (0, -self._repeat)
         self.webhook = False
         self.polls = 0  # calls answered or waiting so far
 
@@ -134,17 +135,19 @@ class Updates:
         self.allow(allowed)
         self.wake(TWO_POLLERS)
         self.polls += 1
-        seconds = self._stretched(offset, seconds)
+        limit, seconds = self._paced(offset, limit, seconds)
         self.acknowledge(offset)
         if not self.pending() and not self._again and seconds > 0:
             await self._wait(seconds)
         return self._batch(limit)
 
-    def _stretched(self, offset: int, seconds: float) -> float:
+    def _paced(self, offset: int, limit: int, seconds: float) -> tuple[int, float]:
+        """A call that repeats its offset soon is made to wait; very soon, it gets one update."""
         (before, called), now = self._called, time.monotonic()
         self._called = (offset, now)
-        repeated = offset == before and now < called + self._repeat
-        return max(seconds, self._repeat) if repeated else seconds
+        if offset != before or now >= called + self._repeat:
+            return limit, seconds
+        return 1 if now < called + SPIN_SECONDS else limit, max(seconds, self._repeat)
 
     async def _wait(self, seconds: float) -> None:
         poll = self._poll = asyncio.get_running_loop().create_future()

@@ -45,7 +45,9 @@ class Made:
 
     @property
     def chat(self) -> int:
-        return int(self.fields.get("chat_id", 0) or 0)
+        """Zero where the call names no chat by number."""
+        named = self.fields.get("chat_id", "")
+        return int(named) if named.lstrip("-").isdecimal() else 0
 
 
 class World:

@@ -30,7 +30,14 @@ export class Log {
     return this.root.querySelector(`[data-id="${id}"]`);
   }
 
+  // An empty chat: what the bot says of itself, and the way to begin.
+  welcome(text) {
+    const start = el("button", { type: "button", class: "start", onclick: () => this.acts.command("/start") }, "Start");
+    this.root.append(el("div", { class: "welcome" }, text ? el("p", {}, text) : null, start));
+  }
+
   add(message) {
+    this.root.querySelector(".welcome")?.remove();
     this.#day(message);
     const node = bubble(message, this.acts, { names: this.names });
     const last = this.root.lastElementChild === this.draft ? this.draft?.previousElementSibling : this.root.lastElementChild;

@@ -77,7 +77,7 @@ function live() {
 function subtitle() {
   const chat = chats.get(open.id);
   const line = waiting.line(open.id, open.thread);
-  const calm = chat.type === "private" ? "bot" : `${chat.members} members`;
+  const calm = chat.blocked ? "blocked" : chat.type === "private" ? "bot" : `${chat.members} members`;
   byId("subtitle").textContent = line ? `${line}…` : calm;
   byId("subtitle").classList.toggle("busy", Boolean(line));
 }
@@ -110,7 +110,7 @@ function head() {
   byId("avatar").textContent = initial(chat.title);
   byId("avatar").className = `avatar ${tone(chat)}`;
   byId("slash").hidden = !chat.commands.length;
-  byId("composer").inert = chat.closed;
+  byId("composer").inert = chat.closed || chat.blocked;
   const pinned = chat.messages?.get(chat.pinned.at(-1));
   byId("pinned").hidden = !pinned;
   byId("pinned").replaceChildren(...(pinned ? [el("strong", {}, "Pinned"), el("span", {}, brief(pinned))] : []));
@@ -171,7 +171,7 @@ async function show(id, thread = null) {
   log.clear();
   log.names = history.type !== "private";
   log.root.setAttribute("aria-live", "off");
-  if (!history.messages.length && history.greeting) log.root.append(el("p", { class: "service" }, history.greeting));
+  if (!history.messages.length && history.type === "private") log.welcome(history.greeting);
   for (const message of history.messages.filter(here)) log.add(message);
   log.toEnd();
   setTimeout(() => log.root.setAttribute("aria-live", "polite"), 300);
@@ -199,6 +199,13 @@ function edited(event) {
   if (open?.id === event.chat) log.replace(event.message);
 }
 
+function deleted(event) {
+  const chat = chats.get(event.chat);
+  for (const id of event.ids) chat?.messages?.delete(id);
+  if (chat?.messages) chat.last = [...chat.messages.values()].at(-1) ?? null;
+  if (open?.id === event.chat) log.remove(event.ids);
+}
+
 function changed(event) {
   const chat = chats.get(event.chat);
   chats.set(event.chat, { ...chat, ...event.view });
@@ -209,7 +216,7 @@ function heard(event) {
   if (event.event === "lost") return reload();
   if (event.event === "posted") posted(event);
   if (event.event === "edited") edited(event);
-  if (event.event === "deleted" && open?.id === event.chat) log.remove(event.ids);
+  if (event.event === "deleted") deleted(event);
   if (event.event === "answered") answered(event);
   if (event.event === "changed") changed(event);
   waiting.heard(event);

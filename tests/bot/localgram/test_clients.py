@@ -108,12 +108,15 @@ async def test_aiogram_accepts_every_kind_of_update(
     aiogram: Bot, gram: Localgram, alice: Person
 ) -> None:
     kinds = ["message", "edited_message", "callback_query", "message_reaction", "my_chat_member"]
+    kinds.append("stopped_message_generation")
     await aiogram.get_updates(allowed_updates=kinds)
     said = await alice.send("one")
     await alice.edit(said, "two")
     await alice.react(said, "👍")
     await aiogram.send_message(5, "x", reply_markup=keys("A"))
     await alice.press(await alice.next_message(), "A")
+    await aiogram.send_message_draft(5, 1, text="x", can_stop=True)
+    await alice.stop_draft()
     await alice.block()
     await alice.unblock()
     for kind in ("photo", "document", "voice", "audio", "video", "video_note", "animation"):
@@ -126,7 +129,7 @@ async def test_aiogram_accepts_every_kind_of_update(
     await alice.send("x", chat=forum, thread=topic.thread)
     updates = await aiogram.get_updates()
     assert {update.event_type for update in updates} == set(kinds)
-    assert len(updates) == 22
+    assert len(updates) == 23
     press = next(update.callback_query for update in updates if update.callback_query)
     assert (press.data, press.from_user.id) == ("A", 5)
     assert isinstance(press.message, t.Message)

@@ -18,6 +18,8 @@ CHROMIUM = Path("/usr/bin/chromium")
 PHONE = {"width": 390, "height": 844}
 ARGS = [
     "--no-sandbox",
+    "--use-fake-ui-for-media-stream",
+    "--use-fake-device-for-media-stream",
     "--disable-gpu",
     "--disable-background-networking",
     "--disable-dev-shm-usage",
@@ -150,6 +152,30 @@ async def test_files_up_and_down(page: Page, raw: Raw, alice: Person) -> None:
     await page.get_by_role("button", name="Open picture").first.click()
     await expect(page.get_by_role("dialog")).to_be_visible()
     await page.keyboard.press("Escape")
+
+
+async def test_an_empty_chat_begins_with_start(page: Page, alice: Person) -> None:
+    await page.get_by_role("button", name="Start", exact=True).click()
+    await expect(bubble(page, "/start")).to_be_visible()
+    await expect(page.get_by_role("button", name="Start", exact=True)).to_have_count(0)
+    assert [message.text for message in alice.messages()] == ["/start"]
+
+
+async def test_a_voice_message(page: Page, gram: Localgram, alice: Person) -> None:
+    await page.get_by_role("button", name="Record a voice message").click()
+    await page.get_by_role("button", name="Send the voice message").click()
+    await expect(page.get_by_role("group", name="Voice message")).to_be_visible()
+    (said,) = alice.messages()
+    assert said.media is not None
+    assert (said.media.kind, said.media.file.name) == ("voice", "voice.ogg")
+
+
+async def test_a_text_being_written_can_be_stopped(page: Page, raw: Raw, alice: Person) -> None:
+    await raw.ok("sendMessageDraft", chat_id=5, draft_id=9, text="going on", can_stop=True)
+    await page.get_by_role("button", name="Stop").click()
+    await expect(page.locator(".draft")).to_have_count(0)
+    (update,) = await raw.ok("getUpdates", timeout=5)  # type: ignore[misc]
+    assert update["stopped_message_generation"]["draft_id"] == 9
 
 
 async def test_commands_by_keyboard(page: Page, raw: Raw, alice: Person) -> None:

@@ -1,13 +1,19 @@
 """Texts as they are kept: trimmed, counted, formatted; edits, drafts, replies, forwards."""
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bot.localgram import Localgram, Person, VirtualClock
 from bot.localgram.entities import formatted
+from bot.localgram.wire import ApiError
 
 from .conftest import Raw
+
+ROOT = Path(__file__).parents[3]
 
 
 async def sent(raw: Raw, **fields: Any) -> Any:
@@ -91,6 +97,8 @@ def bold(offset: int, length: int) -> dict[str, Any]:
             ],
             ("abcd", ({"type": "blockquote", "offset": 0, "length": 3},)),
         ),
+        ("a\r\nbc", [bold(3, 2)], ("a\nbc", (bold(2, 2),))),
+        ("\u202eab\u2028c", [bold(0, 3)], ("abc", (bold(0, 2),))),
         (
             "see http://a.bc/",
             [{"type": "code", "offset": 0, "length": 8}],
@@ -100,6 +108,38 @@ def bold(offset: int, length: int) -> dict[str, Any]:
 )
 def test_entities_are_repaired(text: str, given: list[Any], kept: object) -> None:
     assert formatted(text, "", given) == kept
+
+
+WITHOUT_TDLIB = """
+import sys
+sys.modules["tdjson"] = None
+from bot.localgram.entities import formatted
+from bot.localgram.wire import ApiError
+bold = {"type": "bold", "offset": 0, "length": 1}
+link = {"type": "text_link", "offset": 0, "length": 1, "url": "https://a.bc/d e"}
+print(formatted("/new @bob_x", "", [bold]), formatted("x", "", [link]))
+try:
+    formatted("*x*", "MarkdownV2", [])
+except ApiError as error:
+    print(error)
+"""
+
+
+async def test_without_tdlib_markup_is_refused_loudly() -> None:
+    words = [sys.executable, "-c", WITHOUT_TDLIB]
+    out = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True, timeout=30)
+    command = {"type": "bot_command", "offset": 0, "length": 4}
+    mention = {"type": "mention", "offset": 5, "length": 6}
+    link = {"type": "text_link", "offset": 0, "length": 1, "url": "https://a.bc/d e"}
+    assert out.stdout.splitlines() == [
+        f"{('/new @bob_x', (command, bold(0, 1), mention))} {('x', (link,))}",
+        "Bad Request: this server needs tdjson to understand parse_mode; send entities",
+    ]
+
+
+def test_lone_surrogates_are_refused() -> None:
+    with pytest.raises(ApiError, match="Bad Request: strings must be encoded in UTF-8"):
+        formatted("a\ud800", "", [])
 
 
 def test_a_message_keeps_a_hundred_entities() -> None:

@@ -1,12 +1,14 @@
 """getUpdates: numbers, acknowledgement, redelivery, age, two pollers."""
 
 import asyncio
+import time
 
+import aiohttp
 import pytest
 
 from bot.localgram import Localgram, Person, VirtualClock
 
-from .conftest import Raw
+from .conftest import TOKEN, Raw
 
 
 async def ids(raw: Raw, **fields: object) -> list[int]:
@@ -68,6 +70,20 @@ async def test_of_two_pollers_the_older_one_loses(raw: Raw, gram: Localgram, ali
     }
     await alice.send("hello")
     assert (await asyncio.wait_for(newer, 5))["ok"]
+
+
+async def test_a_bot_that_spins_is_slowed_down(http: aiohttp.ClientSession) -> None:
+    async with Localgram(TOKEN, repeat_seconds=0.8) as gram:
+        raw, bob = Raw(http, gram.url), gram.user("Bob")
+        for text in ("one", "two"):
+            await bob.send(text)
+        assert [len(await ids(raw, offset=-2)) for _ in range(2)] == [2, 1]
+        (first, second), last = await ids(raw, offset=-3), len(gram.world.updates.pending())
+        assert (second - first, last) == (1, 2)
+        await ids(raw, offset=second + 1)
+        began = time.monotonic()
+        assert await ids(raw, offset=second + 1) == []
+        assert time.monotonic() - began > 0.7
 
 
 async def test_allowed_updates_stay_until_they_are_changed(raw: Raw, alice: Person) -> None:
