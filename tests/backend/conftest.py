@@ -1,35 +1,19 @@
 """A folder with a short path, small models, and backends that leave nothing behind."""
 
-import asyncio
-import json
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 
-from backend.client import BackendClient, BackendUnavailable
 from backend.config import BackendConfig
-from backend.protocol import Report, Status
-from backend.room import Timing
-from backend.service import Backend, serve_backend
 from tests.fakes import gguf_maker
+from tests.fakes.backend_running import QUICK, SYSTEM, Running, running
 
-QUICK = Timing(
-    first_pause=0.05,
-    retry=600,
-    stall=1.0,
-    stopped=1.0,
-    load_stall=1.0,
-    longest_load=20,
-    look_busy=0.1,
-    look_idle=0.1,
-)
+__all__ = ["QUICK", "SYSTEM", "Running", "running", "with_server"]
 
 
 @pytest.fixture
@@ -44,82 +28,6 @@ def state() -> Iterator[Path]:
 def noise(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A llama of random weights with a 32k window."""
     return gguf_maker.make(tmp_path_factory.mktemp("models") / "noise.gguf")
-
-
-@dataclass
-class Running:
-    backend: Backend
-    client: BackendClient
-
-    async def ready(self, seconds: float = 20) -> None:
-        async for _ in self.client.ready(seconds):
-            pass
-
-    async def until(self, fits: Callable[[Status], bool], seconds: float = 20) -> Status:
-        """The first status that fits; the board's changes are the clock."""
-        async with asyncio.timeout(seconds):
-            async for _ in self.backend.room.board.changes():
-                status = await self.client.status()
-                if fits(status):
-                    return status
-        raise AssertionError("unreachable")
-
-    async def ask(self, chat: str, text: str, *, tries: int = 8) -> dict[str, Any]:
-        """One turn as the agent would: the lane, the endpoint, the stream, again when it breaks."""
-        async with self.client.lane(chat):
-            for _ in range(tries):
-                await self.ready(40)
-                try:
-                    return await self._complete(text)
-                except (aiohttp.ClientError, OSError, KeyError, BackendUnavailable):
-                    await self.client.report(Report(chat=chat, status=0))
-        raise AssertionError(f"no answer after {tries} tries")
-
-    async def _complete(self, text: str) -> dict[str, Any]:
-        place = await self.client.endpoint()
-        body = {
-            "messages": [{"role": "system", "content": SYSTEM}, {"role": "user", "content": text}],
-            "stream": True,
-            "max_tokens": 12,
-        }
-        last: dict[str, Any] = {}
-        headers = {"Authorization": f"Bearer {place.api_key}"}
-        async with (
-            aiohttp.ClientSession() as session,
-            session.post(f"{place.url}/v1/chat/completions", json=body, headers=headers) as answer,
-        ):
-            if answer.status != 200:
-                await self.client.report(Report(status=answer.status))
-                raise aiohttp.ClientPayloadError("refused")
-            async for line in answer.content:
-                if line.startswith(b"data: {"):
-                    last = json.loads(line[6:])
-        timings = last["timings"]
-        await self.client.report(
-            Report(
-                prompt_tokens=timings["cache_n"] + timings["prompt_n"],
-                cached_tokens=timings["cache_n"],
-                completion_tokens=timings["predicted_n"],
-                decode_tok_s=timings["predicted_per_second"],
-            )
-        )
-        return timings
-
-
-SYSTEM = "You are a test. " * 40
-TOOLS: list[dict[str, Any]] = []
-
-
-@asynccontextmanager
-async def running(config: BackendConfig, timing: Timing = QUICK) -> AsyncIterator[Running]:
-    async with (
-        serve_backend(config, timing=timing) as backend,
-        BackendClient(backend.socket) as client,
-    ):
-        yield Running(backend, client)
-
-
-Start = Callable[..., Awaitable[Running]]
 
 
 @pytest.fixture

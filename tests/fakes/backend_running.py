@@ -1,0 +1,107 @@
+"""A backend with somebody who talks to it as the agent would."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+
+from backend.client import BackendClient, BackendUnavailable
+from backend.config import BackendConfig
+from backend.protocol import Report, Status
+from backend.room import Timing
+from backend.service import Backend, serve_backend
+
+QUICK = Timing(
+    first_pause=0.05,
+    retry=600,
+    stall=1.0,
+    stopped=1.0,
+    load_stall=1.0,
+    longest_load=20,
+    look_busy=0.1,
+    look_idle=0.1,
+)
+
+
+@dataclass
+class Running:
+    backend: Backend
+    client: BackendClient
+    patience: float = 40.0
+    told: list[str] = field(default_factory=list)  # what a person would have been told
+
+    async def ready(self, seconds: float = 20) -> None:
+        async for _ in self.client.ready(seconds):
+            pass
+
+    async def until(self, fits: Callable[[Status], bool], seconds: float = 20) -> Status:
+        """The first status that fits; the board's changes are the clock."""
+        async with asyncio.timeout(seconds):
+            async for _ in self.backend.room.board.changes():
+                status = await self.client.status()
+                if fits(status):
+                    return status
+        raise AssertionError("unreachable")
+
+    async def ask(self, chat: str, text: str, *, tries: int = 8) -> dict[str, Any]:
+        """One turn as the agent would: the lane, the endpoint, the stream, again when it breaks."""
+        async with self.client.lane(chat):
+            for _ in range(tries):
+                try:
+                    await self._wait()
+                    return await self._complete(text)
+                except (aiohttp.ClientError, OSError, KeyError, BackendUnavailable):
+                    await self.client.report(Report(chat=chat, status=0))
+        raise AssertionError(f"no answer after {tries} tries")
+
+    async def _wait(self) -> None:
+        async for stand in self.client.ready(self.patience):
+            if stand.reason and stand.reason not in self.told:
+                self.told.append(stand.reason)
+
+    async def _complete(self, text: str) -> dict[str, Any]:
+        system = {"role": "system", "content": SYSTEM}
+        return await self.complete([system, {"role": "user", "content": text}])
+
+    async def complete(self, messages: list[dict[str, Any]]) -> dict[str, Any]:
+        """One completion, reported; its timings."""
+        place = await self.client.endpoint()
+        body = {"messages": messages, "stream": True, "max_tokens": 12}
+        last: dict[str, Any] = {}
+        headers = {"Authorization": f"Bearer {place.api_key}"}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(f"{place.url}/v1/chat/completions", json=body, headers=headers) as answer,
+        ):
+            if answer.status != 200:
+                await self.client.report(Report(status=answer.status))
+                raise aiohttp.ClientPayloadError("refused")
+            async for line in answer.content:
+                if line.startswith(b"data: {"):
+                    last = json.loads(line[6:])
+        timings = last["timings"]
+        await self.client.report(
+            Report(
+                prompt_tokens=timings["cache_n"] + timings["prompt_n"],
+                cached_tokens=timings["cache_n"],
+                completion_tokens=timings["predicted_n"],
+                decode_tok_s=timings["predicted_per_second"],
+            )
+        )
+        return timings
+
+
+SYSTEM = "You are a test. " * 40
+
+
+@asynccontextmanager
+async def running(config: BackendConfig, timing: Timing = QUICK) -> AsyncIterator[Running]:
+    async with (
+        serve_backend(config, timing=timing) as backend,
+        BackendClient(backend.socket) as client,
+    ):
+        yield Running(backend, client)
