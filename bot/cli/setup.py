@@ -52,7 +52,7 @@ async def command(options: Options, yes: bool, remove: bool, **answers: object) 
         )
         return
     config = options.config or find_file(None) or _default_config()
-    wizard = Wizard(config, _state(config), Given(**answers), yes, click.echo, _ask, place)  # type: ignore[arg-type]
+    wizard = Wizard(config, _state(config), Given(**answers), yes, click.echo, _ask, _check, place)  # type: ignore[arg-type]
     try:
         await wizard.run(_greet, _serve)
     except SetupError as error:
@@ -64,6 +64,18 @@ async def command(options: Options, yes: bool, remove: bool, **answers: object) 
 
 def _ask(question: str, default: str) -> str:
     return str(click.prompt(question, default=default or None, show_default=bool(default)))
+
+
+def _check(profile: str) -> None:
+    from backend.profile import ProfileError
+    from backend.profile import load as load_profile
+    from bot.compose import profiles_folder
+    from bot.setup.wizard import SetupError
+
+    try:
+        load_profile(profile, profiles_folder())
+    except ProfileError as error:
+        raise SetupError(str(error)) from None
 
 
 def _default_config() -> Path:

@@ -39,7 +39,10 @@ class Given:
 
 @dataclass
 class Wizard:
-    """`say` prints, `ask` puts a question with a default (never called with `yes`)."""
+    """`say` prints, `ask` puts a question with a default (never called with `yes`).
+
+    `check` raises SetupError for a profile that there is not.
+    """
 
     config: Path
     state: Path
@@ -47,6 +50,7 @@ class Wizard:
     yes: bool
     say: Callable[[str], None]
     ask: Callable[[str, str], str]
+    check: Callable[[str], None]
     place: Place = field(default_factory=Place.here)
     values: file.Values = field(default_factory=dict)
     username: str = ""
@@ -141,9 +145,6 @@ class Wizard:
 
     def model(self) -> None:
         """The profile: what fits the card that was found; the pocket model where there is none."""
-        from backend.profile import ProfileError, load
-        from bot.compose import profiles_folder
-
         default = propose()
         name = self._answer(
             "backend.profile",
@@ -151,10 +152,7 @@ class Wizard:
             default,
             self.given.profile,
         )
-        try:
-            load(name, profiles_folder())
-        except ProfileError as error:
-            raise SetupError(str(error)) from None
+        self.check(name)
         self._keep("backend.profile", name)
         server = self.given.server or file.get(self.values, "backend.server") or "auto"
         self._keep("backend.server", server)
