@@ -158,7 +158,9 @@ class StepApprover:
     step: Step
     emit: Emit
 
-    async def __call__(self, what: str, *, scope: str) -> None:
+    async def __call__(self, what: str, *, scope: str, standing: bool = False) -> None:
+        if standing and not self.step.tainted():
+            return
         request, decision, reason = await self.approvals.settle(self.step, what, scope)
         self.emit(ApprovalAsked(request.id, what, decision))
         if decision == "denied":

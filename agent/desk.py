@@ -48,8 +48,11 @@ class Courier(Protocol):
 
 
 class Web(Protocol):
-    async def fetch(self, url: str) -> str:
-        """The text of a page on an allowed host, bounded; ToolError says why there is none."""
+    async def fetch(self, url: str, permit: Callable[[str], Awaitable[None]]) -> str:
+        """The text of a page on an allowed host, bounded; ToolError says why there is none.
+
+        `permit` is awaited with "host:port" before each connection.
+        """
         ...
 
 

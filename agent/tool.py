@@ -36,11 +36,12 @@ class Output:
 
 
 class Approver(Protocol):
-    async def __call__(self, what: str, *, scope: str) -> None:
+    async def __call__(self, what: str, *, scope: str, standing: bool = False) -> None:
         """Return when an owner allowed `what`; raise ToolError with the reason when not.
 
         `what` is shown whole (a command, a diff); `scope` names what a standing
-        permission would cover, such as "commit:website".
+        permission would cover, such as "commit:website". `standing`: the owner's
+        configuration allows it, so it is asked only after strangers' text was read.
         """
         ...
 

@@ -24,6 +24,7 @@ from agent.messages import System
 from agent.openai import OpenAIModel
 from agent.openai.wire import message_json
 from agent.prompt import system_text
+from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import Repo, SandboxLimits
 from agent.sandbox.sandboxes import Sandboxes, open_sandboxes
 from agent.schedule.planner import Planner
@@ -31,6 +32,7 @@ from agent.store import Store, open_store
 from agent.tool import Call, Output, Tool
 from agent.toolset import chosen
 from agent.turn import Turn
+from agent.web import Fetcher
 from agent.window import ModelWindow
 from backend.client import BackendClient, BackendUnavailable, default_socket
 from backend.protocol import Status
@@ -133,6 +135,7 @@ class Desks:
         zone = await zone_of(self.store, chat, self.settings)
         return Desk(
             sandbox=await self.sandboxes.of(chat),
+            web=Fetcher(hosts) if (hosts := hosts_of(self.settings)) else None,
             notes=ChatMemory(self.store, chat, zone),
             jobs=await self.planner(chat),
             courier=self.courier(chat) if self.courier else None,
@@ -224,7 +227,14 @@ def _sandboxes(settings: Settings, host: HostReport) -> Any:
         repos=repos,
         zone=settings.agent.timezone,
         report=host.text,
+        hosts=hosts_of(settings),
     )
+
+
+def hosts_of(settings: Settings) -> Hosts | None:
+    """What may be reached; None: no network."""
+    box = settings.agent.sandbox
+    return Hosts(tuple(box.allow_hosts)) if box.network else None
 
 
 @asynccontextmanager

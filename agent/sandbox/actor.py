@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,7 +10,9 @@ from pathlib import Path
 from typing import Protocol
 
 from agent.sandbox import beneath
+from agent.sandbox.answer import answered
 from agent.sandbox.child import Child
+from agent.sandbox.isolated import run_isolated
 
 
 class Actor(Protocol):
@@ -25,6 +28,10 @@ class Actor(Protocol):
         self, argv: Sequence[str], *, fds: Sequence[int], out: int, sources: Sequence[str]
     ) -> Child:
         """A process with an empty environment, `fds` and nothing else; its output goes to `out`."""
+        ...
+
+    async def listen(self, pid: int) -> int:
+        """A listening socket in the network of a sandbox's init; see listen.listening."""
         ...
 
     async def open(self, root: Path, path: str) -> int:
@@ -74,6 +81,19 @@ class Own:
             umask=0o022,
         )
         return Child(os.pidfd_open(process.pid), process)
+
+    async def listen(self, pid: int) -> int:
+        mine, theirs = socket.socketpair()
+        with mine, theirs:
+            helper = run_isolated("listen", pid, theirs.fileno(), fd=theirs.fileno())
+            theirs.close()
+            try:
+                _, listener = await answered(mine)
+            finally:
+                helper.kill()
+                helper.wait()
+        assert listener is not None
+        return listener
 
     async def open(self, root: Path, path: str) -> int:
         with directory(root) as fd:

@@ -25,6 +25,7 @@ class Descriptors:
     seccomp: int
     status: int
     report: int
+    block: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Order:
     layout: Callable[[Descriptors, Sequence[str]], Layout]
     seccomp: bytes
     report: bytes
+    blocked: bool = False  # the command waits for Bubble.release
 
 
 @dataclass
@@ -50,11 +52,23 @@ class Bubble:
     init_pid: int | None = None
     exit_code: int | None = None
     met: asyncio.Event = field(default_factory=asyncio.Event)
+    block_fd: int | None = None
     _status: bytes = field(default=b"")
 
     def end(self, reason: str) -> None:
         if not self.verdict.done():
             self.verdict.set_result(reason)
+
+    def release(self) -> None:
+        """Let a blocked command start."""
+        if self.block_fd is not None:
+            os.write(self.block_fd, b"x")
+
+    async def introduced(self, other: "asyncio.Future[Any]") -> None:
+        """Return once the init is known, or the other is done."""
+        met = asyncio.ensure_future(self.met.wait())
+        await asyncio.wait({met, other}, timeout=_END_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        met.cancel()
 
     def take_status(self, piece: bytes) -> None:
         """A line {"child-pid": N} once it exists, {"exit-code": N} if the command could be started."""
@@ -82,9 +96,9 @@ async def blown(actor: Actor, order: Order) -> AsyncIterator[Bubble]:
     """Start the order; on leaving, every process of it is gone, whatever happened."""
     loop = asyncio.get_running_loop()
     with ExitStack() as ours:
-        (out, status, child), interrupted = await _whole(_start(actor, order, ours))
+        (out, status, block, child), interrupted = await _whole(_start(actor, order, ours))
         ours.callback(child.close)
-        bubble = Bubble(child, Printed(), loop.create_future())
+        bubble = Bubble(child, Printed(), loop.create_future(), block_fd=block)
         ended = loop.create_task(_ended(bubble))
         _follow(loop, out, bubble.take_output, ours)
         _follow(loop, status, bubble.take_status, ours)
@@ -107,26 +121,28 @@ async def _whole(work: Coroutine[Any, Any, _T]) -> tuple[_T, bool]:
         return await task, True
 
 
-async def _start(actor: Actor, order: Order, ours: ExitStack) -> tuple[int, int, Child]:
+async def _start(actor: Actor, order: Order, ours: ExitStack) -> tuple[int, int, int | None, Child]:
     with ExitStack() as theirs:
         out, out_end = _pipe(ours, theirs)
         status, status_end = _pipe(ours, theirs)
         seccomp = _memfd("seccomp", order.seccomp, theirs)
         report = _memfd("report", order.report, theirs)
-        layout = order.layout(Descriptors(seccomp, status_end, report), actor.reach(order.sources))
+        block_end, block = _pipe(theirs, ours) if order.blocked else (None, None)
+        layout = order.layout(
+            Descriptors(seccomp, status_end, report, block_end), actor.reach(order.sources)
+        )
         text = b"".join(os.fsencode(a) + b"\0" for a in arguments(layout))
         args = _memfd("args", text, theirs)
         argv = [order.bwrap, "--args", str(args), "--", *order.command]
-        fds = [seccomp, status_end, report, args]
+        fds = [seccomp, status_end, report, args, *filter(None, [block_end])]
         child = await actor.start(argv, fds=fds, out=out_end, sources=order.sources)
-    return out, status, child
+    return out, status, block, child
 
 
-def _pipe(ours: ExitStack, theirs: ExitStack) -> tuple[int, int]:
+def _pipe(reading: ExitStack, writing: ExitStack) -> tuple[int, int]:
     reader, writer = os.pipe2(os.O_CLOEXEC)
-    ours.callback(os.close, reader)
-    theirs.callback(os.close, writer)
-    os.set_blocking(reader, False)
+    reading.callback(os.close, reader)
+    writing.callback(os.close, writer)
     return reader, writer
 
 
@@ -141,6 +157,8 @@ def _memfd(name: str, content: bytes, theirs: ExitStack) -> int:
 def _follow(
     loop: asyncio.AbstractEventLoop, fd: int, take: Callable[[bytes], None], ours: ExitStack
 ) -> None:
+    os.set_blocking(fd, False)
+
     def ready() -> None:
         if not _read(fd, take):
             loop.remove_reader(fd)
@@ -178,7 +196,8 @@ async def _ended(bubble: Bubble) -> None:
 
 
 async def _burst(bubble: Bubble, ended: "asyncio.Task[None]", status: int) -> None:
-    await _met(bubble, ended)
+    # Killed between making the init and waking it, bubblewrap would leave it asleep for ever.
+    await bubble.introduced(ended)
     _drain(status, bubble.take_status)
     async with asyncio.timeout(_END_SECONDS):
         if bubble.init is not None:
@@ -189,13 +208,6 @@ async def _burst(bubble: Bubble, ended: "asyncio.Task[None]", status: int) -> No
             bubble.child.kill()
         await ended
     _reap(bubble.init_pid)
-
-
-async def _met(bubble: Bubble, ended: "asyncio.Task[None]") -> None:
-    """Killed between making the init and waking it, bubblewrap would leave it asleep for ever."""
-    met = asyncio.ensure_future(bubble.met.wait())
-    await asyncio.wait({met, ended}, timeout=_END_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-    met.cancel()
 
 
 def _reap(pid: int | None) -> None:

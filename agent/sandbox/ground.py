@@ -13,8 +13,10 @@ from agent.sandbox import seccomp
 from agent.sandbox.actor import Actor
 from agent.sandbox.bubble import Descriptors, Order
 from agent.sandbox.bubblewrap import Bubblewrap, remedy
+from agent.sandbox.hosts import Hosts
 from agent.sandbox.layout import USER, WORKSPACE, Layout, Mounted
 from agent.sandbox.limits import MIB, Repo, SandboxLimits
+from agent.sandbox.listen import PORT
 from agent.sandbox.rootfs import Rootfs
 
 AT_ONCE = 4  # calls of all chats that run beside each other
@@ -31,10 +33,16 @@ class Ground:
     zone: str
     report: Callable[[], str]
     bwrap: Bubblewrap
+    hosts: Hosts | None = None  # None: no network
     place: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
     async def order(
-        self, workspace: Path, command: Sequence[str], *, read_only: bool = False
+        self,
+        workspace: Path,
+        command: Sequence[str],
+        *,
+        read_only: bool = False,
+        network: bool = False,
     ) -> Order:
         if self.bwrap.problem:
             raise self.broken(self.bwrap.problem)
@@ -49,12 +57,13 @@ class Ground:
                 etc=reached[1],
                 workspace=reached[2],
                 hostname=socket.gethostname(),
-                environment=environment(self.zone),
+                environment=environment(self.zone, network=network),
                 seccomp_fd=fds.seccomp,
                 status_fd=fds.status,
                 report_fd=fds.report,
                 repos=mounted,
                 system=self.rootfs.system,
+                block_fd=fds.block,
                 read_only=read_only,
             )
 
@@ -65,6 +74,7 @@ class Ground:
             layout=layout,
             seccomp=seccomp.program(),
             report=self.report().encode(),
+            blocked=network,
         )
 
     def broken(self, said: str) -> ToolError:
@@ -74,7 +84,7 @@ class Ground:
         return ToolError(f"The sandbox does not work here, so nothing was run: {why}{advice}")
 
 
-def environment(zone: str) -> dict[str, str]:
+def environment(zone: str, *, network: bool = False) -> dict[str, str]:
     """The whole of it: nothing comes from the program's own environment."""
     own = {
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -91,7 +101,12 @@ def environment(zone: str) -> dict[str, str]:
         "PAGER": "cat",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    return own | _git()
+    return own | _git() | (_proxies() if network else {})
+
+
+def _proxies() -> dict[str, str]:
+    names = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
+    return dict.fromkeys(names, f"http://127.0.0.1:{PORT}")
 
 
 def _git() -> dict[str, str]:

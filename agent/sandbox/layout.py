@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 WORKSPACE = "/workspace"
 REPOS = "/repos"
 REPORT = "/host.txt"
-PROXY = "/run/proxy"
 USER, UID = "voltaire", 1000
 
 _DEVICES = ("--dev", "/dev", "--perms", "1777", "--size", str(64 << 20), "--tmpfs", "/dev/shm")  # noqa: S108 - in the sandbox
@@ -28,7 +27,8 @@ class Mounted:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Sources are paths on the host; `*_fd` are descriptors that bubblewrap inherits.
+    """Sources are paths on the host; `*_fd` are descriptors that bubblewrap inherits;
+    with `block_fd` the command waits for a byte before it starts.
 
     `system` are directories of an unmerged host (/bin, /lib, ...) beside /usr.
     """
@@ -43,7 +43,7 @@ class Layout:
     report_fd: int
     repos: Sequence[Mounted] = ()
     system: Sequence[str] = ()
-    proxy: str = ""
+    block_fd: int | None = None
     read_only: bool = False
     tmp_bytes: int = field(default=256 << 20)
 
@@ -57,7 +57,7 @@ def arguments(layout: Layout) -> list[str]:
         *("--perms", "1777", "--size", str(layout.tmp_bytes), "--tmpfs", "/tmp"),  # noqa: S108 - in the sandbox
         *("--ro-bind" if layout.read_only else "--bind", layout.workspace, WORKSPACE),
         *_repos(layout.repos),
-        *_proxy(layout.proxy),
+        *(("--block-fd", str(layout.block_fd)) if layout.block_fd is not None else ()),
         *("--chdir", WORKSPACE),
         *_environment(layout.environment),
     ]
@@ -89,10 +89,6 @@ def _repos(repos: Sequence[Mounted]) -> list[str]:
     for repo in repos:
         args += ["--bind" if repo.write else "--ro-bind", repo.source, f"{REPOS}/{repo.name}"]
     return [*args, "--remount-ro", REPOS]
-
-
-def _proxy(source: str) -> list[str]:
-    return ["--ro-bind", source, PROXY] if source else []
 
 
 def _environment(environment: Mapping[str, str]) -> list[str]:

@@ -1,28 +1,23 @@
 """The actor of a program that root runs: everything is done by a porter, as somebody lesser."""
 
-import asyncio
 import json
 import os
 import socket
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from agent.sandbox.actor import directory
+from agent.sandbox.answer import answered
 from agent.sandbox.child import Child
+from agent.sandbox.isolated import run_isolated
 
 # Among the ids that systemd's scheme leaves unused (60578-61183), and not one of Debian's.
 UID = 60579
 
-_ANSWER_SECONDS = 30
 _BASES = ("/mnt", "/media", "/srv", "/opt", "/run", "/var")
-_PORTER = (
-    "import sys; sys.path.insert(0, sys.argv[1]); "
-    "from agent.sandbox.porter import main; main(int(sys.argv[2]))"
-)
 
 
 class Lesser:
@@ -53,6 +48,11 @@ class Lesser:
         assert pidfd is not None
         return Child(pidfd)
 
+    async def listen(self, pid: int) -> int:
+        _, listener = await self._ask({"do": "listen", "pid": pid}, [])
+        assert listener is not None
+        return listener
+
     async def open(self, root: Path, path: str) -> int:
         with directory(root) as fd:
             _, opened = await self._ask({"do": "open", "path": path}, [fd])
@@ -75,7 +75,7 @@ class Lesser:
             body.write(json.dumps(request).encode())
             self._send([theirs.fileno(), body.fileno(), *fds])
             theirs.close()
-            return await _answer(mine)
+            return await answered(mine)
 
     def _send(self, fds: Sequence[int]) -> None:
         try:
@@ -88,7 +88,7 @@ class Lesser:
         if self._requests is None:
             self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
-                self.porter = _porter(theirs.fileno())
+                self.porter = run_isolated("porter", theirs.fileno(), fd=theirs.fileno())
         return self._requests
 
     def close(self) -> None:
@@ -109,14 +109,6 @@ async def lesser() -> AsyncIterator[Lesser]:
         actor.close()
 
 
-def _porter(fd: int) -> "subprocess.Popen[bytes]":
-    code = os.fspath(Path(__file__).parents[2])
-    argv = [sys.executable, "-I", "-S", "-c", _PORTER, code, str(fd)]
-    return subprocess.Popen(
-        argv, env={}, pass_fds=[fd], stdin=subprocess.DEVNULL, cwd="/", start_new_session=True
-    )
-
-
 def _base(sources: Sequence[str]) -> str:
     """A directory of the host to mount over, for the porter's own view, that hides no source."""
     free = (b for b in _BASES if Path(b).is_dir() and not any(_holds(b, s) for s in sources))
@@ -125,26 +117,3 @@ def _base(sources: Sequence[str]) -> str:
 
 def _holds(base: str, source: str) -> bool:
     return os.path.realpath(source).startswith(f"{os.path.realpath(base)}/")
-
-
-async def _answer(reply: socket.socket) -> tuple[Any, int | None]:
-    loop = asyncio.get_running_loop()
-    reply.setblocking(False)
-    ready = loop.create_future()
-    loop.add_reader(reply, lambda: None if ready.done() else ready.set_result(None))
-    try:
-        async with asyncio.timeout(_ANSWER_SECONDS):
-            await ready
-    finally:
-        loop.remove_reader(reply)
-    text, fds, _, _ = socket.recv_fds(reply, 1 << 18, 1)
-    return _read(text), fds[0] if fds else None
-
-
-def _read(text: bytes) -> Any:
-    if not text:
-        raise OSError("the porter gave no answer")
-    answer = json.loads(text)
-    if "errno" in answer:
-        raise OSError(answer["errno"], answer["strerror"])
-    return answer.get("value")

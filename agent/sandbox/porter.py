@@ -16,7 +16,7 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from agent.sandbox import beneath, mounts
+from agent.sandbox import beneath, listen, mounts
 
 MOST_FDS = 16
 
@@ -141,6 +141,17 @@ def _replace(reply: socket.socket, fds: Sequence[int], *, path: str) -> None:
     _forked(reply, fds[0], lambda: (beneath.replace(fds[0], path, fds[1]), []))
 
 
+def _listen(reply: socket.socket, fds: Sequence[int], *, pid: int) -> None:
+    assert not fds
+    if os.fork():
+        return
+    try:
+        listener = listen.listening(pid)
+        socket.send_fds(reply, [b"{}"], [listener.fileno()])
+    finally:
+        os._exit(0)
+
+
 def _forked(reply: socket.socket, root: int, work: Callable[[], tuple[Any, list[int]]]) -> None:
     if os.fork():
         return
@@ -161,4 +172,5 @@ _DOING: dict[str, Callable[..., None]] = {
     "open": _open,
     "names": _names,
     "replace": _replace,
+    "listen": _listen,
 }

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from agent.sandbox.layout import UID, USER
 
-_DIRECTORIES = ("usr", "etc", "proc", "dev", "tmp", "workspace", "repos", "run/proxy")
+_DIRECTORIES = ("usr", "etc", "proc", "dev", "tmp", "workspace", "repos", "run")
 _UNMERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _COPIED = (
     *("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "mime.types", "magic"),

@@ -1,15 +1,19 @@
 """One chat's sandbox: run a command in it, read and write its files."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from agent.errors import ToolError
 from agent.sandbox.bubble import Bubble, blown
+from agent.sandbox.countdown import Countdown
 from agent.sandbox.files import Files
 from agent.sandbox.ground import Ground
 from agent.sandbox.printed import decode
+from agent.sandbox.proxy import Permit, Proxy, serving
 from agent.sandbox.quota import Quota
 from agent.sandbox.watch import watch
 
@@ -25,7 +29,8 @@ class Ran:
     `output` is what it printed (both streams, in order), cleaned of terminal
     escapes, head and tail of it where it was `cut`; `saved` then names the file
     in the sandbox that holds the whole. `reason` is one plain sentence when the
-    sandbox ended it or something of it was lost, else empty.
+    sandbox ended it or something of it was lost, else empty. `reached` are the
+    hosts ("name:port") that it talked to.
     """
 
     exit_code: int
@@ -33,6 +38,7 @@ class Ran:
     cut: bool = False
     saved: str = ""
     reason: str = ""
+    reached: frozenset[str] = frozenset()
 
 
 class Sandbox:
@@ -50,22 +56,25 @@ class Sandbox:
         command: str | Sequence[str],
         *,
         seconds: float | None = None,
-        network: bool = False,
+        permit: Permit | None = None,
         keep: int | None = None,
         progress: Callable[[str], None] | None = None,
     ) -> Ran:
         """Run bash text, or an argument list, in /workspace; ToolError when nothing can run.
 
         `seconds` are at most five times the owner's `command_seconds`, `keep`
-        (bytes of output) at most the owner's `output_kib`.
+        (bytes of output) at most the owner's `output_kib`. Where the owner allows
+        network, `permit` is asked before each host; without it there is none.
         """
         limit = self.ground.limits.command_seconds
+        proxy = Proxy(self.ground.hosts, permit) if self.ground.hosts and permit else None
         bubble, reason = await self._call(
-            command, min(seconds or limit, 5 * limit), progress=progress
+            command, min(seconds or limit, 5 * limit), proxy=proxy, progress=progress
         )
+        reached = frozenset(proxy.reached if proxy else ())
         text, cut = bubble.printed.shown(self.keep(keep))
         saved = await self._save(bytes(bubble.printed.raw)) if cut else ""
-        return Ran(_code(bubble, reason), text, cut, saved, reason)
+        return Ran(_code(bubble, reason), text, cut, saved, reason, reached)
 
     async def ask(self, command: Sequence[str], *, seconds: float, read_only: bool = True) -> Ran:
         """A question of the program's own: the whole output, and ToolError when it takes too long."""
@@ -84,32 +93,63 @@ class Sandbox:
         seconds: float,
         *,
         read_only: bool = False,
+        proxy: Proxy | None = None,
         progress: Callable[[str], None] | None = None,
     ) -> tuple[Bubble, str]:
         async with self.ground.place:
             await self.quota.settle()
-            order = await self.ground.order(self.workspace, _argv(command), read_only=read_only)
+            order = await self.ground.order(
+                self.workspace, _argv(command), read_only=read_only, network=proxy is not None
+            )
             async with blown(self.ground.actor, order) as bubble:
-                reason = await self._verdict(bubble, seconds, progress)
+                reason = await self._verdict(bubble, seconds, proxy, progress)
         if bubble.exit_code is None and not reason:
             raise self.ground.broken(bubble.printed.shown(2000)[0])
         return bubble, reason
 
     async def _verdict(
-        self, bubble: Bubble, seconds: float, progress: Callable[[str], None] | None
+        self,
+        bubble: Bubble,
+        seconds: float,
+        proxy: Proxy | None,
+        progress: Callable[[str], None] | None,
     ) -> str:
         """Wait for whatever ends the call first."""
         loop = asyncio.get_running_loop()
         late = f"Stopped: the time limit of {seconds:g} s was reached."
-        timer = loop.call_later(seconds, bubble.end, late)
+        countdown = Countdown(seconds, partial(bubble.end, late))
         beside = [loop.create_task(watch(bubble, self.quota))]
         if progress:
             beside.append(loop.create_task(_tell(bubble, progress)))
         try:
-            return await asyncio.shield(bubble.verdict)
+            async with self._network(bubble, proxy, countdown):
+                return await asyncio.shield(bubble.verdict)
         finally:
-            timer.cancel()
+            countdown.cancel()
             await _stopped(beside)
+
+    @asynccontextmanager
+    async def _network(
+        self, bubble: Bubble, proxy: Proxy | None, countdown: Countdown
+    ) -> AsyncIterator[None]:
+        """Put the proxy into the sandbox's network, then let the command start."""
+        if proxy is None:
+            yield
+            return
+        await bubble.introduced(bubble.verdict)
+        if bubble.init_pid is None:
+            yield
+            return
+        proxy.permit = _pausing(proxy.permit, countdown)
+        async with serving(await self._listener(bubble.init_pid), proxy):
+            bubble.release()
+            yield
+
+    async def _listener(self, pid: int) -> int:
+        try:
+            return await self.ground.actor.listen(pid)
+        except OSError as error:
+            raise ToolError(f"The sandbox's network does not work here: {error}.") from None
 
     async def _save(self, raw: bytes) -> str:
         taken = [int(n[:-4]) for n in await self._outputs() if n[:-4].isdigit()]
@@ -137,6 +177,14 @@ def _argv(command: str | Sequence[str]) -> list[str]:
     if any(len(part.encode("utf-8", "replace")) > _LONGEST_COMMAND for part in command):
         raise ToolError("The command is too long. Put it into a file with write_file and run that.")
     return list(command)
+
+
+def _pausing(permit: Permit, countdown: Countdown) -> Permit:
+    async def ask(name: str) -> None:
+        with countdown.paused():
+            await permit(name)
+
+    return ask
 
 
 async def _tell(bubble: Bubble, progress: Callable[[str], None]) -> None:

@@ -12,6 +12,7 @@ from agent.errors import ToolError
 from agent.sandbox import bubblewrap, rootfs
 from agent.sandbox.actor import Actor, Own
 from agent.sandbox.ground import Ground
+from agent.sandbox.hosts import Hosts
 from agent.sandbox.lesser import lesser
 from agent.sandbox.limits import Repo, SandboxLimits
 from agent.sandbox.sandbox import Sandbox
@@ -64,8 +65,12 @@ async def open_sandboxes(
     repos: Iterable[Repo],
     zone: str,
     report: Callable[[], str],
+    hosts: Hosts | None = None,
 ) -> AsyncIterator[Sandboxes]:
-    """Prepare what sandboxes need below the state directory; ends what was started on leaving."""
+    """Prepare what sandboxes need below the state directory; ends what was started on leaving.
+
+    `hosts` may be reached by way of a proxy; None: there is no network at all.
+    """
     prepared = await asyncio.to_thread(rootfs.prepare, state / "sandbox", zone)
     async with _actor() as actor:
         ground = Ground(
@@ -75,6 +80,7 @@ async def open_sandboxes(
             repos={repo.name: repo for repo in repos},
             zone=zone,
             report=report,
+            hosts=hosts,
             bwrap=await bubblewrap.find(),
         )
         yield Sandboxes(ground, state / "chats")

@@ -1,5 +1,6 @@
 """bash: a command in the chat's sandbox."""
 
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -19,10 +20,15 @@ async def bash(
         command,
         seconds=seconds if seconds > 0 else None,
         keep=call.room,
+        permit=partial(_permitted, call, command),
         progress=call.progress,
     )
-    foreign = await call.desk.sandbox.files.received()
+    foreign = bool(ran.reached) or await call.desk.sandbox.files.received()
     return Output(told(ran), ok=not ran.exit_code, foreign=foreign)
+
+
+async def _permitted(call: Call, command: str, host: str) -> None:
+    await call.approve(f"Connect to {host}, for: {command}", scope=f"network:{host}", standing=True)
 
 
 def told(ran: Ran) -> str:

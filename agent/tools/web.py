@@ -1,5 +1,7 @@
 """web_fetch: the text of a page, by way of the proxy that knows the allowed hosts."""
 
+from functools import partial
+
 from agent.errors import ToolError
 from agent.sandbox.printed import shorten
 from agent.tool import Call, Output, tool
@@ -10,5 +12,10 @@ async def web_fetch(call: Call, url: str) -> Output:
     """Read a web page as text."""
     if call.desk.web is None:
         raise ToolError("There is no network; the owner can allow it in the configuration.")
-    text, _ = shorten(await call.desk.web.fetch(url), call.desk.sandbox.keep(call.room))
-    return Output(text, foreign=True)
+    page = await call.desk.web.fetch(url, partial(_permitted, call, url))
+    text, _ = shorten(page, call.desk.sandbox.keep(call.room))
+    return Output(text or "The page has no text.", foreign=True)
+
+
+async def _permitted(call: Call, url: str, host: str) -> None:
+    await call.approve(f"Connect to {host}, for: {url}", scope=f"network:{host}", standing=True)

@@ -60,7 +60,7 @@ class Sandboxed:
         self._sent = file.read().decode("utf-8", "replace")
 
 
-async def _denied(what: str, *, scope: str) -> None:  # noqa: ARG001 - the form of an Approver
+async def _denied(what: str, *, scope: str, standing: bool = False) -> None:  # noqa: ARG001 - the form of an Approver
     raise ToolError(f"denied: {scope}")
 
 

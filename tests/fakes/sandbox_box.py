@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 
 from agent.desk import Desk
 from agent.errors import ToolError
+from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import Repo, SandboxLimits
 from agent.sandbox.sandbox import Sandbox
 from agent.sandbox.sandboxes import Sandboxes, open_sandboxes
@@ -26,9 +27,10 @@ async def opened(
     repos: Sequence[Repo] = (),
     report: Callable[[], str] = lambda: "name: test\n",
     zone: str = "Europe/Paris",
+    hosts: Hosts | None = None,
 ) -> AsyncIterator[Sandboxes]:
     async with open_sandboxes(
-        state, limits=limits, repos=repos, zone=zone, report=report
+        state, limits=limits, repos=repos, zone=zone, report=report, hosts=hosts
     ) as sandboxes:
         yield sandboxes
 
@@ -39,6 +41,7 @@ class Box:
 
     sandbox: Sandbox
     allows: bool = True
+    tainted: bool = False
     asked: list[tuple[str, str]] = field(default_factory=list)
     sent: list[tuple[str, bytes, str]] = field(default_factory=list)
     progress: list[str] = field(default_factory=list)
@@ -60,7 +63,9 @@ class Box:
             return str(error)
         raise AssertionError(f"it answered {output.text!r}")
 
-    async def _approve(self, what: str, *, scope: str) -> None:
+    async def _approve(self, what: str, *, scope: str, standing: bool = False) -> None:
+        if standing and not self.tainted:
+            return
         self.asked.append((what, scope))
         if not self.allows:
             raise ToolError("The owner said no.")

@@ -1,0 +1,147 @@
+"""The proxy of one call: HTTP(S) from its empty network to the hosts that the owner allows.
+
+It takes CONNECT and absolute http:// addresses, looks a name up once, connects to
+a public address of it, adds no credentials and bounds bytes and time.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from agent.errors import ToolError
+from agent.sandbox.hosts import Hosts, Refused
+
+log = logging.getLogger(__name__)
+
+MOST_BYTES = 256 << 20  # of one call, both directions
+_HEAD_BYTES = 32 << 10
+_HEAD_SECONDS = 15
+_CONNECT_SECONDS = 15
+_IDLE_SECONDS = 60
+
+Permit = Callable[[str], Awaitable[None]]
+"""Asked with "host:port" before each first connection there; ToolError when it is not allowed."""
+
+
+@dataclass(slots=True)
+class Proxy:
+    """`reached` are the hosts that were connected to."""
+
+    hosts: Hosts
+    permit: Permit
+    reached: set[str] = field(default_factory=set)
+    bytes: int = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await self._serve(reader, writer)
+        except (Refused, ToolError) as error:
+            log.info("refused: %s", error)
+            writer.write(_refusal(str(error)))
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            writer.write(_refusal("The host did not answer.", 502))
+        finally:
+            writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async with asyncio.timeout(_HEAD_SECONDS):
+            head = await reader.readuntil(b"\r\n\r\n")
+        host, port, forward = _target(head)
+        theirs_in, theirs_out = await self._connect(host, port)
+        try:
+            if forward:
+                theirs_out.write(forward)
+            else:
+                writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            async with asyncio.TaskGroup() as both:
+                both.create_task(self._relay(reader, theirs_out))
+                both.create_task(self._relay(theirs_in, writer))
+        finally:
+            theirs_out.close()
+
+    async def _connect(
+        self, host: str, port: int
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        addresses = await self.hosts.addresses(host, port)
+        if (name := f"{host}:{port}") not in self.reached:
+            await self.permit(name)
+            self.reached.add(name)
+            log.info("connected to %s", name)
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            return await asyncio.open_connection(addresses[0], port)
+
+    async def _relay(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        while self.bytes < MOST_BYTES:
+            async with asyncio.timeout(_IDLE_SECONDS):
+                piece = await source.read(1 << 16)
+            if not piece:
+                break
+            self.bytes += len(piece)
+            sink.write(piece)
+            await sink.drain()
+        if sink.can_write_eof():
+            sink.write_eof()
+
+
+def _target(head: bytes) -> tuple[str, int, bytes]:
+    """Host, port, and for plain HTTP the request to send on; Refused for anything else."""
+    line, _, rest = head.partition(b"\r\n")
+    try:
+        method, address, version = line.decode("ascii").split(" ")
+        if method == "CONNECT":
+            parts = urlsplit(f"//{address}")
+            return str(parts.hostname), int(parts.port or 443), b""
+        parts = urlsplit(address)
+        port = parts.port or 80
+    except ValueError:
+        raise Refused("This proxy takes CONNECT and http:// addresses.") from None
+    if parts.scheme != "http" or not parts.hostname:
+        raise Refused("This proxy takes CONNECT and http:// addresses.")
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    # One request per connection: the next one might name another host.
+    first = f"{method} {path} {version}\r\nConnection: close\r\n".encode()
+    return parts.hostname, port, first + _forwarded(rest)
+
+
+def _forwarded(headers: bytes) -> bytes:
+    ours = (b"connection:", b"proxy-connection:", b"proxy-authorization:", b"keep-alive:")
+    lines = [line for line in headers.split(b"\r\n") if not line.lower().startswith(ours)]
+    return b"\r\n".join(lines)
+
+
+def _refusal(why: str, status: int = 403) -> bytes:
+    text = f"{why}\n".encode()
+    head = f"HTTP/1.1 {status} Refused\r\nContent-Length: {len(text)}\r\nConnection: close\r\n\r\n"
+    return head.encode() + text
+
+
+@asynccontextmanager
+async def serving(listener: int, proxy: Proxy) -> AsyncIterator[None]:
+    """Serve on a listening descriptor, which is closed on leaving with all connections."""
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
+        try:
+            await proxy.serve(reader, writer)
+        except BaseExceptionGroup:
+            log.info("a connection broke")
+        finally:
+            tasks.discard(task)
+
+    server = await asyncio.start_server(
+        serve, sock=socket.socket(fileno=listener), limit=_HEAD_BYTES
+    )
+    try:
+        yield
+    finally:
+        server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
