@@ -1,6 +1,7 @@
 """What a person would see happen in a chat, in order, for those who wait for it."""
 
 import asyncio
+import secrets
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -88,6 +89,7 @@ class Feed:
     """Events numbered from 1; waiting costs nothing until the next one."""
 
     def __init__(self) -> None:
+        self.name = secrets.token_hex(4)  # another server's numbers mean nothing here
         self.last = 0
         self._events: deque[tuple[int, Event]] = deque(maxlen=KEPT)
         self.closed = False

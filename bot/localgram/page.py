@@ -51,13 +51,15 @@ class Page:
         return shown(history_view(self._world, visitor.chat(), visitor.me))
 
     async def events(self, request: web.Request) -> web.StreamResponse:
-        """Server-sent events after `?after=N` (or Last-Event-ID), until the page goes away."""
+        """Server-sent events after `?after=N` (or Last-Event-ID) of `?feed=NAME`, until the
+        page goes away."""
         me, feed = Visitor(self._world, request).me, self._world.feed
         given = request.headers.get("Last-Event-ID") or request.query.get("after")
         after = number(given or feed.last)
         stream = web.StreamResponse(headers=STREAM_HEADERS)
         await stream.prepare(request)
-        await stream.write(b": beat\n\n" if feed.holds(after) else LOST)
+        known = request.query.get("feed", feed.name) == feed.name and feed.holds(after)
+        await stream.write(b": beat\n\n" if known else LOST)
         with contextlib.suppress(ConnectionError):
             while not feed.closed:
                 seen = feed.last

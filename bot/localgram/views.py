@@ -65,9 +65,10 @@ def history_view(world: World, chat: Chat, me: Account) -> Json:
 
 
 def home_view(world: World, me: Account) -> Json:
-    """`event` is the number after which the page goes on listening."""
+    """`event` is the number after which the page goes on listening to `feed`."""
     chats = [chat_view(world, chat, me) for chat in world.chats.values() if chat.holds(me.id)]
-    return {"me": me.json(), "bot": world.bot_json(), "chats": chats, "event": world.feed.last}
+    feed = {"feed": world.feed.name, "event": world.feed.last}
+    return {"me": me.json(), "bot": world.bot_json(), "chats": chats, **feed}
 
 
 def chat_of(event: Event) -> int:

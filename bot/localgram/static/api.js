@@ -35,9 +35,9 @@ export function upload(chat, file, fields) {
   return ask(`chats/${chat}/upload`, { method: "POST", body: form });
 }
 
-export function listen(after, { event, open, closed }) {
-  const joined = suffix ? `${suffix}&after=${after}` : `?after=${after}`;
-  const source = new EventSource(`/api/events${joined}`);
+export function listen(feed, after, { event, open, closed }) {
+  const place = new URLSearchParams({ ...(user && { user }), feed, after });
+  const source = new EventSource(`/api/events?${place}`);
   source.onmessage = (message) => event(JSON.parse(message.data));
   source.onopen = open;
   source.onerror = closed;

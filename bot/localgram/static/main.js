@@ -223,6 +223,13 @@ function heard(event) {
   list();
 }
 
+// The browser tries again by itself, except after a refusal.
+function closed() {
+  byId("offline").hidden = false;
+  if (source.readyState !== EventSource.CLOSED) return;
+  setTimeout(() => api.home().then(reload, closed), 2000);
+}
+
 function reload() {
   location.reload();
 }
@@ -250,10 +257,10 @@ async function start() {
   document.body.classList.toggle("single", chats.size < 2);
   document.body.dataset.me = me.id;
   document.body.dataset.bot = bot.id;
-  source = api.listen(home.event, {
+  source = api.listen(home.feed, home.event, {
     event: heard,
     open: () => { byId("offline").hidden = true; },
-    closed: () => { byId("offline").hidden = source.readyState === EventSource.OPEN; },
+    closed,
   });
   list();
   await show(home.chats[0].id);

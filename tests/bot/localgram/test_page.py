@@ -232,9 +232,16 @@ async def test_several_chats_and_topics(
     await page.close()
 
 
-async def test_the_page_finds_the_server_again(page: Page, raw: Raw, gram: Localgram) -> None:
-    await page.context.set_offline(True)
-    await raw.ok("sendMessage", chat_id=5, text="said meanwhile")
-    await page.context.set_offline(False)
-    await page.reload()
-    await expect(bubble(page, "said meanwhile")).to_be_visible()
+async def test_the_page_finds_a_new_server_in_the_old_ones_place(browser: Browser) -> None:
+    page = await browser.new_page(viewport=PHONE)  # type: ignore[arg-type]
+    async with Localgram(TOKEN) as old:
+        bob = old.user("Bob", id=6, started=True)
+        await page.goto(old.url)
+        await bob.send("before")
+        await expect(bubble(page, "before")).to_be_visible()
+    await expect(page.get_by_role("alert")).to_have_text("Connection lost. Trying again…")
+    async with Localgram(TOKEN, old.port) as new:
+        await new.user("Bob", id=6, started=True).send("after")
+        await expect(bubble(page, "after")).to_be_visible(timeout=20_000)
+        await expect(bubble(page, "before")).to_have_count(0)
+    await page.close()
