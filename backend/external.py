@@ -27,6 +27,7 @@ class Found:
     model: str
     n_ctx: int
     extras: bool
+    vision: bool
 
 
 class External:
@@ -59,6 +60,7 @@ class External:
             n_ctx=found.n_ctx,
             kind="external",
             extras=found.extras,
+            vision=found.vision,
         )
 
     async def changes(self) -> AsyncIterator[ServerStatus]:
@@ -113,7 +115,8 @@ class External:
         props = await _get(session, f"{url}/props") or {}
         window = (props.get("default_generation_settings") or {}).get("n_ctx")
         n_ctx = self.config.context or window or row.get("max_model_len") or DEFAULT_CONTEXT
-        return Found(url, wanted, int(n_ctx), extras=window is not None)
+        vision = bool((props.get("modalities") or {}).get("vision", False))
+        return Found(url, wanted, int(n_ctx), extras=window is not None, vision=vision)
 
 
 async def _get(session: aiohttp.ClientSession, url: str) -> dict[str, Any] | None:

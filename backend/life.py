@@ -9,7 +9,7 @@ from typing import NoReturn
 from backend import diagnosis, ladder, proc
 from backend.diagnosis import Cause
 from backend.launch import Launch, slots_folder
-from backend.llama import LlamaServer, ServerAway, ServerRefused, Slots, llama_server
+from backend.llama import LlamaServer, Props, ServerAway, ServerRefused, Slots, llama_server
 from backend.process import Child, child
 from backend.profile import Profile
 from backend.protocol import IDLE, SCHEDULED, LaneState
@@ -38,6 +38,7 @@ class Life:
         self.began = monotonic()
         self.served = False
         self.serves = False
+        self.vision = False
         self._tending = asyncio.Event()
         self._fixed_due = False
 
@@ -78,6 +79,7 @@ class Life:
         await self._load(process, server)
         self._check_gpu(process)
         props = await self._props(server)
+        self.vision = props.vision
         self.room.board.set(n_ctx=props.n_ctx or self.profile.context, model=self.launch.model.name)
         group.create_task(self._keep_watch(process, server))
         warmer = self._warmer(server)
@@ -128,7 +130,7 @@ class Life:
     def _on_cpu(self, process: Child) -> bool:
         return diagnosis.on_cpu(process.log.first()) or self.room.cards.holds(process.pid) is False
 
-    async def _props(self, server: LlamaServer):  # type: ignore[no-untyped-def]
+    async def _props(self, server: LlamaServer) -> Props:
         try:
             return await server.props()
         except (ServerAway, ServerRefused) as error:

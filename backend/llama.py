@@ -31,6 +31,7 @@ class Props:
     n_ctx: int
     model: str
     sleeping: bool
+    vision: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ class LlamaServer:
             n_ctx=int(settings.get("n_ctx") or 0),
             model=str(answer.get("model_alias") or answer.get("model_path") or ""),
             sleeping=bool(answer.get("is_sleeping", False)),
+            vision=bool((answer.get("modalities") or {}).get("vision", False)),
         )
 
     async def slots(self, seconds: float) -> Slots:

@@ -8,12 +8,14 @@ import asyncio
 import fcntl
 import os
 import stat
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import monotonic
+from zoneinfo import ZoneInfo
 
 from backend import proc
 from backend.alerts import Alerts
@@ -26,12 +28,15 @@ from backend.gpu import Sampler, sampling
 from backend.health import Health, keep_history
 from backend.history import BlackBox, History
 from backend.lanes import Lanes
+from backend.launch import models_folder
 from backend.notify import notify, watchdog_seconds
+from backend.profile import ProfileError, load, locate, names
 from backend.protocol import Endpoint, Gpu, Memory, Prefix, ServerStatus, Status
 from backend.proxy import proxying
 from backend.room import Cards, Room, Timing
+from backend.schedule import AHEAD, Choice, following, read_ahead
 from backend.speed import Speedometer
-from backend.supervisor import Supervisor
+from backend.supervisor import Supervisor, SwitchFailed
 from backend.warm import Register
 
 
@@ -42,11 +47,19 @@ class BackendRunning(Exception):
 class Managed:
     """The supervised server as the API sees it."""
 
-    def __init__(self, room: Room, supervisor: Supervisor) -> None:
-        self.room, self.supervisor = room, supervisor
+    def __init__(self, room: Room) -> None:
+        self.room = room
+        self.choice = Choice(room.config.state_dir / "profile.json")
+        self.supervisor = Supervisor(room)
 
     async def run(self) -> None:
-        await self.supervisor.run()
+        config = self.room.config
+        first = self.choice.profile(config, self._now())
+        if first not in names(config.profiles):
+            first = config.profile  # what was chosen once is gone
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.supervisor.run(first))
+            group.create_task(self.keep_schedule())
 
     async def endpoint(self) -> Endpoint:
         life, status = self.supervisor.life, self.room.board.status
@@ -61,6 +74,7 @@ class Managed:
             sampling=dict(life.profile.sampling),
             template=dict(life.profile.template),
             useful_context=life.profile.useful_context,
+            vision=life.vision,
         )
 
     def changes(self) -> AsyncIterator[ServerStatus]:
@@ -71,6 +85,34 @@ class Managed:
 
     async def switch(self, name: str) -> None:
         await self.supervisor.switch(name)
+        self.choice.keep(name, self.room.config.profile, self._now())
+
+    async def keep_schedule(self) -> None:
+        """Switch by the clock; what was chosen by hand holds until then."""
+        config = self.room.config
+        while due := following(config.schedule, self._now()):
+            await _sleep_until(due.at - AHEAD, self._now)
+            if self.supervisor.profile != due.profile:
+                await asyncio.to_thread(read_ahead, self._file(due.profile))
+            await _sleep_until(due.at, self._now)
+            await self._switch_by_clock(due.profile)
+
+    async def _switch_by_clock(self, name: str) -> None:
+        if self.supervisor.profile == name:
+            return
+        try:
+            await self.supervisor.switch(name)
+        except (SwitchFailed, ProfileError) as error:
+            self.room.news("schedule", "warning", str(error))
+
+    def _file(self, name: str) -> Path:
+        config = self.room.config
+        with suppress(ProfileError):
+            return locate(load(name, config.profiles).model, models_folder(config))
+        return Path()
+
+    def _now(self) -> datetime:
+        return datetime.now(ZoneInfo(self.room.config.timezone))
 
     def warm(self, prefix: Prefix) -> None:
         life = self.supervisor.life
@@ -168,7 +210,7 @@ async def _run(room: Room, socket: Path, listens: "asyncio.Future[None]") -> Non
     if story := box.story():
         room.news("reboot", "warning", story)
     room.sampler.listeners.append(health.sample)
-    managed = Managed(room, Supervisor(room))
+    managed = Managed(room)
     engine = External(config, room.board) if config.kind == "external" else managed
     api = Api(engine, lambda: _status(room, began), health.report, room.lanes, room.alerts, history)
     async with AsyncExitStack() as stack:
@@ -261,11 +303,17 @@ def _alone(path: Path) -> Iterator[None]:
         os.close(handle)
 
 
+async def _sleep_until(moment: datetime, now: Callable[[], datetime]) -> None:
+    # In short pieces: the clock may be set, and a laptop may sleep.
+    while (left := (moment - now()).total_seconds()) > 0:
+        await asyncio.sleep(min(left, 30))
+
+
 def _folder(path: Path) -> None:
     """A folder of ours alone: others must not put a socket or a link in its place."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = path.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid not in (os.getuid(), 0):
         raise BackendRunning(f"{path} belongs to somebody else.")
 
 

@@ -44,6 +44,11 @@ class Supervisor:
         self._gpu_tried = False
         self._climb_at: float | None = None
 
+    @property
+    def profile(self) -> str | None:
+        """The profile that is wanted, whether it serves by now or not."""
+        return self.ladder.full.name if self.ladder else None
+
     # --- wishes -----------------------------------------------------------------
 
     def restart(self, sentence: str = "A restart was asked for.") -> None:
@@ -85,11 +90,11 @@ class Supervisor:
 
     # --- lives ------------------------------------------------------------------
 
-    async def run(self) -> None:
-        """Supervise until cancelled."""
+    async def run(self, first: str) -> None:
+        """Supervise until cancelled, beginning with the profile `first`."""
         await end_orphan(self.room.record)
         try:
-            self.ladder = Ladder(load(self.room.config.profile, self.room.config.profiles))
+            self.ladder = Ladder(load(first, self.room.config.profiles))
         except ProfileError as error:
             self.room.board.set(state="failed", reason=str(error))
             await self._first_wish()

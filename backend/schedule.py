@@ -1,0 +1,71 @@
+"""Which profile when: by the clock, and by hand until the clock's next word. Pure but for the file."""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from pathlib import Path
+
+from backend.config import BackendConfig, ScheduledProfile
+
+AHEAD = timedelta(minutes=2)  # the next model's file is read into the page cache so long before
+PIECE = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    at: datetime
+    profile: str
+
+
+def following(schedule: Sequence[ScheduledProfile], now: datetime) -> Due | None:
+    """The next switch after `now` (aware, in the schedule's zone)."""
+    later = [due for due in _around(schedule, now) if due.at > now]
+    return min(later, key=lambda due: due.at, default=None)
+
+
+def standing(schedule: Sequence[ScheduledProfile], now: datetime) -> Due | None:
+    """The last switch at or before `now`."""
+    earlier = [due for due in _around(schedule, now) if due.at <= now]
+    return max(earlier, key=lambda due: due.at, default=None)
+
+
+def _around(schedule: Sequence[ScheduledProfile], now: datetime) -> Iterator[Due]:
+    for entry in schedule:
+        clock = time.fromisoformat(entry.at)
+        for days in (-1, 0, 1):
+            day = now.date() + timedelta(days=days)
+            yield Due(datetime.combine(day, clock, now.tzinfo), entry.profile)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The profile that was chosen by hand, kept over restarts of the backend."""
+
+    path: Path
+
+    def keep(self, profile: str, configured: str, now: datetime) -> None:
+        kept = {"profile": profile, "configured": configured, "at": now.isoformat()}
+        fresh = self.path.with_suffix(".new")
+        fresh.write_text(json.dumps(kept), "utf-8")
+        fresh.replace(self.path)
+
+    def profile(self, config: BackendConfig, now: datetime) -> str:
+        """What to start with: the newest of the configuration, the schedule, and a choice by hand."""
+        last = standing(config.schedule, now)
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            kept = json.loads(self.path.read_text("utf-8"))
+            newer = last is None or datetime.fromisoformat(kept["at"]) > last.at
+            if newer and kept["configured"] == config.profile:
+                return str(kept["profile"])
+        return last.profile if last else config.profile
+
+
+def read_ahead(path: Path) -> None:
+    """Read a file into the page cache, so that loading it takes seconds. Blocks."""
+    with suppress(OSError), path.open("rb", buffering=0) as file:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_SEQUENTIAL)
+        while file.read(PIECE):
+            pass
