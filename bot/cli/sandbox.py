@@ -26,8 +26,13 @@ async def command(ctx: click.Context, chat: str, where: bool, argv: tuple[str, .
         if where:
             click.echo(sandbox.workspace)
             return 0
-        ran = await sandbox.run(list(argv))
+        ran = await sandbox.run(list(argv), permit=_allowed)
     click.echo(ran.output, nl=bool(ran.output) and not ran.output.endswith("\n"))
     for line in filter(None, [ran.saved and f"The whole output is in {ran.saved}.", ran.reason]):
         click.echo(line, err=True)
     return ran.exit_code
+
+
+async def _allowed(host: str) -> None:
+    """The owner runs it, so the list of hosts alone decides."""
+    del host
