@@ -65,14 +65,15 @@ def _unheard(event: Event) -> None:
 
 @dataclass
 class ShortJournal:
-    """agent.journal.Journal for as long as the turn lasts."""
+    """agent.journal.Journal for as long as the turn lasts. `before` messages are not the turn's own."""
 
     turn: str
     chat: str
     messages: list[Message] = field(default_factory=list)
+    before: int = 1
 
     async def open(self) -> Opening:
-        return Opening(tuple(self.messages), len(self.messages) - 1)
+        return Opening(tuple(self.messages), len(self.messages) - self.before)
 
     async def asked(self, completion: Completion) -> None:
         """The outer turn's usage does not count it."""

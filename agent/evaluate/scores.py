@@ -1,0 +1,91 @@
+"""Scores in a file, one JSON object a line, so that a run is resumed; the rates in them."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from agent.evaluate.prompts import Prompt
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One task once. `fault` is empty when it was done; `joules` None where nothing measures them.
+
+    `calls` are valid tool calls, `refused` those that were none; tokens are
+    summed over the turn's model calls.
+    """
+
+    task: str
+    kind: str
+    prompt: Prompt
+    said_before: int
+    fault: str
+    reason: str
+    calls: int
+    refused: int
+    asked: int
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float
+    joules: float | None
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        return self.task, self.prompt, self.said_before
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Means per task. Rates are shares of 1; None where nothing is known."""
+
+    tasks: int
+    completed: float
+    valid_calls: float | None
+    calls: float
+    tokens: float
+    seconds: float
+    joules: float | None
+
+
+def rates(scores: Sequence[Score]) -> Rates:
+    """`scores` must not be empty."""
+    valid, refused = sum(s.calls for s in scores), sum(s.refused for s in scores)
+    joules = [s.joules for s in scores if s.joules is not None]
+    return Rates(
+        tasks=len(scores),
+        completed=_mean([not s.fault for s in scores]),
+        valid_calls=valid / (valid + refused) if valid + refused else None,
+        calls=_mean([s.calls for s in scores]),
+        tokens=_mean([s.prompt_tokens + s.completion_tokens for s in scores]),
+        seconds=_mean([s.seconds for s in scores]),
+        joules=_mean(joules) if joules else None,
+    )
+
+
+def by(scores: Iterable[Score], name: Callable[[Score], str]) -> dict[str, Rates]:
+    groups: dict[str, list[Score]] = {}
+    for score in scores:
+        groups.setdefault(name(score), []).append(score)
+    return {group: rates(members) for group, members in groups.items()}
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def saved(path: Path) -> list[Score]:
+    """The scores in the file; a line that was cut off when the program was killed does not count."""
+    scores: list[Score] = []
+    for line in path.read_text("utf-8").splitlines() if path.exists() else []:
+        try:
+            scores.append(Score(**json.loads(line)))
+        except (ValueError, TypeError):
+            continue
+    return scores
+
+
+def save(path: Path, score: Score) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(asdict(score), ensure_ascii=False) + "\n")

@@ -1,0 +1,185 @@
+"""voltaire eval: how many small real tasks the model finishes here, and at what cost."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bot.cli import Misused
+from bot.cli.options import json_option, runs, settings_of
+
+if TYPE_CHECKING:
+    from agent.evaluate.scores import Rates, Score
+    from agent.evaluate.task import Task
+    from bot.compose import Agent
+
+COLUMNS = ("", "tasks", "completed", "valid calls", "calls", "tokens", "seconds", "joules")
+
+
+@click.command("eval")
+@click.option("--task", "names", multiple=True, metavar="NAME", help="Only this task (repeatable).")
+@click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only this kind (repeatable).")
+@click.option("--easy", is_flag=True, help="Only what the smallest models are expected to do.")
+@click.option("--no-naive", is_flag=True, help="Leave the naive prompt out.")
+@click.option(
+    "--before",
+    "befores",
+    multiple=True,
+    type=click.IntRange(0),
+    metavar="TOKENS",
+    help="Said before the task, about, in tokens (repeatable; the default is nothing).",
+)
+@click.option("--fresh", is_flag=True, help="Forget the scores of an earlier run.")
+@json_option
+@click.pass_context
+@runs
+async def command(
+    ctx: click.Context,
+    names: tuple[str, ...],
+    kinds: tuple[str, ...],
+    easy: bool,
+    no_naive: bool,
+    befores: tuple[int, ...],
+    fresh: bool,
+    as_json: bool,
+) -> None:
+    """The task suite on the current model, with our prompt and a naive one; it goes on where it was interrupted."""
+    from agent.evaluate.scores import saved
+    from bot.compose import reach_backend, stored_agent
+
+    tasks = _chosen(names, kinds, easy=easy)
+    prompts = ("ours",) if no_naive else ("ours", "naive")
+    wanted = {(t.name, p, b) for t in tasks for p in prompts for b in befores or (0,)}
+    settings = settings_of(ctx)
+    async with reach_backend(settings) as backend, stored_agent(settings, backend) as agent:
+        await agent.ready()
+        model = (await backend.endpoint()).model or (await backend.status()).backend.profile
+        path = settings.state_dir / "eval" / f"{_plain(model or 'model')}.jsonl"
+        if fresh:
+            path.unlink(missing_ok=True)
+        await _play(agent, tasks, wanted, path, quiet=as_json)
+    scores = [score for score in saved(path) if score.key in wanted]
+    if as_json:
+        click.echo(json.dumps(_report(str(model), scores), ensure_ascii=False, indent=1))
+    else:
+        _print(str(model), scores)
+
+
+def _chosen(names: Sequence[str], kinds: Sequence[str], *, easy: bool) -> "list[Task]":
+    from agent.evaluate.task import suite
+
+    known = {task.name for task in suite()} | {task.kind for task in suite()}
+    if unknown := sorted({*names, *kinds} - known):
+        raise Misused(f"There is no task or kind {unknown[0]}; kinds: {', '.join(_kinds())}.")
+    return [
+        task
+        for task in suite()
+        if (not names or task.name in names)
+        and (not kinds or task.kind in kinds)
+        and (task.easy or not easy)
+    ]
+
+
+def _kinds() -> list[str]:
+    from agent.evaluate.task import suite
+
+    return sorted({task.kind for task in suite()})
+
+
+async def _play(
+    agent: "Agent", tasks: "list[Task]", wanted: set[Any], path: Any, *, quiet: bool
+) -> None:
+    from agent.evaluate.play import Stage, play
+    from agent.evaluate.scores import save, saved
+    from agent.lane import IDLE, LanedModel
+    from bot.compose import limits
+
+    stage = Stage(
+        model=LanedModel(agent.model, agent.window.lane, "eval", IDLE),
+        sandboxes=agent.sandboxes,
+        approvals=agent.store.approvals,
+        tools=agent.tools,
+        schemas=agent.schemas,
+        zone=agent.settings.agent.timezone,
+        limits=limits(agent.settings),
+        ready=agent.ready,
+        watts=_watts(agent),
+    )
+    by_name = {task.name: task for task in tasks}
+    done = {score.key for score in saved(path)}
+    order = list(by_name)
+    todo = sorted(wanted - done, key=lambda key: (key[1] != "ours", key[2], order.index(key[0])))
+    for number, (name, prompt, before) in enumerate(todo, 1):
+        score = await play(stage, by_name[name], prompt, before)
+        save(path, score)
+        if not quiet:
+            click.echo(_line(number, len(todo), score))
+
+
+def _watts(agent: "Agent") -> Callable[[], Any]:
+    """What all cards draw together; None as long as none tells it."""
+
+    async def watts() -> float | None:
+        powers = [gpu.power_w for gpu in (await agent.backend.status()).gpus]
+        known = [power for power in powers if power is not None]
+        return sum(known) if known else None
+
+    return watts
+
+
+def _line(number: int, of: int, score: "Score") -> str:
+    mark = "no: " + score.fault if score.fault else "done"
+    return f"{number:>3}/{of} {score.prompt:<6}{score.task:<20}{score.seconds:7.1f} s  {mark}"
+
+
+def _plain(name: str) -> str:
+    return "".join(c if c.isalnum() or c in ".-_" else "-" for c in name.split("/")[-1]) or "model"
+
+
+def _groups(scores: "list[Score]") -> "Iterator[tuple[str, dict[str, Rates]]]":
+    from agent.evaluate.scores import by
+
+    yield "prompt", by(scores, lambda score: score.prompt)
+    ours = [score for score in scores if score.prompt == "ours"]
+    yield "kind", by(ours, lambda score: score.kind)
+    yield "before", by(ours, lambda score: f"{score.said_before} tokens")
+
+
+def _report(model: str, scores: "list[Score]") -> dict[str, Any]:
+    rates = {
+        group: {name: asdict(each) for name, each in members.items()}
+        for group, members in _groups(scores)
+    }
+    return {"model": model, **rates, "scores": [asdict(score) for score in scores]}
+
+
+def _print(model: str, scores: "list[Score]") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"{model}: {len(scores)} runs")
+    for column in COLUMNS:
+        table.add_column(column, justify="right" if column else "left", no_wrap=not column)
+    for group, members in _groups(scores):
+        for name, rates in members.items():
+            table.add_row(f"{group} {name}", *_cells(rates))
+        table.add_section()
+    Console().print(table)
+
+
+def _cells(rates: "Rates") -> list[str]:
+    def share(value: float | None) -> str:
+        return "" if value is None else f"{value:.0%}"
+
+    joules = "" if rates.joules is None else f"{rates.joules:,.0f}"
+    return [
+        str(rates.tasks),
+        share(rates.completed),
+        share(rates.valid_calls),
+        f"{rates.calls:.1f}",
+        f"{rates.tokens:,.0f}",
+        f"{rates.seconds:.1f}",
+        joules,
+    ]
