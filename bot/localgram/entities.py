@@ -68,7 +68,7 @@ def _given(entity: Any) -> Json:
     for name in ("offset", "length", "type", NEEDED.get(str(kind), "type")):
         if name not in entity:
             raise bad_request(f"can't parse MessageEntity: Can't find field \"{name}\"")
-    if kind not in KNOWN:
+    if not isinstance(kind, str) or kind not in KNOWN:
         raise bad_request("can't parse MessageEntity: Unsupported type specified")
     shown = {key: entity[key] for key in KEPT if key in entity}
     if kind == "text_link":

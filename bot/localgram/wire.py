@@ -81,14 +81,8 @@ class Call:
         return self.fields.get(name, "")
 
     def integer(self, name: str, default: int = 0) -> int:
-        """What is no number counts as zero, as it does in the original."""
         raw = self.fields.get(name)
-        if raw is None or raw == "":
-            return default
-        try:
-            return int(raw)
-        except ValueError:
-            return 0
+        return default if raw is None or raw == "" else integer(raw)
 
     def flag(self, name: str) -> bool:
         return self.text(name).lower() in {"true", "yes", "1"}
@@ -117,6 +111,14 @@ def _typed(value: Any, kind: type, title: str) -> Any:
     if value is not None and not isinstance(value, kind):
         raise bad_request(f"can't parse {title} JSON object")
     return value
+
+
+def integer(value: object) -> int:
+    """What is no number counts as zero, as it does in the original."""
+    try:
+        return int(str(value))
+    except ValueError:
+        return 0
 
 
 def form_value(value: object) -> str:

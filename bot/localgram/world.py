@@ -28,7 +28,7 @@ from bot.localgram.profile import Profile
 from bot.localgram.queries import Queries
 from bot.localgram.updates import Updates
 from bot.localgram.webhook import Webhook
-from bot.localgram.wire import Json, bad_request, forbidden
+from bot.localgram.wire import Json, bad_request, forbidden, integer
 
 SUPERGROUPS = -1_000_000_000_000
 COLORS = (0x6FB9F0, 0xFFD67E, 0xCB86DB, 0x8EEE98, 0xFF93B2, 0xFB6F5F)  # of topics, documented
@@ -46,8 +46,7 @@ class Made:
     @property
     def chat(self) -> int:
         """Zero where the call names no chat by number."""
-        named = self.fields.get("chat_id", "")
-        return int(named) if named.lstrip("-").isdecimal() else 0
+        return integer(self.fields.get("chat_id"))
 
 
 class World:

@@ -4,7 +4,7 @@ from functools import partial
 
 from bot.localgram.methods import Methods
 from bot.localgram.profile import SCOPES, Scope
-from bot.localgram.wire import Call, Json, bad_request
+from bot.localgram.wire import Call, Json, bad_request, integer
 from bot.localgram.world import World
 
 COMMANDS = 100
@@ -20,7 +20,7 @@ def _scope(world: World, call: Call) -> Scope:
     if kind not in SCOPES:
         raise bad_request("unsupported bot command scope specified")
     chat = world.chat_of(str(given.get("chat_id", ""))).id if kind.startswith("chat") else 0
-    return kind, chat, int(given.get("user_id", 0))
+    return kind, chat, integer(given.get("user_id"))
 
 
 def set_my_commands(world: World, call: Call) -> bool:

@@ -10,7 +10,7 @@ from bot.localgram.methods import Methods
 from bot.localgram.methods.targets import Target, caption_of, keyboard_of, target
 from bot.localgram.methods.texts import changed, editable
 from bot.localgram.pictures import dimensions
-from bot.localgram.wire import Call, Json, Upload, bad_request
+from bot.localgram.wire import Call, Json, Upload, bad_request, integer
 from bot.localgram.world import World
 
 ALBUM = 10
@@ -68,7 +68,7 @@ def media_of(kind: str, stored: StoredFile, number: Callable[[str], str]) -> Med
     details: Json = {name: number(name) for name in DETAILS.get(kind, ()) if number(name)}
     for name in DETAILS.get(kind, ()):
         if name not in {"performer", "title"}:
-            details[name] = int(details.get(name) or 0)
+            details[name] = integer(details.get(name))
     if kind == "sticker":
         details = {"width": 512, "height": 512, "type": "regular"}
         details |= {"is_animated": False, "is_video": False}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from bot.localgram.chat import Chat
 from bot.localgram.entities import checked_url, formatted
 from bot.localgram.message import Keyboard, Message
-from bot.localgram.wire import Call, Json, bad_request
+from bot.localgram.wire import Call, Json, bad_request, integer
 from bot.localgram.world import World
 
 TEXT_LIMIT = 4096  # Unicode code points, after parsing
@@ -61,7 +61,7 @@ def _replied(chat: Chat, call: Call) -> tuple[Message | None, str]:
     number = parameters.get("message_id") or call.integer("reply_to_message_id")
     if not number:
         return None, ""
-    replied = chat.messages.get(int(number))
+    replied = chat.messages.get(integer(number))
     lenient = parameters.get("allow_sending_without_reply") or call.flag(
         "allow_sending_without_reply"
     )

@@ -15,7 +15,7 @@ from bot.localgram.methods.targets import (
     text_of,
     thread_of,
 )
-from bot.localgram.wire import Call, Json, bad_request
+from bot.localgram.wire import Call, Json, bad_request, integer
 from bot.localgram.world import World
 
 DRAFT_SECONDS = 30.0  # TDLib's pending_text_message_period
@@ -123,7 +123,7 @@ def delete_message(world: World, call: Call) -> bool:
 def delete_messages(world: World, call: Call) -> bool:
     """Those that are not there, or not the bot's to delete, are passed over."""
     chat = world.chat_of(call.text("chat_id"))
-    named = [chat.messages.get(int(number)) for number in call.sequence("message_ids")]
+    named = [chat.messages.get(integer(number)) for number in call.sequence("message_ids")]
     world.delete(chat, [m.id for m in named if m is not None and _deletable(world, chat, m)])
     return True
 
