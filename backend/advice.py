@@ -1,0 +1,119 @@
+"""What a profile needs on this machine: the table of `voltaire model fit`, and the word before each start.
+
+`advise` reads headers and computes; nothing here starts or downloads anything.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from backend import fit
+from backend.fit import Budget, Row, Way
+from backend.gguf_header import Header, read_header
+from backend.profile import Profile
+
+CONTEXTS = (8192, 16384, 32768, 65536, 131072)
+CACHES = ("f16", "q8_0")  # never below q8_0: q4_0 loses JSON and recall first
+_MOE = ("--n-cpu-moe", "-ncmoe")
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """`own` is the profile as it stands; `refusal` one sentence why it cannot run at all."""
+
+    model: Header
+    own: Row
+    rows: tuple[Row, ...]
+    refusal: str = ""
+
+    @property
+    def best(self) -> Row | None:
+        """The largest window that fits with the profile's own cache, else with any."""
+        fitting = [row for row in self.rows if row.fits]
+        same = [row for row in fitting if row.way.cache_k == self.own.way.cache_k]
+        return max(same or fitting, key=lambda row: row.way.context, default=None)
+
+
+def advise(profile: Profile, model: Path, draft: Path | None, budget: Budget) -> Advice:
+    """NotAModel or OSError when a file cannot be read."""
+    target = read_header(model)
+    small = read_header(draft) if draft else None
+    way = way_of(profile, target, budget)
+    left = _without_draft(budget, small, way)
+    contexts = [c for c in CONTEXTS if c <= _trained(target)] or [_trained(target)]
+    rows = fit.table(target, way, left, contexts, CACHES)
+    own = _row(profile, target, way, left)
+    return Advice(target, own, tuple(rows), refusal(profile, target, small))
+
+
+def way_of(profile: Profile, model: Header, budget: Budget) -> Way:
+    """The profile's flags as a way of running."""
+    moe = profile.flag(*_MOE)
+    return Way(
+        context=min(profile.context, _trained(model)),
+        ubatch=int(profile.flag("--ubatch-size", "-ub") or 512),
+        cache_k=profile.flag("--cache-type-k", "-ctk") or "f16",
+        cache_v=profile.flag("--cache-type-v", "-ctv") or "f16",
+        slots=profile.slots,
+        unified=profile.flag("--kv-unified") is not None,
+        cpu_experts=int(moe) if moe and moe.isdigit() else 0,
+        gpu=profile.gpu and budget.card > 0,
+        swa_full=profile.engine == "ik_llama.cpp" or profile.flag("--swa-full") is not None,
+    )
+
+
+def experts_in_ram(profile: Profile, model: Header, budget: Budget) -> int | None:
+    """What `--n-cpu-moe auto` comes to for the profile's window; None when the profile asks for no such thing."""
+    if profile.flag(*_MOE) != "auto":
+        return None
+    return fit.with_experts(model, way_of(profile, model, budget), budget).way.cpu_experts
+
+
+def refusal(profile: Profile, model: Header, draft: Header | None) -> str:
+    """Why this can never run well, whatever the memory; empty when nothing speaks against it."""
+    if profile.flag("--split-mode", "-sm") == "row":
+        return "--split-mode row crashes at load on Volta; use layer, or tensor for a dense model."
+    if profile.engine == "ik_llama.cpp" and any(layer.window for layer in fit.layers(model)):
+        return (
+            "ik_llama.cpp keeps sliding-window layers in full, which costs many times the memory for"
+            f" {model.architecture}; run it on upstream llama.cpp."
+        )
+    if draft and _vocabulary(draft) != _vocabulary(model):
+        return "The draft model has another vocabulary than the model it drafts for; it cannot be used."
+    return ""
+
+
+def _vocabulary(model: Header) -> tuple[object, ...]:
+    names = ("tokenizer.ggml.model", "tokenizer.ggml.pre", "tokenizer.ggml.eos_token_id")
+    return (model.vocabulary, *(model.values.get(name) for name in names))
+
+
+def _row(profile: Profile, model: Header, way: Way, budget: Budget) -> Row:
+    automatic = profile.flag(*_MOE) == "auto" and way.gpu
+    return fit.with_experts(model, way, budget) if automatic else fit.row(model, way, budget)
+
+
+def _without_draft(budget: Budget, draft: Header | None, way: Way) -> Budget:
+    """What a draft model leaves of the card: its weights and its own cache."""
+    if draft is None or not way.gpu:
+        return budget
+    needs = fit.need(draft, replace(way, cpu_experts=0))
+    return replace(budget, card=budget.card - needs.weights - needs.kv - needs.compute)
+
+
+def _trained(model: Header) -> int:
+    return int(model.get("context_length", 0)) or 8192
+
+
+def verdict(name: str, advice: Advice) -> str:
+    """The sentence before a start that would not fit; empty when it fits."""
+    own = advice.own
+    if advice.refusal:
+        return advice.refusal
+    if own.fits:
+        return ""
+    place = "on the card" if own.way.gpu else "in memory"
+    missing = f"{name} with a window of {own.way.context:,} tokens needs {-own.free / 2**20:,.0f} MiB more {place}"
+    best = advice.best
+    if best is None:
+        return f"{missing}; no window fits."
+    return f"{missing}; {best.way.context:,} tokens with a {best.way.cache_k} cache would fit."

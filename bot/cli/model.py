@@ -1,0 +1,260 @@
+"""voltaire model: which model runs, what fits the card, downloads, switching."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bot.cli import Failed, Misused, NoBackend
+from bot.cli.options import json_option, runs, settings_of
+
+if TYPE_CHECKING:
+    from backend.advice import Advice
+    from backend.fit import Budget, Row
+    from backend.profile import Profile
+    from bot.settings import Settings
+
+GIB = 2**30
+BAR = 40
+
+
+@click.group("model", help="Profiles: list them, see what fits, download, switch.")
+def command() -> None:
+    pass
+
+
+@command.command("list")
+@json_option
+@click.pass_context
+@runs
+async def list_profiles(ctx: click.Context, as_json: bool) -> None:
+    """Every profile, what it is good and bad at, and whether its file is here."""
+    from backend import profile
+    from bot.compose import profiles_folder
+
+    settings = settings_of(ctx)
+    found = [profile.load(name, profiles_folder()) for name in profile.names(profiles_folder())]
+    if as_json:
+        click.echo(json.dumps([_fields(each, settings) for each in found], ensure_ascii=False))
+        return
+    for each in found:
+        mark = "*" if each.name == settings.backend.profile else " "
+        here = "" if _path(settings, each).is_file() else " (not downloaded)"
+        click.echo(f"{mark} {each.name}: {each.title}{here}")
+        click.echo(f"    good: {each.good}\n    bad:  {each.bad}")
+        if each.reference.decode_tok_s:
+            click.echo(f"    {each.reference.decode_tok_s:g} tokens/s ({each.reference.source})")
+
+
+@command.command("fit")
+@click.argument("model", default="")
+@click.option("--vram", type=float, help="GiB on the card, in place of what is found.")
+@click.option("--ram", type=float, help="GiB of host memory, in place of what is free.")
+@json_option
+@click.pass_context
+@runs
+async def fit(
+    ctx: click.Context, model: str, vram: float | None, ram: float | None, as_json: bool
+) -> int:
+    """What a profile or a GGUF file needs, and which windows fit this machine."""
+    from backend.advice import advise, verdict
+    from backend.gguf_header import NotAModel
+
+    settings = settings_of(ctx)
+    profile = _profile(model or settings.backend.profile)
+    budget = _budget(profile, vram, ram)
+    path = _path(settings, profile)
+    draft = _path(settings, profile, draft=True) if profile.draft else None
+    try:
+        advice = await asyncio.to_thread(advise, profile, path, draft, budget)
+    except FileNotFoundError as error:
+        raise Failed(
+            f"{error.filename} is not here; voltaire model pull {profile.name} downloads it."
+        ) from None
+    except NotAModel as error:
+        raise Failed(str(error)) from None
+    if as_json:
+        click.echo(json.dumps(_advice_fields(profile, budget, advice), ensure_ascii=False))
+    else:
+        _print(profile, budget, advice)
+    said = verdict(profile.name, advice)
+    if said and not as_json:
+        click.echo(said)
+    return 1 if said else 0
+
+
+@command.command("pull")
+@click.argument("model")
+@click.pass_context
+@runs
+async def pull(ctx: click.Context, model: str) -> None:
+    """Download a profile's model, or REPO/FILE from the hub; resumes where it was cut."""
+    from backend.pull import PullError, pull
+    from bot.compose import backend_config
+
+    settings = settings_of(ctx)
+    try:
+        path = await asyncio.to_thread(pull, _sources(model), backend_config(settings), click.echo)
+    except PullError as error:
+        raise Failed(str(error)) from None
+    click.echo(f"Here: {path}")
+
+
+@command.command("use")
+@click.argument("model")
+@click.pass_context
+@runs
+async def use(ctx: click.Context, model: str) -> None:
+    """Switch the running backend to a profile, and keep it for the next start."""
+    from backend.client import BackendClient, BackendRefused, BackendUnavailable
+    from bot.compose import answers, socket_of
+    from bot.setup import file
+
+    settings = settings_of(ctx)
+    profile = _profile(model)
+    if not _path(settings, profile).is_file():
+        raise Failed(f"{profile.name} is not downloaded yet: voltaire model pull {profile.name}")
+    async with BackendClient(socket_of(settings)) as backend:
+        if await answers(backend):
+            try:
+                async for stand in backend.use_profile(profile.name):
+                    click.echo(_told(stand), err=True)
+            except BackendRefused as error:
+                raise Failed(str(error)) from None
+            except BackendUnavailable as error:
+                raise NoBackend(str(error)) from None
+    config = _config(ctx)
+    if config:
+        values = file.read(config)
+        file.put(values, "backend.profile", profile.name)
+        file.write(config, values)
+    click.echo(
+        f"{profile.name} is in use"
+        + ("." if config else "; put backend.profile into the configuration to keep it.")
+    )
+
+
+def _config(ctx: click.Context) -> Path | None:
+    from bot.settings import find_file
+
+    config = find_file(ctx.obj.config)
+    return config if config and config.exists() else None
+
+
+def _told(stand: Any) -> str:
+    done = f" {stand.done} of {stand.total}" if stand.total else ""
+    return f"{stand.state}{done}" + (f": {stand.reason}" if stand.reason else "")
+
+
+def _profile(name: str) -> "Profile":
+    """A profile by name, or a bare GGUF file as one."""
+    from backend.profile import Profile, ProfileError, Source, load
+    from bot.compose import profiles_folder
+
+    if name.endswith(".gguf"):
+        return Profile(name=Path(name).stem, title=name, context=32768, model=Source(path=name))
+    try:
+        return load(name, profiles_folder())
+    except ProfileError as error:
+        raise Misused(str(error)) from None
+
+
+def _sources(model: str) -> list[Any]:
+    from backend.profile import Source
+
+    if model.count("/") >= 2:
+        repo, _, name = model.rpartition("/")
+        return [Source(repo=repo, file=name)]
+    profile = _profile(model)
+    return [source for source in (profile.model, profile.draft) if source]
+
+
+def _path(settings: "Settings", profile: "Profile", *, draft: bool = False) -> Path:
+    from backend.launch import models_folder
+    from backend.profile import locate
+    from bot.compose import backend_config
+
+    source = profile.draft if draft and profile.draft else profile.model
+    return locate(source, models_folder(backend_config(settings)))
+
+
+def _budget(profile: "Profile", vram: float | None, ram: float | None) -> "Budget":
+    """The cards that the profile uses: the largest, or all of them when it splits."""
+    from backend import proc
+    from backend.fit import Budget
+    from bot.cli.checks.server import memory_of_cards
+
+    cards = [vram] if vram is not None else memory_of_cards()
+    split = profile.flag("--split-mode", "-sm") in ("layer", "tensor")
+    on_cards = sum(cards) if split else max(cards, default=0)
+    host = ram * GIB if ram is not None else proc.available_mib() * 2**20
+    return Budget(int(on_cards * GIB), int(host))
+
+
+def _print(profile: "Profile", budget: "Budget", advice: "Advice") -> None:
+    model, own = advice.model, advice.own
+    where = f"{budget.card / GIB:.1f} GiB card" if own.way.gpu else "no card"
+    click.echo(
+        f"{profile.name}: {model.architecture}, {model.weights / GIB:.2f} GiB of weights; {where}, {budget.host / GIB:.1f} GiB RAM"
+    )
+    click.echo(
+        f"{'window':>8}  {'cache':5}  {'weights':>8}  {'KV':>8}  {'compute':>8}  {'experts in RAM':>14}  fits"
+    )
+    for row in advice.rows:
+        click.echo(_line(row, budget))
+
+
+def _line(row: "Row", budget: "Budget") -> str:
+    need, way = row.need, row.way
+    total = (need.card if way.gpu else need.card + need.host_weights) / max(
+        1, budget.card if way.gpu else budget.host
+    )
+    bar = "█" * min(BAR, round(total * BAR)) + "·" * max(0, BAR - round(total * BAR))
+    weights = need.weights if way.gpu else need.host_weights
+    sizes = "  ".join(f"{size / 2**20:>6,.0f} M" for size in (weights, need.kv, need.compute))
+    experts = f"{way.cpu_experts} layers" if way.cpu_experts else "-"
+    return f"{way.context:>8}  {way.cache_k:5}  {sizes}  {experts:>14}  {'yes' if row.fits else 'no ':3} {bar}"
+
+
+def _fields(profile: "Profile", settings: "Settings") -> dict[str, Any]:
+    return {
+        "name": profile.name,
+        "title": profile.title,
+        "engine": profile.engine,
+        "context": profile.context,
+        "verified": profile.verified,
+        "good": profile.good,
+        "bad": profile.bad,
+        "decode_tok_s": profile.reference.decode_tok_s,
+        "source": profile.reference.source,
+        "path": str(_path(settings, profile)),
+        "here": _path(settings, profile).is_file(),
+        "current": profile.name == settings.backend.profile,
+    }
+
+
+def _advice_fields(profile: "Profile", budget: "Budget", advice: "Advice") -> dict[str, Any]:
+    return {
+        "profile": profile.name,
+        "architecture": advice.model.architecture,
+        "weights": advice.model.weights,
+        "card": budget.card,
+        "host": budget.host,
+        "refusal": advice.refusal,
+        "fits": advice.own.fits and not advice.refusal,
+        "rows": [
+            {
+                "context": row.way.context,
+                "cache": row.way.cache_k,
+                "weights": row.need.weights,
+                "host_weights": row.need.host_weights,
+                "kv": row.need.kv,
+                "compute": row.need.compute,
+                "experts_in_ram": row.way.cpu_experts,
+                "fits": row.fits,
+            }
+            for row in advice.rows
+        ],
+    }

@@ -1,0 +1,135 @@
+"""Models from a server that speaks the hub's protocol: cut mid-file, gated, damaged, too large."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+CONTENT = bytes(range(256)) * 200_000  # 51 MB: the library writes pieces of 10
+COMMIT = "c" * 40
+
+
+class Hub:
+    """One repository with one file; `cuts` counts how often a download is broken off."""
+
+    def __init__(self) -> None:
+        self.cuts, self.ranges, self.status, self.content = 0, [], 200, CONTENT
+        self.size = len(CONTENT)
+        self.etag = hashlib.sha256(CONTENT).hexdigest()
+        self.url = ""
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        if self.status != 200:
+            code = {401: "RepoNotFound", 403: "GatedRepo", 404: "EntryNotFound"}[self.status]
+            return web.Response(status=self.status, headers={"X-Error-Code": code})
+        first = request.http_range.start or 0
+        headers = {
+            "ETag": f'"{self.etag}"',
+            "X-Repo-Commit": COMMIT,
+            "X-Linked-Size": str(self.size),
+            "Content-Length": str(self.size - first),
+            "Accept-Ranges": "bytes",
+        }
+        if first:
+            headers["Content-Range"] = f"bytes {first}-{self.size - 1}/{self.size}"
+        response = web.StreamResponse(status=206 if first else 200, headers=headers)
+        await response.prepare(request)
+        if request.method == "HEAD":
+            return response
+        self.ranges.append(first)
+        if self.cuts:
+            self.cuts -= 1
+            await response.write(self.content[first : first + 15_000_000])
+            assert request.transport
+            request.transport.abort()
+            return response
+        await response.write(self.content[first:])
+        return response
+
+
+@pytest.fixture
+async def hub() -> AsyncIterator[Hub]:
+    hub = Hub()
+    app = web.Application()
+    app.router.add_route("*", "/{owner}/{repo}/resolve/{revision}/{file}", hub.answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    hub.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    yield hub
+    await runner.cleanup()
+
+
+async def pulled(hub: Hub, folder: Path, **source: str) -> tuple[int, str]:
+    """In a process of its own: the hub's library reads its address when it is imported."""
+    import asyncio
+
+    script = (
+        "import sys, json; from pathlib import Path; from backend.pull import *; from backend.config import BackendConfig\n"
+        f"source = Source(**{ {'repo': 'a/b', 'file': 'm.gguf', **source}!r})\n"
+        f"try: print(pull([source], BackendConfig(Path({str(folder)!r})), print))\n"
+        "except PullError as error: print(error); sys.exit(1)\n"
+    )
+    env = {
+        **os.environ,
+        "HF_ENDPOINT": hub.url,
+        "HF_HOME": str(folder / "hf"),
+        "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    }
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", script, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    out, _ = await process.communicate()
+    return process.returncode or 0, out.decode()
+
+
+async def test_a_cut_download_goes_on_where_it_stopped(hub: Hub, tmp_path: Path) -> None:
+    hub.cuts = 2
+    code, said = await pulled(hub, tmp_path)
+    assert code == 0, said
+    assert (tmp_path / "models" / "m.gguf").read_bytes() == CONTENT
+    assert hub.ranges[0] == 0 and all(
+        b > a for a, b in zip(hub.ranges, hub.ranges[1:], strict=False)
+    )
+    assert "is here already" in (await pulled(hub, tmp_path))[1]
+
+
+async def test_a_damaged_file_is_never_left_under_its_name(hub: Hub, tmp_path: Path) -> None:
+    hub.content = b"x" * len(CONTENT)
+    code, said = await pulled(hub, tmp_path)
+    assert code == 1 and "arrived damaged" in said
+    assert not (tmp_path / "models" / "m.gguf").exists()
+
+
+@pytest.mark.parametrize(
+    ("status", "sentence"),
+    [
+        (403, "a/b is gated: accept its terms"),
+        (401, "no repository a/b, or it is private"),
+        (404, "a/b has no file m.gguf"),
+    ],
+)
+async def test_what_the_hub_refuses_is_explained(
+    hub: Hub, tmp_path: Path, status: int, sentence: str
+) -> None:
+    hub.status = status
+    code, said = await pulled(hub, tmp_path)
+    assert code == 1 and sentence in said
+
+
+async def test_no_room_is_said_before_anything_is_loaded(hub: Hub, tmp_path: Path) -> None:
+    hub.size = 1 << 50
+    code, said = await pulled(hub, tmp_path)
+    assert code == 1 and "GiB free" in said and hub.ranges == []
+
+
+async def test_a_profile_without_a_repository_says_so(hub: Hub, tmp_path: Path) -> None:
+    hub.url = "http://127.0.0.1:9"
+    code, said = await pulled(hub, tmp_path)
+    assert code == 1 and "could not be reached" in said
