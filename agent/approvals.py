@@ -93,6 +93,7 @@ class Approvals:
         self._clock = clock
         self._new_id = new_id
         self._waiting: dict[str, asyncio.Future[Decision]] = {}
+        self._unheard: set[tuple[str, str]] = set()  # (turn, call) decided before they asked again
 
     async def decide(self, id: str, decision: Decision, by: str = "") -> Request | None:
         """An owner's answer; None when the question is answered or expired already."""
@@ -100,11 +101,14 @@ class Approvals:
         waiting = self._waiting.get(id)
         if request and waiting and not waiting.done():
             waiting.set_result(decision)
+        elif request:
+            self._unheard.add((request.turn, request.call))
         return request
 
     async def undecided(self, turn: str) -> frozenset[str]:
         """Calls that were waiting for an answer when the turn was cut off: nothing of them has run."""
-        return await self._rows.undecided(turn)
+        unheard = {call for of, call in self._unheard if of == turn}
+        return await self._rows.undecided(turn) | unheard
 
     def approver(self, step: Step, emit: Emit) -> "StepApprover":
         """The approver of one tool call."""

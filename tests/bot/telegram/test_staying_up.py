@@ -56,10 +56,10 @@ async def test_an_unreachable_server_is_one_sentence(house: House) -> None:
 
 
 async def test_one_poller_per_token_and_machine(house: House) -> None:
-    with only_poller(house.telegram.lock):
-        with pytest.raises(AlreadyPolling, match="Another voltaire bot runs with this token"):
-            async with house.open():
-                pass
+    taken = pytest.raises(AlreadyPolling, match="Another voltaire bot runs with this token")
+    with only_poller(house.telegram.lock), taken:
+        async with house.open():
+            pass
     async with house.open():
         assert (await house.owner.ask("hi")).text == "Hello."
 

@@ -1,0 +1,87 @@
+"""The bot as a process of its own that can be killed, and what it left in its database."""
+
+import asyncio
+import os
+import signal
+import sqlite3
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+from bot.localgram import Localgram
+
+SECONDS = 30.0
+
+
+class Process:
+    """`voltaire run` against a Bot API server and a model server."""
+
+    def __init__(self, gram: Localgram, folder: Path, model: str, owner: int) -> None:
+        self.database = folder / "voltaire.db"
+        self._environment = {
+            **os.environ,
+            "XDG_CONFIG_HOME": str(folder / "config"),
+            "VOLTAIRE_TELEGRAM__TOKEN": gram.token,
+            "VOLTAIRE_TELEGRAM__BASE_URL": gram.url,
+            "VOLTAIRE_TELEGRAM__OWNERS": str(owner),
+            "VOLTAIRE_BACKEND__KIND": "external",
+            "VOLTAIRE_BACKEND__URL": model,
+            "VOLTAIRE_BACKEND__SOCKET": str(folder / "b.sock"),
+            "VOLTAIRE_STATE__DIR": str(folder),
+        }
+        self._log = folder / "log.txt"
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text("utf-8") if self._log.exists() else ""
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator["Process"]:
+        """Started; killed with SIGKILL at the end, whatever it is doing."""
+        with self._log.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable, "-c", "from bot.cli import main; main()", "run",
+                env=self._environment, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+        try:
+            yield self
+        finally:
+            await self.kill()
+
+    async def kill(self) -> None:
+        assert self._process
+        if self._process.returncode is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        await self._process.wait()
+
+    async def stop(self) -> int:
+        """An orderly end."""
+        assert self._process
+        self._process.terminate()
+        async with asyncio.timeout(SECONDS):
+            return await self._process.wait()
+
+    async def row(self, sql: str) -> Any:
+        """The first column of the first row of a query, as soon as there is one."""
+        return await soon(lambda: self._value(sql))
+
+    def _value(self, sql: str) -> Any:
+        if not self.database.exists():
+            return None
+        with closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True)) as connection:
+            try:
+                row = connection.execute(sql).fetchone()
+            except sqlite3.OperationalError:
+                return None  # it is being made
+        return row[0] if row else None
+
+
+async def soon(look: Callable[[], Any], seconds: float = SECONDS) -> Any:
+    """What `look` finds; asked every 3 ms, for what another process does."""
+    async with asyncio.timeout(seconds):
+        while not (found := look()):
+            await asyncio.sleep(0.003)
+    return found
