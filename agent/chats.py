@@ -11,6 +11,7 @@ chats cost nothing. Whatever a killed process left behind is taken up at start.
 import asyncio
 import os
 import secrets
+from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -18,6 +19,7 @@ from typing import Self
 from agent.assignment import Assignment, Emit, Listener, Run, Service, Unheard
 from agent.journal import Window
 from agent.store import Incoming, Store
+from agent.store.errors import StoreError
 from agent.store.leases import new_owner
 from agent.worker import EPHEMERAL, Worker
 
@@ -66,6 +68,8 @@ class Chats:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+        with suppress(StoreError):  # a cancelled worker may not have come to it
+            await self.store.leases.release_all(self._owner)
 
     async def submit(self, incoming: Incoming) -> bool:
         """Keep a message for good and see to its answer; False for one that is known already."""

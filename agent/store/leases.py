@@ -53,6 +53,10 @@ class LeaseTable:
         async with self.database.write() as tx:
             await tx.run("DELETE FROM leases WHERE chat = ? AND owner = ?", chat, owner)
 
+    async def release_all(self, owner: str) -> None:
+        async with self.database.write() as tx:
+            await tx.run("DELETE FROM leases WHERE owner = ?", owner)
+
     async def stop(self, chat: str) -> bool:
         """Ask whoever runs a turn of that chat to stop it; False when nobody does."""
         async with self.database.write() as tx:

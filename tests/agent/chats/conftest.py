@@ -84,11 +84,15 @@ class Bench:
     limits: Limits = field(default_factory=Limits)
     zone: str = "UTC"
 
+    @property
+    def schemas(self) -> tuple[dict[str, object], ...]:
+        return tuple(one.schema for one in self.tools)
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Chats]:
         async with open_store(self.path) as store:
             self._store = store
-            window = ModelWindow(store, self.model, self.lane, ())
+            window = ModelWindow(store, self.model, self.lane, self.schemas)
             service = Service(self.sources, self.zone, self.payloads, self.resumes)
             async with Chats(store, self._run, window, service, self.heard) as chats:
                 yield chats
@@ -99,7 +103,7 @@ class Bench:
             model,
             assignment.journal,
             self.tools,
-            [one.schema for one in self.tools],
+            self.schemas,
             desk=None,  # type: ignore[arg-type]
             approvals=Approvals(self._store.approvals, None),
             stop=assignment.stop,
