@@ -110,12 +110,12 @@ class Acting:
 
     def _record(self, call: ToolCall, arguments: Mapping[str, Any], output: Output) -> None:
         self.tally.repetition.ran(call.name, arguments, output.text)
+        self.tally.lines.append(f"{described(call)}: {'ok' if output.ok else 'failed'}")
         self.tally.tainted |= output.foreign
         if output.ok:
             self.tally.done.add(call.name)
 
     def _finished(self, call: ToolCall, output: Output, seconds: float) -> None:
-        self.tally.lines.append(f"{described(call)}: {'ok' if output.ok else 'failed'}")
         self.emit(
             ToolFinished(
                 call.id, call.name, output.ok, output.text, round(seconds * 1000), output.shown

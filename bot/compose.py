@@ -24,6 +24,7 @@ from agent.messages import System
 from agent.openai import OpenAIModel
 from agent.openai.wire import message_json
 from agent.prompt import system_text
+from agent.reported import ReportedModel
 from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import Repo, SandboxLimits
 from agent.sandbox.sandboxes import Sandboxes, open_sandboxes
@@ -68,7 +69,8 @@ class Agent:
     async def run(self, assignment: Assignment, emit: Emit) -> TurnFinished:
         """Run or resume one turn of a chat."""
         await self.look()
-        model = LanedModel(self.model, self.window.lane, assignment.chat, assignment.priority)
+        told = ReportedModel(self.model, self.backend.report, assignment.chat)
+        model = LanedModel(told, self.window.lane, assignment.chat, assignment.priority)
         turn = Turn(
             model=model,
             journal=assignment.journal,

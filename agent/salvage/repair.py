@@ -8,8 +8,6 @@ import json
 import re
 from typing import Any
 
-import json_repair
-
 LONGEST = 65536  # the repair library takes seconds beyond it
 _CLOSED = re.compile(r"""["'\]}]\s*\Z|\b(?:true|false|null|True|False|None)\s*\Z""")
 
@@ -60,6 +58,8 @@ def _single_braces(text: str) -> Any:
 def _repaired(text: str) -> Any:
     if len(text) > LONGEST or text[:1] not in ("{", "[") or not whole(text):
         raise ValueError
+    import json_repair  # only what is broken needs it, and it takes its time to load
+
     return json_repair.loads(text, skip_json_loads=True)
 
 
