@@ -5,6 +5,7 @@ import json
 import re
 import sqlite3
 import tempfile
+import zlib
 from collections import defaultdict
 from contextlib import AsyncExitStack, closing
 from dataclasses import replace
@@ -43,7 +44,9 @@ def answer(request: Request) -> Assistant:
     ]
     done = len([m for m in request.messages[len(since) :] if isinstance(m, ToolResult)])
     if done < len(wanted):
-        call = ToolCall(f"c{len(request.messages)}", "fill", json.dumps({"size": wanted[done]}))
+        call = ToolCall(
+            f"c{zlib.crc32(rendered(request))}", "fill", json.dumps({"size": wanted[done]})
+        )
         return Assistant("", (call,))
     return Assistant(f"done with {len(wanted)} calls")
 
@@ -106,9 +109,17 @@ class Conversations(RuleBasedStateMachine):
             self.last[chat] += line(answer(request))
 
     @rule(chat=chats, size=sizes, calls=st.lists(sizes, max_size=4))
+    def say_once(self, chat: str, size: int, calls: list[int]) -> None:
+        self.say(chat, size, calls)
+
     def say(self, chat: str, size: int, calls: list[int]) -> None:
         words = f"[{chat}] {'w' * size} calls={','.join(map(str, calls))}"
         self.runner.run(self._said(chat, words))
+
+    @rule(chat=chats, turns=st.integers(2, 7), size=st.integers(500, 2500))
+    def talk(self, chat: str, turns: int, size: int) -> None:
+        for number in range(turns):
+            self.say(chat, size, [size, 50 * number])
 
     @rule(chat=chats)
     def correct(self, chat: str) -> None:
@@ -187,7 +198,7 @@ def place(old: bytes, new: bytes) -> str:
 
 TestPrefix = Conversations.TestCase
 TestPrefix.settings = settings(
-    max_examples=12,
+    max_examples=10,
     stateful_step_count=25,
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # a shrunk one would take minutes
