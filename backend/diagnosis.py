@@ -194,5 +194,7 @@ def on_cpu(log: Sequence[str]) -> bool:
         text,
     ):
         return True
+    if "device_info:" in text and not re.search(r"- (?:CUDA|Vulkan|ROCm|HIP|SYCL)\d+", text):
+        return True
     offloaded = re.findall(r"offloaded (\d+)/(\d+) layers to GPU", text)
     return bool(offloaded) and int(offloaded[-1][0]) == 0

@@ -31,6 +31,7 @@ SPELLINGS: tuple[tuple[str, ...], ...] = (
     ("-t", "--threads"),
     ("-tb", "--threads-batch"),
     ("-to", "--timeout"),
+    ("-lv", "--verbosity", "--log-verbosity"),
 )
 _SPELLINGS = {name: group for group in SPELLINGS for name in group}
 # A flag stands at the start of a help line, or after a comma on it.

@@ -18,6 +18,7 @@ from backend.protocol import Gpu
 
 STALE_SECONDS = 10.0
 LIBRARY = "libnvidia-ml.so.1"
+EMPTY_MIB = 600  # less than any context with a model takes
 LINKS = 6  # NVLinks of a V100
 # Bits of nvmlDeviceGetCurrentClocksThrottleReasons (nvml.h); idle and clock settings are no trouble.
 THROTTLE = {
@@ -41,6 +42,15 @@ class Sample:
     lost: tuple[int, ...] = ()
     xids: tuple[tuple[int, int], ...] = ()
     pids: frozenset[int] = frozenset()  # processes with memory on a card
+
+    def holds(self, pid: int) -> bool | None:
+        """Whether a process has memory on a card; None when that cannot be known."""
+        if pid in self.pids:
+            return True
+        # In a container NVML names other pids, or none.
+        used = [gpu.memory_used_mib for gpu in self.gpus]
+        empty = bool(used) and all(mib is not None and mib < EMPTY_MIB for mib in used)
+        return False if empty else None
 
     @property
     def hottest(self) -> float | None:

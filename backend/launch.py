@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -21,6 +22,7 @@ from backend.profile import Profile, Source, locate
 
 HELP_SECONDS = 30.0
 MOST_CRAM_MIB, LEAST_CRAM_MIB = 16384, 256
+_TRACE = re.compile(r"\b4\s*[-:=]\s*trace")
 EMBEDDED = (sys.executable, "-m", "backend.embedded")
 
 
@@ -58,9 +60,10 @@ async def prepare(config: BackendConfig, profile: Profile) -> Launch:
     binary = await find(config)
     slots_folder(config).mkdir(parents=True, exist_ok=True)
     port, key = _free_port(), secrets.token_urlsafe(24)
+    names = flags.known(binary.help)
     required = {**_own(config, profile, model), **profile.required}
-    optional = {**_extras(config, profile), **_sized(profile, model)}
-    fitted = flags.fit(required, optional, flags.known(binary.help))
+    optional = {**_extras(config, profile, binary), **_sized(profile, model)}
+    fitted = flags.fit(required, optional, names)
     if fitted.missing:
         lacking = ", ".join(fitted.missing)
         raise CannotStart(Cause("unknown flag", f"The model server lacks the flag {lacking}."))
@@ -73,7 +76,7 @@ async def prepare(config: BackendConfig, profile: Profile) -> Launch:
         api_key=key,
         model=model,
         identity=_identity(binary, model, fitted.argv),
-        left_out=fitted.left_out,
+        left_out=tuple(flag for flag in fitted.left_out if flag in profile.optional),
     )
 
 
@@ -124,7 +127,7 @@ _helps: dict[tuple[str, int, int], str] = {}  # by path, size and time of the bi
 
 async def _help(command: tuple[str, ...], env: Mapping[str, str]) -> str:
     key = _stamp(
-        Path(__file__).with_name("embedded.py") if command == EMBEDDED else Path(command[0])
+        Path(__file__).with_name("embedded_flags.py") if command == EMBEDDED else Path(command[0])
     )
     if key not in _helps:
         _helps[key] = await _ask_help(command, env)
@@ -178,8 +181,12 @@ def _own(config: BackendConfig, profile: Profile, model: Path) -> dict[str, str]
     return given
 
 
-def _extras(config: BackendConfig, profile: Profile) -> dict[str, str]:
-    extras = {"--slot-save-path": str(slots_folder(config)), "--metrics": ""}
+def _extras(config: BackendConfig, profile: Profile, binary: Binary) -> dict[str, str]:
+    """What we like to have of any server, and can do without."""
+    extras = {"--slot-save-path": str(slots_folder(config)), "--metrics": "", "--slots": ""}
+    if _TRACE.search(binary.help):
+        # Names devices, layers and buffers; at 5 prompts would be in the log (llama.cpp b9752 and later).
+        extras["-lv"] = "4"
     if profile.template:
         extras["--chat-template-kwargs"] = json.dumps(dict(profile.template))
     return extras

@@ -9,25 +9,17 @@ from typing import NoReturn
 from backend import diagnosis, ladder, proc
 from backend.diagnosis import Cause
 from backend.launch import Launch, slots_folder
-from backend.llama import LlamaServer, Props, ServerAway, ServerRefused, Slots, llama_server
+from backend.llama import LlamaServer, Props, ServerAway, ServerRefused, llama_server
 from backend.process import Child, child
 from backend.profile import Profile
 from backend.protocol import IDLE, SCHEDULED, LaneState
 from backend.room import Room
+from backend.vigil import Ended, Vigil
 from backend.warm import Warmer
-from backend.watch import LoadWatch, Look, Watch, limits
+from backend.watch import LoadWatch
 
 HEALTH_EVERY = 0.1  # while it loads
-TICK = 0.5
 HUNG = frozenset({"wedged", "stopped", "slow load"})
-
-
-class Ended(Exception):
-    """This life is over."""
-
-    def __init__(self, cause: Cause) -> None:
-        super().__init__(cause.sentence)
-        self.cause = cause
 
 
 class Life:
@@ -66,7 +58,7 @@ class Life:
         self._fixed_due = self._fixed_due or fixed
         self._tending.set()
 
-    def _away(self, sentence: str) -> None:
+    def _away(self, sentence: str | None) -> None:
         self.serves = False
         self.room.board.set(state="restarting", reason=sentence)
 
@@ -81,7 +73,8 @@ class Life:
         props = await self._props(server)
         self.vision = props.vision
         self.room.board.set(n_ctx=props.n_ctx or self.profile.context, model=self.launch.model.name)
-        group.create_task(self._keep_watch(process, server))
+        vigil = Vigil(self.room, self.profile, process, server, self._note_served)
+        group.create_task(vigil.keep())
         warmer = self._warmer(server)
         await self._warm_fixed(warmer)
         self.serves = True
@@ -101,7 +94,7 @@ class Life:
 
     async def _until_exit(self, process: Child) -> NoReturn:
         code = await process.wait()
-        self._away("The model server ended.")
+        self._away(None)
         raise Ended(diagnosis.diagnose(code, await process.last_words()))
 
     async def _load(self, process: Child, server: LlamaServer) -> None:
@@ -137,6 +130,9 @@ class Life:
             raise Ended(
                 Cause("unknown", f"The model server gives no account of itself: {error}.")
             ) from None
+
+    def _note_served(self) -> None:
+        self.served = True
 
     # --- warming ----------------------------------------------------------------
 
@@ -229,69 +225,6 @@ class Life:
         with suppress(ServerAway, ServerRefused):
             return (await server.props()).sleeping
         return False
-
-    # --- watching ---------------------------------------------------------------
-
-    async def _keep_watch(self, process: Child, server: LlamaServer) -> NoReturn:
-        watch = self._new_watch()
-        looked = 0.0
-        while True:
-            await asyncio.sleep(min(TICK, self.room.timing.look_busy))
-            state = proc.state(process.pid) or "Z"
-            if state == "T":
-                self._continue(process)
-            if state != "T" and monotonic() - looked < self._look_every(watch):
-                continue
-            looked = monotonic()
-            slots = None if state == "T" else await self._slots(server)
-            self._note_served(slots)
-            if cause := watch.verdict(self._look(process, slots, state)):
-                raise Ended(cause)
-
-    def _new_watch(self) -> Watch:
-        batch = int(self.profile.flag("--batch-size", "-b") or 2048)
-        reference = self.room.speed.speed().prefill_tok_s or self.profile.reference.prefill_tok_s
-        context = self.room.config.context or self.profile.context
-        timing = self.room.timing
-        bounds = limits(self.profile.engine, batch, context, reference, timing.stall)
-        return Watch(bounds, monotonic(), stopped_seconds=timing.stopped)
-
-    def _look_every(self, watch: Watch) -> float:
-        processing = watch.last and (watch.last.slots is None or watch.last.slots.processing)
-        busy = self.room.lanes.holders or self.room.signs.programs or processing
-        return self.room.timing.look_busy if busy else self.room.timing.look_idle
-
-    def _continue(self, process: Child) -> None:
-        # Going on where it stood keeps the cache and the open turn; a restart keeps neither.
-        process.signal(signal.SIGCONT)
-
-    async def _slots(self, server: LlamaServer) -> Slots | None:
-        if self.room.board.status.state == "sleeping":
-            return Slots(processing=False, marks=(), decoded=0)  # asking would wake it
-        if self.profile.sleeps and not (self.room.lanes.holders or self.room.signs.programs):
-            return await self._idle(server)
-        with suppress(ServerAway, ServerRefused, ValueError, TypeError):
-            return await server.slots(min(5.0, self.room.timing.stall / 2))
-        return None
-
-    async def _idle(self, server: LlamaServer) -> Slots | None:
-        return Slots(processing=False, marks=(), decoded=0) if await server.healthy() else None
-
-    def _note_served(self, slots: Slots | None) -> None:
-        used = self.room.lanes.holders or self.room.signs.programs
-        if used and slots and slots.decoded:
-            self.served = True
-
-    def _look(self, process: Child, slots: Slots | None, state: str) -> Look:
-        return Look(
-            at=monotonic(),
-            slots=slots,
-            signs=self.room.signs.tokens,
-            errors=self.room.speed.errors,
-            cpu_seconds=proc.cpu_seconds(process.pid) or 0.0,
-            gpu=self.room.cards.load(),
-            state=state,
-        )
 
 
 def _marks(process: Child) -> tuple[float, ...]:

@@ -23,7 +23,7 @@ class Timing:
 
     first_pause: float = policy.FIRST_S
     retry: float = policy.RETRY_S
-    stall: float = 45.0
+    stall: float = 30.0
     stopped: float = 3.0
     load_stall: float = 120.0
     longest_load: float = 1800.0

@@ -8,18 +8,16 @@ import asyncio
 import fcntl
 import os
 import stat
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import monotonic
-from zoneinfo import ZoneInfo
 
 from backend import proc
 from backend.alerts import Alerts
-from backend.api import Api, NotReady, listening
+from backend.api import Api, listening
 from backend.board import Board
 from backend.client import default_socket
 from backend.config import BackendConfig
@@ -28,108 +26,17 @@ from backend.gpu import Sampler, sampling
 from backend.health import Health, keep_history
 from backend.history import BlackBox, History
 from backend.lanes import Lanes
-from backend.launch import models_folder
+from backend.managed import Managed
 from backend.notify import notify, watchdog_seconds
-from backend.profile import ProfileError, load, locate, names
-from backend.protocol import Endpoint, Gpu, Memory, Prefix, ServerStatus, Status
+from backend.protocol import Gpu, Memory, ServerStatus, Status
 from backend.proxy import proxying
 from backend.room import Cards, Room, Timing
-from backend.schedule import AHEAD, Choice, following, read_ahead
 from backend.speed import Speedometer
-from backend.supervisor import Supervisor, SwitchFailed
 from backend.warm import Register
 
 
 class BackendRunning(Exception):
     """A backend already works on this state; `str` is one plain sentence."""
-
-
-class Managed:
-    """The supervised server as the API sees it."""
-
-    def __init__(self, room: Room) -> None:
-        self.room = room
-        self.choice = Choice(room.config.state_dir / "profile.json")
-        self.supervisor = Supervisor(room)
-
-    async def run(self) -> None:
-        config = self.room.config
-        first = self.choice.profile(config, self._now())
-        if first not in names(config.profiles):
-            first = config.profile  # what was chosen once is gone
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self.supervisor.run(first))
-            group.create_task(self.keep_schedule())
-
-    async def endpoint(self) -> Endpoint:
-        life, status = self.supervisor.life, self.room.board.status
-        if life is None or not life.serves:
-            raise NotReady(status.reason or f"The model server is {status.state}.")
-        return Endpoint(
-            url=life.launch.url,
-            api_key=life.launch.api_key,
-            model=life.profile.name,
-            n_ctx=status.n_ctx or life.profile.context,
-            profile=life.profile.name,
-            sampling=dict(life.profile.sampling),
-            template=dict(life.profile.template),
-            useful_context=life.profile.useful_context,
-            vision=life.vision,
-        )
-
-    def changes(self) -> AsyncIterator[ServerStatus]:
-        return self.room.board.changes()
-
-    def restart(self) -> None:
-        self.supervisor.restart()
-
-    async def switch(self, name: str) -> None:
-        await self.supervisor.switch(name)
-        self.choice.keep(name, self.room.config.profile, self._now())
-
-    async def keep_schedule(self) -> None:
-        """Switch by the clock; what was chosen by hand holds until then."""
-        config = self.room.config
-        while due := following(config.schedule, self._now()):
-            await _sleep_until(due.at - AHEAD, self._now)
-            if self.supervisor.profile != due.profile:
-                await asyncio.to_thread(read_ahead, self._file(due.profile))
-            await _sleep_until(due.at, self._now)
-            await self._switch_by_clock(due.profile)
-
-    async def _switch_by_clock(self, name: str) -> None:
-        if self.supervisor.profile == name:
-            return
-        try:
-            await self.supervisor.switch(name)
-        except (SwitchFailed, ProfileError) as error:
-            self.room.news("schedule", "warning", str(error))
-
-    def _file(self, name: str) -> Path:
-        config = self.room.config
-        with suppress(ProfileError):
-            return locate(load(name, config.profiles).model, models_folder(config))
-        return Path()
-
-    def _now(self) -> datetime:
-        return datetime.now(ZoneInfo(self.room.config.timezone))
-
-    def warm(self, prefix: Prefix) -> None:
-        life = self.supervisor.life
-        # A chat that held the lane in this life has just been read by the server.
-        read = prefix.chat is not None and life is not None
-        resident = read and self.room.lanes.served_since(
-            prefix.chat or "", life.began if life else 0
-        )
-        fixed = self.room.register.add(prefix, resident=resident)
-        self.supervisor.tend(fixed)
-
-    def logs(self, lines: int) -> list[str]:
-        life = self.supervisor.life
-        return life.process.log.lines(lines) if life and life.process else []
-
-    def sign(self, tokens: int) -> None:
-        self.room.signs.tokens += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +106,7 @@ def _load(sampler: Sampler) -> float | None:
 
 def _holds(sampler: Sampler, pid: int) -> bool | None:
     sample = sampler.fresh
-    return None if sample is None or not sample.gpus else pid in sample.pids
+    return sample.holds(pid) if sample else None
 
 
 async def _run(room: Room, socket: Path, listens: "asyncio.Future[None]") -> None:
@@ -301,12 +208,6 @@ def _alone(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-
-
-async def _sleep_until(moment: datetime, now: Callable[[], datetime]) -> None:
-    # In short pieces: the clock may be set, and a laptop may sleep.
-    while (left := (moment - now()).total_seconds()) > 0:
-        await asyncio.sleep(min(left, 30))
 
 
 def _folder(path: Path) -> None:

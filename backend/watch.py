@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from backend.diagnosis import Cause
 from backend.llama import Slots
 
-STALL_SECONDS = 45.0
+STALL_SECONDS = 30.0
 STOPPED_SECONDS = 3.0
 STREAK = 3  # completions in a row that answered 5xx
 BUSY_SHARE = 0.05  # of one core, or of the GPU: less is no work
