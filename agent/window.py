@@ -84,7 +84,7 @@ class ModelWindow:
         if conversation is None or not entries:
             return
         budget = await self.budget()
-        if await self._size(entries, budget.high) <= budget.high:
+        if await self._size(entries, budget, budget.high) <= budget.high:
             return
         async with self.lane(chat, IDLE, None) as hold:
             shortening = self._shorten(self.model, IDLE_SUMMARY_SECONDS)
@@ -119,15 +119,14 @@ class ModelWindow:
     async def _fit(self, turn: OpenTurn, *, full: bool) -> bool:
         entries = await self.store.transcript.prompt(turn.conversation)
         budget = await self.budget()
-        if not full and await self._size(entries, budget.hard) <= budget.hard:
+        if not full and await self._size(entries, budget, budget.hard) <= budget.hard:
             return False
         model = LanedModel(self.model, self.lane, turn.chat, PERSON)
         shortening = self._shorten(model, SUMMARY_SECONDS)
         return await shortening(turn.chat, turn.conversation, entries, budget)
 
-    async def _size(self, entries: Sequence[Entry], most: int) -> int:
+    async def _size(self, entries: Sequence[Entry], budget: Budget, most: int) -> int:
         """Tokens of the prompt: exact, or a bound that is not above `most`."""
-        budget = await self.budget()
         bound = budget.prefix + sum(weight(entry.message) for entry in entries)
         if bound <= most:
             return bound

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +177,14 @@ async def open_agent(
         model = await stack.enter_async_context(OpenAIModel(backend.endpoint))
         tools = chosen(settings.agent.tools)
         schemas = tuple(tool.schema for tool in tools)
-        window = ModelWindow(store, model, shared_lane(backend), schemas)
+        window = ModelWindow(
+            store,
+            model,
+            shared_lane(backend),
+            schemas,
+            partial(_spill, sandboxes),
+            partial(_useful, backend),
+        )
         desks = Desks(sandboxes, store, settings, courier)
         approvals = Approvals(store.approvals, ask)
         yield Agent(
@@ -193,6 +201,22 @@ async def open_agent(
             host,
             Warmth(),
         )
+
+
+async def _spill(sandboxes: Sandboxes, chat: str, text: str) -> str:
+    """Keep an old output in the chat's workspace; empty where it has no room."""
+    try:
+        return await (await sandboxes.of(chat)).save(text.encode("utf-8", "replace"))
+    except ToolError:
+        return ""
+
+
+async def _useful(backend: BackendClient) -> int | None:
+    """The profile's useful context in tokens."""
+    try:
+        return (await backend.endpoint()).useful_context
+    except BackendUnavailable as error:
+        raise BackendAway(str(error)) from None
 
 
 @asynccontextmanager

@@ -9,8 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agent.assignment import Assignment, Listener, Service
+from agent.chats import Chats
 from agent.errors import AgentError
 from agent.events import Event
+from agent.idle import Idle
 from agent.schedule.kinds import Submit, Summary, Task, remind
 from agent.schedule.rounds import Kind, Quiet, Rounds
 from agent.schedule.scheduler import Scheduler
@@ -48,7 +50,7 @@ async def serve_bot(
         open_agent(settings, backend, store, ask=bot.ask, courier=bot.courier) as agent,
         open_chats(agent, _service(agent, bot), _Both(bot.replies, also)) as chats,
         _schedule(agent, chats.submit) as scheduler,
-        _beside(settings, agent, bot, notify),
+        _beside(settings, agent, bot, chats, notify),
     ):
         agent.desks.planned = scheduler.wake_soon
         await bot.serve(
@@ -131,7 +133,11 @@ def _letter(text: str) -> str:
 
 @asynccontextmanager
 async def _beside(
-    settings: Settings, agent: Agent, bot: TelegramBot, notify: Callable[[str], None]
+    settings: Settings,
+    agent: Agent,
+    bot: TelegramBot,
+    chats: Chats,
+    notify: Callable[[str], None],
 ) -> AsyncIterator[None]:
     """What goes on whether or not anybody writes."""
     path = settings.state_dir / PRESENCE
@@ -140,6 +146,7 @@ async def _beside(
             group.create_task(_tell_presence(path, bot, notify)),
             group.create_task(_look(agent)),
             group.create_task(_alerts(agent.backend, agent.store, bot)),
+            group.create_task(Idle(agent.store, agent.window, chats).run()),
         ]
         try:
             yield

@@ -73,7 +73,7 @@ class Sandbox:
         )
         reached = frozenset(proxy.reached if proxy else ())
         text, cut = bubble.printed.shown(self.keep(keep))
-        saved = await self._save(bytes(bubble.printed.raw)) if cut else ""
+        saved = await self.save(bytes(bubble.printed.raw)) if cut else ""
         return Ran(_code(bubble, reason), text, cut, saved, reason, reached)
 
     async def ask(self, command: Sequence[str], *, seconds: float, read_only: bool = True) -> Ran:
@@ -151,7 +151,8 @@ class Sandbox:
         except OSError as error:
             raise ToolError(f"The sandbox's network does not work here: {error}.") from None
 
-    async def _save(self, raw: bytes) -> str:
+    async def save(self, raw: bytes) -> str:
+        """Keep a whole output in the workspace; its path in the sandbox. ToolError when there is no room."""
         taken = [int(n[:-4]) for n in await self._outputs() if n[:-4].isdigit()]
         path = f"{OUT}/{max(taken, default=0) + 1}.txt"
         await self.files.write(f"{OUT}/../.gitignore", b"*\n")
