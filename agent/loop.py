@@ -17,7 +17,14 @@ from agent.acting import Acting, Outcome, Tally, by_name, described
 from agent.asking import Asking
 from agent.course import Course
 from agent.delegate import delegating
-from agent.errors import ContextFull, Looping, ToolLimit, TurnError
+from agent.errors import (
+    AgentError,
+    BackendAway,
+    ContextFull,
+    Looping,
+    ToolLimit,
+    TurnError,
+)
 from agent.events import TurnFinished, TurnStarted
 from agent.limits import Limits
 from agent.messages import Assistant, ToolCall
@@ -49,6 +56,7 @@ async def run_turn(turn: Turn, emit: Emit) -> TurnFinished:
     turn = delegating(turn, run_turn)
     emit(TurnStarted(turn.journal.turn, turn.journal.chat))
     running = _Running(turn, emit)
+    await running.course.open()
     ending = await _ending(turn, running)
     await running.course.close(stopped=ending.reason == "cancelled")
     usage = running.course.usage
@@ -64,6 +72,8 @@ async def _ending(turn: Turn, running: "_Running") -> Ending:
         ended = await _unless_stopped(turn, running)
     except TurnError as error:
         return Ending.said(str(error), error.reason)
+    except AgentError as error:
+        return Ending.said(str(error), "backend" if isinstance(error, BackendAway) else "error")
     except StoreError:
         raise
     except Exception:
@@ -123,7 +133,7 @@ class _Running:
             raise
 
     async def run(self) -> Ending:
-        await self._open()
+        await self._take_up()
         while not (limit := self._limit()):
             step = await self._ask()
             if step.calls:
@@ -134,9 +144,8 @@ class _Running:
                 return self._answer(step)
         return await self._last_word(limit)
 
-    async def _open(self) -> None:
-        """Take up the turn where its journal stands; after a crash, its open calls first."""
-        await self.course.open()
+    async def _take_up(self) -> None:
+        """Go on where the journal stands; after a crash, with the open calls first."""
         self._window = await self._asking.window()
         self._acting.room = round(self._window * ROOM)
         for call, result in self.course.results():

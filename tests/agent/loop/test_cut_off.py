@@ -7,6 +7,7 @@ import pytest
 from agent import texts
 from agent.errors import BackendAway
 from agent.events import ToolCalled, TurnFinished
+from agent.journal import Opening
 from agent.loop import run_turn
 from agent.messages import Assistant, System, ToolCall, ToolResult, User
 from tests.agent.loop.conftest import Bench
@@ -48,6 +49,23 @@ async def test_stop_before_the_first_word(bench: Bench) -> None:
     finished = await bench.run(says("Hello", hold=asyncio.Event().wait))
     assert finished.reason == "cancelled"
     assert finished.text.endswith(texts.STOPPED)
+
+
+async def test_stop_of_a_turn_that_was_cut_off_before(bench: Bench) -> None:
+    call = ToolCall("a", "bash", '{"command": "ls"}')
+    bench.journal.messages = [System("s"), User("u"), Assistant("", (call,))]
+    bench.journal.own = 2
+    plain = bench.journal.open
+
+    async def slow() -> Opening:
+        await asyncio.sleep(0.01)  # as a disk is
+        return await plain()
+
+    bench.journal.open = slow
+    bench.stop.set()
+    await bench.run(says("Hello", hold=asyncio.Event().wait))
+    results = [m for m in bench.journal.messages if isinstance(m, ToolResult)]
+    assert len(results) == 1
 
 
 async def test_stop_while_the_backend_is_away(bench: Bench) -> None:
