@@ -15,7 +15,8 @@ async def send_file(call: Call, path: str, caption: str = "") -> Output:
         raise ToolError("Files cannot be sent in this chat.")
     spot = desk.sandbox.files.spot(path)
     with await desk.sandbox.files.open(path) as file:
-        size = os.fstat(file.fileno()).st_size
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
         if spot.repo:
             await call.approve(f"Send {spot.name} ({size:,} bytes)", scope=f"send:{spot.repo}")
         await desk.courier.send_file(file, posixpath.basename(spot.path), caption)

@@ -82,8 +82,10 @@ async def _nearest(files: Files, path: str) -> str:
             names = await files.names(place)
         except ToolError:
             continue
-        if near := difflib.get_close_matches(name, names, 3, 0.5):
-            return f" Near names are: {', '.join(posixpath.join(place, n) for n in near)}."
+        folded = {each.casefold(): each for each in names}
+        if near := difflib.get_close_matches(name.casefold(), folded, 3, 0.5):
+            paths = (posixpath.join(place, folded[each]) for each in near)
+            return f" Near names are: {', '.join(paths)}."
     return ""
 
 

@@ -94,7 +94,13 @@ async def git_status(
     """Branch and changed files of a repository."""
     branch, *changed = (await _git(call, repo, _STATUS)).splitlines() or [""]
     lines = changed or ["nothing to commit, working tree clean"]
-    return await _told(call, "\n".join([f"branch {branch.removeprefix('## ')}", *lines]))
+    return await _told(call, "\n".join([f"branch {_branch(branch)}", *lines]))
+
+
+def _branch(line: str) -> str:
+    name = line.removeprefix("## ")
+    unborn = name.removeprefix("No commits yet on ")
+    return name if unborn == name else f"{unborn} (no commits yet)"
 
 
 @tool

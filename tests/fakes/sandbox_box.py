@@ -14,7 +14,7 @@ from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import Repo, SandboxLimits
 from agent.sandbox.sandbox import Sandbox
 from agent.sandbox.sandboxes import Sandboxes, open_sandboxes
-from agent.tool import Call, Output, Tool
+from agent.tool import Approver, Call, Output, Tool
 
 LIMITS = SandboxLimits(memory_mib=512, pids=64, disk_mib=32, files=500, command_seconds=20)
 
@@ -46,10 +46,12 @@ class Box:
     sent: list[tuple[str, bytes, str]] = field(default_factory=list)
     progress: list[str] = field(default_factory=list)
     room: int = 1 << 20
+    approve: Approver | None = None
 
     async def use(self, tool: Tool, **arguments: Any) -> Output:
         desk = Desk(self.sandbox, courier=self)
-        call = Call("1", "turn", "cli", desk, self._approve, self.progress.append, self.room)
+        approve = self.approve or self._approve
+        call = Call("1", "turn", "cli", desk, approve, self.progress.append, self.room)
         return await tool.run(call, arguments)
 
     async def text(self, tool: Tool, **arguments: Any) -> str:
@@ -88,9 +90,16 @@ def repository(path: Path, files: dict[str, str], *, uid: int = -1) -> Path:
     return path
 
 
+_QUIET = {"PATH": os.environ["PATH"], "GIT_OPTIONAL_LOCKS": "0"}
+
+
 def git(path: Path, *arguments: str) -> str:
     own = ("-c", "user.name=o", "-c", "user.email=o@localhost", "-c", "safe.directory=*")
     done = subprocess.run(
-        ["git", "-C", str(path), *own, *arguments], check=True, capture_output=True, text=True
+        ["git", "-C", str(path), *own, *arguments],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=_QUIET,
     )
     return done.stdout.strip()

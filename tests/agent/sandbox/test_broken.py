@@ -1,0 +1,107 @@
+"""Where the walls cannot be put up, nothing runs."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent.errors import ToolError
+from agent.sandbox.bubblewrap import Bubblewrap, find, remedy
+from agent.sandbox.probe import Finding, probe
+from agent.sandbox.sandbox import Sandbox
+
+
+def _with(sandbox: Sandbox, bwrap: Bubblewrap) -> Sandbox:
+    return Sandbox(replace(sandbox.ground, bwrap=bwrap), "cli", sandbox.workspace)
+
+
+# Says that the command ended well, and shows what a sandbox without walls would.
+_LEAKY = r"""
+fd=$(tr '\0' '\n' <&$2 | grep -A1 json-status | tail -1)
+echo '{"exit-code": 0}' >&$fd
+echo uid=0
+echo root=writable
+"""
+
+
+def _program(path: Path, text: str, *, shell: str = "/bin/sh") -> str:
+    path.write_text(f"#!{shell}\n{text}\n")
+    path.chmod(0o755)
+    for parent in path.parents:
+        if parent.owner() == path.owner() and len(parent.parts) > 2:
+            parent.chmod(0o755)
+    return str(path)
+
+
+async def test_a_bubblewrap_that_fails_runs_nothing(sandbox: Sandbox, tmp_path: Path) -> None:
+    said = "bwrap: setting up uid map: Permission denied"
+    path = _program(tmp_path / "bwrap", f"echo '{said}' >&2; exit 1")
+    with pytest.raises(ToolError) as caught:
+        await _with(sandbox, Bubblewrap(path)).run("touch /workspace/ran")
+    assert str(caught.value) == (
+        f"The sandbox does not work here, so nothing was run: {said} Remedy: AppArmor forbids user "
+        "namespaces: install the profile bwrap-userns-restrict (package apparmor-profiles), or one "
+        "with `userns,` for /usr/bin/bwrap."
+    )
+    assert not (sandbox.workspace / "ran").exists()
+
+
+async def test_a_problem_found_at_the_start_is_told_at_each_call(sandbox: Sandbox) -> None:
+    broken = _with(sandbox, Bubblewrap("", "bubblewrap is not installed."))
+    with pytest.raises(ToolError, match="nothing was run: bubblewrap is not installed"):
+        await broken.run("true")
+    finding = await probe(broken)
+    assert finding == Finding(
+        "fail",
+        "The sandbox does not work here, so nothing was run: bubblewrap is not installed.",
+    )
+
+
+async def test_the_probe_finds_the_walls_standing(sandbox: Sandbox) -> None:
+    assert (await probe(sandbox)).status == "pass"
+
+
+async def test_the_probe_finds_holes(sandbox: Sandbox, tmp_path: Path) -> None:
+    path = _program(tmp_path / "bwrap", _LEAKY, shell="/bin/bash")
+    finding = await probe(_with(sandbox, Bubblewrap(path)))
+    assert finding.detail.startswith("The sandbox has holes: the user inside is not 1000; ")
+    assert "/ is writable" in finding.detail
+
+
+async def test_the_real_one_is_found() -> None:
+    assert await find() == Bubblewrap("/usr/bin/bwrap")
+
+
+@pytest.mark.parametrize(
+    ("version", "problem"),
+    [
+        (
+            "bubblewrap 0.6.1",
+            "bubblewrap 0.6 is too old; it must be 0.8 or newer (Debian 12, Ubuntu 24.04).",
+        ),
+        (
+            "nonsense",
+            "bubblewrap of unknown version is too old; it must be 0.8 or newer (Debian 12, Ubuntu 24.04).",
+        ),
+        ("bubblewrap 0.8.0", ""),
+        ("bubblewrap 1.0", ""),
+    ],
+)
+async def test_versions(tmp_path: Path, version: str, problem: str) -> None:
+    path = _program(tmp_path / "bwrap", f"echo {version}")
+    assert await find(str(tmp_path)) == Bubblewrap(path, problem)
+
+
+async def test_none_at_all(tmp_path: Path) -> None:
+    problem = "bubblewrap is not installed; install the package bubblewrap."
+    assert await find(str(tmp_path)) == Bubblewrap("", problem)
+
+
+async def test_a_setuid_one_is_refused(tmp_path: Path) -> None:
+    path = _program(tmp_path / "bwrap", "echo bubblewrap 0.9")
+    Path(path).chmod(0o4755)
+    assert (await find(str(tmp_path))).problem.startswith(f"{path} is setuid root")
+
+
+def test_an_unknown_complaint_has_no_remedy() -> None:
+    assert remedy("bwrap: something new") == ""

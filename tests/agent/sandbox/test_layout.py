@@ -1,0 +1,65 @@
+"""bubblewrap's arguments, whole."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+from agent.sandbox.layout import Layout, Mounted, arguments
+
+LAYOUT = Layout(
+    root="/s/root",
+    etc="/s/etc",
+    workspace="/s/chats/cli/work",
+    hostname="host",
+    environment={"HOME": "/tmp"},
+    seccomp_fd=7,
+    status_fd=8,
+    report_fd=9,
+)
+
+
+def test_the_whole_line() -> None:
+    assert " ".join(arguments(LAYOUT)) == (
+        "--unshare-user --unshare-pid --unshare-net --unshare-ipc --unshare-uts "
+        "--unshare-cgroup-try --disable-userns --uid 1000 --gid 1000 --hostname host "
+        "--die-with-parent --new-session --clearenv --cap-drop ALL --seccomp 7 --json-status-fd 8 "
+        "--ro-bind /s/root / --ro-bind /usr /usr --ro-bind /s/etc /etc "
+        "--ro-bind-data 9 /host.txt --proc /proc --dev /dev "
+        "--perms 1777 --size 67108864 --tmpfs /dev/shm --remount-ro /dev "
+        "--perms 1777 --size 268435456 --tmpfs /tmp --bind /s/chats/cli/work /workspace "
+        "--chdir /workspace --setenv HOME /tmp"
+    )
+
+
+def test_a_question_is_asked_of_a_workspace_that_cannot_change() -> None:
+    args = arguments(replace(LAYOUT, read_only=True))
+    assert args[args.index("/workspace") - 2] == "--ro-bind"
+
+
+def test_repositories_stand_on_a_directory_that_is_closed() -> None:
+    repos = [Mounted("site", "/srv/site"), Mounted("app", "/srv/app", write=True)]
+    line = " ".join(arguments(replace(LAYOUT, repos=repos)))
+    assert (
+        "--perms 0755 --size 65536 --tmpfs /repos --ro-bind /srv/site /repos/site "
+        "--bind /srv/app /repos/app --remount-ro /repos"
+    ) in line
+
+
+def test_directories_beside_usr_and_a_command_that_waits() -> None:
+    line = " ".join(arguments(replace(LAYOUT, system=["/bin", "/lib"], block_fd=5)))
+    assert "--ro-bind /bin /bin --ro-bind /lib /lib" in line
+    assert "--block-fd 5" in line
+
+
+def test_no_mount_point_lies_below_a_writable_one() -> None:
+    repos = [Mounted("app", "/srv/app", write=True), Mounted("lib", "/srv/lib", write=True)]
+    args = arguments(replace(LAYOUT, repos=repos))
+    writable = [d for verb, _, d in zip(args, args[1:], args[2:], strict=False) if verb == "--bind"]
+    takes_one = ("--proc", "--dev", "--tmpfs", "--dir")
+    points = [d for verb, d in pairwise(args) if verb in takes_one]
+    points += [
+        d
+        for verb, _, d in zip(args, args[1:], args[2:], strict=False)
+        if verb in ("--bind", "--ro-bind", "--ro-bind-data")
+    ]
+    assert writable == ["/workspace", "/repos/app", "/repos/lib"]
+    assert [p for p in points for w in writable if p.startswith(f"{w}/")] == []

@@ -1,0 +1,145 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from agent.sandbox.limits import Repo
+from agent.tool import Output
+from agent.tools.files import edit_file, read_file, write_file
+from agent.tools.shell import bash
+from tests.fakes.sandbox_box import Box, opened, repository
+
+
+async def test_a_file_is_made_and_replaced(box: Box) -> None:
+    assert await box.use(write_file, path="a/b.txt", content="größe\n") == Output(
+        "created a/b.txt, 8 bytes"
+    )
+    assert await box.use(write_file, path="/workspace/a/b.txt", content="x") == Output(
+        "replaced a/b.txt, 1 bytes"
+    )
+    assert await box.text(bash, command="cat a/b.txt; stat -c %a a/b.txt") == "x644"
+
+
+async def test_permissions_stay(box: Box) -> None:
+    await box.use(bash, command="echo old > run; chmod 755 run")
+    await box.use(write_file, path="run", content="new")
+    assert await box.text(bash, command="stat -c %a run; ls -A") == "755\nrun"
+
+
+async def test_lines_of_a_file(box: Box) -> None:
+    await box.use(bash, command="seq 10 > n")
+    assert await box.text(read_file, path="n") == "1\n2\n3\n4\n5\n6\n7\n8\n9\n10"
+    assert await box.text(read_file, path="n", first=3, last=4) == "3\n4"
+    assert await box.text(read_file, path="n", first=9) == "9\n10"
+    assert await box.text(read_file, path="n", first=9, last=99) == "9\n10"
+    assert await box.error(read_file, path="n", first=11) == "n has only 10 lines."
+
+
+async def test_a_long_file_tells_where_to_read_on(box: Box) -> None:
+    box.room = 20
+    await box.use(bash, command="seq 100 > n; yes | head -c 100 | tr -d '\\n' > wide; : > none")
+    assert await box.text(read_file, path="n") == (
+        "1\n2\n3\n4\n5\n6\n7\n8\n9\n[lines 1 to 9 of 100; read on with first=10]"
+    )
+    assert await box.text(read_file, path="wide") == "y" * 20
+    assert await box.text(read_file, path="none") == "none is empty."
+
+
+async def test_what_is_no_text_is_said(box: Box) -> None:
+    await box.use(
+        bash,
+        command="cp /bin/true bin; printf 'na\\357ve' > latin; mkfifo pipe; mkdir dir; "
+        "truncate -s 9M huge; ln -s /etc/passwd link; ln -s loop loop",
+    )
+    said = {
+        "bin": "bin is a binary file. Use bash: file, strings, xxd.",
+        "latin": "latin is not UTF-8 text (byte 2). Convert it with bash: iconv.",
+        "pipe": "pipe is not a regular file but a device, pipe or socket.",
+        "dir": "dir is a directory.",
+        "huge": "huge has more than 8 MiB. Use bash: head, tail, grep.",
+        "link": "link leads outside of the sandbox.",
+        "loop": "loop is or passes a symbolic link, through which nothing is written.",
+        "a\0b": "A path cannot hold a NUL character.",
+        "x" * 5000: "The path is too long.",
+        "/etc/passwd": "/etc/passwd is outside. Files are in /workspace and /repos/NAME; "
+        "other places only bash can see.",
+        "/repos/none/x": "There is no repository none in /repos. There are: none.",
+    }
+    assert {path: await box.error(read_file, path=path) for path in said} == said
+
+
+async def test_a_name_that_is_not_there_has_near_ones(box: Box) -> None:
+    await box.use(bash, command="mkdir src; touch src/server.py src/service.py readme.md")
+    assert await box.error(read_file, path="src/serve.py") == (
+        "There is no file src/serve.py. Near names are: src/server.py, src/service.py."
+    )
+    assert await box.error(read_file, path="docs/README.md") == (
+        "There is no file docs/README.md. Near names are: readme.md."
+    )
+    assert await box.error(read_file, path="zzz") == "There is no file zzz."
+
+
+async def test_an_edit_shows_what_changed(box: Box) -> None:
+    await box.use(write_file, path="a.py", content="one = 1\ntwo = 2\nthree = 3\n")
+    assert await box.use(edit_file, path="a.py", old="two = 2", new="two = 22") == Output(
+        "edited a.py\n-two = 2\n+two = 22",
+        shown="--- a/a.py\n+++ b/a.py\n@@ -1,3 +1,3 @@\n one = 1\n-two = 2\n+two = 22\n three = 3",
+    )
+    assert await box.text(read_file, path="a.py") == "one = 1\ntwo = 22\nthree = 3"
+
+
+async def test_an_edit_that_does_not_fit_says_why(box: Box) -> None:
+    await box.use(write_file, path="a.py", content="x = 1\ny = 1\n    return total\n")
+    said = {
+        "= 1": "old occurs 2 times in a.py, at lines 1, 2. "
+        "Copy more of the lines around the one you mean.",
+        "  return totals": "old does not occur in a.py. "
+        "The nearest lines, from line 3, are:\n    return total",
+        "%%%%%%%%": "old does not occur in a.py. Read the file and copy the lines exactly.",
+        "": "old is empty. Copy the lines to replace exactly; write_file makes a new file.",
+        "new": "old and new are the same, so nothing would change.",
+    }
+    assert {
+        old: await box.error(edit_file, path="a.py", old=old, new="new") for old in said
+    } == said
+
+
+async def test_line_ends_of_windows_stay(box: Box) -> None:
+    await box.use(bash, command=r"printf 'a\r\nb\r\nc\r\n' > dos")
+    await box.use(edit_file, path="dos", old="a\nb", new="x\ny")
+    assert await box.text(bash, command="od -c -An dos | tr -s ' '") == r" x \r \n y \r \n c \r \n"
+
+
+async def test_the_report_is_read_like_a_file(box: Box) -> None:
+    assert await box.text(read_file, path="/host.txt") == "name: test"
+    assert (await box.error(write_file, path="/host.txt", content="x")).startswith("/host.txt is")
+
+
+@pytest.mark.parametrize("uid", [-1, 4321] if os.geteuid() == 0 else [-1])
+async def test_repositories_of_the_host(tmp_path: Path, uid: int) -> None:
+    for name in ("site", "app"):
+        repository(tmp_path / name, {"a.txt": "text\n"}, uid=uid)
+        (tmp_path / name / "a.txt").chmod(0o600)
+    repos = [Repo("site", tmp_path / "site"), Repo("app", tmp_path / "app", write=True)]
+    async with opened(tmp_path / "state", repos=repos) as sandboxes:
+        box = Box(await sandboxes.of("cli"))
+        assert await box.text(read_file, path="/repos/site/a.txt") == "text"
+        assert await box.error(write_file, path="/repos/site/b.txt", content="x") == (
+            "/repos/site is read-only; the owner can allow writing in the configuration. "
+            "Work on a copy in /workspace."
+        )
+        await box.use(write_file, path="/repos/app/b.txt", content="x")
+        await box.use(edit_file, path="/repos/app/a.txt", old="text", new="word")
+        seen = await box.text(
+            bash,
+            command="cat /repos/app/*.txt; echo y > /repos/app/c.txt; echo z > /repos/site/c.txt",
+        )
+        assert seen.startswith("word\nx")
+        assert seen.endswith("/repos/site/c.txt: Read-only file system\nexit code: 1")
+    owners = {path.stat().st_uid for path in (tmp_path / "app").glob("*.txt")}
+    assert owners == {(tmp_path / "app").stat().st_uid}
+    assert sorted(path.name for path in (tmp_path / "app").glob("*.txt")) == [
+        "a.txt",
+        "b.txt",
+        "c.txt",
+    ]

@@ -1,0 +1,124 @@
+import os
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from agent.sandbox.limits import Repo
+from agent.tools.git import git_commit, git_diff, git_status
+from agent.tools.shell import bash
+from tests.fakes.sandbox_box import Box, git, opened, repository
+
+
+@pytest.fixture(params=[-1, 4321] if os.geteuid() == 0 else [-1])
+async def host(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Box]:
+    """Two repositories, of root and of another user: /repos/site to read, /repos/app to write."""
+    for name in ("site", "app"):
+        repository(tmp_path / name, {"a.txt": "one\n"}, uid=request.param)
+    repos = [Repo("site", tmp_path / "site"), Repo("app", tmp_path / "app", write=True)]
+    async with opened(tmp_path / "state", repos=repos) as sandboxes:
+        yield Box(await sandboxes.of("cli"))
+
+
+async def _project(box: Box) -> None:
+    await box.use(
+        bash,
+        command="git init -q -b main p; cd p; printf '1\\n2\\n' > a; git add a; git commit -qm start; "
+        "printf '1\\n3\\n' > a; echo new > b",
+    )
+
+
+async def test_status_and_changes_of_a_project_in_the_workspace(box: Box) -> None:
+    await _project(box)
+    assert await box.text(git_status, repo="p") == "branch main\n M a\n?? b"
+    diff = await box.text(git_diff, repo="/workspace/p")
+    assert diff.endswith("@@ -1,2 +1,2 @@\n 1\n-2\n+3\n\nNew files, not in the diff:\nb")
+    assert "new file" in await box.text(git_diff, repo="p", revision="HEAD", path="a")
+
+
+async def test_a_commit_in_the_workspace_needs_nobody(box: Box) -> None:
+    await _project(box)
+    said = await box.text(git_commit, repo="p", message="Change a", files=["p/a"])
+    assert re.fullmatch(
+        r"\[main [0-9a-f]{7}\] Change a\n 1 file changed, 1 insertion\(\+\), 1 deletion\(-\)", said
+    )
+    assert await box.text(git_status, repo="p") == "branch main\n?? b"
+    await box.use(git_commit, repo="p", message="-m is no option")
+    assert (
+        await box.text(git_status, repo="p") == "branch main\nnothing to commit, working tree clean"
+    )
+    assert await box.error(git_commit, repo="p", message="again") == (
+        "There is nothing to commit, the working tree is clean."
+    )
+    log = await box.text(bash, command="cd p; git log --format='%s by %an'")
+    assert log == "-m is no option by Voltaire\nChange a by Voltaire\nstart by Voltaire"
+    assert box.asked == []
+
+
+async def test_a_first_commit(box: Box) -> None:
+    await box.use(bash, command="git init -q -b main p; echo x > p/x")
+    assert await box.text(git_status, repo="p") == "branch main (no commits yet)\n?? x"
+    assert "root-commit" in await box.text(git_commit, repo="p", message="first")
+
+
+async def test_what_is_no_repository(host: Box) -> None:
+    assert await host.error(git_status, repo=".") == (
+        "There is no git repository at /workspace. Configured are: site, app."
+    )
+    assert await host.error(git_diff, repo="site", revision="nonsense") == (
+        "fatal: bad revision 'nonsense'"
+    )
+    assert await host.error(git_diff, repo="site", revision="--no-index") == (
+        "--no-index is not a revision. Use a branch, a commit or a range A..B."
+    )
+    assert await host.error(git_commit, repo="app", message=" ") == "message is empty."
+
+
+async def test_a_repository_of_the_host_is_read(host: Box, tmp_path: Path) -> None:
+    (tmp_path / "site/a.txt").write_text("two\n")
+    assert await host.text(git_status, repo="site") == "branch main\n M a.txt"
+    assert await host.text(git_status, repo="/repos/site") == "branch main\n M a.txt"
+    assert (await host.text(git_diff, repo="site")).endswith("-one\n+two")
+    assert "-one" not in await host.text(git_diff, repo="site", revision="HEAD")
+    assert await host.error(git_commit, repo="site", message="m") == (
+        "/repos/site is read-only, so nothing can be committed to it. "
+        "Its owner can allow it with write = true in the configuration."
+    )
+
+
+async def test_a_commit_to_the_host_is_shown_and_asked(host: Box, tmp_path: Path) -> None:
+    await host.use(bash, command="echo two > /repos/app/a.txt; echo n > /repos/app/n.txt")
+    said = await host.text(git_commit, repo="app", message="Two", files=["/repos/app/a.txt"])
+    assert said.endswith("Two\n 1 file changed, 1 insertion(+), 1 deletion(-)")
+    ((what, scope),) = host.asked
+    assert what.startswith("Commit to app: Two\n\n a.txt | 2 +-\n")
+    assert what.endswith("@@ -1 +1 @@\n-one\n+two\n")
+    assert scope == "commit:app"
+    assert git(tmp_path / "app", "log", "--format=%s %an") == "Two Voltaire\nfirst o"
+    assert git(tmp_path / "app", "status", "--short") == "?? n.txt"
+    owner = (tmp_path / "app").stat().st_uid
+    assert {p.lstat().st_uid for p in (tmp_path / "app").rglob("*")} == {owner}
+
+
+async def test_a_denied_commit_leaves_no_trace(host: Box, tmp_path: Path) -> None:
+    host.allows = False
+    await host.use(bash, command="echo two > /repos/app/a.txt")
+    before = sorted(p.name for p in (tmp_path / "app/.git").rglob("*"))
+    assert await host.error(git_commit, repo="app", message="Two") == "The owner said no."
+    assert sorted(p.name for p in (tmp_path / "app/.git").rglob("*")) == before
+    assert git(tmp_path / "app", "log", "--format=%s") == "first"
+
+
+async def test_what_changed_after_the_approval_is_not_committed(host: Box, tmp_path: Path) -> None:
+    (tmp_path / "app/a.txt").write_text("shown\n")
+
+    async def approve(what: str, *, scope: str, standing: bool = False) -> None:
+        assert "+shown" in what
+        (tmp_path / "app/a.txt").write_text("other\n")
+
+    host.approve = approve
+    assert await host.error(git_commit, repo="app", message="m") == (
+        "Nothing was committed: the changes are no longer those that were approved."
+    )
+    assert git(tmp_path / "app", "log", "--format=%s") == "first"

@@ -1,0 +1,123 @@
+"""Tools that work with what stands on the desk beside the sandbox."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from agent.desk import Desk, Memory
+from agent.errors import ToolError
+from agent.sandbox.limits import Repo
+from agent.tool import Call, Output
+from agent.tools.courier import send_file
+from agent.tools.files import write_file
+from agent.tools.inner import delegate
+from agent.tools.later import schedule
+from agent.tools.memory import recall, remember
+from agent.tools.web import web_fetch
+from tests.fakes.sandbox_box import Box, opened, repository
+
+
+@dataclass
+class Notebook:
+    saved: list[tuple[str, str]] = field(default_factory=list)
+
+    async def remember(self, note: str, source: str) -> str:
+        self.saved.append((note, source))
+        return "saved note 1"
+
+    async def recall(self, query: str, limit: int) -> Sequence[Memory]:
+        found = [Memory(note, "2026-11-20") for note, _ in self.saved if query in note]
+        return found[:limit]
+
+
+class Planner:
+    async def schedule(
+        self, when: str, task: str, kind: str, approve: Callable[..., Awaitable[None]]
+    ) -> str:
+        await approve("plan", scope="plan", standing=True)
+        return f"job 1: {kind or 'remind'} {task}, {when}"
+
+
+async def _conclude(task: str) -> str:
+    return f"done: {task}"
+
+
+async def _allow(what: str, *, scope: str, standing: bool = False) -> None:
+    assert standing, (what, scope)
+
+
+@pytest.fixture
+def call(box: Box) -> Call:
+    desk = Desk(box.sandbox, notes=Notebook(), jobs=Planner(), delegate=_conclude)
+    return Call("1", "turn-7", "cli", desk, _allow)
+
+
+async def test_notes_are_saved_and_found(call: Call) -> None:
+    assert await remember.run(call, {"note": " Likes tea. "}) == Output("saved note 1")
+    assert await recall.run(call, {"query": "tea"}) == Output("2026-11-20 Likes tea.")
+    assert await recall.run(call, {"query": "coffee"}) == Output("nothing found")
+    assert call.desk.notes == Notebook([("Likes tea.", "turn-7")])
+
+
+async def test_plans(call: Call) -> None:
+    given = {"when": "at 8", "task": "water"}
+    assert await schedule.run(call, given) == Output("job 1: remind water, at 8")
+    given = {"when": "at 8", "task": "look", "kind": "task"}
+    assert await schedule.run(call, given) == Output("job 1: task look, at 8")
+
+
+async def test_a_helper_concludes(call: Call) -> None:
+    assert (await delegate.run(call, {"task": "read all"})).text == "done: read all"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said"),
+    [
+        (remember, {"note": "x"}, "There is no memory in this chat."),
+        (recall, {"query": "x"}, "There is no memory in this chat."),
+        (schedule, {"when": "x", "task": "y"}, "Nothing can be scheduled in this chat."),
+        (delegate, {"task": "x"}, "Nothing can be delegated from here."),
+        (
+            web_fetch,
+            {"url": "https://x"},
+            "There is no network; the owner can allow it in the configuration.",
+        ),
+    ],
+)
+async def test_what_is_not_there_is_said(
+    box: Box, tool: object, arguments: dict[str, str], said: str
+) -> None:
+    bare = Call("1", "turn", "cli", Desk(box.sandbox), _allow)
+    with pytest.raises(ToolError) as caught:
+        await tool.run(bare, arguments)  # type: ignore[attr-defined]
+    assert str(caught.value) == said
+
+
+@pytest.fixture
+async def with_repo(tmp_path: Path) -> AsyncIterator[Box]:
+    repos = [Repo("site", repository(tmp_path / "site", {"a.txt": "one\n"}))]
+    async with opened(tmp_path / "state", repos=repos) as sandboxes:
+        yield Box(await sandboxes.of("cli"))
+
+
+async def test_a_file_of_the_workspace_is_sent(with_repo: Box) -> None:
+    await with_repo.use(write_file, path="out/report.txt", content="all well")
+    assert await with_repo.text(send_file, path="out/report.txt", caption="here") == (
+        "sent out/report.txt, 8 bytes"
+    )
+    assert (with_repo.sent, with_repo.asked) == ([("report.txt", b"all well", "here")], [])
+
+
+async def test_a_file_of_a_repository_is_sent_when_the_owner_allows(with_repo: Box) -> None:
+    await with_repo.use(send_file, path="/repos/site/a.txt")
+    with_repo.allows = False
+    assert await with_repo.error(send_file, path="/repos/site/a.txt") == "The owner said no."
+    assert with_repo.sent == [("a.txt", b"one\n", "")]
+    assert with_repo.asked == [("Send /repos/site/a.txt (4 bytes)", "send:site")] * 2
+
+
+async def test_what_cannot_be_sent(with_repo: Box) -> None:
+    assert await with_repo.error(send_file, path="none.txt") == "There is no file none.txt."
+    assert await with_repo.error(send_file, path=".") == "/workspace is a directory."

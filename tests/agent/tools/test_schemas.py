@@ -1,0 +1,67 @@
+"""What every model is sent, and what comes back when a call does not fit."""
+
+import json
+from importlib.resources import files
+
+import pytest
+
+from agent.errors import ToolError
+from agent.tools.files import read_file
+from agent.tools.git import git_commit
+from agent.tools.later import schedule
+from agent.toolset import chosen, known
+
+GOLDEN = json.loads(files("agent").joinpath("prefix/tools.json").read_text("utf-8"))
+
+
+def test_the_functions_give_the_prefix_to_the_letter() -> None:
+    given = [tool.schema for tool in chosen([])]
+    assert [json.dumps(schema) for schema in given] == [json.dumps(schema) for schema in GOLDEN]
+
+
+def test_what_may_be_added() -> None:
+    names = [tool.name for tool in chosen(["web_fetch", "bash", "delegate"])]
+    assert names == ["bash", "delegate", "web_fetch"]
+    assert set(known()) - {s["function"]["name"] for s in GOLDEN} == {"delegate", "web_fetch"}
+
+
+@pytest.mark.parametrize("name", sorted(known()))
+def test_schemas_are_flat_and_plain(name: str) -> None:
+    parameters = known()[name].schema["function"]["parameters"]
+    assert set(parameters) == {"type", "properties", "required"}
+    for schema in parameters["properties"].values():
+        assert set(schema) <= {"type", "items", "enum", "description"}
+        assert schema["type"] in ("string", "integer", "boolean", "array")
+
+
+def test_null_is_as_good_as_nothing_for_an_argument_that_may_be_left_out() -> None:
+    assert read_file.check({"path": "a", "first": None}) == {"path": "a"}
+    assert git_commit.check({"repo": ".", "message": "m", "files": None}) == {
+        "repo": ".",
+        "message": "m",
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({}, "path is missing. Use read_file(path, first?, last?)."),
+        (
+            {"path": None},
+            "path is missing. Use read_file(path, first?, last?).",
+        ),
+        (
+            {"path": "a", "line": 1},
+            "line is not an argument of this tool. Use read_file(path, first?, last?).",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_said_in_one_line(arguments: dict[str, object], said: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        read_file.check(arguments)
+    assert str(caught.value) == said
+
+
+def test_a_choice_is_one_of_those_offered() -> None:
+    with pytest.raises(ToolError, match="'remind', 'task' or 'summary'"):
+        schedule.check({"when": "now", "task": "x", "kind": "later"})

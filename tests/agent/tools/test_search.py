@@ -1,0 +1,151 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from agent.sandbox.limits import Repo
+from agent.tools.glob import beneath
+from agent.tools.search import grep, list_files
+from agent.tools.shell import bash
+from tests.fakes.sandbox_box import Box, opened, repository
+
+TREE = r"""
+mkdir -p src/deep build sub/.git
+echo 'def area(r): return 3 * r' > src/geo.py
+echo 'area(2)' > src/deep/use.py
+echo 'area' > build/out.py
+echo 'area' > debug.log
+echo 'area' > sub/inner.py
+echo 'area' > sub/skip.tmp
+printf '*.log\nbuild/\n' > .gitignore
+echo '*.tmp' > sub/.gitignore
+echo area > sub/.git/config
+printf 'area\0' > binary.bin
+touch -d '2020-01-01' src/geo.py
+touch -d '2021-01-01' src/deep/use.py
+touch -d '2022-01-01' sub/inner.py
+"""
+
+
+@pytest.fixture
+async def tree(box: Box) -> Box:
+    await box.use(bash, command=TREE)
+    return box
+
+
+async def test_files_newest_first_past_what_git_ignores(tree: Box) -> None:
+    assert (
+        await tree.text(list_files, pattern="*.py") == "sub/inner.py\nsrc/deep/use.py\nsrc/geo.py"
+    )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "found"),
+    [
+        ("src/**", "", "src/deep/use.py\nsrc/geo.py"),
+        ("src/", "", "src/deep/use.py\nsrc/geo.py"),
+        ("src", "", "src/deep/use.py\nsrc/geo.py"),
+        ("src/*.py", "", "src/geo.py"),
+        ("./*.py", "src", "src/geo.py"),
+        ("**/use.*", "", "src/deep/use.py"),
+        ("*.{tmp,py}", "sub", "sub/inner.py"),
+        ("*.py", "build", "build/out.py"),
+        ("geo.py", "", "src/geo.py"),
+        ("/workspace/src/*.py", "", "src/geo.py"),
+        ("*.rs", "", "No file matches *.rs in /workspace."),
+        ("*.rs", "src", "No file matches *.rs in src."),
+    ],
+)
+async def test_patterns(tree: Box, pattern: str, path: str, found: str) -> None:
+    assert await tree.text(list_files, pattern=pattern, path=path) == found
+
+
+async def test_lines_that_match(tree: Box) -> None:
+    lines = (await tree.text(grep, pattern=r"\barea\(")).splitlines()
+    assert sorted(lines) == ["src/deep/use.py:1:area(2)", "src/geo.py:1:def area(r): return 3 * r"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        ({"pattern": "area", "path": "sub"}, "sub/inner.py:1:area"),
+        ({"pattern": "area", "path": "src/deep/use.py"}, "src/deep/use.py:1:area(2)"),
+        ({"pattern": "area", "glob": "geo.*"}, "src/geo.py:1:def area(r): return 3 * r"),
+        ({"pattern": "area", "path": "debug.log"}, "debug.log:1:area"),
+        ({"pattern": "^area$", "path": "build"}, "build/out.py:1:area"),
+        ({"pattern": "volume"}, "No line matches volume in /workspace."),
+        ({"pattern": "--help"}, "No line matches --help in /workspace."),
+        (
+            {"pattern": "area(2", "path": "src"},
+            "src/deep/use.py:1:area(2)\n"
+            "[pattern is not a regular expression, so it was searched as plain text]",
+        ),
+    ],
+)
+async def test_where_and_what(tree: Box, arguments: dict[str, str], found: str) -> None:
+    assert await tree.text(grep, **arguments) == found
+
+
+async def test_what_cannot_be_searched(tree: Box) -> None:
+    assert await tree.error(grep, pattern="x", path="none") == "There is no file or folder none."
+    assert await tree.error(list_files, pattern="*", path="../..") == (
+        "../.. is outside. Files are in /workspace and /repos/NAME; other places only bash can see."
+    )
+    assert await tree.error(grep, pattern="") == "pattern is empty."
+
+
+async def test_many_results_are_bounded(box: Box) -> None:
+    box.room = 100
+    await box.use(bash, command="mkdir m; cd m; seq 300 | xargs touch; yes word | head -50 > words")
+    files = (await box.text(list_files, pattern="m/**")).splitlines()
+    assert files[0] == "m/words"
+    assert re.fullmatch(r"\[\d+ files more; use a narrower pattern\]", files[-1])
+    assert sum(len(line) + 1 for line in files[:-1]) <= 100
+    lines = (await box.text(grep, pattern="word")).splitlines()
+    assert re.fullmatch(r"\[\d+ or more lines; narrow it with path or glob\]", lines[-1])
+
+
+async def test_long_lines_are_cut(box: Box) -> None:
+    await box.use(bash, command="yes x | head -c 5000 | tr -d '\\n' > wide; echo >> wide")
+    assert len(await box.text(grep, pattern="x")) < 320
+
+
+async def test_names_that_are_strange(box: Box) -> None:
+    await box.use(bash, command="touch 'a b' $'new\\nline' -- -dash 'ünï' '$(id)'")
+    found = (await box.text(list_files, pattern="*")).splitlines()
+    assert sorted(found) == ["$(id)", "-dash", "a b", "new?line", "ünï"]
+
+
+async def test_in_a_repository_of_the_host(tmp_path: Path) -> None:
+    files = {"app.py": "run()\n", "out/x.py": "run()\n", ".gitignore": "out\n"}
+    repos = [Repo("site", repository(tmp_path / "site", files))]
+    async with opened(tmp_path / "state", repos=repos) as sandboxes:
+        box = Box(await sandboxes.of("cli"))
+        assert await box.text(list_files, pattern="/repos/site/*.py") == "/repos/site/app.py"
+        assert (
+            await box.text(grep, pattern="run", path="/repos/site") == "/repos/site/app.py:1:run()"
+        )
+        assert await box.error(grep, pattern="run", path="/repos/other") == (
+            "There is no repository other in /repos. There are: site."
+        )
+
+
+@pytest.mark.parametrize(
+    ("folder", "pattern", "hits", "misses"),
+    [
+        ("", "*.py", ["a.py", "x/y/a.py"], ["a.pyc", "a.py/b"]),
+        ("", "src/*.py", ["src/a.py"], ["a.py", "src/x/a.py", "y/src/a.py"]),
+        ("", "src/**/*.py", ["src/a.py", "src/x/y/a.py"], ["a.py"]),
+        ("", "**/test_*", ["test_a", "x/test_b"], ["x/a_test"]),
+        ("", "a?.[ch]", ["ab.c", "x/ab.h"], ["ab.o", "a.c"]),
+        ("", "[!a]*", ["b", "x/b"], ["a", "x/a"]),
+        ("", "*.{js,ts}", ["a.js", "x/a.ts"], ["a.py"]),
+        ("", "a+b(1).txt", ["a+b(1).txt"], ["aab1.txt"]),
+        ("a.b", "*", ["a.b", "a.b/c", "a.b/c/d"], ["axb/c", "c"]),
+        ("", "", ["anything", "at/all"], []),
+    ],
+)
+def test_globs(folder: str, pattern: str, hits: list[str], misses: list[str]) -> None:
+    expression = re.compile(beneath(folder, pattern))
+    assert [name for name in hits if not expression.search(name)] == []
+    assert [name for name in misses if expression.search(name)] == []

@@ -1,0 +1,35 @@
+from agent.tool import Output
+from agent.tools.files import write_file
+from agent.tools.shell import bash
+from tests.fakes.sandbox_box import Box
+
+
+async def test_output_and_the_exit_code_when_it_is_not_zero(box: Box) -> None:
+    assert await box.use(bash, command="echo hello") == Output("hello")
+    assert await box.use(bash, command="echo no >&2; exit 3") == Output(
+        "no\nexit code: 3", ok=False
+    )
+    assert await box.use(bash, command="true") == Output("(no output)")
+    assert await box.use(bash, command="false") == Output("exit code: 1", ok=False)
+
+
+async def test_a_time_limit_is_told(box: Box) -> None:
+    assert await box.use(bash, command="echo begun; sleep 30", seconds=1) == Output(
+        "begun\nStopped: the time limit of 1 s was reached.\nexit code: 137", ok=False
+    )
+
+
+async def test_long_output_names_the_file_that_holds_it_all(box: Box) -> None:
+    box.room = 200
+    text = await box.text(bash, command="seq 1000")
+    assert text.startswith("1\n2\n3\n")
+    assert text.endswith(
+        "999\n1000\n[The whole output is in /workspace/.voltaire/out/1.txt; "
+        "search it with grep or read_file.]"
+    )
+    assert len(text) < 400
+
+
+async def test_what_came_from_strangers_marks_the_turn(box: Box) -> None:
+    await box.use(write_file, path="received/letter.txt", content="do this")
+    assert (await box.use(bash, command="true")).foreign is True
