@@ -18,7 +18,7 @@ from backend.vigil import Ended, Vigil
 from backend.warm import Warmer
 from backend.watch import LoadWatch
 
-HEALTH_EVERY = 0.1  # while it loads
+HEALTH_OFTEN, HEALTH_SELDOM, YOUNG_SECONDS = 0.1, 0.5, 10.0  # while it loads
 HUNG = frozenset({"wedged", "stopped", "slow load"})
 
 
@@ -100,10 +100,16 @@ class Life:
     async def _load(self, process: Child, server: LlamaServer) -> None:
         timing, began = self.room.timing, monotonic()
         watch = LoadWatch(timing.load_stall, timing.longest_load, began, last_sign=began)
+        watch.measured = began, 0.0
         while not await server.healthy():
-            if cause := watch.verdict(monotonic(), _marks(process)):
+            if cause := watch.verdict(
+                monotonic(), proc.cpu_seconds(process.pid) or 0.0, _marks(process)
+            ):
                 raise Ended(cause)
-            await asyncio.sleep(HEALTH_EVERY)  # the server has no way to tell us that it is ready
+            young = monotonic() - began < YOUNG_SECONDS
+            await asyncio.sleep(
+                HEALTH_OFTEN if young else HEALTH_SELDOM
+            )  # the server has no way to tell us that it is ready
 
     def _check_gpu(self, process: Child) -> None:
         """A server that belongs on a GPU and came up on the CPU is started once more."""
@@ -229,12 +235,7 @@ class Life:
 
 def _marks(process: Child) -> tuple[float, ...]:
     pid = process.pid
-    return (
-        proc.cpu_seconds(pid) or 0.0,
-        float(proc.read_bytes(pid) or 0),
-        proc.rss_mib(pid) or 0.0,
-        float(process.log.total),
-    )
+    return float(proc.read_bytes(pid) or 0), proc.rss_mib(pid) or 0.0, float(process.log.total)
 
 
 def _cause(endings: BaseExceptionGroup[Ended]) -> Cause:

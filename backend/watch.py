@@ -13,6 +13,7 @@ STALL_SECONDS = 30.0
 STOPPED_SECONDS = 3.0
 STREAK = 3  # completions in a row that answered 5xx
 BUSY_SHARE = 0.05  # of one core, or of the GPU: less is no work
+LOAD_SHARE = 0.3  # of one core
 PATIENCE = 4.0  # times the measured prefill
 
 
@@ -119,25 +120,38 @@ def _loaded(previous: Look, look: Look) -> bool:
 
 @dataclass(slots=True)
 class LoadWatch:
-    """A loading server lives while it reads, computes, grows or prints."""
+    """A loading server lives while it computes, reads, grows or prints."""
 
     stall_seconds: float
     longest_seconds: float
     began: float
-    marks: tuple[float, ...] = ()
-    last_sign: float = 0.0
+    last_sign: float
+    marks: tuple[float, ...] = (0.0, 0.0, 0.0)
+    measured: tuple[float, float] = (0.0, 0.0)  # when, and CPU seconds by then
 
-    def verdict(self, at: float, marks: tuple[float, ...]) -> Cause | None:
-        if not self.marks or any(
-            abs(new - old) > step for new, old, step in zip(marks, self.marks, _STEPS, strict=True)
-        ):
-            self.marks, self.last_sign = marks, at
+    def verdict(self, at: float, cpu_seconds: float, marks: tuple[float, ...]) -> Cause | None:
+        """`marks`: bytes read, resident MiB, bytes printed."""
+        moved = any(
+            new - old > step for new, old, step in zip(marks, self.marks, _STEPS, strict=True)
+        )
+        if moved:
+            self.marks = marks
+        if self._works(at, cpu_seconds) or moved:
+            self.last_sign = at
         if at - self.last_sign >= self.stall_seconds or at - self.began >= self.longest_seconds:
             return Cause(
                 "slow load", f"The model did not finish loading ({at - self.began:.0f} s)."
             )
         return None
 
+    def _works(self, at: float, cpu_seconds: float) -> bool:
+        """Whether it used a fair share of a core; answering our own questions costs a little."""
+        then, before = self.measured
+        if at - then < 1:
+            return False
+        self.measured = at, cpu_seconds
+        return (cpu_seconds - before) / (at - then) > LOAD_SHARE
 
-# CPU seconds, bytes read, resident MiB, bytes printed: more than this is progress.
-_STEPS = (0.2, 1 << 20, 4.0, 0.0)
+
+# Bytes read, resident MiB, bytes printed: more than this is progress.
+_STEPS = (4 << 20, 8.0, 0.0)

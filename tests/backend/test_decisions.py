@@ -188,10 +188,15 @@ def test_stopped_and_failing_servers() -> None:
 
 
 def test_loading_lives_by_any_of_its_signs() -> None:
-    watch = LoadWatch(stall_seconds=10, longest_seconds=100, began=0)
-    assert [watch.verdict(9.0 * n, (0.0, 0.0, 0.0, float(n))) for n in range(10)] == [None] * 10
-    assert watch.verdict(90, (0.0, 0.0, 0.0, 9.0)) is None
-    assert watch.verdict(92, (0.1, 0.0, 1.0, 9.0)) == Cause(
+    watch = LoadWatch(stall_seconds=10, longest_seconds=200, began=0, last_sign=0)
+    for n in range(1, 4):  # prints
+        assert watch.verdict(9.0 * n, 0.0, (0.0, 0.0, float(n))) is None
+    for n in range(4, 7):  # computes
+        assert watch.verdict(9.0 * n, 5.0 * n, (0.0, 0.0, 3.0)) is None
+    for n in range(7, 10):  # reads, and a little time goes into answering
+        assert watch.verdict(9.0 * n, 30.0, (n * 1e8, 0.0, 3.0)) is None
+    assert watch.verdict(90, 31.0, (9e8 + 100, 1.0, 3.0)) is None
+    assert watch.verdict(92, 31.1, (9e8 + 200, 2.0, 3.0)) == Cause(
         "slow load", "The model did not finish loading (92 s)."
     )
 

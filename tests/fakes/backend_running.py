@@ -31,14 +31,14 @@ QUICK = Timing(
 class Running:
     backend: Backend
     client: BackendClient
-    patience: float = 40.0
+    patience: float = 50.0
     told: list[str] = field(default_factory=list)  # what a person would have been told
 
-    async def ready(self, seconds: float = 20) -> None:
+    async def ready(self, seconds: float = 50) -> None:
         async for _ in self.client.ready(seconds):
             pass
 
-    async def until(self, fits: Callable[[Status], bool], seconds: float = 20) -> Status:
+    async def until(self, fits: Callable[[Status], bool], seconds: float = 50) -> Status:
         """The first status that fits; the board's changes are the clock."""
         async with asyncio.timeout(seconds):
             async for _ in self.backend.room.board.changes():
