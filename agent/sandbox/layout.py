@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 WORKSPACE = "/workspace"
 REPOS = "/repos"
 REPORT = "/host.txt"
+ALTERNATIVES = "/etc/alternatives"  # links to /usr, too many to copy
 USER, UID = "voltaire", 1000
 
 _DEVICES = ("--dev", "/dev", "--perms", "1777", "--size", str(64 << 20), "--tmpfs", "/dev/shm")  # noqa: S108 - in the sandbox
@@ -79,7 +80,8 @@ def _system(layout: Layout) -> list[str]:
     args = ["--ro-bind", layout.root, "/", "--ro-bind", "/usr", "/usr"]
     for directory in layout.system:
         args += ["--ro-bind", directory, directory]
-    return [*args, "--ro-bind", layout.etc, "/etc", "--ro-bind-data", str(layout.report_fd), REPORT]
+    args += ["--ro-bind", layout.etc, "/etc", "--ro-bind-try", ALTERNATIVES, ALTERNATIVES]
+    return [*args, "--ro-bind-data", str(layout.report_fd), REPORT]
 
 
 def _repos(repos: Sequence[Mounted]) -> list[str]:

@@ -18,7 +18,7 @@ from agent.sandbox.layout import UID, USER
 _DIRECTORIES = ("usr", "etc", "proc", "dev", "tmp", "workspace", "repos", "run")
 _UNMERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _COPIED = (
-    *("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "mime.types", "magic"),
+    *("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "mime.types", "magic"),
     *("services", "protocols", "shells", "os-release", "debian_version", "lsb-release"),
     *("inputrc", "fonts", "ssl/openssl.cnf", "ssl/certs/ca-certificates.crt", "ssl/cert.pem"),
     *("pki/tls/certs/ca-bundle.crt", "perl", "gitattributes"),
@@ -78,6 +78,7 @@ def _make_etc(etc: Path, zone: str) -> None:
         _write(etc / "voltaire/empty.git" / name, _GIT[name])
     for name in ("objects", "refs"):
         _directory(etc, f"voltaire/empty.git/{name}")
+    _directory(etc, "alternatives")
     for source in _sources():
         _copy(source, etc / source.relative_to("/etc"))
 

@@ -8,6 +8,8 @@ _BLOCKS = set(
     "address article aside blockquote br dd details div dl dt fieldset figcaption figure footer "
     "form h1 h2 h3 h4 h5 h6 header hr legend li main nav ol p pre section summary table tr ul".split()
 )
+_FIRM = "\xa0"  # a space that stays
+_LOOSE = re.compile(r"[ \t\r\n\f]+")
 _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 
 
@@ -49,10 +51,10 @@ class _Reader(HTMLParser):
         if self._in_title:
             self._title += data
         elif not self._silent:
-            self._pieces.append(data if self._kept else re.sub(r"\s+", " ", data))
+            self._pieces.append(data.replace(" ", _FIRM) if self._kept else _LOOSE.sub(" ", data))
 
     def text(self) -> str:
         lines = [line.rstrip() for line in "".join(self._pieces).split("\n")]
         body = re.sub(r"\n{3,}", "\n\n", "\n".join(line.removeprefix(" ") for line in lines))
         title = " ".join(self._title.split())
-        return "\n\n".join(part for part in (title, body.strip()) if part)
+        return "\n\n".join(part for part in (title, body.strip()) if part).replace(_FIRM, " ")

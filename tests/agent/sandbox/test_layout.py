@@ -23,6 +23,7 @@ def test_the_whole_line() -> None:
         "--unshare-cgroup-try --disable-userns --uid 1000 --gid 1000 --hostname host "
         "--die-with-parent --new-session --clearenv --cap-drop ALL --seccomp 7 --json-status-fd 8 "
         "--ro-bind /s/root / --ro-bind /usr /usr --ro-bind /s/etc /etc "
+        "--ro-bind-try /etc/alternatives /etc/alternatives "
         "--ro-bind-data 9 /host.txt --proc /proc --dev /dev "
         "--perms 1777 --size 67108864 --tmpfs /dev/shm --remount-ro /dev "
         "--perms 1777 --size 268435456 --tmpfs /tmp --bind /s/chats/cli/work /workspace "
@@ -59,7 +60,7 @@ def test_no_mount_point_lies_below_a_writable_one() -> None:
     points += [
         d
         for verb, _, d in zip(args, args[1:], args[2:], strict=False)
-        if verb in ("--bind", "--ro-bind", "--ro-bind-data")
+        if verb in ("--bind", "--ro-bind", "--ro-bind-try", "--ro-bind-data")
     ]
     assert writable == ["/workspace", "/repos/app", "/repos/lib"]
     assert [p for p in points for w in writable if p.startswith(f"{w}/")] == []

@@ -1,0 +1,148 @@
+"""A command's way out: none, or the proxy, to listed public hosts."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from agent.errors import ToolError
+from agent.sandbox.hosts import Hosts, Refused, public
+from agent.sandbox.sandbox import Ran
+from agent.tools.shell import bash
+from tests.fakes.sandbox_box import Box, opened
+from tests.fakes.web_server import Site, site
+
+
+@pytest.fixture
+async def web() -> AsyncIterator[Site]:
+    async with site() as served:
+        yield served
+
+
+@pytest.fixture
+async def box(tmp_path: Path, web: Site) -> AsyncIterator[Box]:
+    async with opened(tmp_path, hosts=web.hosts()) as sandboxes:
+        yield Box(await sandboxes.of("cli"))
+
+
+async def test_an_allowed_host_is_reached_and_marks_the_turn(box: Box, web: Site) -> None:
+    output = await box.use(bash, command=f"curl -sS http://{web.host}/a?b=c")
+    assert (output.text, output.foreign) == ("hello", True)
+    assert (web.seen, box.asked) == ([f"{web.host}/a?b=c"], [])
+
+
+async def test_a_tunnel(box: Box, web: Site) -> None:
+    assert await box.text(bash, command=f"curl -sSp http://{web.host}/t") == "hello"
+    assert web.seen == [f"{web.host}/t"]
+
+
+async def test_after_strangers_text_the_owner_is_asked(box: Box, web: Site) -> None:
+    box.tainted = True
+    command = f"curl -sS http://{web.host}/; curl -sS http://{web.host}/again"
+    assert await box.text(bash, command=command) == "hellohello"
+    asked = (f"Connect to {web.host}, for: {command}", f"network:{web.host}")
+    assert box.asked == [asked]
+    box.allows = False
+    assert await box.text(bash, command=command) == "The owner said no.\nThe owner said no."
+
+
+async def test_asking_does_not_use_up_the_time(box: Box, web: Site) -> None:
+    async def approve(what: str, *, scope: str, standing: bool = False) -> None:
+        await asyncio.sleep(1.5)
+
+    box.approve = approve
+    command = f"curl -sS http://{web.host}/"
+    assert await box.text(bash, command=command, seconds=1) == "hello"
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("curl -sS http://example.org/", "example.org:80 is not among the hosts"),
+        ("curl -sSp http://127.0.0.1:{port}/", "response 403"),
+        ("curl -sS http://localhost:1/", "localhost:1 is not among the hosts"),
+        ("curl -sS -x '' http://127.0.0.1:{port}/", "Failed to connect"),
+        ("curl -sS -x '' http://192.0.2.1/", "connect"),
+        ("curl -sS -X BREW ftp://localhost:{port}/", "curl"),
+        ("printf 'nonsense\\r\\n\\r\\n' | timeout 2 bash -c 'exec 3<>/dev/tcp/127.0.0.1/3128; cat >&3; cat <&3'", "takes CONNECT"),
+    ],
+)  # fmt: skip
+async def test_everything_else_is_not(box: Box, web: Site, command: str, said: str) -> None:
+    output = await box.use(bash, command=command.replace("{port}", str(web.port)))
+    assert said in output.text
+    assert (web.seen, output.foreign) == ([], False)
+
+
+async def test_an_address_that_is_not_public(tmp_path: Path, web: Site) -> None:
+    async with opened(tmp_path, hosts=web.hosts(reachable=False)) as sandboxes:
+        box = Box(await sandboxes.of("cli"))
+        assert await box.text(bash, command=f"curl -sS http://{web.host}/") == (
+            "localhost has an address that is not public, so it is not reached."
+        )
+    assert web.seen == []
+
+
+async def test_without_permission_to_ask_there_is_no_network(box: Box, web: Site) -> None:
+    ran = await box.sandbox.run(
+        f"curl -sS -m 2 http://{web.host}/ 2>/dev/null; env | grep -c proxy"
+    )
+    assert (ran, web.seen) == (Ran(1, "0\n"), [])
+
+
+async def test_nothing_is_left_open(box: Box, web: Site) -> None:
+    command = f"exec 3<>/dev/tcp/127.0.0.1/3128; curl -sS http://{web.host}/; sleep 9"
+    assert (await box.use(bash, command=command, seconds=1)).text.startswith("hello")
+    tasks = [t for t in asyncio.all_tasks() if t is not asyncio.current_task()]
+    assert [t for t in tasks if "serve" in repr(t.get_coro()) and "proxy" in repr(t)] == []
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1"),
+        *("0.0.0.0", "224.0.0.1", "255.255.255.255", "192.0.2.1", "::1", "::", "fe80::1%eth0"),
+        *("fc00::1", "ff02::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "2002:7f00:1::"),
+        *("64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "2001:db8::1"),
+    ],
+)
+def test_addresses_that_are_not_public(address: str) -> None:
+    assert public(address) is False
+
+
+@pytest.mark.parametrize(
+    "address", ["1.1.1.1", "93.184.215.14", "2606:4700::1111", "::ffff:8.8.8.8"]
+)
+def test_addresses_that_are(address: str) -> None:
+    assert public(address) is True
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "allowed"),
+    [
+        ("docs.python.org", 443, True),
+        ("docs.python.org", 80, True),
+        ("DOCS.python.org.", 443, True),
+        ("docs.python.org", 22, False),
+        ("evil-docs.python.org", 443, False),
+        ("docs.python.org.evil.org", 443, False),
+        ("a.example.org", 443, True),
+        ("example.org", 443, False),
+        ("evilexample.org", 443, False),
+        ("git.lan", 8443, True),
+        ("git.lan", 443, False),
+    ],
+)
+def test_the_list_of_hosts(host: str, port: int, allowed: bool) -> None:
+    hosts = Hosts(("docs.python.org", "*.example.org", "git.lan:8443"))
+    assert hosts.allow(host, port) is allowed
+
+
+async def test_a_name_that_nobody_knows() -> None:
+    with pytest.raises(Refused, match=r"The name nowhere\.invalid cannot be resolved\."):
+        await Hosts(("*",)).addresses("nowhere.invalid", 443)
+
+
+async def test_listening_needs_a_sandbox(box: Box) -> None:
+    with pytest.raises((OSError, ToolError)):
+        await box.sandbox.ground.actor.listen(2**22 - 1)

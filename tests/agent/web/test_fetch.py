@@ -1,0 +1,153 @@
+"""Pages as text, from allowed hosts, however they redirect."""
+
+import gzip
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import web
+
+from agent.errors import ToolError
+from agent.sandbox.hosts import Hosts
+from agent.web import Fetcher
+from agent.web.page import text_of
+from tests.fakes.web_server import Site, site
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Site]:
+    async with site() as one:
+        yield one
+
+
+class Permits:
+    def __init__(self) -> None:
+        self.hosts: list[str] = []
+
+    async def __call__(self, host: str) -> None:
+        self.hosts.append(host)
+
+
+async def _error(fetcher: Fetcher, url: str) -> str:
+    with pytest.raises(ToolError) as caught:
+        await fetcher.fetch(url, Permits())
+    return str(caught.value)
+
+
+async def test_a_page_is_text(served: Site) -> None:
+    html = "<title>T</title><h1>Head</h1><p>Some <b>bold</b>\n text</p><script>no()</script>"
+    served.pages["/p"] = lambda: web.Response(text=html, content_type="text/html")
+    permits = Permits()
+    page = await Fetcher(served.hosts()).fetch(f"http://{served.host}/p", permits)
+    assert page == "T\n\n# Head\n\nSome bold text"
+    assert permits.hosts == [served.host]
+
+
+async def test_redirects_are_followed_and_each_is_checked(served: Site) -> None:
+    served.pages["/a"] = lambda: web.Response(status=302, headers={"Location": "/b"})
+    served.pages["/b"] = lambda: web.Response(text="there")
+    permits = Permits()
+    url = f"http://{served.host}/a"
+    assert await Fetcher(served.hosts()).fetch(url, permits) == "there"
+    assert permits.hosts == [served.host] * 2
+
+
+@pytest.mark.parametrize(
+    ("location", "said"),
+    [
+        (
+            "http://127.0.0.1:{port}/",
+            "127.0.0.1:{port} is not among the hosts that the owner allows.",
+        ),
+        ("http://example.org/", "example.org:80 is not among the hosts that the owner allows."),
+        ("file:///etc/passwd", "url must begin with https:// or http:// and name a host."),
+        ("/loop", "The page redirects too often."),
+    ],
+)
+async def test_redirects_that_lead_away(served: Site, location: str, said: str) -> None:
+    to = location.format(port=served.port)
+    served.pages["/loop"] = lambda: web.Response(status=302, headers={"Location": to})
+    url = f"http://{served.host}/loop"
+    assert await _error(Fetcher(served.hosts()), url) == said.format(port=served.port)
+
+
+async def test_private_addresses_are_not_reached_by_any_name(served: Site) -> None:
+    hosts = Hosts(("*", f"*:{served.port}"))
+    for name in ("localhost", "127.0.0.1", "[::1]", "2130706433", "0x7f.1"):
+        said = await _error(Fetcher(hosts), f"http://{name}:{served.port}/")
+        assert "not public" in said or "cannot be resolved" in said
+    assert served.seen == []
+
+
+async def test_an_address_is_looked_up_once(served: Site) -> None:
+    """What was checked is what is connected to: a second answer of DNS is never asked for."""
+    seen: list[str] = []
+
+    def reachable(address: str) -> bool:
+        seen.append(address)
+        return True
+
+    hosts = Hosts((served.host,), reachable)
+    await Fetcher(hosts).fetch(f"http://{served.host}/", Permits())
+    assert len(seen) == len(set(seen))
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (web.Response, None),
+        (lambda: web.Response(status=404), "{url} answered 404 Not Found."),
+        (
+            lambda: web.Response(body=b"x", content_type="image/png"),
+            "{url} is image/png, not text.",
+        ),
+    ],
+)
+async def test_what_is_no_page(served: Site, answer: type[web.Response], said: str | None) -> None:
+    served.pages["/x"] = lambda: answer()
+    url = f"http://{served.host}/x"
+    if said is None:
+        with pytest.raises(ToolError, match="not text"):
+            await Fetcher(served.hosts()).fetch(url, Permits())
+    else:
+        assert await _error(Fetcher(served.hosts()), url) == said.format(url=url)
+
+
+async def test_a_bomb_is_cut(served: Site) -> None:
+    packed = gzip.compress(b"a" * (64 << 20))
+    headers = {"Content-Encoding": "gzip"}
+    served.pages["/z"] = lambda: web.Response(
+        body=packed, content_type="text/plain", headers=headers
+    )
+    page = await Fetcher(served.hosts()).fetch(f"http://{served.host}/z", Permits())
+    assert len(page) == 4 << 20
+
+
+async def test_nobody_home() -> None:
+    hosts = Hosts(("localhost:1",), lambda address: True)
+    said = await _error(Fetcher(hosts), "http://localhost:1/")
+    assert said.startswith("http://localhost:1/ cannot be fetched: ")
+
+
+@pytest.mark.parametrize("url", ["", "nonsense", "ftp://x/", "http://", "http://x:99999/"])
+async def test_what_is_no_address(url: str) -> None:
+    said = await _error(Fetcher(Hosts(("*",))), url)
+    assert "address" in said or "must begin with" in said
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<p>a</p><p>b</p>", "a\n\nb"),
+        ("<ul><li>one<li>two</ul>", "- one\n- two"),
+        ("a<br>b", "a\nb"),
+        ("<pre>x\n  y</pre>", "x\n  y"),
+        ("<table><tr><td>1<td>2<tr><td>3<td>4</table>", "| 1 | 2\n| 3 | 4"),
+        ("<style>p{}</style><noscript>no</noscript>x &amp; y", "x & y"),
+        ("<script>if (a < b) {</script>end", "end"),
+        ("</div></p>loose", "loose"),
+        ("<title>Only</title>", "Only"),
+        ("", ""),
+    ],
+)
+def test_text_of_html(html: str, text: str) -> None:
+    assert text_of(html) == text
