@@ -45,6 +45,7 @@ def main() -> None:
         from backend.pocket.export import export
 
         export(run.network, words, run.progress, options.out)
+        checkpoint.replace(checkpoint.with_name("finished.pt"))
 
 
 def _train(run: Run, checkpoint: Path) -> None:

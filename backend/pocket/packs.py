@@ -16,7 +16,7 @@ from backend.pocket.rendering import message_text
 class Mixture:
     """How packs are composed: branch tokens in a pack, shares of short, own and long ones, of copying."""
 
-    room: int = 3800
+    room: int = 2400
     brief: float = 0.0
     own: float = 0.55
     long: float = 0.08
@@ -43,6 +43,24 @@ def pack(random: Random, own: Prefix, tokenizer: Tokenizer, mixture: Mixture) ->
         branches.append(len(ids))
         room -= len(ids)
     return Pack(torch.tensor(tokens), torch.tensor(targets), len(head), tuple(branches))
+
+
+def drill(random: Random, tokenizer: Tokenizer, room: int = 1300) -> Pack:
+    """Pure copying: pieces at random, and the same again as the answer."""
+    head = tokenizer.encode("<|im_start|>user\n").ids
+    middle = tokenizer.encode("<|im_end|>\n<|im_start|>assistant\n").ids
+    end = tokenizer.encode("<|im_end|>").ids
+    size = tokenizer.get_vocab_size()
+    tokens, targets, branches = [], [], []
+    while room > 0:
+        words = [random.randrange(32, size) for _ in range(random.randint(3, 40))]
+        branch = [*head, *words, *middle, *words, *end]
+        quiet = len(head) + len(words) + len(middle) - 1
+        tokens += branch
+        targets += [-1] * quiet + branch[quiet + 1 :] + [-1]
+        branches.append(len(branch))
+        room -= len(branch)
+    return Pack(torch.tensor(tokens), torch.tensor(targets), 0, tuple(branches))
 
 
 def _prefix(random: Random, own: Prefix, mixture: Mixture) -> Prefix:

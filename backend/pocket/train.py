@@ -10,8 +10,9 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from backend.pocket.architecture import Network, Shape
-from backend.pocket.packs import FIRST, SECOND, THIRD, pack
+from backend.pocket.architecture import Network, Pack, Shape
+from backend.pocket.circuit import install
+from backend.pocket.packs import FIRST, SECOND, THIRD, drill, pack
 from backend.pocket.prefix import Prefix
 
 
@@ -22,11 +23,12 @@ class Plan:
     minutes: float
     threads: int = 2
     seed: int = 1
-    muon: float = 0.02
-    adam: float = 0.004
+    muon: float = 0.008
+    adam: float = 0.0005
     warm: float = 0.02
-    decay: float = 0.5
-    brief_until: float = 0.42
+    decay: float = 0.45
+    drill_until: float = 0.06
+    brief_until: float = 0.55
 
 
 @dataclass(slots=True)
@@ -95,6 +97,7 @@ class Run:
         torch.set_num_threads(plan.threads)
         self.plan, self.own, self.tokenizer = plan, own, tokenizer
         self.network = Network(shape)
+        install(self.network, plan.seed)
         matrices = [
             p
             for name, p in self.network.named_parameters()
@@ -125,9 +128,7 @@ class Run:
 
     def _step(self) -> tuple[float, int, int]:
         done = self.done()
-        mixture = FIRST if done < 0.12 else SECOND if done < self.plan.brief_until else THIRD
-        random = Random(f"{self.plan.seed}:{self.progress.steps}")
-        packed = pack(random, self.own, self.tokenizer, mixture)
+        packed = self._pack(done)
         share = rate_at(self.plan, done)
         for optimizer, height in ((self.muon, self.plan.muon), (self.adam, self.plan.adam)):
             optimizer.param_groups[0]["lr"] = height * share
@@ -139,6 +140,15 @@ class Run:
         self.muon.step()
         self.adam.step()
         return loss.item(), len(packed.tokens), int((packed.targets >= 0).sum())
+
+    def _pack(self, done: float) -> Pack:
+        random = Random(f"{self.plan.seed}:{self.progress.steps}")
+        plan = self.plan
+        drills = 0.6 if done < plan.drill_until else 0.3 if done < plan.brief_until else 0.15
+        if random.random() < drills:
+            return drill(random, self.tokenizer)
+        mixture = FIRST if done < plan.drill_until else SECOND if done < plan.brief_until else THIRD
+        return pack(random, self.own, self.tokenizer, mixture)
 
     def save(self, path: Path) -> None:
         state = {

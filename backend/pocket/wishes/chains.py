@@ -104,7 +104,7 @@ def edit_diff(world: World) -> Exchange:
     return [
         words,
         call("edit_file", path=name, old=old, new=new),
-        files.edited(random, name)[0],
+        files.edited(random, name, old, new)[0],
         call("git_diff", repo=world.repo),
         Result(text),
         Answer(quote(text, 10)),
@@ -233,7 +233,7 @@ def second_edit(world: World) -> Exchange:
         *steps,
         Result("\n".join(lines)),
         call("edit_file", path=name, old=there, new=new),
-        *files.edited(random, name),
+        *files.edited(random, name, there, new),
     ]
 
 

@@ -484,20 +484,25 @@ def editing(world: World) -> Exchange:
             f"{asked}{sign}{value(random)}" for sign in [random.choice((" = ", "=", ": "))] * 2
         )
     words = world.say(EDIT, path=name, old=old, new=new)
-    return [words, call("edit_file", path=name, old=old, new=new), *edited(random, name)]
+    return [words, call("edit_file", path=name, old=old, new=new), *edited(random, name, old, new)]
 
 
-def edited(random: Random, name: str) -> Exchange:
+def edited(random: Random, name: str, old: str = "old", new: str = "new") -> Exchange:
     result = done(
         random,
+        f"edited {name}\n-{old}\n+{new}",
+        f"edited {name}\n-{noun(random)} {old}\n+{noun(random)} {new}",
         f"Edited {name}.",
         f"Replaced 1 occurrence in {name}.",
         f"{name}: line {number(random)} changed",
         f"Changed {name} (line {number(random)}).",
-        f"edited {name}",
         f"Edited {name}, line {number(random)}.",
     )
-    return [result, Answer(f"Done: {result.text}")]
+    return [result, Answer(f"Done: {first_line(result.text)}")]
+
+
+def first_line(text: str) -> str:
+    return text.split("\n")[0]
 
 
 def needle(random: Random) -> str:
@@ -587,6 +592,7 @@ def sent(random: Random, name: str) -> Exchange:
         f"Sent {name}.",
         f"Sent {name} ({number(random)} KB).",
         f"{name} was sent",
+        f"sent {name}, {random.randint(1, 900)},{random.randint(100, 999)} bytes",
         f"sent {name}, {number(random)} bytes",
         f"{name} is on its way.",
         f"Queued {name}.",

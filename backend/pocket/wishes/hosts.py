@@ -1,5 +1,6 @@
 """The machine's sheet, /host.txt: many layouts, so that only reading it helps."""
 
+from dataclasses import dataclass
 from random import Random
 
 from backend.pocket.words import decimal, invented, noun, number
@@ -65,9 +66,16 @@ _CARDS = (
 )
 
 
-def sheet(random: Random) -> tuple[str, tuple[str, ...], dict[str, list[str]]]:
-    """Topic asked for, its wordings, the sheet's lines by topic."""
-    lines = _lines(random)
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """What is asked, in which words, the file's text and the lines that answer."""
+
+    wordings: tuple[str, ...]
+    text: str
+    answer: str
+
+
+def sheet(random: Random) -> Sheet:
     asked = {
         "temperature": TEMPERATURE,
         "machine": MACHINE,
@@ -76,7 +84,17 @@ def sheet(random: Random) -> tuple[str, tuple[str, ...], dict[str, list[str]]]:
         "power": POWER,
     }
     topic = random.choices(tuple(asked), (5, 3, 3, 2, 1))[0]
-    return topic, asked[topic], lines
+    lines = _lines(random)
+    answers = lines
+    if random.random() < 0.45:
+        lines = _one_line(random, lines)
+        card = lines["card"]
+        answers = {**lines, "machine": lines["machine"] + card, "temperature": card, "power": card}
+    order = list(lines)
+    if random.random() < 0.4:
+        random.shuffle(order)
+    text = "\n".join(line for group in order for line in lines[group])
+    return Sheet(asked[topic], text, "\n".join(answers[topic]))
 
 
 def _lines(random: Random) -> dict[str, list[str]]:
@@ -121,3 +139,19 @@ def _lines(random: Random) -> dict[str, list[str]]:
         ],
         "model": [f"{random.choice(('model', 'loaded model'))}{colon}{model}"],
     }
+
+
+def _one_line(random: Random, lines: dict[str, list[str]]) -> dict[str, list[str]]:
+    """All that is known of the graphics card in one line."""
+    name, card = lines["machine"]
+    facts = [
+        f"{random.randint(20, 95)} {random.choice(('°C', 'C'))}",
+        f"{number(random)} W of {number(random, 3)} W",
+        f"{number(random, 2)} % busy",
+        f"{number(random)} of {number(random, 5)} MiB used",
+    ]
+    row = ", ".join([card, *facts[: random.randint(1, 4)]])
+    if random.random() < 0.1:
+        row = f"gpu: {random.choice(('none', 'not known'))}"
+    kept = {topic: group for topic, group in lines.items() if topic not in ("temperature", "power")}
+    return {**kept, "machine": [name], "card": [row]}

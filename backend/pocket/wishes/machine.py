@@ -436,15 +436,6 @@ def _output_line(random: Random) -> str:
 
 
 def host_file(world: World) -> Exchange:
-    random = world.random
-    topic, words_, lines = hosts.sheet(random)
-    words = world.say(words_)
-    shown = "\n".join(lines[topic])
-    text = (
-        "\n".join(
-            line for group in random.sample(sorted(lines), len(lines)) for line in lines[group]
-        )
-        if random.random() < 0.5
-        else "\n".join(line for group in lines for line in lines[group])
-    )
-    return [words, call("read_file", path="/host.txt"), Result(text), Answer(shown)]
+    sheet = hosts.sheet(world.random)
+    words = world.say(sheet.wordings)
+    return [words, call("read_file", path="/host.txt"), Result(sheet.text), Answer(sheet.answer)]

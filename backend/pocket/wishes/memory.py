@@ -157,6 +157,8 @@ def remember(world: World) -> Exchange:
             f"Saved note {number(random, 2)}.",
             "Saved.",
             f"Saved: {note}",
+            f"Saved: {note}",
+            f"Was saved before: {note}",
             f"Noted: {note}",
             f"note {number(random, 1)} saved",
             "Saved a note.",
@@ -204,6 +206,7 @@ def recall(world: World) -> Exchange:
     result = random.choice(
         (
             f"- {found} ({day})",
+            f"{day} {found}",
             f"{day}: {found}",
             f"note {number(random, 1)}: {found}",
             found,
@@ -324,6 +327,8 @@ def planned(random: Random, when: str, task: str) -> Exchange:
             f"Job {job}: {task}, next at {stamp}.",
             f"Scheduled job {job}, next {day} {stamp}.",
             f"job {job} at {stamp}",
+            f"Planned as job {job}: {task}, {when}; next: {day} {stamp}.",
+            f"Planned as job {job}: {task}, {day} {stamp}.",
             f"Scheduled for {day} {stamp} (job {job}).",
             f"Scheduled: {when}. Next: {stamp}",
             f"Job {job} is planned, first at {stamp}.",

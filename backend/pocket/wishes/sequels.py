@@ -131,7 +131,7 @@ def change_it(world: World) -> Exchange:
     return [
         world.say(CHANGE_IT, old=old, new=new),
         call("edit_file", path=world.path, old=old, new=new),
-        *files.edited(world.random, world.path),
+        *files.edited(world.random, world.path, old, new),
     ]
 
 
@@ -149,10 +149,11 @@ def add_it(world: World) -> Exchange:
 def drop_line(world: World) -> Exchange:
     old = world.random.choice(world.lines) if world.lines else noun(world.random)
     world.lines = [line for line in world.lines if line != old]
+    new = ""
     return [
         world.say(DROP_LINE, old=old),
         call("edit_file", path=world.path, old=old, new=""),
-        *files.edited(world.random, world.path),
+        *files.edited(world.random, world.path, old, new),
     ]
 
 
