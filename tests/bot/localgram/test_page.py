@@ -25,6 +25,7 @@ ARGS = [
     "--disable-dev-shm-usage",
 ]
 KEYS = {"inline_keyboard": [[{"text": "Allow once", "callback_data": "a"}]]}
+expect.set_options(timeout=15_000)  # a busy machine is no failure
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.browser,
