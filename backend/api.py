@@ -16,10 +16,12 @@ from backend import metrics
 from backend.alerts import Alerts
 from backend.history import History
 from backend.lanes import Lanes
+from backend.plot import DrawFailed, draw
 from backend.profile import ProfileError
 from backend.protocol import (
     Endpoint,
     LaneState,
+    Minute,
     Prefix,
     ProfileChoice,
     Report,
@@ -67,6 +69,7 @@ class Api:
             web.get("/v1/endpoint", self.get_endpoint),
             web.post("/v1/ready", self.post_ready),
             web.get("/v1/gpu/history", self.get_history),
+            web.get("/v1/gpu/picture", self.get_picture),
             web.get("/v1/logs", self.get_logs),
             web.get("/v1/events", self.get_events),
             web.get("/v1/lane", self.get_lane),
@@ -94,9 +97,24 @@ class Api:
         return web.Response(text="\n".join(self.engine.logs(_number(request, "lines", 100))))
 
     async def get_history(self, request: web.Request) -> web.Response:
-        since = int(datetime.now(UTC).timestamp()) - 60 * _number(request, "minutes", 180)
-        minutes = await asyncio.to_thread(self.history.read, since)
+        minutes = await self._minutes(_number(request, "minutes", 180))
         return web.Response(text="\n".join(minute.model_dump_json() for minute in minutes))
+
+    async def get_picture(self, request: web.Request) -> web.Response:
+        hours = max(1, _number(request, "hours", 3))
+        theme = "dark" if request.query.get("theme") == "dark" else "light"
+        try:
+            minutes = await self._minutes(60 * hours)
+            picture = await draw(
+                minutes, hours=hours, theme=theme, zone=request.query.get("zone", "UTC")
+            )
+        except DrawFailed as error:
+            return web.Response(status=404, text=str(error))
+        return web.Response(body=picture, content_type="image/png")
+
+    async def _minutes(self, count: int) -> list[Minute]:
+        since = int(datetime.now(UTC).timestamp()) - 60 * count
+        return await asyncio.to_thread(self.history.read, since)
 
     async def post_warm(self, request: web.Request) -> web.Response:
         self.engine.warm(await _body(request, Prefix))

@@ -34,6 +34,7 @@ from backend.protocol import (
 )
 
 ANSWER_SECONDS = 10.0  # every answer of the control API is at hand; longer means that it hangs
+PICTURE_SECONDS = 70.0  # drawn in a process of its own
 LONGEST_SOCKET = 100  # bytes
 Wire = Mapping[str, Any]
 
@@ -104,8 +105,9 @@ def default_socket(state_dir: Path) -> Path:
 class BackendClient:
     """Speaks to the backend on `socket`. Every method may raise BackendUnavailable."""
 
-    def __init__(self, socket: Path) -> None:
+    def __init__(self, socket: Path, *, answer_seconds: float = ANSWER_SECONDS) -> None:
         self.socket = socket
+        self._answer_seconds = answer_seconds
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -183,6 +185,18 @@ class BackendClient:
         text = await self._get(f"/v1/gpu/history?minutes={minutes}")
         return [Minute.model_validate_json(line) for line in text.splitlines()]
 
+    async def gpu_picture(
+        self, hours: int = 3, *, theme: str = "light", zone: str = "UTC"
+    ) -> bytes:
+        """A PNG of temperature, power and speed over the last hours, upright for a phone.
+
+        `theme` is light or dark, `zone` an IANA name. BackendRefused says that
+        there is nothing to draw yet.
+        """
+        asked = f"/v1/gpu/picture?hours={hours}&theme={theme}&zone={zone}"
+        async with _within(PICTURE_SECONDS), self._open("GET", asked) as answer:
+            return await answer.read()
+
     async def logs(self, lines: int = 100) -> list[str]:
         return (await self._get(f"/v1/logs?lines={lines}")).splitlines()
 
@@ -228,14 +242,12 @@ class BackendClient:
             yield socket
 
     async def _get(self, path: str) -> str:
-        async with asyncio.timeout(ANSWER_SECONDS):
-            async with self._open("GET", path) as answer:
-                return await answer.text()
+        async with _within(self._answer_seconds), self._open("GET", path) as answer:
+            return await answer.text()
 
     async def _post(self, path: str, body: str) -> str:
-        async with asyncio.timeout(ANSWER_SECONDS):
-            async with self._open("POST", path, body) as answer:
-                return await answer.text()
+        async with _within(self._answer_seconds), self._open("POST", path, body) as answer:
+            return await answer.text()
 
     @asynccontextmanager
     async def _open(
@@ -257,6 +269,15 @@ class BackendClient:
         if isinstance(error, TimeoutError):
             return BackendUnavailable("The model backend does not answer.")
         return BackendUnavailable("No model backend is running.")
+
+
+@asynccontextmanager
+async def _within(seconds: float) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise BackendUnavailable("The model backend does not answer.") from None
 
 
 async def _held(

@@ -444,3 +444,13 @@ async def test_the_embedded_server_ends_quickly_in_the_middle_of_work(
             os.kill(pid, signal.SIGTERM)
             status = await it.until(lambda status: status.backend.restarts == 1, 2)
     assert status.backend.last_restart
+
+
+async def test_a_backend_that_hangs_is_one_sentence(state: Path) -> None:
+    """Its socket takes the connection and nobody answers."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(state / "hangs.sock"))
+        listener.listen()
+        async with BackendClient(state / "hangs.sock", answer_seconds=0.2) as client:
+            with pytest.raises(BackendUnavailable, match=r"^The model backend does not answer\.$"):
+                await client.status()

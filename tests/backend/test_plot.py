@@ -6,8 +6,12 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from backend.client import BackendRefused
+from backend.config import BackendConfig
+from backend.history import History
 from backend.plot import THEMES, DrawFailed, draw, panels
 from backend.protocol import Minute
+from tests.backend.conftest import running
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -60,6 +64,21 @@ async def test_a_picture_for_a_phone() -> None:
 async def test_nothing_to_draw_is_one_sentence() -> None:
     with pytest.raises(DrawFailed, match=r"^There is nothing to draw yet"):
         await draw([], hours=3)
+
+
+async def test_the_picture_comes_over_the_control_api(config: BackendConfig) -> None:
+    history = History(config.state_dir / "history.db")
+    async with running(config) as it:
+        with pytest.raises(BackendRefused, match=r"^There is nothing to draw yet"):
+            await it.client.gpu_picture()
+        now = datetime.now(UTC)
+        history.write(
+            [Minute(at=now - timedelta(minutes=n), gpu=0, power_w=100 + n) for n in range(30)]
+        )
+        picture = await it.client.gpu_picture(1, theme="dark", zone="Europe/Paris")
+        minutes = await it.client.gpu_history(60)
+    assert picture.startswith(b"\x89PNG")
+    assert [minute.power_w for minute in minutes] == [129.0 - n for n in range(30)]
 
 
 def test_what_is_drawn() -> None:
