@@ -1,0 +1,187 @@
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from agent.approvals import Approvals, Request
+from agent.model import Completion
+from agent.store import Incoming, Store, open_store, upkeep
+from agent.store.errors import StoreError
+from agent.store.files import File
+from agent.store.jobs import Plan
+from agent.store.upkeep import DAY, Retention
+from agent.store.usage import Reuse
+from tests.agent.store.conftest import Clock
+
+
+def request(id: str = "q1", scope: str = "commit:web", expires: float = 1_800_000_300.0) -> Request:
+    return Request(id, "t1", "c1", "tg:1", "git commit -m x", scope, expires)
+
+
+async def test_an_approval_is_decided_once(store: Store, clock: Clock) -> None:
+    await store.approvals.open(request())
+    assert await store.approvals.undecided("t1") == {"c1"}
+    assert [r.id for r in await store.approvals.open_requests("tg:1")] == ["q1"]
+    assert await store.approvals.find("t1", "c1", "git commit -m x") == (request(), None)
+    assert await store.approvals.decide("q1", "once", clock.now, "ann") == request()
+    assert await store.approvals.decide("q1", "denied", clock.now, "bob") is None
+    assert await store.approvals.decided("q1") == ("once", "ann", clock.now)
+    assert await store.approvals.find("t1", "c1", "git commit -m x") == (request(), "once")
+    assert await store.approvals.undecided("t1") == frozenset()
+    assert not await store.approvals.granted("tg:1", "commit:web")
+
+
+async def test_a_standing_permission_holds_in_its_chat_for_its_scope(
+    store: Store, clock: Clock
+) -> None:
+    await store.approvals.open(request())
+    await store.approvals.decide("q1", "chat", clock.now, "ann")
+    assert await store.approvals.granted("tg:1", "commit:web")
+    assert not await store.approvals.granted("tg:1", "commit:other")
+    assert not await store.approvals.granted("tg:2", "commit:web")
+    assert [(g.scope, g.granted_by) for g in await store.approvals.grants("tg:1")] == [
+        ("commit:web", "ann")
+    ]
+    assert await store.approvals.revoke("tg:1", "commit:web")
+    assert not await store.approvals.granted("tg:1", "commit:web")
+
+
+async def test_the_engine_finds_its_question_again(store: Store, clock: Clock) -> None:
+    await store.approvals.open(request())
+    approvals = Approvals(store.approvals, None, clock=clock)
+    assert await approvals.decide("q1", "once", "ann") == request()
+
+
+async def test_a_code_pairs_one_person_once_and_in_time(store: Store, clock: Clock) -> None:
+    code = await store.people.make_code("owner", 600)
+    assert await store.people.use_code("telegram", "7", "Ann", "wrong") is None
+    assert await store.people.use_code("telegram", "7", "Ann", code) == "owner"
+    assert await store.people.use_code("telegram", "8", "Bob", code) is None
+    ann = await store.people.get("telegram", "7")
+    assert ann and (ann.role, ann.name) == ("owner", "Ann")
+    late = await store.people.make_code("member", 600)
+    clock.pass_(601)
+    assert await store.people.use_code("telegram", "8", "Bob", late) is None
+    async with store.database.read() as tx:
+        kept = str(await tx.all("SELECT * FROM pairing_codes"))
+    assert code not in kept
+
+
+async def test_a_stranger_is_told_once_a_day(store: Store, clock: Clock) -> None:
+    assert await store.people.tell_stranger("telegram", "9", "Eve")
+    assert not await store.people.tell_stranger("telegram", "9", "Eve")
+    assert await store.people.tell_stranger("telegram", "10", "Mal")
+    clock.pass_(DAY)
+    assert await store.people.tell_stranger("telegram", "9", "Eve")
+    await store.people.put("telegram", "9", "Eve", "member", "ann")
+    assert [p.name for p in await store.people.all("telegram", "member")] == ["Eve"]
+    assert await store.people.remove("telegram", "9")
+
+
+async def test_an_occurrence_falls_due_once_and_never_overlaps(store: Store) -> None:
+    job = await store.jobs.add(
+        Plan("tg:1", "task", "hourly", {"every": 3600}, "UTC", "look", {"n": 1})
+    )
+    assert await store.jobs.get(job.id) == job
+    first = await store.jobs.fall_due(job.id, 3600, 7200)
+    assert first
+    assert await store.jobs.fall_due(job.id, 3600, 7200) is None
+    second = await store.jobs.fall_due(job.id, 7200, 10800)
+    assert second
+    running = await store.jobs.begin(first.id)
+    assert running and (running.state, running.attempts) == ("running", 1)
+    assert await store.jobs.begin(second.id) is None
+    await store.jobs.end(first.id, "done", message_id="5")
+    assert await store.jobs.begin(second.id)
+    assert [o.state for o in await store.jobs.occurrences(job.id)] == ["running", "done"]
+    assert await store.jobs.outlook() == (1, 10800)
+    await store.jobs.set_state(job.id, "deleted")
+    assert await store.jobs.of_chat("tg:1") == []
+
+
+async def test_usage_adds_up(store: Store, clock: Clock) -> None:
+    await store.chats.open("cli")
+    call = Completion("", (), "", "stop", 1000, 900, 20, 50, 400.0, 30.0)
+    await store.usage.add("cli", 1, None, call, Reuse(100, 0, ""))
+    await store.usage.add("cli", 1, None, Completion("", (), "", "stop"), Reuse())
+    summed = await store.usage.since(clock.now - 1)
+    assert (summed.calls, summed.prompt_tokens, summed.cached_tokens, summed.completion_tokens) == (
+        2,
+        1000,
+        900,
+        20,
+    )
+    assert summed.cache_hit == 0.9
+    assert (await store.usage.since(clock.now + 1)).cache_hit is None
+
+
+async def test_files_are_listed_newest_first(store: Store) -> None:
+    for name in ("a", "b"):
+        await store.files.add(File("tg:1", f"/workspace/{name}", "in", name, size=5))
+    assert [f.name for f in await store.files.recent("tg:1")] == ["b", "a"]
+    assert await store.files.recent("tg:2") == []
+
+
+async def test_what_is_old_goes_and_what_is_open_stays(store: Store, clock: Clock) -> None:
+    await store.inbox.add(Incoming("tg:1", "s", "open", "still to answer"))
+    await store.inbox.add(Incoming("tg:1", "s", "done", "answered"))
+    rows = await store.inbox.waiting("tg:1", ["s"])
+    await store.inbox.discard("tg:1", [rows[1].id])
+    [sent, _] = await store.outbox.add("tg:1", ["1", "2"])
+    await store.outbox.claim("tg:1")
+    await store.outbox.delivered(sent, ["9"])
+    note, _ = await store.notes.add("tg:1", "old")
+    await store.notes.add("tg:1", "kept")
+    await store.notes.delete("tg:1", note.id)
+    clock.pass_(31 * DAY)
+    assert await upkeep.prune(store, Retention()) == 3
+    assert [r.incoming.words for r in await store.inbox.waiting("tg:1", ["s"])] == [
+        "still to answer"
+    ]
+    assert await store.outbox.counts() == {"waiting": 1}
+    assert [n.text for n in await store.notes.all("tg:1")] == ["kept"]
+    assert not await store.notes.restore("tg:1", note.id)
+    assert await upkeep.prune(store, Retention()) == 0
+
+
+async def test_room_is_given_back(store: Store) -> None:
+    for number in range(40):
+        await store.inbox.add(Incoming("tg:1", "s", str(number), "x" * 50_000))
+    rows = await store.inbox.waiting("tg:1", ["s"])
+    await store.inbox.discard("tg:1", [row.id for row in rows])
+    assert not await upkeep.vacuum(store)
+    async with store.database.write() as tx:
+        await tx.run("DELETE FROM inbox")
+    before = await upkeep.size(store)
+    assert await upkeep.vacuum(store)
+    async with store.database.alone() as tx:
+        await tx.run("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert await upkeep.size(store) < before / 4
+
+
+async def test_a_copy_is_whole_while_others_write(store: Store) -> None:
+    target = store.database.path.with_name("copy.db")
+    stop = asyncio.Event()
+
+    async def write() -> int:
+        count = 0
+        while not stop.is_set():
+            await store.inbox.add(Incoming("tg:1", "s", str(count), "x" * 500))
+            count += 1
+        return count
+
+    writing = asyncio.create_task(write())
+    await upkeep.backup(store, target)
+    stop.set()
+    assert await writing > 0
+    assert target.stat().st_mode & 0o777 == 0o600
+    assert not target.with_name("copy.db.part").exists()
+    async with open_store(target) as copy:
+        found = await copy.inbox.waiting("tg:1", ["s"])
+    assert [row.incoming.update for row in found] == [str(n) for n in range(len(found))]
+
+
+async def test_a_copy_that_cannot_be_written_is_told(store: Store) -> None:
+
+    with pytest.raises(StoreError, match="cannot be written"):
+        await upkeep.backup(store, Path("/proc/nowhere/copy.db"))
