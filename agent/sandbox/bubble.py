@@ -30,9 +30,9 @@ class Descriptors:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What to run. `layout` places the descriptors and the reachable paths of `sources`."""
+    """What to run; `launcher` ends with bubblewrap's path. `layout` places the descriptors and the reachable paths of `sources`."""
 
-    bwrap: str
+    launcher: Sequence[str]
     command: Sequence[str]
     sources: Sequence[str]
     layout: Callable[[Descriptors, Sequence[str]], Layout]
@@ -133,7 +133,7 @@ async def _start(actor: Actor, order: Order, ours: ExitStack) -> tuple[int, int,
         )
         text = b"".join(os.fsencode(a) + b"\0" for a in arguments(layout))
         args = _memfd("args", text, theirs)
-        argv = [order.bwrap, "--args", str(args), "--", *order.command]
+        argv = [*order.launcher, "--args", str(args), "--", *order.command]
         fds = [seccomp, status_end, report, args, *filter(None, [block_end])]
         child = await actor.start(argv, fds=fds, out=out_end, sources=order.sources)
     return out, status, block, child

@@ -3,7 +3,8 @@
 import asyncio
 import os
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from agent.sandbox import seccomp
 from agent.sandbox.actor import Actor
 from agent.sandbox.bubble import Descriptors, Order
 from agent.sandbox.bubblewrap import Bubblewrap, remedy
+from agent.sandbox.cgroup import CallGroup, Cgroups
 from agent.sandbox.hosts import Hosts
 from agent.sandbox.layout import USER, WORKSPACE, Layout, Mounted
 from agent.sandbox.limits import MIB, Repo, SandboxLimits
@@ -34,7 +36,20 @@ class Ground:
     report: Callable[[], str]
     bwrap: Bubblewrap
     hosts: Hosts | None = None  # None: no network
+    cgroups: Cgroups | None = None  # None: memory is watched
     place: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+
+    @asynccontextmanager
+    async def group(self) -> AsyncIterator[CallGroup | None]:
+        """The cgroup of a call, where there are cgroups to be had."""
+        if self.cgroups is None:
+            yield None
+            return
+        group = self.cgroups.make(self.limits)
+        try:
+            yield group
+        finally:
+            await asyncio.shield(group.remove())
 
     async def order(
         self,
@@ -43,6 +58,7 @@ class Ground:
         *,
         read_only: bool = False,
         network: bool = False,
+        group: CallGroup | None = None,
     ) -> Order:
         if self.bwrap.problem:
             raise self.broken(self.bwrap.problem)
@@ -68,11 +84,11 @@ class Ground:
             )
 
         return Order(
-            bwrap=self.bwrap.path,
+            launcher=group.launcher(self.bwrap.path) if group else [self.bwrap.path],
             command=[*bounded(self.limits), *command],
             sources=[os.fspath(source) for source in sources],
             layout=layout,
-            seccomp=seccomp.program(),
+            seccomp=seccomp.program(memory_is_counted=group is not None),
             report=self.report().encode(),
             blocked=network,
         )

@@ -1,11 +1,12 @@
 """One chat's sandbox: run a command in it, read and write its files."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from agent.errors import ToolError
 from agent.sandbox.bubble import Bubble, blown
@@ -15,7 +16,7 @@ from agent.sandbox.ground import Ground
 from agent.sandbox.printed import decode
 from agent.sandbox.proxy import Permit, Proxy, serving
 from agent.sandbox.quota import Quota
-from agent.sandbox.watch import watch
+from agent.sandbox.watch import over_memory, watch
 
 PROGRESS_SECONDS = 1.0
 OUT = ".voltaire/out"  # in the workspace: whole outputs that were too long to show
@@ -96,13 +97,21 @@ class Sandbox:
         proxy: Proxy | None = None,
         progress: Callable[[str], None] | None = None,
     ) -> tuple[Bubble, str]:
-        async with self.ground.place:
+        async with self.ground.place, self.ground.group() as group:
             await self.quota.settle()
             order = await self.ground.order(
-                self.workspace, _argv(command), read_only=read_only, network=proxy is not None
+                self.workspace,
+                _argv(command),
+                read_only=read_only,
+                network=proxy is not None,
+                group=group,
             )
             async with blown(self.ground.actor, order) as bubble:
-                reason = await self._verdict(bubble, seconds, proxy, progress)
+                beside = [watch(bubble, self.quota, memory=group is None)]
+                beside += [_tell(bubble, progress)] if progress else []
+                reason = await self._verdict(bubble, seconds, proxy, beside)
+            if group and group.out_of_memory():
+                reason = over_memory(self.ground.limits)
         if bubble.exit_code is None and not reason:
             raise self.ground.broken(bubble.printed.shown(2000)[0])
         return bubble, reason
@@ -112,21 +121,19 @@ class Sandbox:
         bubble: Bubble,
         seconds: float,
         proxy: Proxy | None,
-        progress: Callable[[str], None] | None,
+        beside: Sequence[Coroutine[Any, Any, None]],
     ) -> str:
         """Wait for whatever ends the call first."""
         loop = asyncio.get_running_loop()
         late = f"Stopped: the time limit of {seconds:g} s was reached."
         countdown = Countdown(seconds, partial(bubble.end, late))
-        beside = [loop.create_task(watch(bubble, self.quota))]
-        if progress:
-            beside.append(loop.create_task(_tell(bubble, progress)))
+        tasks = [loop.create_task(work) for work in beside]
         try:
             async with self._network(bubble, proxy, countdown):
                 return await asyncio.shield(bubble.verdict)
         finally:
             countdown.cancel()
-            await _stopped(beside)
+            await _stopped(tasks)
 
     @asynccontextmanager
     async def _network(

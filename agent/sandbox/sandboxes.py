@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from agent.errors import ToolError
-from agent.sandbox import bubblewrap, rootfs
+from agent.sandbox import bubblewrap, cgroup, rootfs
 from agent.sandbox.actor import Actor, Own
 from agent.sandbox.ground import Ground
 from agent.sandbox.hosts import Hosts
@@ -81,6 +81,8 @@ async def open_sandboxes(
             zone=zone,
             report=report,
             hosts=hosts,
+            # As somebody lesser one may not join a group that root's service was given.
+            cgroups=cgroup.delegated() if isinstance(actor, Own) else None,
             bwrap=await bubblewrap.find(),
         )
         yield Sandboxes(ground, state / "chats")

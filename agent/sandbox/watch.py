@@ -8,7 +8,7 @@ it measured exactly.
 import asyncio
 
 from agent.sandbox.bubble import Bubble
-from agent.sandbox.limits import MIB
+from agent.sandbox.limits import MIB, SandboxLimits
 from agent.sandbox.processes import deleted, proportional, resident, tree, written
 from agent.sandbox.quota import Quota, free
 from agent.sandbox.usage import Usage
@@ -24,9 +24,13 @@ async def watch(bubble: Bubble, quota: Quota, *, memory: bool = True) -> None:
         await asyncio.sleep(INTERVAL)
         pids = list(tree(bubble.init_pid))
         if memory and _over(pids, quota.limits.memory_mib * MIB):
-            bubble.end(f"Stopped: it used more than {quota.limits.memory_mib} MiB of memory.")
+            bubble.end(over_memory(quota.limits))
         if quota.moved() and (reason := await _excess(quota, pids, before, at_start)):
             bubble.end(f"Stopped. {reason}")
+
+
+def over_memory(limits: SandboxLimits) -> str:
+    return f"Stopped: it used more than {limits.memory_mib} MiB of memory."
 
 
 def _over(pids: list[int], most: int) -> bool:

@@ -1,0 +1,122 @@
+"""Memory and processes of a call counted by the kernel, where systemd delegates a cgroup to us.
+
+Only in a subtree that carries systemd's mark (Delegate=yes sets the attribute
+user.delegate) anything is moved or made; everywhere else the watch does the counting.
+"""
+
+import asyncio
+import itertools
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent.sandbox.limits import MIB, SandboxLimits
+
+_OURS = "main"  # the subgroup of this program; groups with children hold no processes themselves
+_NEEDED = ("memory", "pids")
+_BESIDE = 8  # bubblewrap's own processes
+_REMOVAL_SECONDS = 2.0
+
+# Joins the group, then becomes the command: $0 is cgroup.procs.
+_JOIN = ("/bin/sh", "-c", 'echo 0 > "$0" && exec "$@"')
+
+
+@dataclass(frozen=True, slots=True)
+class CallGroup:
+    """The cgroup of one call."""
+
+    path: Path
+
+    def launcher(self, program: str) -> Sequence[str]:
+        return [*_JOIN, str(self.path / "cgroup.procs"), program]
+
+    def out_of_memory(self) -> bool:
+        with suppress(OSError):
+            events = (self.path / "memory.events").read_text().split()
+            return int(events[events.index("oom_kill") + 1]) > 0
+        return False
+
+    async def remove(self) -> None:
+        """End what is in it, and the group itself."""
+        with suppress(OSError):
+            (self.path / "cgroup.kill").write_text("1")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_REMOVAL_SECONDS):
+                while not _removed(self.path):
+                    await asyncio.sleep(0.01)
+
+
+@dataclass(slots=True)
+class Cgroups:
+    """The subtree that is ours; `base` has a subgroup per call."""
+
+    base: Path
+    _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
+
+    def make(self, limits: SandboxLimits) -> CallGroup:
+        path = self.base / f"call-{os.getpid()}-{next(self._numbers)}"
+        path.mkdir()
+        values = {
+            "memory.max": str(limits.memory_mib * MIB),
+            "memory.swap.max": "0",
+            "memory.oom.group": "1",
+            "pids.max": str(limits.pids + _BESIDE),
+            "cpu.weight": "20",
+        }
+        for name, value in values.items():
+            if (path / name).exists():
+                (path / name).write_text(value)
+        return CallGroup(path)
+
+
+def delegated() -> Cgroups | None:
+    """The subtree that systemd gave this service; None where there is none."""
+    try:
+        own = _own()
+        base = own.parent if own.name == _OURS else own
+        if os.getxattr(base, "user.delegate") != b"1":
+            return None
+        return prepare(base)
+    except OSError:
+        return None
+
+
+def prepare(base: Path, needed: Sequence[str] = _NEEDED) -> Cgroups | None:
+    """Make the subtree ready for groups of calls; None when it lacks a controller."""
+    there = (base / "cgroup.controllers").read_text().split()
+    if not set(needed) <= set(there):
+        return None
+    ours = base / _OURS
+    ours.mkdir(exist_ok=True)
+    for pid in (base / "cgroup.procs").read_text().split():
+        (ours / "cgroup.procs").write_text(pid)
+    wanted = [name for name in (*needed, "cpu") if name in there]
+    (base / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in wanted))
+    return Cgroups(base)
+
+
+def _own() -> Path:
+    """The cgroup of this process, in the unified hierarchy."""
+    lines = Path("/proc/self/cgroup").read_text().splitlines()
+    path = next((line[3:] for line in lines if line.startswith("0::")), "/")
+    return _mounted() / path.lstrip("/")
+
+
+def _mounted() -> Path:
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        fields, _, kind = line.partition(" - ")
+        if kind.startswith("cgroup2 "):
+            return Path(fields.split()[4])
+    raise FileNotFoundError("there is no unified cgroup hierarchy")
+
+
+def _removed(path: Path) -> bool:
+    try:
+        path.rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError:  # its processes are still ending
+        return False
+    return True
