@@ -57,12 +57,13 @@ class Process:
             os.killpg(self._process.pid, signal.SIGKILL)
         await self._process.wait()
 
-    async def stop(self) -> int:
-        """An orderly end."""
+    async def stop(self) -> None:
+        """An orderly end, as by systemd."""
         assert self._process
         self._process.terminate()
         async with asyncio.timeout(SECONDS):
-            return await self._process.wait()
+            code = await self._process.wait()
+        assert code == 130, (code, self.log)
 
     async def row(self, sql: str) -> Any:
         """The first column of the first row of a query, as soon as there is one."""

