@@ -38,7 +38,7 @@ from agent.web import Fetcher
 from agent.window import ModelWindow
 from backend.client import BackendClient, BackendUnavailable, default_socket
 from backend.protocol import Status
-from bot.settings import Settings
+from bot.settings import ConfigurationError, Settings
 
 log = logging.getLogger(__name__)
 
@@ -175,7 +175,7 @@ async def open_agent(
     async with AsyncExitStack() as stack:
         sandboxes = await stack.enter_async_context(_sandboxes(settings, host))
         model = await stack.enter_async_context(OpenAIModel(backend.endpoint))
-        tools = chosen(settings.agent.tools)
+        tools = _tools(settings)
         schemas = tuple(tool.schema for tool in tools)
         window = ModelWindow(
             store,
@@ -217,6 +217,13 @@ async def _useful(backend: BackendClient) -> int | None:
         return (await backend.endpoint()).useful_context
     except BackendUnavailable as error:
         raise BackendAway(str(error)) from None
+
+
+def _tools(settings: Settings) -> tuple[Tool, ...]:
+    try:
+        return chosen(settings.agent.tools)
+    except ValueError as error:
+        raise ConfigurationError(f"agent.tools: {error}") from None
 
 
 @asynccontextmanager

@@ -26,19 +26,18 @@ ANSWER_SECONDS = 600
 @click.option("--port", default=PORT, show_default=True, help="Where the chat page is.")
 @click.option(
     "--model",
-    default="",
     type=click.Path(exists=True, dir_okay=False),
     help="A GGUF to run in place of the pocket model.",
 )
 @runs
-async def command(text: str | None, port: int, model: str) -> int:
+async def command(text: str | None, port: int, model: str | None) -> int:
     if text is not None and not text.strip():
         raise Misused("There is nothing to ask: the text is empty.")
     async with _phone(0 if text else port) as (gram, owner), _state() as state:
         settings = _settings(state, gram)
         if text:
-            return await _one_answer(settings, owner, text, model)
-        await _until_interrupted(settings, gram, model)
+            return await _one_answer(settings, owner, text, model or "")
+        await _until_interrupted(settings, gram, model or "")
     return 0
 
 

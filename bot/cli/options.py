@@ -58,10 +58,11 @@ def _told(error: BaseException) -> BaseException:
     from backend.client import BackendUnavailable
     from backend.profile import ProfileError
     from backend.service import BackendRunning
+    from bot.settings import ConfigurationError
 
     if isinstance(error, BackendAway | BackendUnavailable):
         return NoBackend(str(error))
-    if isinstance(error, ProfileError):
+    if isinstance(error, ProfileError | ConfigurationError):
         return Misused(str(error))
     if isinstance(error, AgentError | StoreError | BackendRunning):
         return Failed(str(error))
