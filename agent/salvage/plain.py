@@ -126,6 +126,8 @@ def python_call(view: View, start: int) -> Outcome:
     end = value_end(view.text, start)
     if end is None:
         return Hidden(len(view.text), (Found(head[1], None),)) if view.final else WAIT
+    if not view.final and not view.text[end:].lstrip(" \t"):
+        return WAIT  # whether it is one depends on what follows
     if not _AFTER_CALL.match(view.text, end):
         return None
     calls = _literal_calls(view, view.text[start:end].strip())

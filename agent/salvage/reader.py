@@ -4,13 +4,14 @@ import re
 
 from agent.salvage.calls import Found
 from agent.salvage.harmony import channel, mistral, stray, thought, thought_end
+from agent.salvage.headed import headed
 from agent.salvage.known import Known
 from agent.salvage.plain import bare_json, fence, python_call
-from agent.salvage.tags import function, tag
+from agent.salvage.tags import function, named_tag, tag
 from agent.salvage.view import Hidden, Outcome, View, Wait
 
 _RECOGNISERS = {
-    "<": (tag, function, thought, thought_end, channel, stray),
+    "<": (tag, function, named_tag, thought, thought_end, channel, stray),
     "`": (fence,),
     "[": (mistral, python_call, bare_json),
     "{": (bare_json,),
@@ -115,6 +116,6 @@ class Reader:
 
 def _recognise(view: View, sign: re.Match[str]) -> Outcome:
     letter = view.text[sign.start()]
-    outcomes = [one(view, sign.start()) for one in _RECOGNISERS.get(letter, (python_call,))]
+    outcomes = [one(view, sign.start()) for one in _RECOGNISERS.get(letter, (python_call, headed))]
     settled = next((outcome for outcome in outcomes if isinstance(outcome, Hidden)), None)
     return settled or next((outcome for outcome in outcomes if outcome is not None), None)

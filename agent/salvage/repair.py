@@ -12,6 +12,14 @@ LONGEST = 65536  # the repair library takes seconds beyond it
 _CLOSED = re.compile(r"""["'\]}]\s*\Z|\b(?:true|false|null|True|False|None)\s*\Z""")
 
 
+# Possessive, so that a string of a megabyte that has no end costs one pass.
+_STRINGS = {
+    '"': re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL),
+    "'": re.compile(r"'(?:[^'\\]++|\\.)*+'", re.DOTALL),
+}
+_MARK = re.compile(r"""[{}\[\]()"']""")
+
+
 def arguments_of(text: str) -> dict[str, Any] | None:
     """The arguments of a call as an object, or None when they cannot be read.
 
@@ -71,37 +79,33 @@ def whole(text: str) -> bool:
 def inside_string(text: str) -> bool:
     """Whether the text ends inside a quoted string."""
     quote = '"' if '"' in text else "'"
-    inside = escaped = False
-    for letter in text:
-        if escaped:
-            escaped = False
-        elif letter == "\\":
-            escaped = inside
-        elif letter == quote:
-            inside = not inside
-    return inside
+    place = text.find(quote)
+    while place >= 0:
+        string = _STRINGS[quote].match(text, place)
+        if string is None:
+            return True
+        place = text.find(quote, string.end())
+    return False
 
 
 def value_end(text: str, start: int) -> int | None:
     """Where the JSON-like value at `start` ends (brackets balanced outside strings), or None yet."""
-    depth, quote, escaped = 0, "", False
-    for place in range(start, len(text)):
-        letter = text[place]
-        if quote:
-            if escaped:
-                escaped = False
-            elif letter == "\\":
-                escaped = True
-            elif letter == quote:
-                quote = ""
-        elif letter == '"' or (letter == "'" and _opens(text, place)):
-            quote = letter
+    depth, place = 0, start
+    while mark := _MARK.search(text, place):
+        place, letter = mark.end(), mark[0]
+        if letter in _STRINGS:
+            if letter == "'" and not _opens(text, mark.start()):
+                continue
+            string = _STRINGS[letter].match(text, mark.start())
+            if string is None:
+                return None
+            place = string.end()
         elif letter in "{[(":
             depth += 1
-        elif letter in "}])":
+        else:
             depth -= 1
             if depth <= 0:
-                return place + 1
+                return place
     return None
 
 

@@ -46,6 +46,7 @@ _PARAMETER = re.compile(
     re.DOTALL,
 )
 _GLM = re.compile(r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>", re.DOTALL)
+_NAMED = re.compile(r"<([\w-]+)>(.*?)</\1>", re.DOTALL)
 _NAME = re.compile(r"[\w.-]+")
 _GEMMA_TEXT = re.compile(r'<\|"\|>(.*?)<\|"\|>', re.DOTALL)
 
@@ -97,13 +98,23 @@ def _json(view: View, start: int) -> Outcome:
 
 
 def _value_end(view: View, start: int) -> int | None:
+    """Where the JSON at `start` ends: at its last bracket, or at a closing tag that comes before."""
     end = value_end(view.text, start)
-    if end is not None:
-        return end
-    closing = view.find(_CLOSING, start)
-    if closing and (view.final or not inside_string(view.text[start : closing.start()])):
-        return closing.start()
-    return len(view.text) if view.final else None
+    closing = _closing_outside(view, start)
+    if closing is not None and (end is None or closing < end):
+        return closing
+    if end is None and view.final:
+        first = view.find(_CLOSING, start)
+        return first.start() if first else len(view.text)
+    return end
+
+
+def _closing_outside(view: View, start: int) -> int | None:
+    """The first closing tag that is not part of a string."""
+    for closing in _CLOSING.finditer(view.text, start):
+        if not inside_string(view.text[start : closing.start()]):
+            return closing.start()
+    return None
 
 
 def _closed(view: View, place: int, calls: list[Found]) -> Outcome:
@@ -189,3 +200,21 @@ def _glm(view: View, name: str, start: int) -> Outcome:
     pairs = _GLM.findall(view.text[start : closing.start()])
     arguments = {key.strip(): view.known.value(name, key.strip(), value) for key, value in pairs}
     return Hidden(closing.end(), (Found(name, arguments),))
+
+
+def named_tag(view: View, start: int) -> Outcome:
+    """`<bash><command>ls</command></bash>`: tags with the names of a tool and of its arguments."""
+    opening = view.literal(start, [f"<{name}>" for name in view.known.tools] or ["<"])
+    if not isinstance(opening, str):
+        return opening
+    tool = opening[1:-1]
+    body = view.space(start + len(opening))
+    first = view.literal(body, [f"<{name}>" for name in view.known.tools.get(tool, ())] or ["<"])
+    if first is None:
+        return WAIT if body >= len(view.text) and not view.final else None
+    closing = view.text.find(f"</{tool}>", body)
+    if closing < 0:
+        return Hidden(len(view.text), (Found(tool, None),)) if view.final else WAIT
+    pairs = _NAMED.findall(view.text[body:closing])
+    arguments = {key: view.known.value(tool, key, _unwrapped(value)) for key, value in pairs}
+    return Hidden(closing + len(tool) + 3, (Found(tool, arguments),))

@@ -62,6 +62,9 @@ FORMS = {
     "mistral args": '[TOOL_CALLS]bash[ARGS]{"command": "ls"}',
     "gemma": '<|tool_call>call:bash{command:<|"|>ls<|"|>}<tool_call|>',
     "glm": "<tool_call>bash\n<arg_key>command</arg_key>\n<arg_value>ls</arg_value>\n</tool_call>",
+    "gpt-oss without its tokens": 'assistantcommentary to=functions.bash json{"command":"ls"}',
+    "react": 'Action: bash\nAction Input: {"command": "ls"}',
+    "named tags": "<bash>\n<command>ls</command>\n</bash>",
     "llama": '<|python_tag|>{"name": "bash", "parameters": {"command": "ls"}}',
 }
 
@@ -129,6 +132,8 @@ def test_what_is_no_complete_call_is_hidden_and_not_completed(
         '["a", "b"]',
         "x = {'a': 1}",
         "if a < b:\n    bash\n",
+        "Action: take a walk.\nAnalysis to be done.",
+        "The <bash> element and <command>x</command>.",
     ],
 )
 def test_ordinary_text_is_shown_whole(text: str) -> None:
@@ -242,7 +247,7 @@ PARTS = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(st.lists(PARTS, max_size=8), st.integers(1, 9))
 def test_how_a_stream_is_split_changes_nothing(parts: list[str], size: int) -> None:
     text = "".join(parts)

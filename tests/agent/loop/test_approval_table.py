@@ -1,0 +1,61 @@
+"""Approvals over the real table: what a restart keeps."""
+
+import asyncio
+from pathlib import Path
+
+from agent.approvals import EXPIRED, Approvals, Request, Step
+from agent.store import open_store
+
+STEP = Step("t1", "c1", "tg:1", lambda: False)
+WHAT, SCOPE = "commit to website: Fix", "commit:website"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def shown(request: Request) -> None:
+    """The question is on somebody's phone; nobody has pressed yet."""
+
+
+async def test_a_question_is_answered_after_a_restart(tmp_path: Path) -> None:
+    clock = Clock()
+    path = tmp_path / "v.db"
+    async with open_store(path, clock) as store:
+        approvals = Approvals(store.approvals, shown, clock=clock, new_id=lambda: "a1")
+        asking = asyncio.create_task(approvals.settle(STEP, WHAT, SCOPE))
+        while not await approvals.undecided("t1"):
+            await asyncio.sleep(0.01)
+        asking.cancel()
+        await asyncio.wait([asking])
+    async with open_store(path, clock) as store:
+        approvals = Approvals(store.approvals, shown, clock=clock)
+        assert await approvals.undecided("t1") == {"c1"}
+        asking = asyncio.create_task(approvals.settle(STEP, WHAT, SCOPE))
+        assert await approvals.decide("a1", "chat", "111") is not None
+        request, decision, _ = await asyncio.wait_for(asking, 5)
+        assert (request.id, decision) == ("a1", "chat")
+        assert await approvals.undecided("t1") == frozenset()
+        later = Step("t2", "c9", "tg:1", lambda: False)
+        assert (await approvals.settle(later, "commit to website: More", SCOPE))[1] == "chat"
+        assert [grant.scope for grant in await store.approvals.grants("tg:1")] == [SCOPE]
+
+
+async def test_the_expiry_goes_on_while_nothing_runs(tmp_path: Path) -> None:
+    clock = Clock()
+    async with open_store(tmp_path / "v.db", clock) as store:
+        first = Approvals(store.approvals, shown, clock=clock, new_id=lambda: "a1")
+        asking = asyncio.create_task(first.settle(STEP, WHAT, SCOPE))
+        while not await first.undecided("t1"):
+            await asyncio.sleep(0.01)
+        asking.cancel()
+        await asyncio.wait([asking])
+        clock.now += 301
+        again = Approvals(store.approvals, shown, clock=clock)
+        _, decision, reason = await asyncio.wait_for(again.settle(STEP, WHAT, SCOPE), 5)
+        assert (decision, reason) == ("denied", EXPIRED.format(minutes=5))
+        assert await again.decide("a1", "once", "111") is None
