@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -130,10 +130,11 @@ class Api:
 
     async def post_ready(self, request: web.Request) -> web.StreamResponse:
         answer = await _stream(request)
-        async for status in self.engine.changes():
-            await _line(answer, _stand(status))
-            if status.serving or status.state == "failed":
-                break
+        with suppress(ConnectionError):  # whoever asked has hung up
+            async for status in self.engine.changes():
+                await _line(answer, _stand(status))
+                if status.serving or status.state == "failed":
+                    break
         return answer
 
     async def post_profile(self, request: web.Request) -> web.StreamResponse:
@@ -147,18 +148,22 @@ class Api:
             telling.cancel()
             switching.cancel()
             await asyncio.wait({switching, telling})
-        await _line(answer, _outcome(switching))
+        with suppress(ConnectionError):
+            await _line(answer, _outcome(switching))
         return answer
 
     async def _tell(self, answer: web.StreamResponse) -> None:
-        async for status in self.engine.changes():
-            if status.state != "failed":
-                await _line(answer, _stand(status))
+        with suppress(ConnectionError):
+            async for status in self.engine.changes():
+                if status.state != "failed":
+                    await _line(answer, _stand(status))
+        await asyncio.Event().wait()  # nobody listens; the switch goes on
 
     async def get_events(self, request: web.Request) -> web.StreamResponse:
         answer = await _stream(request)
-        async for alert in self.alerts.stream(_number(request, "after", 0)):
-            await _line(answer, alert)
+        with suppress(ConnectionError):
+            async for alert in self.alerts.stream(_number(request, "after", 0)):
+                await _line(answer, alert)
         return answer
 
     async def get_lane(self, request: web.Request) -> web.WebSocketResponse:
@@ -258,5 +263,6 @@ def _outcome(switching: "asyncio.Task[None]") -> Stand:
 
 
 async def _tell_states(socket: web.WebSocketResponse, states: "asyncio.Queue[LaneState]") -> None:
-    while True:
-        await socket.send_str((await states.get()).model_dump_json())
+    with suppress(ConnectionError):
+        while True:
+            await socket.send_str((await states.get()).model_dump_json())

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 CauseKind = Literal[
+    "server missing",
     "model missing",
     "model damaged",
+    "does not fit",
     "unknown flag",
     "port in use",
     "out of memory",
@@ -35,8 +37,10 @@ CauseKind = Literal[
 # Another try changes nothing until somebody acts.
 LASTING: frozenset[CauseKind] = frozenset(
     {
+        "server missing",
         "model missing",
         "model damaged",
+        "does not fit",
         "unknown flag",
         "illegal instruction",
         "library missing",
@@ -142,7 +146,7 @@ _SIGNALS: dict[int, tuple[CauseKind, str]] = {
         "illegal instruction",
         "The model server uses an instruction that this processor lacks; it needs a build for this machine.",
     ),
-    signal.SIGKILL: ("killed", "The model server was killed (by someone, or for want of memory)."),
+    signal.SIGKILL: ("killed", "The model server was killed by someone."),
     signal.SIGTERM: ("killed", "The model server was told to end by someone else."),
     signal.SIGSEGV: ("unknown", "The model server crashed (segmentation fault)."),
     signal.SIGABRT: ("unknown", "The model server aborted."),
@@ -153,8 +157,15 @@ _SIGNALS: dict[int, tuple[CauseKind, str]] = {
 }
 
 
-def diagnose(code: int | None, log: Sequence[str]) -> Cause:
-    """The cause of an end with exit code `code` (negative: a signal) and these log lines."""
+def diagnose(code: int | None, log: Sequence[str], oom_kills: int = 0) -> Cause:
+    """The cause of an end with exit code `code` (negative: a signal) and these log lines.
+
+    `oom_kills`: how many processes the kernel killed for want of memory meanwhile.
+    """
+    if code == -signal.SIGKILL and oom_kills:
+        return Cause(
+            "out of host memory", "The machine ran out of memory and ended the model server."
+        )
     text = "\n".join(log)
     for sign in _SIGNS:
         if found := sign.pattern.search(text):

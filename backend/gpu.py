@@ -119,6 +119,31 @@ def load_library(path: str | None) -> bool:
     return True
 
 
+async def look(library: str | None = None, seconds: float = STALE_SECONDS) -> Sample | None:
+    """One sample of now; None without a usable NVML, or when it does not answer in time."""
+    if not load_library(library):
+        return None
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[Sample | None] = loop.create_future()
+
+    def give(sample: Sample | None) -> None:
+        if not answer.done():
+            answer.set_result(sample)
+
+    def ask() -> None:
+        sample = None
+        with suppress(Unusable):
+            sample = Cards().sample()
+        with suppress(RuntimeError):  # the loop has closed meanwhile
+            loop.call_soon_threadsafe(give, sample)
+
+    threading.Thread(target=ask, name="nvml look", daemon=True).start()
+    try:
+        return await asyncio.wait_for(answer, seconds)
+    except TimeoutError:
+        return None
+
+
 def _sample(give: Callable[[Sample], None], stop: threading.Event, every: float) -> None:
     with suppress(Unusable):
         cards = Cards()

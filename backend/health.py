@@ -1,6 +1,8 @@
 """What the cards' samples mean: heat holds work, trouble becomes news, minutes become history."""
 
 import asyncio
+import logging
+import sqlite3
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,7 +16,10 @@ from backend.protocol import Minute, Report
 from backend.room import News
 from backend.speed import Speedometer
 
+log = logging.getLogger(__name__)
+
 THROTTLED_AFTER, CLEAR_AFTER = 5, 60  # samples in a row
+BLIND_SECONDS = 60.0
 FLUSH_BUSY, FLUSH_IDLE = 5.0, 60.0  # seconds between two writes of the black box
 
 
@@ -47,6 +52,7 @@ class Health:
     clock: Callable[[], float] = time.time
     guard: Guard = field(init=False)
     latest: Sample | None = None
+    felt: float = 0.0  # when a temperature was last known, steady clock
     throttling: Streak = field(default_factory=lambda: Streak(THROTTLED_AFTER, CLEAR_AFTER))
     slow: Streak = field(default_factory=lambda: Streak(1, 1))
     lost: frozenset[int] = frozenset()
@@ -91,6 +97,15 @@ class Health:
     def _minute(self) -> int:
         return int(self.clock()) // 60 * 60
 
+    def check_blindness(self, now: float) -> None:
+        """Let work go on when the temperature has been unknown for a minute; `now` of the steady clock."""
+        if self.guard.holding and now - self.felt > BLIND_SECONDS:
+            self.guard = Guard(self.thermal)
+            self.lanes.open(HOT)
+            self.news(
+                "heat", "warning", "The GPU's temperature can no longer be read; work goes on."
+            )
+
     def _turn_minute(self) -> None:
         if self._minute() != self.tally.began:
             self.due += self.tally.minutes()
@@ -98,6 +113,8 @@ class Health:
 
     def _heat(self, hottest: float | None) -> None:
         limits = self.thermal
+        if hottest is not None and self.latest:
+            self.felt = self.latest.at
         for change in self.guard.take(hottest):
             if change == "hold":
                 held = f"The GPU is at {hottest:.0f} °C; new work waits until it has cooled to {limits.resume_c:.0f} °C."
@@ -185,14 +202,30 @@ async def keep_history(health: Health, history: History, box: BlackBox) -> None:
     try:
         while True:
             await asyncio.sleep(FLUSH_BUSY)
-            if due := health.collect():
-                await asyncio.to_thread(history.write, due)
-            busy = bool(health.lanes.holders)
-            if health.latest and (busy or time.monotonic() - flushed >= FLUSH_IDLE):
-                flushed = time.monotonic()
-                await asyncio.to_thread(box.write, busy, health.latest.watts, health.latest.hottest)
+            health.check_blindness(time.monotonic())
+            due, busy = health.collect(), bool(health.lanes.holders)
+            pressing = busy or time.monotonic() - flushed >= FLUSH_IDLE
+            flushed = time.monotonic() if pressing else flushed
+            await asyncio.to_thread(
+                _write, history, due, box if pressing else None, health.latest, busy
+            )
     finally:
-        if due := health.finish():
+        _write(history, health.finish(), box, health.latest, busy=False, clean=True)
+
+
+def _write(
+    history: History,
+    due: list[Minute],
+    box: BlackBox | None,
+    latest: Sample | None,
+    busy: bool,
+    clean: bool = False,
+) -> None:
+    # A full disk costs the history, never a reply.
+    try:
+        if due:
             history.write(due)
-        if health.latest:
-            box.write(False, health.latest.watts, health.latest.hottest, clean=True)
+        if box and latest:
+            box.write(busy, latest.watts, latest.hottest, clean)
+    except (OSError, sqlite3.Error) as error:
+        log.warning("The GPU's history could not be written: %s.", error)

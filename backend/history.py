@@ -85,7 +85,7 @@ class History:
         """Add minutes and drop those older than seven days."""
         rows = [_row(minute) for minute in minutes]
         marks = ", ".join("?" * (2 + len(_COLUMNS)))
-        with closing(self._open()) as db, db:
+        with closing(self._opened()) as db, db:
             db.executemany(f"INSERT OR REPLACE INTO minutes VALUES ({marks})", rows)  # noqa: S608  # only marks
             newest = max(int(minute.at.timestamp()) for minute in minutes)
             db.execute("DELETE FROM minutes WHERE at < ?", (newest - DAYS * 86400,))
@@ -94,9 +94,17 @@ class History:
         """Minutes from `since` (seconds since 1970) on, oldest first."""
         if not self.path.exists():
             return []
-        with closing(self._open()) as db:
+        with closing(self._opened()) as db:
             rows = db.execute("SELECT * FROM minutes WHERE at >= ? ORDER BY at, gpu", (since,))
             return [_read(row) for row in rows]
+
+    def _opened(self) -> sqlite3.Connection:
+        """The file, or a new one in place of a damaged one: seven days of averages are no treasure."""
+        try:
+            return self._open()
+        except sqlite3.DatabaseError:
+            self.path.replace(self.path.with_suffix(".damaged"))
+            return self._open()
 
     def _open(self) -> sqlite3.Connection:
         self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -38,24 +38,33 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """`full` is the profile as it is written; `taken` led to `profile`."""
+    """`full` is the profile as it is written; `taken` led to `profile`, `placed` is how that was started."""
 
     full: Profile
     taken: tuple[Step, ...] = ()
     crashed: frozenset[str] = field(default_factory=frozenset)
+    placed: Profile | None = None
 
     @property
     def profile(self) -> Profile:
         return self.taken[-1].profile if self.taken else self.full
 
+    def started(self, placed: Profile) -> "Ladder":
+        """The next step goes down from what really ran."""
+        return replace(self, placed=placed)
+
     def down(self, buffers: Buffers) -> "Ladder | None":
         """One step down after memory ran out; None when there is nothing left to give up."""
         crashed = self.crashed | {step.label for step in self.taken[-1:]}
-        options = [step for step in steps(self.profile, buffers) if step.label not in crashed]
+        options = [
+            step
+            for step in steps(self.placed or self.profile, buffers)
+            if step.label not in crashed
+        ]
         if not options:
             return None
         best = max(options, key=lambda step: (not step.label.startswith("kv"), step.won_mib))
-        return replace(self, taken=(*self.taken, best), crashed=crashed)
+        return replace(self, taken=(*self.taken, best), crashed=crashed, placed=None)
 
     def up(self) -> "Ladder":
         """The full profile again; what crashed on the way is tried anew."""

@@ -12,12 +12,15 @@ import socket
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from backend import flags, proc
+from backend.cards import ORDER, cards
 from backend.config import BackendConfig
 from backend.diagnosis import Cause, diagnose
+from backend.gguf_header import NotAModel, read_header
+from backend.placement import EXPERTS, Card, Misfit, Placement, place
 from backend.profile import Profile, Source, locate
 
 HELP_SECONDS = 30.0
@@ -36,7 +39,11 @@ class CannotStart(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Everything to start one server. `identity` names what its slot files are good for."""
+    """Everything to start one server.
+
+    `profile` is the one asked for as it fits this machine, `changed` a sentence
+    where that is less; `identity` names what slot files are good for.
+    """
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
@@ -45,6 +52,8 @@ class Launch:
     model: Path
     identity: str
     left_out: tuple[str, ...]
+    profile: Profile
+    changed: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +63,20 @@ class Binary:
     help: str
 
 
-async def prepare(config: BackendConfig, profile: Profile) -> Launch:
-    """Check the model and the flags; CannotStart in one plain sentence when they do not do."""
+def wanted(config: BackendConfig, profile: Profile) -> Profile:
+    """The profile with the window that the configuration asks for."""
+    return replace(profile, context=config.context) if config.context else profile
+
+
+async def prepare(config: BackendConfig, profile: Profile, *, measure: bool = True) -> Launch:
+    """Check the model, the room for it and the flags; CannotStart in one plain sentence when they do not do.
+
+    With `measure` False memory is not looked at: a running server holds it.
+    """
     model = _model(config, profile.model if not config.model else Source(path=config.model))
     binary = await find(config)
+    placed = await _placed(config, binary, profile, model) if measure else Placement(profile)
+    profile = placed.profile
     slots_folder(config).mkdir(parents=True, exist_ok=True)
     port, key = _free_port(), secrets.token_urlsafe(24)
     names = flags.known(binary.help)
@@ -71,13 +90,38 @@ async def prepare(config: BackendConfig, profile: Profile) -> Launch:
     listen = ("--host", "127.0.0.1", "--port", str(port))
     return Launch(
         argv=(*binary.command, *fitted.argv, *listen, *secret),
-        env=env,
+        env={**env, **placed.env},
         url=f"http://127.0.0.1:{port}",
         api_key=key,
         model=model,
         identity=_identity(binary, model, fitted.argv),
         left_out=tuple(flag for flag in fitted.left_out if flag in profile.optional),
+        profile=profile,
+        changed=placed.changed,
     )
+
+
+async def _placed(
+    config: BackendConfig, binary: Binary, profile: Profile, model: Path
+) -> Placement:
+    """Where it goes on this machine; as it stands where the model's header says too little."""
+    draft = _model(config, profile.draft) if profile.draft else None
+    uses_cards = profile.gpu and binary.command != EMBEDDED
+    found = await cards(binary.command, binary.env, binary.help, config.nvml) if uses_cards else []
+    try:
+        placed = await asyncio.to_thread(_measured, profile, model, draft, found)
+    except Misfit as error:
+        raise CannotStart(Cause("does not fit", str(error))) from None
+    except (NotAModel, OSError, LookupError, TypeError, ValueError):
+        # A damaged model, or one of an unknown kind: the server will say it better.
+        unsized = profile.flag(*EXPERTS) == "auto"
+        return Placement(profile.without_flags(*EXPERTS) if unsized else profile)
+    return replace(placed, env={**ORDER, **placed.env}) if found else placed
+
+
+def _measured(profile: Profile, model: Path, draft: Path | None, found: list[Card]) -> Placement:
+    small = read_header(draft) if draft else None
+    return place(profile, read_header(model), small, found, int(proc.available_mib() * (1 << 20)))
 
 
 def models_folder(config: BackendConfig) -> Path:
@@ -147,7 +191,7 @@ async def _ask_help(command: tuple[str, ...], env: Mapping[str, str]) -> str:
         )
     except OSError as error:
         sentence = f"The model server {command[0]} cannot be run: {error.strerror}."
-        raise CannotStart(Cause("unknown", sentence)) from None
+        raise CannotStart(Cause("server missing", sentence)) from None
     try:
         out, _ = await asyncio.wait_for(process.communicate(), HELP_SECONDS)
     except TimeoutError:
@@ -173,7 +217,7 @@ def _model(config: BackendConfig, source: Source) -> Path:
 
 
 def _own(config: BackendConfig, profile: Profile, model: Path) -> dict[str, str]:
-    given = {"-m": str(model), "-c": str(config.context or profile.context), "-a": profile.name}
+    given = {"-m": str(model), "-c": str(profile.context), "-a": profile.name}
     if profile.draft:
         given["-md"] = str(_model(config, profile.draft))
     if profile.template_file:

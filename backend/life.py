@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic
 from typing import NoReturn
@@ -23,12 +24,21 @@ HUNG = frozenset({"wedged", "stopped", "slow load"})
 
 
 class Life:
-    def __init__(self, room: Room, profile: Profile, launch: Launch, *, gpu_expected: bool) -> None:
+    def __init__(
+        self,
+        room: Room,
+        profile: Profile,
+        launch: Launch,
+        *,
+        gpu_expected: bool = True,
+        on_serving: Callable[[], None] = lambda: None,
+    ) -> None:
         self.room, self.profile, self.launch = room, profile, launch
-        self.gpu_expected = gpu_expected
+        self.gpu_expected, self._on_serving = gpu_expected, on_serving
         self.process: Child | None = None
         self.began = monotonic()
-        self.served = False
+        self.served = False  # has written a token for somebody
+        self.was_ready = False
         self.serves = False
         self.vision = False
         self._tending = asyncio.Event()
@@ -77,7 +87,8 @@ class Life:
         group.create_task(vigil.keep())
         warmer = self._warmer(server)
         await self._warm_fixed(warmer)
-        self.serves = True
+        self.serves = self.was_ready = True
+        self._on_serving()
         self.room.board.set(
             state="ready", reason=self._on_cpu_reason(process), done=None, total=None
         )
@@ -93,9 +104,10 @@ class Life:
     # --- loading ----------------------------------------------------------------
 
     async def _until_exit(self, process: Child) -> NoReturn:
+        before = proc.oom_kills()
         code = await process.wait()
         self._away(None)
-        raise Ended(diagnosis.diagnose(code, await process.last_words()))
+        raise Ended(diagnosis.diagnose(code, await process.last_words(), proc.oom_kills() - before))
 
     async def _load(self, process: Child, server: LlamaServer) -> None:
         timing, began = self.room.timing, monotonic()

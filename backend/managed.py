@@ -23,15 +23,20 @@ class Managed:
         self.room = room
         self.choice = Choice(room.config.state_dir / "profile.json")
         self.supervisor = Supervisor(room)
+        self._switches: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         config = self.room.config
         first = self.choice.profile(config, self._now())
         if first not in names(config.profiles):
             first = config.profile  # what was chosen once is gone
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self.supervisor.run(first))
-            group.create_task(self.keep_schedule())
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.supervisor.run(first))
+                group.create_task(self.keep_schedule())
+        finally:
+            for switching in self._switches:
+                switching.cancel()
 
     async def endpoint(self) -> Endpoint:
         life, status = self.supervisor.life, self.room.board.status
@@ -56,8 +61,20 @@ class Managed:
         self.supervisor.restart()
 
     async def switch(self, name: str) -> None:
+        """Goes on to its end, the way back included, also when whoever asked has hung up."""
+        switching = asyncio.create_task(self._switch(name))
+        self._switches.add(switching)
+        switching.add_done_callback(self._switched)
+        await asyncio.shield(switching)
+
+    async def _switch(self, name: str) -> None:
         await self.supervisor.switch(name)
         self.choice.keep(name, self.room.config.profile, self._now())
+
+    def _switched(self, switching: "asyncio.Task[None]") -> None:
+        self._switches.discard(switching)
+        if not switching.cancelled():
+            switching.exception()  # told to whoever asked, where somebody still listens
 
     async def keep_schedule(self) -> None:
         """Switch by the clock; what was chosen by hand holds until then."""

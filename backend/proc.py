@@ -59,6 +59,12 @@ def boot() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip()
 
 
+def oom_kills() -> int:
+    """Processes that the kernel has killed for want of memory since boot."""
+    lines = Path("/proc/vmstat").read_text("utf-8").splitlines()
+    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
+
+
 def available_mib() -> float:
     """Host memory that can be had without swapping; a container's own limit counts too."""
     lines = Path("/proc/meminfo").read_text("utf-8").splitlines()

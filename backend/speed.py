@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from backend.protocol import Report, Speed
 
 KEPT = 50
+LOADING = 503  # the server says that it is not ready, which is no error
 MEDIAN_OF = 500
 LEAST_TOKENS = 16  # a shorter answer says little about speed
 SLOW_SHARE = 0.75  # of the profile's own median
@@ -25,7 +26,7 @@ class Speedometer:
     served: int = 0
 
     def add(self, report: Report, watts: float | None = None) -> None:
-        if report.status >= 500:
+        if report.status >= 500 and report.status != LOADING:
             self.errors += 1
         if report.status != 200:
             return

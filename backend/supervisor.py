@@ -12,7 +12,7 @@ from time import monotonic
 from backend import policy
 from backend.diagnosis import LASTING, Cause
 from backend.ladder import Ladder
-from backend.launch import CannotStart, prepare
+from backend.launch import CannotStart, prepare, wanted
 from backend.life import Life
 from backend.process import end_orphan
 from backend.profile import Profile, ProfileError, load
@@ -26,11 +26,18 @@ class SwitchFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What somebody asked for: the same profile anew, or another. `taken` when it is acted on."""
+    """What somebody asked for: the same profile anew, or another.
+
+    `outcome` becomes None when that serves, or the reason of its first failure.
+    """
 
     cause: Cause
     profile: Profile | None = None
-    taken: asyncio.Event = field(default_factory=asyncio.Event)
+    outcome: "asyncio.Future[str | None]" = field(default_factory=lambda: asyncio.Future())
+
+    def settle(self, reason: str | None) -> None:
+        if not self.outcome.done():
+            self.outcome.set_result(reason)
 
 
 class Supervisor:
@@ -40,6 +47,8 @@ class Supervisor:
         self.ladder: Ladder | None = None
         self._record = policy.Record()
         self._wish: Wish | None = None
+        self._granted: Wish | None = None  # acted on, and not yet settled
+        self._switching = asyncio.Lock()
         self._wished = asyncio.Event()
         self._gpu_tried = False
         self._climb_at: float | None = None
@@ -60,33 +69,33 @@ class Supervisor:
         wanted = load(name, self.room.config.profiles)
         old = self.ladder.full if self.ladder else None
         waiting = f"The model is being switched to {name}; messages wait."
-        async with self.room.lanes.emptied("switch", waiting):
+        async with self._switching, self.room.lanes.emptied("switch", waiting):
             reason = await self._try(wanted)
-            if reason is None:
-                return
-            if old and old.name != name:
+            if reason and old and old.name != name:
                 await self._try(old)
-        raise SwitchFailed(f"{name} could not be started: {reason}")
+        if reason:
+            raise SwitchFailed(f"{name} could not be started: {reason}")
 
     def tend(self, fixed: bool) -> None:
         if self.life:
             self.life.tend(fixed)
 
-    def _ask(self, wish: Wish) -> Wish:
-        self._wish = wish
+    def _ask(self, wish: Wish) -> None:
+        # A switch that has not begun restarts the server anyway.
+        if self._wish is None or wish.profile:
+            self._wish = wish
         self._wished.set()
-        return wish
 
     async def _try(self, profile: Profile) -> str | None:
         """Start `profile` and wait until it serves (None) or has failed once (the reason)."""
-        wish = self._ask(Wish(Cause("asked", f"The model is switched to {profile.name}."), profile))
-        await wish.taken.wait()
-        async for status in self.room.board.changes():
-            if status.serving:
-                return None
-            if status.state in ("failed", "restarting"):
-                return status.reason or "it did not start."
-        raise AssertionError("a board's changes do not end")
+        wish = Wish(Cause("asked", f"The model is switched to {profile.name}."), profile)
+        self._ask(wish)
+        return await wish.outcome
+
+    def _settle(self, reason: str | None) -> None:
+        if self._granted:
+            self._granted.settle(reason)
+            self._granted = None
 
     # --- lives ------------------------------------------------------------------
 
@@ -94,7 +103,7 @@ class Supervisor:
         """Supervise until cancelled, beginning with the profile `first`."""
         await end_orphan(self.room.record)
         try:
-            self.ladder = Ladder(load(first, self.room.config.profiles))
+            self.ladder = Ladder(wanted(self.room.config, load(first, self.room.config.profiles)))
         except ProfileError as error:
             self.room.board.set(state="failed", reason=str(error))
             await self._first_wish()
@@ -109,7 +118,7 @@ class Supervisor:
         self._grant(self._wish)
 
     async def _live(self) -> tuple[Cause, bool]:
-        """One life: why it ended, and whether it served anybody."""
+        """One life: why it ended, and whether that says nothing against the next start."""
         assert self.ladder
         profile, room = self.ladder.profile, self.room
         room.board.set(
@@ -121,18 +130,25 @@ class Supervisor:
             launch = await prepare(room.config, profile)
         except CannotStart as error:
             return error.cause, False
+        profile = launch.profile
+        self.ladder = self.ladder.started(profile)
+        if launch.changed:
+            room.news("fit", "info", launch.changed)
         if launch.left_out:
             room.news(
                 "flags", "info", f"The model server lacks {', '.join(launch.left_out)}; left out."
             )
         room.lanes.resize(profile.slots)
-        self.life = Life(room, profile, launch, gpu_expected=not self._gpu_tried)
+        told = not self._gpu_tried
+        self.life = Life(
+            room, profile, launch, gpu_expected=told, on_serving=lambda: self._settle(None)
+        )
         try:
             cause = await self._until_wish(self.life)
         except OSError as error:
             cause = Cause("unknown", f"The model server cannot be run: {error.strerror}.")
         room.board.set(pid=None)
-        return cause, self.life.served or room.speed.served > served
+        return cause, _blameless(self.life, cause) or room.speed.served > served
 
     async def _until_wish(self, life: Life) -> Cause:
         """Run a life until it ends or somebody wishes for another."""
@@ -191,7 +207,7 @@ class Supervisor:
         self._wished.clear()
         self._record, self._gpu_tried, self._climb_at = policy.Record(), False, None
         if wish.profile:
-            self.ladder = Ladder(wish.profile)
+            self.ladder = Ladder(wanted(self.room.config, wish.profile))
         elif self.ladder:
             self.ladder = self.ladder.up()
         assert self.ladder
@@ -199,7 +215,7 @@ class Supervisor:
             state="starting", reason=wish.cause.sentence, profile=self.ladder.full.name
         )
         self._say_less()
-        wish.taken.set()
+        self._granted = wish
 
     def _step_down(self) -> bool:
         assert self.ladder
@@ -223,6 +239,7 @@ class Supervisor:
     async def _pause(self, cause: Cause, served: bool) -> None:
         timing = self.room.timing
         self._record = self._record.ended(served)
+        self._settle(cause.sentence)
         failed = self._record.failed or (cause.kind in LASTING and not served)
         state = "failed" if failed else "restarting"
         self.room.board.set(state=state, reason=cause.sentence)
@@ -240,3 +257,8 @@ class Supervisor:
             await asyncio.wait_for(self._wished.wait(), seconds)
         if self._wish:
             self._grant(self._wish)
+
+
+def _blameless(life: Life, cause: Cause) -> bool:
+    """It served somebody, or somebody else ended it after it had become ready."""
+    return life.served or (life.was_ready and cause.kind == "killed")

@@ -261,7 +261,7 @@ async def large_prefix() -> Row:
             'title = "B"\ngpu = false\ncontext = 32768\n[model]\npath = "x"\n[flags.required]\n"-np" = "1"\n"-sps" = "0.95"\n'
         )
         config = replace(embedded(folder), profile="big", profiles=folder)
-        system = {"role": "system", "content": "the cat and the dog " * 1620}
+        system = {"role": "system", "content": "the cat and the dog " * 1700}
         async with running(config, Timing()) as it:
             await it.client.warm([system])
             cold = (

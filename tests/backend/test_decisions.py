@@ -33,7 +33,7 @@ DEATHS = [
     (1, "gguf_init_from_reader: failed to read key-value pairs\nerror loading model: failed to load", "model damaged", None),
     (1, "error loading model: tensor 'blk.0.attn_k.weight' data is not within the file bounds, model is corrupted or incomplete", "model damaged", None),
     (-4, "", "illegal instruction", None),
-    (-9, "", "killed", "The model server was killed (by someone, or for want of memory)."),
+    (-9, "", "killed", "The model server was killed by someone."),
     (-11, "", "unknown", "The model server crashed (segmentation fault)."),
     (3, "first\nsomething failed badly\nlast", "unknown", "The model server ended with code 3: something failed badly"),
     (0, "", "unknown", "The model server ended with code 0 without saying why."),
@@ -49,6 +49,13 @@ def test_a_death_becomes_one_plain_sentence(
     assert cause.kind == kind
     assert sentence is None or cause.sentence == sentence
     assert cause.sentence.endswith(".") or ": " in cause.sentence
+
+
+def test_a_kill_by_the_kernel_for_want_of_memory_is_told_from_one_by_hand() -> None:
+    assert diagnose(-9, [], oom_kills=1) == Cause(
+        "out of host memory", "The machine ran out of memory and ended the model server."
+    )
+    assert diagnose(-9, [], oom_kills=0).kind == "killed"
 
 
 def test_the_servers_own_words_for_a_cpu_fallback() -> None:
@@ -248,7 +255,7 @@ def test_speed_is_known_or_none() -> None:
 
 def test_errors_in_a_row_end_with_an_answer() -> None:
     meter = Speedometer()
-    for status in (500, 503, 400, 0):
+    for status in (500, 503, 502, 400, 0):
         meter.add(Report(status=status))
     assert (meter.errors, meter.served) == (2, 0)
     meter.add(Report(completion_tokens=1))

@@ -202,6 +202,30 @@ def test_heats_up_to_90_and_cools_down() -> None:
     ]
 
 
+def test_a_temperature_that_can_no_longer_be_read_holds_work_for_a_minute_only() -> None:
+    desk = Desk()
+    desk.show(temperature_c=90)
+    for _ in range(3):
+        desk.show(temperature_c=None, memory_temperature_c=None)
+    desk.health.check_blindness(desk.now)
+    assert desk.lanes.reason is not None
+    desk.health.check_blindness(desk.now + 61)
+    assert desk.lanes.reason is None
+    assert desk.news[-1] == (
+        "heat",
+        "warning",
+        "The GPU's temperature can no longer be read; work goes on.",
+    )
+
+
+def test_a_damaged_history_is_begun_anew(tmp_path: Path) -> None:
+    history = History(tmp_path / "history.db")
+    history.path.write_bytes(b"no database at all" * 100)
+    minute = Minute(at=datetime.fromtimestamp(60, UTC), gpu=0, power_w=100)
+    history.write([minute])
+    assert history.read(0) == [minute]
+
+
 def test_throttling_is_told_once_it_lasts_and_once_it_is_over() -> None:
     desk = Desk()
     for _ in range(4):
