@@ -66,7 +66,7 @@ def sound(bench: Bench) -> bool:
     return calls == results and len(set(calls)) == len(calls)
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(LINES, min_size=1, max_size=12))
 async def test_a_turn_ends_once_within_its_budgets(lines: list[Line]) -> None:
     bench = Bench(limits=LIMITS)

@@ -1,0 +1,40 @@
+"""The smallest model on the tasks meant for it, through the real server, loop and sandbox."""
+
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from agent.evaluate.play import Stage, play
+from agent.evaluate.scores import Score, rates
+from agent.evaluate.task import suite
+from agent.openai import OpenAIModel
+from agent.toolset import chosen
+from backend.protocol import Endpoint
+from tests.fakes.journal_memory import MemoryApprovals
+from tests.fakes.llama_embedded import serve
+from tests.fakes.sandbox_box import opened
+
+POCKET = Path(str(files("backend.pocket").joinpath("pocket.gguf")))
+COMPLETED = 0.7
+VALID_CALLS = 0.9
+
+
+@pytest.mark.skipif(not POCKET.exists(), reason="the pocket model is not in this checkout")
+@pytest.mark.timeout(300)
+async def test_pocket_does_the_easy_tasks(tmp_path: Path) -> None:
+    tools = chosen(())
+    schemas = [tool.schema for tool in tools]
+    async with opened(tmp_path / "state") as sandboxes, serve(POCKET) as endpoint:
+
+        async def source() -> Endpoint:
+            return endpoint.model_copy(update={"sampling": {"temperature": 0.0}})
+
+        async with OpenAIModel(source) as model:
+            stage = Stage(model, sandboxes, MemoryApprovals(), tools, schemas)
+            scores: list[Score] = [await play(stage, task) for task in suite() if task.easy]
+    found = rates(scores)
+    failed = {score.task: score.fault for score in scores if score.fault}
+    assert found.completed >= COMPLETED, failed
+    assert found.valid_calls is not None
+    assert found.valid_calls >= VALID_CALLS
