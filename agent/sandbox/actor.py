@@ -46,6 +46,10 @@ class Actor(Protocol):
         """See beneath.replace."""
         ...
 
+    async def remove(self, root: Path, path: str) -> None:
+        """See beneath.remove."""
+        ...
+
 
 @contextmanager
 def directory(path: Path) -> Iterator[int]:
@@ -106,3 +110,7 @@ class Own:
     async def replace(self, root: Path, path: str, source: int) -> bool:
         with directory(root) as fd:
             return await asyncio.to_thread(beneath.replace, fd, path, source)
+
+    async def remove(self, root: Path, path: str) -> None:
+        with directory(root) as fd:
+            beneath.remove(fd, path)

@@ -83,6 +83,16 @@ def replace(root: int, path: str, source: int) -> bool:
     return mode is None
 
 
+def remove(root: int, path: str) -> None:
+    """Take a name that is no directory away; no symlink is followed."""
+    parent, name = os.path.split(path)
+    directory = open_beneath(root, parent, _DIRECTORY, resolve=_STRICT)
+    try:
+        os.unlink(name, dir_fd=directory)
+    finally:
+        os.close(directory)
+
+
 def _fill(target: int, source: int, mode: int | None) -> None:
     try:
         size, done = os.fstat(source).st_size, 0

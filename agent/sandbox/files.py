@@ -90,6 +90,13 @@ class Files:
             file.flush()
             return await self._ground.actor.replace(spot.root, spot.path, fd)
 
+    async def remove(self, path: str) -> None:
+        """Take a file away."""
+        spot = self.spot(path)
+        self._must_be_writable(spot)
+        with _explained(spot):
+            await self._ground.actor.remove(spot.root, spot.path)
+
     async def received(self) -> bool:
         """Whether the workspace holds files from outside: text that strangers may have written."""
         try:

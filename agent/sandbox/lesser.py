@@ -67,6 +67,10 @@ class Lesser:
         with directory(root) as fd:
             return bool((await self._ask({"do": "replace", "path": path}, [fd, source]))[0])
 
+    async def remove(self, root: Path, path: str) -> None:
+        with directory(root) as fd:
+            await self._ask({"do": "remove", "path": path}, [fd])
+
     async def _ask(self, request: dict[str, Any], fds: Sequence[int]) -> tuple[Any, int | None]:
         """The answer's value and its descriptor; OSError as it happened over there."""
         with ExitStack() as stack:

@@ -141,6 +141,14 @@ def _replace(reply: socket.socket, fds: Sequence[int], *, path: str) -> None:
     _forked(reply, fds[0], lambda: (beneath.replace(fds[0], path, fds[1]), []))
 
 
+def _remove(reply: socket.socket, fds: Sequence[int], *, path: str) -> None:
+    def work() -> tuple[Any, list[int]]:
+        beneath.remove(fds[0], path)
+        return None, []
+
+    _forked(reply, fds[0], work)
+
+
 def _listen(reply: socket.socket, fds: Sequence[int], *, pid: int) -> None:
     assert not fds
     if os.fork():
@@ -172,5 +180,6 @@ _DOING: dict[str, Callable[..., None]] = {
     "open": _open,
     "names": _names,
     "replace": _replace,
+    "remove": _remove,
     "listen": _listen,
 }

@@ -13,13 +13,13 @@ from agent.sandbox.bubble import Bubble, blown
 from agent.sandbox.countdown import Countdown
 from agent.sandbox.files import Files
 from agent.sandbox.ground import Ground
+from agent.sandbox.outputs import save
 from agent.sandbox.printed import decode
 from agent.sandbox.proxy import Permit, Proxy, serving
 from agent.sandbox.quota import Quota
 from agent.sandbox.watch import over_memory, watch
 
 PROGRESS_SECONDS = 1.0
-OUT = ".voltaire/out"  # in the workspace: whole outputs that were too long to show
 _LONGEST_COMMAND = 100_000  # bytes; the kernel takes 128 KiB in one argument
 
 
@@ -159,18 +159,8 @@ class Sandbox:
             raise ToolError(f"The sandbox's network does not work here: {error}.") from None
 
     async def save(self, raw: bytes) -> str:
-        """Keep a whole output in the workspace; its path in the sandbox. ToolError when there is no room."""
-        taken = [int(n[:-4]) for n in await self._outputs() if n[:-4].isdigit()]
-        path = f"{OUT}/{max(taken, default=0) + 1}.txt"
-        await self.files.write(f"{OUT}/../.gitignore", b"*\n")
-        await self.files.write(path, raw)
-        return f"/workspace/{path}"
-
-    async def _outputs(self) -> list[str]:
-        try:
-            return await self.files.names(OUT)
-        except ToolError:
-            return []
+        """Keep a whole output in the workspace; its path in the sandbox, or empty."""
+        return await save(self.files, raw)
 
 
 def _code(bubble: Bubble, reason: str) -> int:

@@ -18,7 +18,7 @@ from agent.tools.git import git_commit, git_diff, git_status
 from agent.tools.search import grep, list_files
 from agent.tools.shell import bash
 
-SECONDS = 2  # the time limit of a command
+SECONDS = 4  # the time limit of a command
 TOOLS = {
     tool.name: tool
     for tool in (
@@ -81,7 +81,7 @@ class Plain:
             process_group=0,
         )
         try:
-            async with asyncio.timeout(4 * SECONDS):
+            async with asyncio.timeout(2 * SECONDS):
                 output, _ = await process.communicate()
         except TimeoutError:
             return ""

@@ -15,7 +15,7 @@ def _tool(name: str, tool: str, first: str = "true", **arguments: Any) -> Attack
         await subject.run(_filled(first, stage))
         given = {k: _fill(v, stage) for k, v in arguments.items()}
         try:
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(5):
                 return await subject.use(tool, **given)
         except TimeoutError:
             return WON

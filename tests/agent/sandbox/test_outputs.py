@@ -1,0 +1,23 @@
+from agent.sandbox.outputs import KEPT, save
+from agent.sandbox.sandbox import Ran, Sandbox
+
+
+async def test_the_newest_are_kept(sandbox: Sandbox) -> None:
+    paths = [await save(sandbox.files, b"%d" % n) for n in range(1, KEPT + 4)]
+    assert paths[-1] == f"/workspace/.voltaire/out/{KEPT + 3}.txt"
+    kept = sorted(int(name[:-4]) for name in await sandbox.files.names(".voltaire/out"))
+    assert kept == list(range(4, KEPT + 4))
+
+
+async def test_what_cannot_be_kept_does_not_fail_the_call(sandbox: Sandbox) -> None:
+    await sandbox.run("ln -s /tmp .voltaire")
+    ran = await sandbox.run("seq 1000", keep=100)
+    assert (ran.exit_code, ran.cut, ran.saved) == (0, True, "")
+    await sandbox.run("rm .voltaire; echo x > .voltaire")
+    assert (await sandbox.run("seq 1000", keep=100)).saved == ""
+
+
+async def test_they_are_no_part_of_the_work(sandbox: Sandbox) -> None:
+    await sandbox.run("git init -q .")
+    await sandbox.run("seq 1000", keep=100)
+    assert await sandbox.run("git status --short") == Ran(0, "")
