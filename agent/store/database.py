@@ -56,7 +56,8 @@ class Tx:
         return row[0] if row else None
 
     async def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        await self._connection.executemany(sql, rows)
+        if rows:
+            await self._connection.executemany(sql, rows)
 
 
 class Database:

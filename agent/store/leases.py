@@ -20,17 +20,12 @@ class LeaseTable:
 
     async def take(self, chat: str, owner: str) -> bool:
         """Take the right to run turns of a chat; False while another owner holds it."""
-        async with self.database.read() as tx:
-            held = await tx.one("SELECT owner, heartbeat_at FROM leases WHERE chat = ?", chat)
-        if held and not self._free(held[0], held[1], owner):
-            return False
         async with self.database.write() as tx:
-            now = self.clock()
-            held_again = await tx.one("SELECT owner, heartbeat_at FROM leases WHERE chat = ?", chat)
-            if held_again and not self._free(held_again[0], held_again[1], owner):
+            held = await tx.one("SELECT owner, heartbeat_at FROM leases WHERE chat = ?", chat)
+            if held and not self._free(held[0], held[1], owner):
                 return False
-            await chats.ensure(tx, chat, now)
-            await tx.run(_TAKE, chat, owner, now)
+            await chats.ensure(tx, chat, self.clock())
+            await tx.run(_TAKE, chat, owner, self.clock())
         return True
 
     async def beat(self, chat: str, owner: str) -> bool:

@@ -21,7 +21,7 @@ class Ledger:
         async with self.database.write() as tx:
             if await tx.value("SELECT outbox FROM occurrences WHERE id = ?", occurrence):
                 return
-            ids = await outbox.add(tx, chat, payloads, self.clock())
+            ids = await outbox.put(tx, chat, payloads, self.clock())
             await tx.run("UPDATE occurrences SET outbox = ? WHERE id = ?", ids[-1], occurrence)
 
     async def settle(self) -> None:

@@ -51,7 +51,8 @@ class OutboxTable:
     ) -> list[int]:
         """Put payloads behind whatever waits for that chat; their ids."""
         async with self.database.write() as tx:
-            ids = await add(tx, chat, payloads, self.clock(), silent=silent, turn=turn)
+            await chats.ensure(tx, chat, self.clock())
+            ids = await put(tx, chat, payloads, self.clock(), silent=silent, turn=turn)
         self.added.set()
         return ids
 
@@ -195,7 +196,7 @@ def _parcel(row: tuple[Any, ...]) -> Parcel:
     return Parcel(number, chat, turn, payload, bool(silent), state, ids, *rest)
 
 
-async def add(
+async def put(
     tx: Tx,
     chat: str,
     payloads: Sequence[str],
@@ -204,7 +205,6 @@ async def add(
     silent: bool = False,
     turn: str | None = None,
 ) -> list[int]:
-    await chats.ensure(tx, chat, now)
     return [
         await tx.value(
             "INSERT INTO outbox (chat, turn, payload, silent, created_at, changed_at)"

@@ -9,6 +9,7 @@ from agent.events import Reason, Usage
 from agent.messages import Message, ToolResult, User
 from agent.store import chats, inbox, outbox, transcript
 from agent.store.chats import Clock
+from agent.store.codec import storable
 from agent.store.database import Database, Tx
 from agent.store.inbox import Kind, Waiting
 from agent.store.transcript import Entry
@@ -146,24 +147,24 @@ class TurnTable:
         """Last step, reply and the inbox rows' end in one transaction; ids of the outbox rows."""
         now = self.clock()
         async with self.database.write() as tx:
-            state = await tx.value("SELECT state FROM turns WHERE id = ?", turn.id)
-            if state != "open":
-                return []
-            if ended.message is not None:
-                await transcript.append(tx, turn.conversation, turn.id, ended.message, now)
-            await inbox.done(tx, turn.id)
-            await tx.run(
+            open_still = await tx.all(
                 "UPDATE turns SET state = 'done', reason = ?, text = ?, prompt_tokens = ?,"
-                " cached_tokens = ?, completion_tokens = ?, ended_at = ? WHERE id = ?",
+                " cached_tokens = ?, completion_tokens = ?, ended_at = ?"
+                " WHERE id = ? AND state = 'open' RETURNING 1",
                 ended.reason,
-                ended.text.encode("utf-8", "replace").decode(),
+                storable(ended.text),
                 ended.usage.prompt_tokens,
                 ended.usage.cached_tokens,
                 ended.usage.completion_tokens,
                 now,
                 turn.id,
             )
-            return await outbox.add(
+            if not open_still:
+                return []
+            if ended.message is not None:
+                await transcript.append(tx, turn.conversation, turn.id, ended.message, now)
+            await inbox.done(tx, turn.id)
+            return await outbox.put(
                 tx, turn.chat, ended.payloads, now, silent=ended.silent, turn=turn.id
             )
 
