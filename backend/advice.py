@@ -41,8 +41,16 @@ def advise(profile: Profile, model: Path, draft: Path | None, budget: Budget) ->
     left = _without_draft(budget, small, way)
     contexts = [c for c in CONTEXTS if c <= _trained(target)] or [_trained(target)]
     rows = fit.table(target, way, left, contexts, CACHES)
-    own = _row(profile, target, way, left)
+    own = row_of(profile, target, small, budget)
     return Advice(target, own, tuple(rows), refusal(profile, target, small))
+
+
+def row_of(profile: Profile, model: Header, draft: Header | None, budget: Budget) -> Row:
+    """What the profile as it stands takes of a budget, experts moved where it says "auto"."""
+    way = way_of(profile, model, budget)
+    left = _without_draft(budget, draft, way)
+    automatic = profile.flag(*_MOE) == "auto" and way.gpu
+    return fit.with_experts(model, way, left) if automatic else fit.row(model, way, left)
 
 
 def way_of(profile: Profile, model: Header, budget: Budget) -> Way:
@@ -59,13 +67,6 @@ def way_of(profile: Profile, model: Header, budget: Budget) -> Way:
         gpu=profile.gpu and budget.card > 0,
         swa_full=profile.engine == "ik_llama.cpp" or profile.flag("--swa-full") is not None,
     )
-
-
-def experts_in_ram(profile: Profile, model: Header, budget: Budget) -> int | None:
-    """What `--n-cpu-moe auto` comes to for the profile's window; None when the profile asks for no such thing."""
-    if profile.flag(*_MOE) != "auto":
-        return None
-    return fit.with_experts(model, way_of(profile, model, budget), budget).way.cpu_experts
 
 
 def refusal(profile: Profile, model: Header, draft: Header | None) -> str:
@@ -87,11 +88,6 @@ def _vocabulary(model: Header) -> tuple[object, ...]:
     return (model.vocabulary, *(model.values.get(name) for name in names))
 
 
-def _row(profile: Profile, model: Header, way: Way, budget: Budget) -> Row:
-    automatic = profile.flag(*_MOE) == "auto" and way.gpu
-    return fit.with_experts(model, way, budget) if automatic else fit.row(model, way, budget)
-
-
 def _without_draft(budget: Budget, draft: Header | None, way: Way) -> Budget:
     """What a draft model leaves of the card: its weights and its own cache."""
     if draft is None or not way.gpu:
@@ -111,9 +107,14 @@ def verdict(name: str, advice: Advice) -> str:
         return advice.refusal
     if own.fits:
         return ""
-    place = "on the card" if own.way.gpu else "in memory"
-    missing = f"{name} with a window of {own.way.context:,} tokens needs {-own.free / 2**20:,.0f} MiB more {place}"
+    missing = lacking(name, own)
     best = advice.best
     if best is None:
         return f"{missing}; no window fits."
     return f"{missing}; {best.way.context:,} tokens with a {best.way.cache_k} cache would fit."
+
+
+def lacking(name: str, own: Row) -> str:
+    """How much memory a way lacks, and where."""
+    place = "on the card" if own.way.gpu else "in memory"
+    return f"{name} with a window of {own.way.context:,} tokens needs {-own.free / 2**20:,.0f} MiB more {place}"

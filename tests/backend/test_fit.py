@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from backend.advice import advise, experts_in_ram, refusal, verdict
+from backend.advice import advise, refusal, row_of, verdict
 from backend.fit import GIB, MIB, Budget, Way, compute_bytes, kv_bytes, need, row, with_experts
 from backend.gguf_header import Header, NotAModel, Tensor, read_header
 from backend.profile import Profile, Source
@@ -124,7 +124,7 @@ def test_experts_go_to_host_memory_until_the_card_holds_the_rest() -> None:
     assert found.fits and 0 < found.way.cpu_experts < 40
     assert not row(model, replace(way, cpu_experts=found.way.cpu_experts - 1), budget).fits
     assert need(model, found.way).host_weights == 300 * MIB + found.way.cpu_experts * 400 * MIB
-    assert experts_in_ram(PROFILE, model, budget) == found.way.cpu_experts
+    assert row_of(PROFILE, model, None, budget) == found
     wider = with_experts(model, replace(way, context=131072), budget)
     assert wider.way.cpu_experts > found.way.cpu_experts
     assert not with_experts(model, way, Budget(budget.card, 2 * GIB)).fits

@@ -101,7 +101,7 @@ async def binary(settings: Settings) -> list[Finding]:
         return []
     try:
         profile = load(settings.backend.profile, profiles_folder())
-        launch = await prepare(backend_config(settings), profile)
+        launch = await prepare(backend_config(settings), profile, measure=False)
     except (CannotStart, ProfileError) as error:
         return [
             Finding(
