@@ -203,14 +203,14 @@ def installed() -> dict[str, Any]:
         for line in (root / "requirements.lock").read_text().splitlines()
         if "==" in line and "never" not in line
     ]
-    size = sum(_size(name) for name in names)
+    size = sum(_size(name) for name in set(names))
     own = sum(
         f.stat().st_size
         for p in ("bot", "agent", "backend")
         for f in (root / p).rglob("*")
         if f.suffix != ".pyc" and f.is_file()
     )
-    return {"packages": len(names) + 1, "installed_mib": round((size + own) / 2**20)}
+    return {"packages": len(set(names)) + 1, "installed_mib": round((size + own) / 2**20)}
 
 
 def _size(name: str) -> int:

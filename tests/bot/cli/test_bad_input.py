@@ -1,0 +1,121 @@
+"""Bad input gets one plain sentence and the right exit code, and nothing is lost."""
+
+import asyncio
+import os
+import socket
+import sys
+from pathlib import Path
+
+from bot.localgram import Localgram
+
+VOLTAIRE = Path(sys.executable).with_name("voltaire")
+SECONDS = 45
+
+
+async def voltaire(
+    home: Path, *words: str, config: str = "", stdin: bytes = b""
+) -> tuple[int, str, str]:
+    file = home / "c.toml"
+    file.write_text(config)
+    env = {k: v for k, v in os.environ.items() if not k.startswith("VOLTAIRE_")}
+    env |= {"XDG_STATE_HOME": str(home / "s"), "XDG_CONFIG_HOME": str(home / "x")}
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        VOLTAIRE, "--config", file, *words, env=env, stdin=pipe, stdout=pipe, stderr=pipe
+    )
+    out, err = await asyncio.wait_for(process.communicate(stdin), SECONDS)
+    assert process.returncode is not None
+    return process.returncode, out.decode(), err.decode()
+
+
+def one_sentence(text: str) -> str:
+    lines = [
+        line for line in text.splitlines() if not line.startswith(("WARNING", "INFO", "ERROR"))
+    ]
+    assert len(lines) == 1 and "Traceback" not in text, text
+    return lines[0]
+
+
+async def test_usage_and_configuration_are_exit_2(tmp_path: Path) -> None:
+    for words, config, sentence in (
+        (["ask", "hi"], "[agent]\nmax_tool_cals = 3", "Unknown key agent.max_tool_cals"),
+        (["ask", "hi"], "[telegram", "is not valid TOML"),
+        (["ask", ""], "", "the text is empty"),
+        (["tool", "bash", "{"], "", "The arguments are not JSON"),
+        (["tool", "bash", "[1]"], "", "must be a JSON object"),
+        (["sandbox"], "", "Give a command after --"),
+        (["bot"], "", "telegram.token is missing"),
+        (["model", "fit", "gema"], "", "There is no profile called gema"),
+        (["ask", "hi"], "[agent]\ntools = ['bsh']", "bsh"),
+    ):
+        code, _, err = await voltaire(tmp_path, *words, config=config)
+        assert (code, sentence in one_sentence(err)) == (2, True), (words, err)
+
+
+async def test_an_unreadable_configuration_is_told(tmp_path: Path) -> None:
+    code, _, err = await voltaire(tmp_path, "--config", str(tmp_path), "status")
+    assert code == 2 and "directory" in err.lower()
+    code, _, err = await voltaire(tmp_path, "--config", str(tmp_path / "absent.toml"), "status")
+    assert code == 2 and "cannot be read" in one_sentence(err)
+
+
+async def test_an_external_server_that_is_not_there_is_exit_3(tmp_path: Path) -> None:
+    config = "[backend]\nkind = 'external'\nurl = 'http://127.0.0.1:9'\nconnect_seconds = 2"
+    code, out, err = await voltaire(tmp_path, "ask", "hi", config=config)
+    assert (code, out) == (3, "") and "127.0.0.1:9" in one_sentence(err)
+
+
+async def test_a_missing_or_damaged_model_is_exit_3(tmp_path: Path) -> None:
+    profiles = tmp_path / "x" / "voltaire" / "profiles"
+    profiles.mkdir(parents=True)
+    (tmp_path / "damaged.gguf").write_bytes(b"GGUF" + b"\0" * 100)
+    for name in ("absent", "damaged"):
+        (profiles / f"{name}.toml").write_text(
+            f"title = 'x'\ncontext = 4096\ngpu = false\n[model]\npath = '{tmp_path}/{name}.gguf'\n"
+        )
+        code, out, err = await voltaire(
+            tmp_path, "ask", "hi", config=f"[backend]\nprofile = '{name}'"
+        )
+        assert (code, out) == (3, "") and f"{name}.gguf" in one_sentence(err)
+
+
+async def test_a_taken_port_is_told(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        code, _, err = await voltaire(tmp_path, "demo", "--port", str(port))
+    assert (code, one_sentence(err)) == (
+        1,
+        f"Port {port} cannot be used: Address already in use. Choose another with --port.",
+    )
+
+
+async def test_a_wrong_token_and_an_unreachable_server(tmp_path: Path) -> None:
+    async with Localgram("1000001:right") as gram:
+        config = f"[telegram]\ntoken = '1000002:wrong-one'\nbase_url = '{gram.url}'"
+        code, _, err = await voltaire(tmp_path, "bot", config=config)
+        assert (code, "does not know this bot token" in one_sentence(err)) == (2, True)
+        assert "wrong-one" not in err
+    config = "[telegram]\ntoken = '1000001:right-one'\nbase_url = 'http://127.0.0.1:9'"
+    code, _, err = await voltaire(tmp_path, "bot", config=config)
+    assert (code, "cannot be reached" in one_sentence(err), "right-one" in err) == (1, True, False)
+
+
+async def test_a_tool_that_fails_is_exit_1_and_a_command_passes_its_own(tmp_path: Path) -> None:
+    code, out, _ = await voltaire(tmp_path, "tool", "read_file", '{"path": "absent.txt"}')
+    assert code == 1 and out.startswith("Error: ") and "absent.txt" in out
+    code, out, _ = await voltaire(tmp_path, "tool", "read_file", "{}")
+    assert (code, out) == (1, "Error: path is missing. Use read_file(path, first?, last?).\n")
+    code, _, _ = await voltaire(tmp_path, "sandbox", "--", "bash", "-c", "exit 42")
+    assert code == 42
+
+
+async def test_a_damaged_database_is_told_and_kept(tmp_path: Path) -> None:
+    state = tmp_path / "s" / "voltaire"
+    state.mkdir(parents=True, mode=0o700)
+    (state / "voltaire.db").write_bytes(b"this is no database at all, but somebody's file\n" * 100)
+    before = (state / "voltaire.db").read_bytes()
+    code, _, err = await voltaire(tmp_path, "jobs", "list")
+    assert code == 1 and "voltaire.db" in one_sentence(err)
+    assert (state / "voltaire.db").read_bytes() == before

@@ -1,0 +1,78 @@
+"""The demo is the whole path: the pocket model, the sandbox, Telegram's library, the phone."""
+
+import asyncio
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+VOLTAIRE = Path(sys.executable).with_name("voltaire")
+POCKET = Path(__file__).parents[3] / "backend" / "pocket" / "pocket.gguf"
+SECONDS = 55
+QUESTION = "how much disk space is free?"
+CHROMIUM = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+
+
+@asynccontextmanager
+async def demo(home: Path, *words: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    env = {k: v for k, v in os.environ.items() if not k.startswith("VOLTAIRE_")}
+    env["XDG_STATE_HOME"] = str(home)
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        VOLTAIRE, "demo", *words, env=env, stdout=pipe, stderr=pipe, start_new_session=True
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.send_signal(signal.SIGTERM)
+            await process.communicate()
+
+
+async def test_one_question_is_answered_from_the_disk_itself(tmp_path: Path) -> None:
+    async with demo(tmp_path, "--ask", QUESTION) as process:
+        out, err = await asyncio.wait_for(process.communicate(), SECONDS)
+    said = out.decode()
+    assert process.returncode == 0, err.decode()
+    assert re.search(r"^→ bash \{\"command\": \"df ", said, re.MULTILINE), said
+    free = re.search(r"\s(\S+)\s+\d+%\s+/workspace", said)
+    assert free and free[1] in said.splitlines()[-1], said
+    assert list(tmp_path.iterdir()) == []  # nothing of it stays
+
+
+async def test_the_words_are_words_to_everybody(tmp_path: Path) -> None:
+    """They begin with a dash, hold quotes and shell; nothing runs them."""
+    trap = tmp_path / "trap"
+    text = f"-n $(touch {trap}) `touch {trap}` \"hello\" 'you'; touch {trap}"
+    async with demo(tmp_path / "s", f"--ask={text}") as process:
+        await asyncio.wait_for(process.communicate(), SECONDS)
+    assert process.returncode in (0, 1) and not trap.exists()
+
+
+@pytest.mark.browser
+@pytest.mark.timeout(120)
+async def test_the_chat_page_shows_the_answer_growing(tmp_path: Path) -> None:
+    from playwright.async_api import async_playwright, expect
+
+    async with demo(tmp_path, "--port", "0") as process, async_playwright() as playwright:
+        assert process.stdout
+        line = (await asyncio.wait_for(process.stdout.readline(), SECONDS)).decode()
+        url = re.search(r"http://127\.0\.0\.1:\d+", line)
+        assert url, line
+        browser = await playwright.chromium.launch(
+            executable_path="/usr/bin/chromium", args=CHROMIUM
+        )
+        page = await browser.new_page(viewport={"width": 390, "height": 844})
+        await page.goto(url[0])
+        await page.get_by_label("Message", exact=True).fill(QUESTION)
+        await page.keyboard.press("Enter")
+        answer = page.get_by_role("article").filter(has_text=re.compile(r"\d+(\.\d+)?\s?G"))
+        await expect(answer.last).to_be_visible(timeout=SECONDS * 1000)
+        await page.screenshot(path=tmp_path / "page.png")
+        await browser.close()
+    assert (tmp_path / "page.png").stat().st_size > 10_000
