@@ -23,7 +23,7 @@ async def read_file(call: Call, path: str, first: int = 1, last: int = 0) -> Out
     if start > len(lines):
         raise ToolError(f"{path} has only {len(lines)} lines.")
     shown = _fitting(lines[start - 1 : end], call.desk.sandbox.keep(call.room))
-    text = clean("".join(shown)).rstrip("\n")
+    text = clean("".join(shown)).rstrip("\n") or "(blank)"
     until = start + len(shown) - 1
     if until < min(end, len(lines)):
         text += f"\n[lines {start} to {until} of {len(lines)}; read on with first={until + 1}]"
