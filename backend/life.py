@@ -70,7 +70,7 @@ class Life:
 
     def _away(self, sentence: str | None) -> None:
         self.serves = False
-        self.room.board.set(state="restarting", reason=sentence)
+        self.room.board.set(state="restarting", reason=sentence, pid=None)
 
     @property
     def buffers(self) -> ladder.Buffers:

@@ -11,7 +11,7 @@ import pytest
 from backend import proc
 from backend.client import BackendUnavailable
 from backend.config import BackendConfig
-from tests.backend.conftest import SYSTEM, running, with_server
+from tests.backend.conftest import QUICK, SYSTEM, running, with_server
 from tests.fakes import llama_server
 
 PROFILE = """
@@ -114,7 +114,8 @@ async def test_out_of_memory_steps_down_where_most_is_won_and_says_so(
 
 
 async def test_a_server_that_loads_for_ever_is_started_again(config: BackendConfig) -> None:
-    async with running(stand_in(config, ["load for ever", ""])) as it:
+    hasty = replace(QUICK, load_stall=1.0)
+    async with running(stand_in(config, ["load for ever", ""]), hasty) as it:
         await it.ready()
         status = (await it.client.status()).backend
     assert status.last_restart is not None
@@ -122,7 +123,8 @@ async def test_a_server_that_loads_for_ever_is_started_again(config: BackendConf
 
 
 async def test_a_slow_load_that_shows_progress_is_left_alone(config: BackendConfig) -> None:
-    async with running(stand_in(config, ["slow load"])) as it:
+    hasty = replace(QUICK, load_stall=1.0)
+    async with running(stand_in(config, ["slow load"]), hasty) as it:
         await it.ready()
         assert (await it.client.status()).backend.restarts == 0
 

@@ -20,8 +20,8 @@ QUICK = Timing(
     retry=600,
     stall=1.0,
     stopped=1.0,
-    load_stall=1.0,
-    longest_load=20,
+    load_stall=20.0,
+    longest_load=40,
     look_busy=0.1,
     look_idle=0.1,
 )
