@@ -82,6 +82,10 @@ _REMEDIES = {
         "sysctls user.max_user_namespaces above 0 and, on Debian, kernel.unprivileged_userns_clone "
         f"to 1. {_DOCKER}"
     ),
+    "porter: [Errno 1]": (
+        "Root of this container may not make mounts; run as an ordinary user, or give it "
+        f"CAP_SYS_ADMIN. {_DOCKER}"
+    ),
     "Creating new namespace failed": (
         "Namespaces are used up or off: look at the sysctls user.max_user_namespaces, "
         "user.max_pid_namespaces and user.max_net_namespaces."

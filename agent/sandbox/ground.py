@@ -1,11 +1,13 @@
 """What all sandboxes of a program stand on: the actor, the prepared rootfs, limits, repositories."""
 
 import asyncio
+import logging
 import os
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from agent.errors import ToolError
@@ -20,6 +22,8 @@ from agent.sandbox.layout import USER, WORKSPACE, Layout, Mounted
 from agent.sandbox.limits import MIB, Repo, SandboxLimits
 from agent.sandbox.listen import PORT
 from agent.sandbox.rootfs import Rootfs
+
+log = logging.getLogger(__name__)
 
 AT_ONCE = 4  # calls of all chats that run beside each other
 
@@ -42,14 +46,19 @@ class Ground:
     @asynccontextmanager
     async def group(self) -> AsyncIterator[CallGroup | None]:
         """The cgroup of a call, where there are cgroups to be had."""
-        if self.cgroups is None:
-            yield None
-            return
-        group = self.cgroups.make(self.limits)
+        group = self._made()
         try:
             yield group
         finally:
-            await asyncio.shield(group.remove())
+            if group:
+                await asyncio.shield(group.remove())
+
+    def _made(self) -> CallGroup | None:
+        try:
+            return self.cgroups.make(self.limits) if self.cgroups else None
+        except OSError as error:  # memory is watched instead
+            log.warning("no cgroup for a call: %s", error)
+            return None
 
     async def order(
         self,
@@ -65,32 +74,39 @@ class Ground:
         prepared.refresh(self.rootfs)
         repos = [repo for repo in self.repos.values() if repo.path.is_dir()]
         sources = [self.rootfs.root, self.rootfs.etc, workspace, *(r.path for r in repos)]
-
-        def layout(fds: Descriptors, reached: Sequence[str]) -> Layout:
-            mounted = [Mounted(r.name, p, r.write) for r, p in zip(repos, reached[3:], strict=True)]
-            return Layout(
-                root=reached[0],
-                etc=reached[1],
-                workspace=reached[2],
-                hostname=socket.gethostname(),
-                environment=environment(self.zone, network=network),
-                seccomp_fd=fds.seccomp,
-                status_fd=fds.status,
-                report_fd=fds.report,
-                repos=mounted,
-                system=self.rootfs.system,
-                block_fd=fds.block,
-                read_only=read_only,
-            )
-
+        variables = environment(self.zone, network=network)
         return Order(
             launcher=group.launcher(self.bwrap.path) if group else [self.bwrap.path],
             command=[*bounded(self.limits), *command],
             sources=[os.fspath(source) for source in sources],
-            layout=layout,
+            layout=partial(self._layout, repos, variables, read_only),
             seccomp=seccomp.program(memory_is_counted=group is not None),
             report=self.report().encode(),
             blocked=network,
+        )
+
+    def _layout(
+        self,
+        repos: Sequence[Repo],
+        environment: Mapping[str, str],
+        read_only: bool,
+        fds: Descriptors,
+        reached: Sequence[str],
+    ) -> Layout:
+        root, etc, workspace, *places = reached
+        return Layout(
+            root=root,
+            etc=etc,
+            workspace=workspace,
+            hostname=socket.gethostname(),
+            environment=environment,
+            seccomp_fd=fds.seccomp,
+            status_fd=fds.status,
+            report_fd=fds.report,
+            repos=[Mounted(r.name, p, r.write) for r, p in zip(repos, places, strict=True)],
+            system=self.rootfs.system,
+            block_fd=fds.block,
+            read_only=read_only,
         )
 
     def broken(self, said: str) -> ToolError:

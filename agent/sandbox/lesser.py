@@ -116,7 +116,7 @@ async def lesser() -> AsyncIterator[Lesser]:
 def _base(sources: Sequence[str]) -> str:
     """A directory of the host to mount over, for the porter's own view, that hides no source."""
     free = (b for b in _BASES if Path(b).is_dir() and not any(_holds(b, s) for s in sources))
-    return next(free)
+    return next(free, _BASES[0])
 
 
 def _holds(base: str, source: str) -> bool:

@@ -45,8 +45,8 @@ def _make(workspace: Path, uid: int) -> None:
             for name in names:
                 os.chown(name, uid, uid, dir_fd=fd, follow_symlinks=False)
             os.chown(directory, uid, uid, follow_symlinks=False)
-    except PermissionError:
-        raise ToolError(f"{workspace} belongs to another user of this machine.") from None
+    except OSError as error:
+        raise ToolError(f"{workspace} cannot be given to user {uid}: {error.strerror}.") from None
 
 
 def folder(chat: str) -> str:
