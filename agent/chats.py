@@ -98,10 +98,16 @@ class Chats:
         return await self.store.leases.stop(chat)
 
     async def retry(self, chat: str) -> bool:
-        """Answer the last message once more, as if the first try had not been; False when there is none."""
+        """Answer the last message once more, as if the first try had not been.
+
+        False when there is none, or while a turn runs.
+        """
         last = await self.store.turns.last(chat)
-        if last is None or not await self.store.turns.undo(last[0]):
+        if last is None or await self.store.turns.unfinished(chat):
             return False
+        if not await self.store.turns.undo(last[0]):
+            return False
+        self._window.cut(last[0].conversation)
         self.wake(chat)
         return True
 
@@ -136,4 +142,4 @@ class Chats:
         task.add_done_callback(self._tasks.discard)
 
     def _retire(self, chat: str) -> None:
-        del self._workers[chat]
+        self._workers.pop(chat, None)

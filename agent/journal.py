@@ -112,6 +112,10 @@ class Window(Protocol):
         """While nobody waits: shorten what is nearly full, and read the new prompt in."""
         ...
 
+    def cut(self, conversation: int) -> None:
+        """The tail of a prompt was cut on purpose: the next call need not go on from the last."""
+        ...
+
     async def enter(self, chat: str, text: str) -> str:
         """A text on its way into the prompt, cut with a clear mark when it alone is too large."""
         ...

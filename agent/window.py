@@ -11,7 +11,7 @@ from typing import Any
 
 from agent import compaction, prompt
 from agent.compaction import Budget
-from agent.errors import AgentError, BackendAway
+from agent.errors import BackendAway, ContextFull
 from agent.lane import IDLE, PERSON, Lane, LanedModel
 from agent.messages import Message, System, User
 from agent.model import Completion, Model, Request
@@ -26,7 +26,7 @@ SUMMARY_SECONDS = 60.0  # while a person waits
 IDLE_SUMMARY_SECONDS = 600.0
 
 
-class WindowTooSmall(AgentError):
+class WindowTooSmall(ContextFull):
     """The model's window cannot hold the fixed prefix and a conversation."""
 
 
@@ -61,7 +61,7 @@ class ModelWindow:
         return Budget(limit, self._prefixes[window])
 
     async def check(self) -> Budget:
-        """Refuse a window that is too small, with the numbers (WindowTooSmall)."""
+        """The budget; a window that is too small is refused with the numbers (WindowTooSmall)."""
         budget = await self.budget()
         if budget.limit < budget.least:
             raise WindowTooSmall(
@@ -70,6 +70,10 @@ class ModelWindow:
                 " context, or fewer tools ([agent] tools)."
             )
         return budget
+
+    def cut(self, conversation: int) -> None:
+        """The tail of a prompt was cut on purpose: the next call need not go on from the last."""
+        self.record_of.forget(conversation)
 
     async def fit(self, turn: OpenTurn, *, full: bool) -> bool:
         """Before a model call: shorten the conversation when the call would not fit; whether it was."""
@@ -117,8 +121,8 @@ class ModelWindow:
         await self.store.usage.add(turn.chat, turn.conversation, turn.id, completion, reuse)
 
     async def _fit(self, turn: OpenTurn, *, full: bool) -> bool:
+        budget = await self.check()
         entries = await self.store.transcript.prompt(turn.conversation)
-        budget = await self.budget()
         if not full and await self._size(entries, budget, budget.hard) <= budget.hard:
             return False
         model = LanedModel(self.model, self.lane, turn.chat, PERSON)

@@ -28,14 +28,14 @@ STOP_POLL_SECONDS = 0.5  # how soon another process's wish to stop is seen
 BEATS = 10  # of those polls per heartbeat
 SETTLE_BOUND_SECONDS = 10.0
 STORE_RETRY_SECONDS = 5.0
-RESUMES = 3  # a turn that was cut off more often is ended, lest it takes the process down for ever
+RESUMES = 4  # a turn cut off more often in the same step is ended, lest it take us down for ever
 DRAIN_SECONDS = 30.0
 EPHEMERAL = "cli"  # sources of command lines: once killed, nobody waits for their answers
 
 
 @dataclass
 class Worker:
-    """Lives while its chat has something waiting; `retire` is called when it ends for want of work."""
+    """Lives while its chat has something waiting; `retire` is called at its end."""
 
     chat: str
     owner: str
@@ -49,20 +49,25 @@ class Worker:
     stop: asyncio.Event | None = None  # of the turn that runs now
 
     async def run(self) -> None:
-        while True:
-            self.wake.clear()
-            try:
-                if await self._turn():
-                    continue
-                await unless(self.wake, self._rest())
-            except StoreError as error:
-                await self._held_up(str(error))
-                continue
-            except Exception:
-                log.exception("the worker of %s failed", self.chat)
-            if not self.wake.is_set():
-                self.retire()
-                return
+        try:
+            while await self._serve():
+                pass
+        finally:
+            self.retire()
+
+    async def _serve(self) -> bool:
+        """Play a turn, or rest for want of one; False when there is nothing more to do."""
+        self.wake.clear()
+        try:
+            if await self._turn():
+                return True
+            await unless(self.wake, self._rest())
+        except StoreError as error:
+            await self._held_up(str(error))
+            return True
+        except Exception:
+            log.exception("the worker of %s failed", self.chat)
+        return self.wake.is_set()
 
     async def _turn(self) -> bool:
         """Play one turn, an unfinished one first; False when there is none."""
@@ -185,7 +190,7 @@ class Worker:
         told = False
         while not await self.store.leases.take(self.chat, self.owner):
             if not told:
-                await self.listener.waiting(self.chat, texts.CHAT_BUSY)
+                await self._waits(texts.CHAT_BUSY)
                 told = True
             await asyncio.sleep(LEASE_POLL_SECONDS)
         beating = asyncio.create_task(self._beat())
@@ -207,6 +212,12 @@ class Worker:
                     log.error("the lease of %s went to another process", self.chat)
                     self.stop.set()
 
+    async def _waits(self, why: str) -> None:
+        try:
+            await self.listener.waiting(self.chat, why)
+        except Exception:
+            log.exception("the listener of %s failed", self.chat)
+
     async def _rest(self) -> None:
         """After the reply: what may be done while nobody waits."""
         with contextlib.suppress(BackendAway):
@@ -214,7 +225,7 @@ class Worker:
 
     async def _held_up(self, why: str) -> None:
         log.error("%s waits: %s", self.chat, why)
-        await self.listener.waiting(self.chat, why)
+        await self._waits(why)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.wake.wait(), STORE_RETRY_SECONDS)
 

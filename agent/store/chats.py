@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from agent.store.database import Database, Tx
 
@@ -81,6 +82,12 @@ class ChatTable:
         return _chat(row)
 
     async def set_timezone(self, key: str, timezone: str) -> None:
+        """An IANA name, or empty for the agent's; ValueError for one that this machine does not know."""
+        if timezone:
+            try:
+                ZoneInfo(timezone)
+            except (OSError, KeyError) as error:
+                raise ValueError(f"{timezone} is not a time zone of this machine") from error
         async with self.database.write() as tx:
             await ensure(tx, key, self.clock())
             await tx.run("UPDATE chats SET timezone = ? WHERE key = ?", timezone, key)

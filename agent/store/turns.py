@@ -17,7 +17,7 @@ from agent.store.transcript import Entry
 
 @dataclass(frozen=True, slots=True)
 class OpenTurn:
-    """A turn that has begun and not ended; `resumed` is how often it was taken up again."""
+    """A turn that has begun and not ended; `resumed` is how often it was taken up without headway."""
 
     id: str
     chat: str
@@ -109,13 +109,9 @@ class TurnTable:
         return [row[0] for row in rows]
 
     async def resume(self, turn: OpenTurn) -> int:
-        """Count that it is taken up again; how often so far."""
+        """Count that it is taken up again; how often so far without a new step in between."""
         async with self.database.write() as tx:
-            return int(
-                await tx.value(
-                    "UPDATE turns SET resumed = resumed + 1 WHERE id = ? RETURNING resumed", turn.id
-                )
-            )
+            return int(await tx.value(_RESUME, turn.id))
 
     async def steps(self, turn: OpenTurn) -> Steps:
         async with self.database.read() as tx:
@@ -205,6 +201,12 @@ class TurnTable:
 
 
 _COLUMNS = "id, chat, conversation, kind, source, started_at, resumed"
+_RESUME = """
+UPDATE turns SET
+    resumed = CASE WHEN (SELECT count(*) FROM transcript WHERE turn = ?1) > steps THEN 1 ELSE resumed + 1 END,
+    steps = (SELECT count(*) FROM transcript WHERE turn = ?1)
+WHERE id = ?1 RETURNING resumed
+"""
 _FINISHED = """
 INSERT INTO tool_runs (turn, call, started_at, finished_at) VALUES (?1, ?2, ?3, ?3)
 ON CONFLICT DO UPDATE SET finished_at = ?3

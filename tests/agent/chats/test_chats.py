@@ -267,7 +267,7 @@ async def test_a_shutdown_leaves_the_turn_to_the_next_start(bench: Bench) -> Non
 async def test_a_turn_that_always_brings_the_program_down_is_given_up(bench: Bench) -> None:
     stuck = asyncio.Event()
 
-    for _ in range(4):
+    for _ in range(5):
         life = Bench(bench.path)
         life.model.before = lambda request: stuck.set()
         async with life.running() as chats:

@@ -1,0 +1,70 @@
+"""A bot for a test to kill: `python -m tests.agent.chats.child DATABASE LOG`.
+
+Prints a line at each sign of life. Its tool appends its call's id to LOG.
+"""
+
+import asyncio
+import re
+import sys
+from pathlib import Path
+
+from agent.assignment import Assignment
+from agent.events import Event
+from agent.messages import Assistant, ToolCall, ToolResult, User
+from agent.model import Request
+from agent.tool import Call, Output, tool
+from tests.agent.chats.conftest import Bench, said
+
+MESSAGES, STEPS = 6, 3
+
+
+def answer(request: Request) -> Assistant:
+    """Three calls for each message, then words."""
+    words = [m.text for m in request.messages if isinstance(m, User) and "message" in m.text][-1]
+    number = re.findall(r"message (\d+)", words)[-1]
+    done = [
+        m
+        for m in request.messages
+        if isinstance(m, ToolResult) and m.call.startswith(f"m{number}.")
+    ]
+    if len(done) < STEPS:
+        return Assistant(
+            "",
+            (ToolCall(f"m{number}.{len(done)}", "mark", f'{{"step": "m{number}.{len(done)}"}}'),),
+        )
+    return Assistant(f"answer {number}")
+
+
+class Loud:
+    async def event(self, assignment: Assignment, event: Event) -> None:
+        print(type(event).__name__, flush=True)
+
+    async def waiting(self, chat: str, why: str) -> None:
+        print(why, flush=True)
+
+
+async def main() -> None:
+    log = Path(sys.argv[2])
+
+    async def mark(call: Call, step: str) -> Output:
+        "Leave a mark."
+        with log.open("a") as file:
+            file.write(f"{step}\n")
+        print("marked", flush=True)
+        return Output("marked")
+
+    bench = Bench(Path(sys.argv[1]), tools=[tool(mark)])
+    bench.model.answer = answer
+    bench.payloads = lambda reply: [f'"{reply.text}"']
+    bench.heard = Loud()  # type: ignore[assignment]
+    async with bench.running() as chats:
+        for number in range(MESSAGES):
+            await chats.submit(said(f"message {number}", str(number), f"tg:{number}"))
+            print("kept", flush=True)
+        while await chats.store.inbox.count_waiting():
+            await asyncio.sleep(0.05)
+    print("all answered", flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
