@@ -36,6 +36,14 @@ Rows = Sequence[Sequence[Choice]]
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """`message` shows the question; `choice` is None where the press comes later, as an update."""
+
+    message: str
+    choice: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """A tool call as a person sees it: `what` is one line, `detail` its output so far."""
 
@@ -128,8 +136,8 @@ class Channel(Protocol):
 
     async def typing(self, chat: str) -> None: ...
 
-    async def ask(self, chat: str, question: str, rows: Rows) -> str:
-        """Show a question with buttons; the message's id. The press comes as an update of its own."""
+    async def ask(self, chat: str, question: str, rows: Rows) -> Asked:
+        """Show a question with buttons."""
         ...
 
     async def file(self, chat: str, file: BinaryIO, name: str, caption: str) -> str: ...

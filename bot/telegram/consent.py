@@ -1,41 +1,19 @@
 """Approvals: owners are asked with buttons; the first press counts; the question then says who decided."""
 
-import re
-
 from agent.approvals import Request
 from agent.events import Decision
 from agent.store.approvals import ApprovalTable
-from bot.channel import Channel, ChannelError, Choice, Rows, Uncertain
+from bot.channel import Channel, ChannelError, Rows, Uncertain
+from bot.question import KIND, buttons, decision, question, quoted
 from bot.telegram.door import Door
 from bot.telegram.place import Place
 from bot.telegram.presses import Outcome, Press
 from bot.telegram.room import Room
 from bot.texts import Texts
 
-KIND = "ok"
-_KEYS: dict[str, Decision] = {"o": "once", "c": "chat", "d": "denied"}
-_LONGEST = 3000  # characters of a command or a diff; the rest is a file
+__all__ = ["KIND", "Asking", "buttons", "close", "decide", "question"]
+
 TRIES = 3
-
-
-def question(texts: Texts, request: Request, *, elsewhere: bool) -> str:
-    where = texts.approval_from.format(chat=request.chat) if elsewhere else ""
-    what = request.what
-    if len(what) > _LONGEST:
-        what = what[:_LONGEST] + "\n" + texts.approval_cut.format(more=len(request.what) - _LONGEST)
-    fence = "`" * max(3, _longest_run(what) + 1)
-    return f"{texts.approval}{where}\n\n{fence}\n{what}\n{fence}"
-
-
-def _longest_run(text: str) -> int:
-    """Of backticks, so that no command can end its own block."""
-    return max(map(len, re.findall("`+", text)), default=0)
-
-
-def buttons(texts: Texts, id: str) -> Rows:
-    labels = {"o": texts.approve_once, "c": texts.approve_chat, "d": texts.deny}
-    first, second, third = (Choice(f"{KIND}:{id}:{key}", label) for key, label in labels.items())
-    return [[first, third], [second]]
 
 
 class Asking:
@@ -73,22 +51,21 @@ class Asking:
         """Two copies of one question are harmless, a missing one is not."""
         for _ in range(TRIES - 1):
             try:
-                return await self._channel.ask(chat, asked, rows)
+                return (await self._channel.ask(chat, asked, rows)).message
             except Uncertain:
                 continue
-        return await self._channel.ask(chat, asked, rows)
+        return (await self._channel.ask(chat, asked, rows)).message
 
 
 async def decide(room: Room, press: Press) -> Outcome:
-    id, _, key = press.argument.rpartition(":")
-    decision = _KEYS.get(key)
-    if press.standing != "owner" or room.services.approvals is None or decision is None:
+    id, decided = decision(press.argument)
+    if press.standing != "owner" or room.services.approvals is None or decided is None:
         return Outcome(room.texts.only_owners)
-    request = await room.services.approvals.decide(id, decision, press.speaker.name)
+    request = await room.services.approvals.decide(id, decided, press.speaker.name)
     if request is None:
         return Outcome(room.texts.expired)
     room.spawn(close(room, id))
-    return Outcome(room.texts.decided[decision])
+    return Outcome(room.texts.decided[decided])
 
 
 async def close(room: Room, id: str) -> None:
@@ -102,13 +79,8 @@ async def close(room: Room, id: str) -> None:
     request = await room.store.approvals.get(id)
     for shown in (await room.store.approvals.message_of(id)).split():
         chat, _, message = shown.rpartition("/")
-        text = f"{_quoted(request.what) if request else ''}\n\n{told}"
+        text = f"{quoted(request.what) if request else ''}\n\n{told}"
         try:
             await room.post.edit(chat, message, text)
         except ChannelError:
             continue
-
-
-def _quoted(what: str) -> str:
-    fence = "`" * max(3, _longest_run(what) + 1)
-    return f"{fence}\n{what[:_LONGEST]}\n{fence}"

@@ -16,7 +16,7 @@ from telegram import (
 )
 from telegram.error import BadRequest, RetryAfter, TelegramError
 
-from bot.channel import Letter, Limits, Live, Rows
+from bot.channel import Asked, Letter, Limits, Live, Rows
 from bot.telegram.live import LiveMessage
 from bot.telegram.pacer import Pacer, Pacers, Urgency
 from bot.telegram.place import Place
@@ -95,8 +95,8 @@ class Post:
             chat, lambda p: self._bot.send_chat_action(p.chat_id, "typing", p.thread_id)
         )
 
-    async def ask(self, chat: str, question: str, rows: Rows) -> str:
-        return (await self.send(chat, Letter(question, rows)))[-1]
+    async def ask(self, chat: str, question: str, rows: Rows) -> Asked:
+        return Asked((await self.send(chat, Letter(question, rows)))[-1])
 
     async def file(self, chat: str, file: BinaryIO, name: str, caption: str) -> str:
         place = Place.of(chat)

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -43,6 +43,8 @@ class House:
     config: dict[str, Any] = field(default_factory=dict)
     approval_seconds: float = 300.0
     plans: bool = False
+    sandbox: Callable[[str], Awaitable[Sandbox]] | None = None
+    sees: bool = False
     late: float = 0.0  # seconds by which the bot's clock is ahead of the messages
 
     @property
@@ -96,7 +98,12 @@ async def _agent(house: House, store: Store, bot: TelegramBot) -> AsyncIterator[
         )
         return await run_turn(turn, emit)
 
+    async def sees() -> bool:
+        return house.sees
+
     service = Service(frozenset({SOURCE}), compose=bot.compose)
+    if house.sandbox:
+        service = replace(service, fetch=bot.media(house.sandbox, sees).fetch)
     async with Chats(store, run, window, service, bot.replies) as chats:
         run = Running(store, bot, Services(chats, approvals), model)
         if house.plans:

@@ -8,7 +8,7 @@ from pydantic import Field
 from agent.approvals import Request
 from agent.tool import Call, Output, tool
 from bot.localgram import Message, is_final
-from bot.telegram.consent import question
+from bot.question import question
 from bot.texts import Texts
 from tests.bot.telegram.house import House
 from tests.fakes.model_scripted import calls, in_order, says

@@ -1,0 +1,166 @@
+"""voltaire chat: talk in the terminal, with the same live reply as on a phone."""
+
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+
+from agent.approvals import Request
+from agent.assignment import Assignment, Service
+from agent.chats import Chats, Incoming, cli_source
+from agent.errors import ToolError
+from agent.events import Decision, Event, TurnFinished
+from bot.channel import Letter
+from bot.cli.options import chat_option, runs, settings_of
+from bot.question import buttons, decision, question
+from bot.replies import Replies
+from bot.settings import Settings
+from bot.terminal import SENT, Lines, Terminal
+from bot.texts import Texts, texts
+
+HELP = "/new a fresh conversation · /retry the last answer once more · /help this · Ctrl-C stops an answer · Ctrl-D ends"
+
+
+@click.command("chat", help="Talk in the terminal; /help inside, Ctrl-D ends it.")
+@chat_option
+@click.pass_context
+@runs
+async def command(ctx: click.Context, chat: str) -> None:
+    async with _conversation(settings_of(ctx), chat) as conversation:
+        await conversation.run()
+
+
+@asynccontextmanager
+async def _conversation(settings: Settings, chat: str) -> AsyncIterator["Conversation"]:
+    from rich.console import Console
+
+    from agent.store import open_store
+    from bot.compose import DATABASE, open_agent, open_chats, private, reach_backend
+
+    table, source = texts(settings.telegram.language), cli_source()
+    lines = Lines(sys.stdin)
+    terminal = Terminal(Console(), lines, Path.cwd() / SENT)
+    private(settings.state_dir)
+    async with (
+        reach_backend(settings) as backend,
+        open_store(settings.state_dir / DATABASE) as store,
+        open_agent(
+            settings,
+            backend,
+            store,
+            ask=Asking(terminal, table),
+            courier=partial(Courier, terminal),
+        ) as agent,
+        Replies(terminal, table) as replies,
+    ):
+        await agent.ready()
+        shown = Shown(terminal, replies)
+        service = Service(frozenset({source}), settings.agent.timezone, resumes=False)
+        async with open_chats(agent, service, shown) as chats:
+            yield Conversation(chat, source, terminal, lines, chats, shown)
+
+
+@dataclass(frozen=True)
+class Asking:
+    """agent.approvals.Ask: the one at the terminal is the owner."""
+
+    terminal: Terminal
+    table: Texts
+
+    async def __call__(self, request: Request) -> Decision | None:
+        asked = question(self.table, request, elsewhere=False)
+        try:
+            answer = await self.terminal.ask(request.chat, asked, buttons(self.table, request.id))
+        except EOFError:
+            return "denied"
+        return decision(answer.choice or "")[1]
+
+
+@dataclass(frozen=True)
+class Courier:
+    """agent.desk.Courier: what is sent lands in a folder beside the person."""
+
+    terminal: Terminal
+    chat: str
+
+    async def send_file(self, file: BinaryIO, name: str, caption: str) -> None:
+        try:
+            await self.terminal.file(self.chat, file, name, caption)
+        except OSError as error:
+            raise ToolError(f"{name} could not be written: {error.strerror}.") from None
+
+
+@dataclass
+class Shown:
+    """The live reply, then the final text."""
+
+    terminal: Terminal
+    replies: Replies
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def event(self, assignment: Assignment, event: Event) -> None:
+        await self.replies.event(assignment, event)
+        if isinstance(event, TurnFinished):
+            self.replies.final(assignment.turn.id)
+            await self.terminal.send(assignment.chat, Letter(event.text))
+            self.ended.set()
+
+    async def waiting(self, chat: str, why: str) -> None:
+        await self.replies.waiting(chat, why)
+
+
+@dataclass
+class Conversation:
+    chat: str
+    source: str
+    terminal: Terminal
+    lines: Lines
+    chats: Chats
+    shown: Shown
+
+    async def run(self) -> None:
+        """Until the input ends."""
+        while True:
+            self.terminal.console.print("[bold]›[/bold] ", end="")
+            try:
+                line = (await self.lines.next()).strip()
+            except EOFError:
+                return
+            if line:
+                await self._said(line)
+
+    async def _said(self, line: str) -> None:
+        if line == "/help":
+            self.terminal.console.print(HELP)
+        elif line == "/new":
+            await self.chats.new(self.chat)
+            self.terminal.console.print("A fresh conversation; notes stay.")
+        elif line == "/retry":
+            if await self.chats.retry(self.chat):
+                await self._answered()
+        else:
+            await self.chats.submit(Incoming(self.chat, self.source, str(time.time_ns()), line))
+            await self._answered()
+
+    async def _answered(self) -> None:
+        """Wait for the answer; Ctrl-C stops it, and not the conversation."""
+        loop = asyncio.get_running_loop()
+        stopping = set[asyncio.Task[bool]]()
+        loop.add_signal_handler(
+            signal.SIGINT, lambda: stopping.add(loop.create_task(self.chats.stop(self.chat)))
+        )
+        task = asyncio.current_task()
+        assert task
+        try:
+            await self.shown.ended.wait()
+        finally:
+            self.shown.ended.clear()
+            loop.add_signal_handler(signal.SIGINT, task.cancel)

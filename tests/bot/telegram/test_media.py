@@ -1,0 +1,174 @@
+"""Files and pictures, in both directions."""
+
+import io
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+from aiohttp import web
+from pydantic import Field
+
+from agent.sandbox.limits import SandboxLimits
+from agent.sandbox.sandboxes import Sandboxes, open_sandboxes
+from agent.tool import Call, Output, tool
+from backend.protocol import Gpu, Minute
+from bot.localgram import is_final
+from bot.telegram.chart import Canvas, picture
+from tests.bot.telegram.house import House
+from tests.fakes.model_scripted import calls, in_order, says
+
+PNG = Canvas(4, 3).png()
+
+
+@pytest.fixture
+async def sandboxes(tmp_path: Path) -> AsyncIterator[Sandboxes]:
+    async with open_sandboxes(
+        tmp_path / "boxes", limits=SandboxLimits(), repos=[], zone="UTC", report=str
+    ) as opened:
+        yield opened
+
+
+def told(run: object) -> str:
+    """The newest message that the model was sent."""
+    return str(run.model.requests[-1].messages[-1].text)  # type: ignore[attr-defined]
+
+
+async def test_a_document_is_saved_and_named(house: House, sandboxes: Sandboxes) -> None:
+    house.sandbox = sandboxes.of
+    async with house.open() as run:
+        await house.owner.send_file("document", b"a,b\n1,2\n", name="table.csv", caption="sum it")
+        await house.owner.next_message(where=is_final)
+        assert "file: received/table.csv (document, text/csv, 1 kB)" in told(run)
+        assert told(run).endswith("\nsum it")
+        await house.owner.send_file("document", b"other", name="table.csv", caption="and this")
+        await house.owner.next_message(where=is_final)
+        assert "file: received/table-" in told(run)
+    box = await sandboxes.of("tg:111")
+    with await box.files.open("received/table.csv") as file:
+        assert file.read() == b"a,b\n1,2\n"
+
+
+async def test_a_photo_is_shown_to_a_model_that_sees(house: House, sandboxes: Sandboxes) -> None:
+    house.sandbox, house.sees = sandboxes.of, True
+    async with house.open() as run:
+        await house.owner.send_file("photo", PNG, caption="what is it?")
+        await house.owner.next_message(where=is_final)
+        message = run.model.requests[-1].messages[-1]
+        assert message.images[0].startswith("data:image/jpeg;base64,")  # type: ignore[union-attr]
+        assert "; shown)" in told(run)
+
+
+async def test_a_photo_for_a_blind_model_is_said_to_be_one(
+    house: House, sandboxes: Sandboxes
+) -> None:
+    house.sandbox = sandboxes.of
+    async with house.open() as run:
+        await house.owner.send_file("photo", PNG, caption="what is it?")
+        await house.owner.next_message(where=is_final)
+        assert "; this model cannot see pictures)" in told(run)
+
+
+async def test_an_album_is_one_message(house: House, sandboxes: Sandboxes) -> None:
+    house.sandbox = sandboxes.of
+    async with house.open() as run:
+        await house.owner.send_album([PNG, PNG], caption="both")
+        await house.owner.next_message(where=is_final)
+        assert len(run.model.requests) == 1
+        assert told(run).count("file: received/photo-") == 2
+
+
+async def test_a_file_too_large_is_explained_at_once(house: House, sandboxes: Sandboxes) -> None:
+    house.sandbox = sandboxes.of
+    async with house.open() as run:
+        await house.owner.send_file(
+            "document", b"x", name="big.bin", caption="look", size=300 << 20
+        )
+        warning = await house.owner.next_message(where=lambda m: "larger than" in m.text)
+        await house.owner.next_message(where=is_final)
+        assert "big.bin (document, application/octet-stream, 300.0 MB; not fetched: larger" in told(
+            run
+        )
+    assert warning.silent
+
+
+async def test_a_dead_link_is_asked_for_again(house: House, sandboxes: Sandboxes) -> None:
+    house.sandbox = sandboxes.of
+    house.gram.fault("getFile", "stale_link")
+    async with house.open() as run:
+        await house.owner.send_file("document", b"text", name="a.txt", caption="read")
+        await house.owner.next_message(where=is_final)
+        assert "received/a.txt (document, text/plain, 1 kB)" in told(run)
+
+
+async def test_speech_is_transcribed_where_a_server_is(house: House, sandboxes: Sandboxes) -> None:
+    house.sandbox = sandboxes.of
+    async with whisper("Good morning") as url:
+        house.config = {"transcribe_url": url}
+        async with house.open() as run:
+            await house.owner.send_file("voice", b"OggS", name="v.oga")
+            await house.owner.next_message(where=is_final)
+            assert told(run).endswith("</context>\nGood morning")
+    house.config = {}
+    async with house.open() as run:
+        await house.owner.send_file("voice", b"OggS2", name="v.oga")
+        await house.owner.next_message(where=is_final)
+        assert "no transcription server is configured" in told(run)
+
+
+class whisper:
+    """A transcription server in OpenAI's form that always hears the same."""
+
+    def __init__(self, words: str) -> None:
+        self._words = words
+
+    async def __aenter__(self) -> str:
+        app = web.Application()
+        app.add_routes([web.post("/v1/audio/transcriptions", self._transcribe)])
+        self._runner = web.AppRunner(app)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        return f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._runner.cleanup()
+
+    async def _transcribe(self, request: web.Request) -> web.Response:
+        form = await request.post()
+        assert set(form) == {"file", "model"}
+        return web.json_response({"text": self._words})
+
+
+@tool
+async def give(call: Call, name: Annotated[str, Field(description="name")]) -> Output:
+    """Give a file."""
+    content = PNG if name.endswith(".png") else b"content"
+    assert call.desk.courier
+    await call.desk.courier.send_file(io.BytesIO(content), name, f"**{name}**")
+    return Output("sent")
+
+
+async def test_files_and_pictures_are_sent(house: House) -> None:
+    house.tools = [give]
+    house.script = in_order(
+        [calls("give", name="a.txt"), calls("give", name="b.png"), says("There.")]
+    )
+    async with house.open():
+        await house.owner.send("files, please")
+        document = await house.owner.next_message(where=lambda m: m.media)
+        photo = await house.owner.next_message(where=lambda m: m.media)
+        await house.owner.next_message(where=lambda m: m.text == "There.")
+    assert document.media and photo.media
+    assert (document.media.kind, document.media.file.content) == ("document", b"content")
+    assert (document.text, [e["type"] for e in document.entities]) == ("a.txt", ["bold"])
+    assert (photo.media.kind, photo.media.file.content) == ("photo", PNG)
+
+
+def test_the_chart_is_a_png_of_its_size() -> None:
+    from datetime import UTC, datetime
+
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    minutes = [Minute(at=at, gpu=0, temperature_c=40.0 + n, power_w=100.0) for n in range(60)]
+    content = picture(minutes, [Gpu(index=0, name="Tesla V100")]).getvalue()
+    assert content.startswith(b"\x89PNG\r\n\x1a\n")
+    assert content[16:24] == (800).to_bytes(4, "big") + (600).to_bytes(4, "big")
