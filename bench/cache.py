@@ -152,7 +152,7 @@ async def voltaire(name: str, folder: Path, endpoint: Endpoint, turns: int) -> F
     return measured(name, calls)
 
 
-async def naive(name: str, folder: Path, endpoint: Endpoint, turns: int) -> Figures:
+async def naive(name: str, _: Path, endpoint: Endpoint, turns: int) -> Figures:
     """What many clients do: the time stands in the system prompt, ahead of everything."""
     calls: list[tuple[str, Completion]] = []
     history: dict[str, list[Message]] = {chat: [] for chat in CHATS}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent.context import Context, bar, context
-from agent.errors import BackendAway
+from agent.errors import BackendAway, ContextFull
 from agent.lane import PERSON, LocalLane
 from agent.messages import Assistant, ToolCall, ToolResult, User
 from agent.model import Request
@@ -251,6 +251,13 @@ async def test_a_window_that_is_too_small_is_refused_with_the_numbers(store: Sto
     ):
         await window.check()
     await ModelWindow(store, CachingModel(reply, n_ctx=8192), LocalLane(), SCHEMAS).check()
+
+
+async def test_a_turn_in_such_a_window_is_told_so_too(store: Store) -> None:
+    open_turn = await turn(store)
+    window = ModelWindow(store, CachingModel(reply, n_ctx=2048), LocalLane(), SCHEMAS)
+    with pytest.raises(ContextFull, match="is too small"):
+        await window.fit(open_turn, full=False)
 
 
 async def test_useful_context_bounds_the_window(store: Store) -> None:
