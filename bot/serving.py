@@ -22,6 +22,7 @@ from backend.protocol import Alert
 from bot import presence
 from bot.channel import Letter
 from bot.compose import DATABASE, Agent, open_agent, open_chats, private
+from bot.digest import Digest
 from bot.reports import summaries
 from bot.settings import Settings
 from bot.status import PRESENCE
@@ -114,10 +115,14 @@ async def _schedule(agent: Agent, submit: Submit) -> AsyncIterator[Scheduler]:
         quiet = Quiet.parse(settings.quiet_hours, settings.timezone)
     except ValueError:
         raise AgentError('agent.quiet_hours must look like "22:00-07:00".') from None
+    digest = Digest(
+        agent.store, agent.backend, agent.settings.state_dir, agent.settings.backend.price_kwh
+    )
     kinds: dict[str, Kind] = {
         "remind": remind,
         "task": Task(submit),
         "summary": Summary(summaries(agent)),
+        "digest": digest,
     }
     rounds = Rounds(agent.store, kinds, _letter, agent.store.clock, quiet)
     async with Scheduler(rounds) as scheduler:

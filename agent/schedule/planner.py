@@ -1,5 +1,6 @@
 """A job made from words: understood or asked back, bounded, shown before it is made."""
 
+import re
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from agent.when import NotUnderstood, Once, Rule, dump, load, next_times, read, 
 
 Maker = Literal["person", "model"]
 KINDS = ("remind", "task", "summary")
+_DIGEST = re.compile(r"(?:send me |give me )?(?:the |a )?(?:daily |health |gpu )*digest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,8 @@ class Planner:
         return Proposal(plan, f"{_what(plan)}, {tell(rule, self.zone)}{self._next(rule, 3)}")
 
     def _kind(self, kind: str, task: str) -> tuple[str, str]:
+        if not kind and _DIGEST.fullmatch(task.lower()):
+            return "digest", "health digest"
         named = [repo for repo in self.repos if repo.lower() in task.lower().split()]
         if kind == "summary" or (not kind and named and "summar" in task.lower()):
             return "summary", self._repo(task, named)
@@ -206,9 +210,11 @@ class Planner:
 
 
 def _what(plan: Plan) -> str:
-    return {"remind": f"Reminder “{plan.task}”", "summary": f"Summary of {plan.task}"}.get(
-        plan.kind, f"Task “{plan.task}”"
-    )
+    return {
+        "remind": f"Reminder “{plan.task}”",
+        "summary": f"Summary of {plan.task}",
+        "digest": "Health digest",
+    }.get(plan.kind, f"Task “{plan.task}”")
 
 
 def _reminder(task: str) -> str:

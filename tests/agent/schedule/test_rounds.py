@@ -274,6 +274,8 @@ async def test_plans_are_bounded_and_asked_back(store: Store) -> None:
     assert proposal.told == (
         "Summary of website, every weekday at 08:00; next: Mon 23 Nov 08:00, Tue 24 Nov 08:00, Wed 25 Nov 08:00"
     )
+    digest = await planner.propose_text("every day at 8 send me the health digest")
+    assert (digest.plan.kind, digest.told.partition(",")[0]) == ("digest", "Health digest")
     for _ in range(20):
         await planner.add(proposal)
     with pytest.raises(ToolError, match="20 jobs already"):

@@ -1,0 +1,66 @@
+"""The health digest adds up what the minutes say."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from agent.store import open_store
+from backend.client import BackendUnavailable
+from backend.protocol import Gpu, Minute, Restart, ServerStatus, Speed, Status
+from bot.digest import Digest
+
+NOW = datetime(2026, 11, 20, 8, tzinfo=UTC)
+
+
+class Backend:
+    """The two answers that a digest asks for."""
+
+    def __init__(self, gone: bool = False) -> None:
+        self.gone = gone
+
+    async def status(self) -> Status:
+        if self.gone:
+            raise BackendUnavailable("No model backend is running.")
+        server = ServerStatus(
+            state="ready",
+            model="gemma",
+            restarts=2,
+            last_restart=Restart(at=NOW, cause="It was killed."),
+        )
+        return Status(
+            version="1",
+            uptime_s=1,
+            backend=server,
+            speed=Speed(decode_tok_s=98.6),
+            gpus=[Gpu(index=0, name="V100", ecc_uncorrected=3)],
+        )
+
+    async def gpu_history(self, minutes: int) -> list[Minute]:
+        assert minutes == 1440
+        at = [NOW - timedelta(minutes=n) for n in range(120)]
+        return [
+            Minute(
+                at=t, gpu=0, temperature_c=60 + (t.minute == 0) * 21, power_w=150.0, throttled=0.5
+            )
+            for t in at
+        ]
+
+
+async def test_a_day_in_five_lines(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "s.db") as store:
+        await store.outbox.add("tg:1", ['{"text": "hi"}'])
+        text = await Digest(store, Backend(), tmp_path, 0.3)(None, None)  # type: ignore[arg-type]
+    lines = text.splitlines()
+    assert lines[:5] == [
+        "**The last 24 hours**",
+        "- gemma: ready, 2 restarts, last: It was killed.",
+        "- speed: 99 tokens/s",
+        "- V100: at most 81 °C, 150 W on average, 0.30 kWh, 0.09 at 0.3 a kWh, throttled 60 min, 3 ECC errors",
+        "- to send: 1 waiting, 0 uncertain, 0 refused",
+    ]
+    assert lines[5].startswith("- disk: ") and len(lines) == 6
+
+
+async def test_without_a_backend_it_says_so(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "s.db") as store:
+        text = await Digest(store, Backend(gone=True), tmp_path, 0)(None, None)  # type: ignore[arg-type]
+    assert "The backend is away: No model backend is running." in text
