@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from agent.chats import Chats
 from agent.errors import AgentError, BackendAway
+from agent.meaning import Meaning, NoMeaning
 from agent.model import ModelRefused
 from agent.store import Store, upkeep
 from agent.store.upkeep import DAY, Retention
@@ -28,6 +29,7 @@ class Idle:
     window: ModelWindow
     chats: Chats
     retention: Retention = field(default_factory=Retention)
+    meaning: Meaning | None = None
     look_seconds: float = LOOK_SECONDS
     cold: bool = True
 
@@ -41,6 +43,7 @@ class Idle:
         try:
             if self.cold:
                 await self._warm()
+            await self._learn()
             await self._every(HOUR, PRUNE, self._prune)
             await self._every(DAY, SNAPSHOT, self._snapshot)
             await self._every(DAY, VACUUM, self._vacuum)
@@ -58,11 +61,25 @@ class Idle:
                 await self.window.warm(chat)
         self.cold = False
 
+    async def _learn(self) -> None:
+        """What recent chats said gets its vectors, a few texts at a time."""
+        if self.meaning is None:
+            return
+        for chat in await self.store.chats.recent(WARM_CHATS):
+            try:
+                while not self.chats.running() and await self.meaning.learn(chat.key):
+                    pass
+            except NoMeaning as error:
+                log.warning("no vectors for recall by meaning: %s", error)
+                return
+
     async def _every(
         self, seconds: float, name: str, work: Callable[[], Awaitable[object]]
     ) -> None:
         if self.store.clock() - float(await self.store.facts.get(name, 0)) >= seconds:
-            await self.store.facts.put(name, self.store.clock())  # also when it fails: not every look
+            await self.store.facts.put(
+                name, self.store.clock()
+            )  # also when it fails: not every look
             await work()
 
     async def _prune(self) -> None:

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from agent.desk import Memory
 from agent.errors import ToolError
+from agent.meaning import Meaning, fused
 from agent.recall import rank, snippet
 from agent.store import Store
 from agent.store.notes import NOTE_CHARACTERS, tidy
@@ -20,11 +21,12 @@ NOTES_MOST = 500  # per chat; beyond that somebody should tidy up
 
 @dataclass(frozen=True)
 class ChatMemory:
-    """The desk's notes of one chat. `zone` is an IANA name, for dates."""
+    """The desk's notes of one chat. `zone` is an IANA name, for dates; without `meaning` words alone count."""
 
     store: Store
     chat: str
     zone: str
+    meaning: Meaning | None = None
 
     async def remember(self, note: str, source: str) -> str:
         """Save a note; `source` is the turn it came from. The answer says what was saved."""
@@ -47,6 +49,8 @@ class ChatMemory:
         """The best matches first, at most `limit`; none is an empty sequence."""
         found = await self.store.search.candidates(self.chat, query)
         best = rank(query, found, self.store.clock(), limit)
+        if self.meaning:
+            best = fused(best, await self.meaning.near(self.chat, query), limit)
         return [self._memory(one, query) for one in best]
 
     def _memory(self, one: Found, query: str) -> Memory:

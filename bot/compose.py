@@ -20,6 +20,7 @@ from agent.host import HostReport
 from agent.lane import LanedModel, shared_lane
 from agent.limits import Limits
 from agent.loop import run_turn
+from agent.meaning import Embedder, Meaning
 from agent.memory import ChatMemory
 from agent.messages import System
 from agent.openai import OpenAIModel
@@ -139,7 +140,7 @@ class Desks:
         return Desk(
             sandbox=await self.sandboxes.of(chat),
             web=Fetcher(hosts) if (hosts := hosts_of(self.settings)) else None,
-            notes=ChatMemory(self.store, chat, zone),
+            notes=ChatMemory(self.store, chat, zone, meaning_of(self.store, self.settings)),
             jobs=await self.planner(chat),
             courier=self.courier(chat) if self.courier else None,
         )
@@ -154,6 +155,12 @@ async def planner_of(
     """The jobs of a chat, in its own time zone."""
     zone = await zone_of(store, chat, settings)
     return Planner(store, chat, zone, list(settings.agent.repos), changed=planned)
+
+
+def meaning_of(store: Store, settings: Settings) -> Meaning | None:
+    """Recall by meaning, where an embedding server is configured."""
+    url = settings.agent.embedding_url
+    return Meaning(store, Embedder(url)) if url else None
 
 
 async def zone_of(store: Store, chat: str, settings: Settings) -> str:

@@ -21,7 +21,7 @@ from backend.client import BackendClient, BackendUnavailable
 from backend.protocol import Alert
 from bot import presence
 from bot.channel import Letter
-from bot.compose import DATABASE, Agent, open_agent, open_chats, private
+from bot.compose import DATABASE, Agent, meaning_of, open_agent, open_chats, private
 from bot.digest import Digest
 from bot.reports import summaries
 from bot.settings import Settings
@@ -151,7 +151,7 @@ async def _beside(
             group.create_task(_tell_presence(path, bot, notify)),
             group.create_task(_look(agent)),
             group.create_task(_alerts(agent.backend, agent.store, bot)),
-            group.create_task(Idle(agent.store, agent.window, chats).run()),
+            group.create_task(_idle(agent, chats).run()),
         ]
         try:
             yield
@@ -159,6 +159,11 @@ async def _beside(
             for task in tasks:
                 task.cancel()
             path.unlink(missing_ok=True)
+
+
+def _idle(agent: Agent, chats: Chats) -> Idle:
+    meaning = meaning_of(agent.store, agent.settings)
+    return Idle(agent.store, agent.window, chats, meaning=meaning)
 
 
 async def _tell_presence(path: Path, bot: TelegramBot, notify: Callable[[str], None]) -> None:

@@ -27,6 +27,7 @@ from agent.store.files import FactTable, FileTable
 from agent.store.inbox import InboxTable, Incoming
 from agent.store.jobs import JobTable
 from agent.store.leases import LeaseTable
+from agent.store.meanings import MeaningTable
 from agent.store.notes import NoteTable
 from agent.store.outbox import OutboxTable
 from agent.store.people import PeopleTable
@@ -56,6 +57,7 @@ class Store:
     usage: UsageTable
     files: FileTable
     facts: FactTable
+    meanings: MeaningTable
 
 
 @asynccontextmanager
@@ -79,4 +81,5 @@ async def open_store(path: Path, clock: Clock = time.time) -> AsyncIterator[Stor
             UsageTable(database, clock),
             FileTable(database, clock),
             FactTable(database),
+            MeaningTable(database),
         )

@@ -85,6 +85,6 @@ def forms(word: str) -> list[str]:
         return [word]
     longer = [word + ending for ending in _ENDINGS]
     shorter = [
-        word.removesuffix(e) for e in _ENDINGS if word.endswith(e) and len(word) > len(e) + 3
+        word.removesuffix(e) for e in _ENDINGS if word.endswith(e) and len(word) >= len(e) + 3
     ]
     return list(dict.fromkeys([word, *longer, *shorter]))

@@ -1,0 +1,110 @@
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+
+from agent.meaning import Embedder, Meaning, NoMeaning, fused
+from agent.memory import ChatMemory
+from agent.store import Store
+from agent.store.search import Found
+from tests.agent.store.test_notes import said
+
+# Words that mean the same share a direction.
+DIRECTIONS = {
+    "car": 0,
+    "automobile": 0,
+    "vehicle": 0,
+    "soup": 1,
+    "broth": 1,
+    "house": 2,
+    "building": 2,
+}
+
+
+def vector(text: str) -> list[float]:
+    found = [0.01, 0.01, 0.01]
+    for word in re.findall(r"\w+", text.lower()):
+        if word in DIRECTIONS:
+            found[DIRECTIONS[word]] += 1.0
+    return found
+
+
+@asynccontextmanager
+async def embedding_server() -> AsyncIterator[tuple[str, list[list[str]]]]:
+    """A server of the OpenAI form, and the inputs that it was asked for."""
+    asked: list[list[str]] = []
+
+    async def embeddings(request: web.Request) -> web.Response:
+        texts = (await request.json())["input"]
+        asked.append(texts)
+        rows = [{"index": n, "embedding": vector(text)} for n, text in enumerate(texts)]
+        return web.json_response({"data": rows[::-1]})
+
+    app = web.Application()
+    app.router.add_post("/v1/embeddings", embeddings)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        host, port = runner.addresses[0][:2]
+        yield f"http://{host}:{port}/v1", asked
+    finally:
+        await runner.cleanup()
+
+
+async def test_what_means_the_same_is_found_without_its_words(store: Store) -> None:
+    await said(store, "cli", "I parked the automobile behind the church", reply="")
+    await said(store, "cli", "the broth needs more salt I think", reply="")
+    await store.notes.add("cli", "lives in a yellow building")
+    await said(store, "tg:2", "my vehicle stands in another chat altogether", reply="")
+    async with embedding_server() as (url, asked):
+        meaning = Meaning(store, Embedder(url))
+        assert await meaning.learn("cli") == 3
+        assert await meaning.learn("cli") == 0
+        assert await meaning.learn("tg:2") == 1
+        memory = ChatMemory(store, "cli", "UTC", meaning)
+        assert [m.text for m in await memory.recall("car", 5)] == [
+            "the person: I parked the automobile behind the church"
+        ]
+        assert [m.text for m in await memory.recall("house", 5)] == ["lives in a yellow building"]
+        assert asked[-1] == ["house"]
+
+
+async def test_a_changed_note_gets_a_new_vector_and_a_deleted_one_is_not_found(
+    store: Store,
+) -> None:
+    note, _ = await store.notes.add("cli", "drives a car")
+    async with embedding_server() as (url, _):
+        meaning = Meaning(store, Embedder(url))
+        await meaning.learn("cli")
+        await store.notes.correct("cli", note.id, "eats soup")
+        assert await meaning.near("cli", "vehicle") == []
+        assert await meaning.learn("cli") == 1
+        assert [f.text for f in await meaning.near("cli", "broth")] == ["eats soup"]
+        await store.notes.delete("cli", note.id)
+        assert await meaning.near("cli", "broth") == []
+
+
+async def test_vectors_of_another_model_do_not_compare(store: Store) -> None:
+    await store.notes.add("cli", "drives a car")
+    async with embedding_server() as (url, _):
+        await Meaning(store, Embedder(url, "old")).learn("cli")
+        assert await Meaning(store, Embedder(url, "new")).near("cli", "car") == []
+
+
+async def test_without_the_server_words_alone_serve(store: Store) -> None:
+    await store.notes.add("cli", "drives a car")
+    gone = Meaning(store, Embedder("http://127.0.0.1:9"))
+    with pytest.raises(NoMeaning):
+        await gone.learn("cli")
+    memory = ChatMemory(store, "cli", "UTC", gone)
+    assert [m.text for m in await memory.recall("cars", 5)] == ["drives a car"]
+
+
+def test_what_both_rankings_hold_comes_first() -> None:
+    a, b, c = (Found("user", n, str(n), 0.0) for n in range(3))
+    assert fused([a, b], [c, b], 3) == [b, a, c]
+    assert fused([a], [], 3) == [a]
