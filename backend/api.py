@@ -23,6 +23,7 @@ from backend.protocol import (
     LaneState,
     Minute,
     Prefix,
+    ProfileCard,
     ProfileChoice,
     Report,
     ServerStatus,
@@ -52,6 +53,7 @@ class Engine(Protocol):
     def warm(self, prefix: Prefix) -> None: ...
     def logs(self, lines: int) -> list[str]: ...
     def sign(self, tokens: int) -> None: ...
+    def profiles(self) -> list[ProfileCard]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,8 @@ class Api:
             web.get("/v1/logs", self.get_logs),
             web.get("/v1/events", self.get_events),
             web.get("/v1/lane", self.get_lane),
+            web.get("/v1/turn", self.get_turn),
+            web.get("/v1/profiles", self.get_profiles),
             web.post("/v1/warm", self.post_warm),
             web.post("/v1/report", self.post_report),
             web.post("/v1/restart", self.post_restart),
@@ -175,13 +179,30 @@ class Api:
         )
         states: asyncio.Queue[LaneState] = asyncio.Queue()
         with self.lanes.joined(chat, priority, states.put_nowait):
-            telling = asyncio.create_task(_tell_states(socket, states))
-            try:
-                await self._hear(socket)
-            finally:
-                telling.cancel()
-                await asyncio.wait({telling})
+            await self._hold(socket, states)
         return socket
+
+    async def get_turn(self, request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse(heartbeat=HEARTBEAT)
+        await socket.prepare(request)
+        states: asyncio.Queue[LaneState] = asyncio.Queue()
+        with self.lanes.turn(request.query.get("chat", ""), states.put_nowait):
+            await self._hold(socket, states)
+        return socket
+
+    async def _hold(
+        self, socket: web.WebSocketResponse, states: "asyncio.Queue[LaneState]"
+    ) -> None:
+        telling = asyncio.create_task(_tell_states(socket, states))
+        try:
+            await self._hear(socket)
+        finally:
+            telling.cancel()
+            await asyncio.wait({telling})
+
+    async def get_profiles(self, request: web.Request) -> web.Response:
+        cards = await asyncio.to_thread(self.engine.profiles)
+        return web.Response(text="\n".join(card.model_dump_json() for card in cards))
 
     async def _hear(self, socket: web.WebSocketResponse) -> None:
         """Until the holder hangs up: the open connection is the hold."""

@@ -26,6 +26,7 @@ from backend.protocol import (
     Minute,
     Prefix,
     Priority,
+    ProfileCard,
     ProfileChoice,
     Report,
     Sign,
@@ -181,6 +182,11 @@ class BackendClient:
                     raise BackendRefused(stand.reason or f"{name} could not be started.")
                 yield stand
 
+    async def profiles(self) -> list[ProfileCard]:
+        """Every profile, those that can start now first; none with an external server."""
+        text = await self._get("/v1/profiles")
+        return [ProfileCard.model_validate_json(line) for line in text.splitlines()]
+
     async def gpu_history(self, minutes: int) -> list[Minute]:
         text = await self._get(f"/v1/gpu/history?minutes={minutes}")
         return [Minute.model_validate_json(line) for line in text.splitlines()]
@@ -219,7 +225,8 @@ class BackendClient:
         on_wait: Callable[[LaneState], None] | None = None,
     ) -> AsyncIterator[Lane]:
         """Hold the GPU for one turn's model calls. `on_wait` hears each change while waiting."""
-        async with self._lane_socket(chat, priority) as socket:
+        asked = {"chat": chat, "priority": str(priority)}
+        async with self._waiting_place("/v1/lane", asked) as socket:
             await _held(socket, on_wait)
             lane = Lane(socket)
             follower = asyncio.create_task(lane.follow())
@@ -230,12 +237,20 @@ class BackendClient:
                 await asyncio.wait([follower])
 
     @asynccontextmanager
-    async def _lane_socket(
-        self, chat: str, priority: Priority
+    async def turn(
+        self, chat: str, on_wait: Callable[[LaneState], None] | None = None
+    ) -> AsyncIterator[None]:
+        """Keep the profile as it is for the block; `on_wait` hears why a turn cannot begin yet."""
+        async with self._waiting_place("/v1/turn", {"chat": chat}) as socket:
+            await _held(socket, on_wait)
+            yield
+
+    @asynccontextmanager
+    async def _waiting_place(
+        self, path: str, asked: Mapping[str, str]
     ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-        asked = {"chat": chat, "priority": str(priority)}
         try:
-            socket = await self._live().ws_connect("/v1/lane", params=asked, max_msg_size=65536)
+            socket = await self._live().ws_connect(path, params=asked, max_msg_size=65536)
         except (OSError, aiohttp.ClientError) as error:
             raise self._away(error) from None
         async with socket:

@@ -11,7 +11,7 @@ from backend.api import NotReady
 from backend.board import Board
 from backend.config import BackendConfig
 from backend.profile import ProfileError
-from backend.protocol import Endpoint, Prefix, ServerStatus
+from backend.protocol import Endpoint, Prefix, ProfileCard, ServerStatus
 
 ANSWER_SECONDS = 5.0
 CHECK_SECONDS = 30.0
@@ -82,6 +82,10 @@ class External:
 
     def sign(self, tokens: int) -> None:
         """Nobody watches."""
+
+    def profiles(self) -> list[ProfileCard]:
+        """None of them is ours to start."""
+        return []
 
     async def _look(self) -> Found | None:
         """The first of the servers that answers within `connect_seconds`, told on the board."""

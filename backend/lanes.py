@@ -2,19 +2,22 @@
 
 More urgent goes first; among equals the chat that was served longest ago, so
 that nobody starves. Scheduled work that has waited two minutes counts as a
-person's. Idle work is told to drop when somebody else waits.
+person's. Idle work is told to drop when somebody else waits. The lane is held
+for one request at a time; a turn is open from its message to its answer, and
+what must not cut into turns waits for `between_turns`.
 """
 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 
 from backend.protocol import IDLE, PERSON, LaneState
 
 AGED_SECONDS = 120.0
 REMEMBERED = 1000  # chats
+TURN_PATIENCE = 600.0  # seconds: a turn may wait for a person's word longer than anybody else can
 HOT = "hot"  # closed for heat: holders wait too, between two requests
 
 
@@ -44,6 +47,10 @@ class Lanes:
         self.holders: list[Ticket] = []
         self.waiters: list[Ticket] = []
         self.demand = asyncio.Event()  # somebody waits
+        self.turns: list[Ticket] = []  # open ones
+        self._arriving: list[Ticket] = []  # turns that wait to be opened
+        self._ending: dict[str, str] = {}  # open turns go on to their end, no new one begins
+        self._turned = asyncio.Event()
         self._served: dict[str, float] = {}
         self._closed: dict[str, str] = {}
         self._emptied = asyncio.Event()
@@ -52,7 +59,7 @@ class Lanes:
     @property
     def reason(self) -> str | None:
         """Why nobody is let in now, as a sentence."""
-        return next(iter(self._closed.values()), None)
+        return next(iter([*self._closed.values(), *self._ending.values()]), None)
 
     @property
     def person_waits(self) -> bool:
@@ -110,6 +117,48 @@ class Lanes:
         finally:
             self.open(why)
 
+    @contextmanager
+    def turn(self, chat: str, tell: Callable[[LaneState], None]) -> Iterator[Ticket]:
+        """An open turn for the block, once `tell` has said "held"."""
+        ticket = Ticket(chat, PERSON, self._now(), tell)
+        self._arriving.append(ticket)
+        self._admit()
+        try:
+            yield ticket
+        finally:
+            (self.turns if ticket in self.turns else self._arriving).remove(ticket)
+            self._turned.set()
+
+    @asynccontextmanager
+    async def between_turns(
+        self, why: str, sentence: str, patience: float = TURN_PATIENCE
+    ) -> AsyncIterator[None]:
+        """Let open turns end, for `patience` seconds at most, and keep the lane empty for the block."""
+        self._ending[why] = sentence
+        self._arrange()
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(patience):
+                    while self.turns:
+                        self._turned.clear()
+                        await self._turned.wait()
+            async with self.emptied(why, sentence):
+                yield
+        finally:
+            del self._ending[why]
+            self._admit()
+            self._arrange()
+
+    def _admit(self) -> None:
+        for ticket in self._arriving:
+            if self._ending:
+                ticket.say(LaneState(state="waiting", reason=self.reason))
+            else:
+                self.turns.append(ticket)
+                ticket.say(LaneState(state="held"))
+        if not self._ending:
+            self._arriving.clear()
+
     def _leave(self, ticket: Ticket) -> None:
         if ticket in self.holders:
             self.holders.remove(ticket)
@@ -128,8 +177,8 @@ class Lanes:
 
     def _arrange(self) -> None:
         """Let in whom there is room for, and tell everybody where they stand."""
-        while self.waiters and not self._closed and len(self.holders) < self.capacity:
-            ticket = min(self.waiters, key=self._rank)
+        while (allowed := self._allowed()) and len(self.holders) < self.capacity:
+            ticket = min(allowed, key=self._rank)
             self.waiters.remove(ticket)
             self.holders.append(ticket)
             ticket.granted.set()
@@ -139,6 +188,15 @@ class Lanes:
         else:
             self.demand.clear()
         self._tell()
+
+    def _allowed(self) -> list[Ticket]:
+        """The waiters that may be let in now."""
+        if self._closed:
+            return []
+        if not self._ending:
+            return self.waiters
+        open_turns = {turn.chat for turn in self.turns}
+        return [ticket for ticket in self.waiters if ticket.chat in open_turns]
 
     def _rank(self, ticket: Ticket) -> tuple[int, float, float]:
         aged = ticket.priority < IDLE and self._now() - ticket.since >= AGED_SECONDS

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from backend.api import NotReady
 from backend.launch import models_folder
 from backend.profile import ProfileError, load, locate, names
-from backend.protocol import Endpoint, Prefix, ServerStatus
+from backend.protocol import Endpoint, Prefix, ProfileCard, ServerStatus
 from backend.room import Room
 from backend.schedule import AHEAD, Choice, following, read_ahead
 from backend.supervisor import Supervisor, SwitchFailed
@@ -119,6 +119,28 @@ class Managed:
 
     def sign(self, tokens: int) -> None:
         self.room.signs.tokens += 1
+
+    def profiles(self) -> list[ProfileCard]:
+        """All that can be read, those whose model is here first."""
+        cards = [card for name in names(self.room.config.profiles) if (card := self._card(name))]
+        return sorted(cards, key=lambda card: not card.here)
+
+    def _card(self, name: str) -> ProfileCard | None:
+        config = self.room.config
+        try:
+            profile = load(name, config.profiles)
+        except ProfileError:
+            return None
+        return ProfileCard(
+            name=name,
+            title=profile.title,
+            good=profile.good,
+            bad=profile.bad,
+            here=locate(profile.model, models_folder(config)).is_file(),
+            verified=profile.verified,
+            decode_tok_s=profile.reference.decode_tok_s,
+            source=profile.reference.source,
+        )
 
 
 async def _sleep_until(moment: datetime, now: Callable[[], datetime]) -> None:

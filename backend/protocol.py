@@ -177,6 +177,19 @@ class ProfileChoice(Value):
     name: str
 
 
+class ProfileCard(Value):
+    """What a person chooses by. `here`: its model is on this machine; speed in tokens/s, by `source`."""
+
+    name: str
+    title: str
+    good: str = ""
+    bad: str = ""
+    here: bool
+    verified: bool = False
+    decode_tok_s: float | None = None
+    source: str = ""
+
+
 class Alert(Value):
     """Something the owner should know. `id` grows with time, also across restarts.
 

@@ -69,7 +69,7 @@ class Supervisor:
         wanted = load(name, self.room.config.profiles)
         old = self.ladder.full if self.ladder else None
         waiting = f"The model is being switched to {name}; messages wait."
-        async with self._switching, self.room.lanes.emptied("switch", waiting):
+        async with self._switching, self.room.lanes.between_turns("switch", waiting):
             reason = await self._try(wanted)
             if reason and old and old.name != name:
                 await self._try(old)

@@ -25,6 +25,7 @@ from agent.memory import ChatMemory
 from agent.messages import System
 from agent.openai import OpenAIModel
 from agent.openai.wire import message_json
+from agent.opening import open_turn
 from agent.prompt import system_text
 from agent.reported import ReportedModel
 from agent.sandbox.hosts import Hosts
@@ -84,7 +85,8 @@ class Agent:
             ready=self.ready,
             stop=assignment.stop,
         )
-        return await run_turn(turn, emit)
+        async with open_turn(self.backend, assignment, emit):
+            return await run_turn(turn, emit)
 
     async def ready(self) -> None:
         """Return once the model server serves; BackendAway when it has failed or is gone."""
