@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import re
+import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
@@ -58,10 +59,8 @@ def usable(completion: Completion) -> bool:
     text = completion.text.strip()
     if completion.finish_reason == "cut" or completion.calls or len(text) < 20:
         return False
-    words = text.split()
-    return not re.search(r"<tool_call|<function=|</?tool", text) and len(set(words)) * 6 > len(
-        words
-    )
+    dense = len(zlib.compress(text.encode("utf-8", "replace"))) * 5 > len(text)
+    return dense and not re.search(r"<tool_call|<function=|</?tool", text)
 
 
 def by_rule(before: str, leaving: Sequence[Message], characters: int) -> str:
@@ -76,8 +75,17 @@ def by_rule(before: str, leaving: Sequence[Message], characters: int) -> str:
             break
         lines.append(line)
         room -= len(line) + 1
-    older = before[-room:] if room > 80 else ""
-    return "\n".join([*older.splitlines(), *reversed(lines)])
+    return "\n".join([*_last_lines(before, room), *reversed(lines)])
+
+
+def _last_lines(text: str, room: int) -> list[str]:
+    kept: list[str] = []
+    for line in reversed(text.splitlines()):
+        room -= len(line) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    return kept[::-1]
 
 
 def _line(message: Message) -> str:

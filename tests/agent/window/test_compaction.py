@@ -203,10 +203,8 @@ def test_an_extract_keeps_the_newest_and_the_older_summarys_end() -> None:
         'I said: I look. I called grep({"pattern":"bug"})\n'
         "grep gave: x.py:3: bug\nI said: It is in x.py."
     )
-    assert (
-        gist.by_rule("older things", leaving, 60)
-        == "grep gave: x.py:3: bug\nI said: It is in x.py."
-    )
+    newest = "grep gave: x.py:3: bug\nI said: It is in x.py."
+    assert gist.by_rule("older\nold", leaving, 52) == f"old\n{newest}"
 
 
 def test_which_summaries_are_of_use() -> None:
@@ -218,7 +216,8 @@ def test_which_summaries_are_of_use() -> None:
     assert not gist.usable(completion("ok"))
     assert not gist.usable(completion("the person wants the report by", "cut"))
     assert not gist.usable(completion('<tool_call>{"name": "bash"}</tool_call>'))
-    assert not gist.usable(completion("no no no no no no no no no no no no no no"))
+    assert not gist.usable(completion("no " * 200))
+    assert not gist.usable(completion("r" + "water" * 100))
 
 
 def test_nothing_to_do_is_nothing() -> None:
