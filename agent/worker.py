@@ -13,11 +13,11 @@ from agent.assignment import Assignment, Emit, Listener, Run, Service
 from agent.errors import BackendAway
 from agent.events import Event, TurnFinished, Usage
 from agent.journal import StoredJournal, Window
-from agent.messages import Assistant, ToolCall, ToolResult
+from agent.messages import Assistant, ToolCall, ToolResult, User
 from agent.store import Store
 from agent.store.errors import StoreError
 from agent.store.inbox import Waiting
-from agent.store.turns import OpenTurn, Steps
+from agent.store.turns import OpenTurn, Steps, Told
 from agent.tail import tell
 from agent.unless import unless
 
@@ -80,13 +80,22 @@ class Worker:
                 return True
             if open_turn:
                 await self._abandon(open_turn)
-            rows: Sequence[Waiting] = await self._settled()
+            rows = await self._settled()
             if rows:
-                turn_id = secrets.token_hex(8)
-                rows = await self.service.fetch(rows)
-                told = await tell(self.store, rows, await self._zone(), self.window.enter)
-                await self._play(await self.store.turns.begin(turn_id, rows, told))
+                await self._play(await self._begin(rows))
             return bool(rows)
+
+    async def _begin(self, rows: Sequence[Waiting]) -> OpenTurn:
+        turn = secrets.token_hex(8)
+        try:
+            rows = await self.service.fetch(rows)
+            told = await tell(self.store, rows, await self._zone(), self.window.enter)
+        except StoreError:
+            raise
+        except Exception:  # better answered without what came along than never
+            log.exception("what came with a message of %s could not be brought", self.chat)
+            told = plain(rows)
+        return await self.store.turns.begin(turn, rows, told)
 
     async def _work(self) -> bool:
         if await self.store.inbox.waiting(self.chat, self.service.sources):
@@ -241,6 +250,11 @@ def gathered(rows: list[Waiting]) -> list[Waiting]:
             break
         taken.append(row)
     return taken
+
+
+def plain(rows: Sequence[Waiting]) -> Told:
+    """The words alone."""
+    return Told("", User("\n".join(row.incoming.words for row in rows)))
 
 
 def unanswered(turn: OpenTurn, steps: Steps) -> list[ToolCall]:

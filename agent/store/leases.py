@@ -55,7 +55,11 @@ class LeaseTable:
     async def stop(self, chat: str) -> bool:
         """Ask whoever runs a turn of that chat to stop it; False when nobody does."""
         async with self.database.write() as tx:
-            return bool(await tx.all("UPDATE leases SET stop = 1 WHERE chat = ? RETURNING 1", chat))
+            held = await tx.one("SELECT owner, heartbeat_at FROM leases WHERE chat = ?", chat)
+            if held is None or self._free(held[0], held[1], ""):
+                return False
+            await tx.run("UPDATE leases SET stop = 1 WHERE chat = ?", chat)
+        return True
 
     def _free(self, holder: str, heartbeat: float, owner: str) -> bool:
         if holder == owner:

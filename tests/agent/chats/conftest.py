@@ -18,6 +18,7 @@ from agent.loop import Limits, Turn, run_turn
 from agent.messages import Assistant, ToolCall, User
 from agent.model import Request
 from agent.store import Incoming, Store, open_store
+from agent.tail import Fetch, as_they_are
 from agent.tool import Call, Output, Tool, tool
 from agent.window import ModelWindow
 from tests.fakes.model_caching import CachingModel
@@ -83,6 +84,7 @@ class Bench:
     payloads: Callable[[Reply], Sequence[str]] = lambda reply: ['{"text": 1}']
     limits: Limits = field(default_factory=Limits)
     zone: str = "UTC"
+    fetch: Fetch = as_they_are
 
     @property
     def schemas(self) -> tuple[dict[str, object], ...]:
@@ -93,7 +95,7 @@ class Bench:
         async with open_store(self.path) as store:
             self._store = store
             window = ModelWindow(store, self.model, self.lane, self.schemas)
-            service = Service(self.sources, self.zone, self.payloads, self.resumes)
+            service = Service(self.sources, self.zone, self.payloads, self.resumes, self.fetch)
             async with Chats(store, self._run, window, service, self.heard) as chats:
                 yield chats
 

@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
@@ -8,6 +9,7 @@ from agent.messages import Assistant, ToolResult, User
 from agent.model import Request
 from agent.store import Incoming, open_store
 from agent.store.errors import StoreFull
+from agent.store.inbox import Waiting
 from tests.agent.chats.conftest import SOURCE, Bench, Gate, calling, echo, said, words_of
 
 
@@ -348,6 +350,16 @@ async def test_a_listener_that_fails_ends_only_its_hearing(bench: Bench) -> None
         last = await chats.store.turns.last("tg:5")
         assert last
         assert last[1] == "you said hello"
+
+
+async def test_what_cannot_be_brought_along_keeps_no_message_from_its_answer(bench: Bench) -> None:
+    async def broken(rows: object) -> Sequence[Waiting]:
+        raise RuntimeError("a bug")
+
+    bench.fetch = broken
+    async with bench.running() as chats:
+        await chats.submit(said("hello", "1"))
+        assert await bench.heard.replies("tg:1", 1) == ["you said hello"]
 
 
 async def test_every_turn_begins_and_ends_once(bench: Bench) -> None:

@@ -175,6 +175,7 @@ def process() -> str:
 
 async def test_a_dead_process_holds_nothing(store: Store, process: str) -> None:
     await store.leases.take("cli", process)
+    assert not await store.leases.stop("cli")
     assert await store.leases.take("cli", new_owner())
 
 
