@@ -34,17 +34,28 @@ from agent.store import Store
 from bot.channel import ChannelError, Letter
 from bot.delivery import AGAIN, Delivery
 from bot.replies import Replies
-from bot.telegram import cards, commands, consent, intake, members, memory, pairing, planning
+from bot.telegram import (
+    cards,
+    commands,
+    consent,
+    intake,
+    members,
+    memory,
+    models,
+    pairing,
+    planning,
+)
 from bot.telegram.arrivals import Arrivals
 from bot.telegram.config import TelegramConfig
 from bot.telegram.door import SOURCE, Door
 from bot.telegram.media import Media
 from bot.telegram.pacer import Pacers
 from bot.telegram.place import PREFIX
-from bot.telegram.polling import Poll, Poller, calls, only_poller
+from bot.telegram.polling import Poll, Poller, Take, calls, only_poller
 from bot.telegram.post import Post
 from bot.telegram.presses import Handler, Outcome, Press, pressed
 from bot.telegram.room import Room, Services
+from bot.telegram.webhook import Webhook
 from bot.texts import Texts, texts
 
 __all__ = ["SOURCE", "TelegramBot", "TelegramUnavailable", "telegram_bot"]
@@ -96,7 +107,7 @@ BUTTONS: dict[str, Handler] = {
     memory.FORGET: memory.press_forget,
     planning.JOB: planning.press,
     cards.STATUS: cards.press_status,
-    cards.MODEL: cards.press_model,
+    models.MODEL: models.press_model,
     cards.SETTING: cards.press_setting,
     cards.REVOKE: cards.press_revoke,
     intake.HELD: intake.press_backlog,
@@ -150,7 +161,7 @@ class TelegramBot:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.delivery.run())
-                group.create_task(Poller(room.bot, self.poll, take, UPDATES).run())
+                group.create_task(self._updates(room, take).run())
                 group.create_task(commands.register(room))
         finally:
             for task in room.tasks:
@@ -172,6 +183,13 @@ class TelegramBot:
             self._store.clock(),
             self.poll.sentence,
         )
+
+    def _updates(self, room: Room, take: Take) -> Poller | Webhook:
+        config = self.config
+        if not config.webhook_url:
+            return Poller(room.bot, self.poll, take, UPDATES)
+        url, listen = config.webhook_url, config.webhook_listen
+        return Webhook(room.bot, self.poll, take, UPDATES, url, listen)
 
     def _decided(self, room: Room, id: str) -> None:
         room.spawn(consent.close(room, id))

@@ -1,9 +1,9 @@
-"""Cards: /status, /gpu, /model, /context, /approve, /settings, with their buttons."""
+"""Cards: /status, /gpu, /context, /approve, /settings, with their buttons."""
 
 from collections.abc import Sequence
 
 from agent.store.approvals import Grant
-from backend.client import BackendRefused, BackendUnavailable
+from backend.client import BackendUnavailable
 from backend.protocol import Gpu, Status
 from bot.channel import ChannelError, Choice, Rows
 from bot.telegram import chart, consent
@@ -11,7 +11,6 @@ from bot.telegram.presses import Outcome, Press
 from bot.telegram.room import Heard, Room
 
 STATUS = "st"
-MODEL = "mod"
 SETTING = "set"
 REVOKE = "rev"
 THINKING = (0, 512, 2048, 8192)  # tokens of thought; 0 is off
@@ -136,42 +135,6 @@ async def _gpu(room: Room, chat: str) -> None:
         await room.post.file(chat, chart.picture(minutes, report.gpus), "gpu.png", caption)
     except (BackendUnavailable, ChannelError):
         await room.say(chat, caption)
-
-
-async def model(room: Room, said: Heard) -> None:
-    room.spawn(_model(room, said.chat))
-
-
-async def _model(room: Room, chat: str) -> None:
-    report = await _report(room)
-    if isinstance(report, str):
-        await room.say(chat, report)
-        return
-    names = room.config.profiles if report.backend.kind == "managed" else ()
-    now = report.backend.profile or report.backend.model or "?"
-    rows = [[Choice(f"{MODEL}:{name}", name)] for name in names if name != report.backend.profile]
-    await room.say(chat, room.texts.model.format(now=now), rows)
-
-
-async def press_model(room: Room, press: Press) -> Outcome:
-    """Switching goes on beside; who asked hears how it ended."""
-    if press.standing != "owner":
-        return Outcome(room.texts.only_owners)
-    if press.argument not in room.config.profiles or room.services.backend is None:
-        return Outcome(room.texts.expired)
-    room.spawn(_switch(room, press.chat, press.argument))
-    return Outcome("", room.texts.switching.format(name=press.argument))
-
-
-async def _switch(room: Room, chat: str, name: str) -> None:
-    assert room.services.backend
-    try:
-        async for stand in room.services.backend.use_profile(name):
-            if stand.serving:
-                await room.say(chat, room.texts.switched.format(name=name))
-                return
-    except (BackendRefused, BackendUnavailable) as error:
-        await room.say(chat, str(error))
 
 
 async def context(room: Room, said: Heard) -> None:

@@ -14,7 +14,7 @@ from telegram import (
 from telegram.error import TelegramError
 
 from agent.errors import AgentError
-from bot.telegram import cards, memory, pairing, planning
+from bot.telegram import cards, memory, models, pairing, planning
 from bot.telegram.intake import welcome
 from bot.telegram.room import Heard, Room, heard
 
@@ -71,7 +71,7 @@ COMMANDS: Sequence[Command] = (
     Command("retry", retry, "answer the last message again", menu="everywhere"),
     Command("status", cards.status, "how I am", menu="everywhere"),
     Command("gpu", cards.gpu, "a picture of the graphics card"),
-    Command("model", cards.model, "which model, and switch it"),
+    Command("model", models.model, "which model, and switch it"),
     Command("context", cards.context, "what fills the context"),
     Command("memory", memory.notes, "what I remember"),
     Command("forget", memory.forget, "forget a note, or all of this chat"),

@@ -24,7 +24,6 @@ class TelegramConfig:
     webhook_listen: str = "127.0.0.1:8443"
     transcribe_url: str = ""
     repos: tuple[str, ...] = ()
-    profiles: tuple[str, ...] = ()
     start_seconds: float = 20.0  # for a Bot API server that never answered yet
     answer_seconds: float = 10.0  # how long Telegram may take to answer a call
 

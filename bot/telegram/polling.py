@@ -61,6 +61,7 @@ class Poll:
 
     def __init__(self) -> None:
         self.last_at: float | None = None
+        self.by_webhook = False  # then nothing comes while nobody writes
         self._trouble: str | None = None
 
     def answered(self) -> None:
@@ -79,7 +80,7 @@ class Poll:
         """What is wrong, None while updates come in."""
         if self._trouble:
             return self._trouble
-        silent = time.time() - (self.last_at or time.time())
+        silent = 0.0 if self.by_webhook else time.time() - (self.last_at or time.time())
         return f"no answer for {silent:.0f} s" if silent > STALE_SECONDS else None
 
 

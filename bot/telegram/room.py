@@ -17,6 +17,7 @@ from agent.sandbox.sandbox import Sandbox
 from agent.schedule.planner import Planner
 from agent.store import Store
 from agent.summary.report import Summaries
+from agent.trial import Trials
 from backend.client import BackendClient
 from bot.channel import Letter, Rows
 from bot.delivery import Delivery
@@ -35,7 +36,8 @@ class Services:
     """The agent, once it runs. What is None is not there, and its commands say so.
 
     `context` gives a chat's tokens by part, the window's free ones last;
-    `planner` the jobs of a chat; `sandbox` the sandbox of a chat.
+    `planner` the jobs of a chat; `sandbox` the sandbox of a chat; `trials` what
+    models did when they were first used.
     """
 
     chats: Chats
@@ -45,6 +47,7 @@ class Services:
     planner: Callable[[str], Awaitable[Planner]] | None = None
     summaries: Summaries | None = None
     sandbox: Callable[[str], Sandbox] | None = None
+    trials: Trials | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,9 @@ class House:
     plans: bool = False
     sandbox: Callable[[str], Awaitable[Sandbox]] | None = None
     sees: bool = False
+    services: Callable[["Running"], dict[str, Any]] = (
+        lambda run: {}
+    )  # more than chats and approvals
     late: float = 0.0  # seconds by which the bot's clock is ahead of the messages
 
     @property
@@ -108,4 +111,5 @@ async def _agent(house: House, store: Store, bot: TelegramBot) -> AsyncIterator[
         run = Running(store, bot, Services(chats, approvals), model)
         if house.plans:
             run.services = replace(run.services, planner=run.planner)
+        run.services = replace(run.services, **house.services(run))
         yield run

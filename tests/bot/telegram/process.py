@@ -5,7 +5,7 @@ import os
 import signal
 import sqlite3
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,23 @@ class Process:
     @property
     def log(self) -> str:
         return self._log.read_text("utf-8") if self._log.exists() else ""
+
+    def allow(self, people: Sequence[int]) -> None:
+        self._environment["VOLTAIRE_TELEGRAM__ALLOW"] = ",".join(map(str, people))
+
+    def cpu_seconds(self) -> float:
+        """User and system time so far."""
+        assert self._process
+        stat = Path(f"/proc/{self._process.pid}/stat").read_text("utf-8")
+        fields = stat.rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def peak_mib(self) -> float:
+        """The most memory that was resident."""
+        assert self._process
+        status = Path(f"/proc/{self._process.pid}/status").read_text("utf-8")
+        (line,) = [line for line in status.splitlines() if line.startswith("VmHWM")]
+        return round(int(line.split()[1]) / 1024, 1)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Process"]:

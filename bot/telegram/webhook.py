@@ -1,0 +1,82 @@
+"""Updates by webhook in place of polling: a small server behind the owner's reverse proxy.
+
+Telegram repeats an update until it is answered with 200, and that happens once it
+is taken. The secret token, new at each start, is all that tells Telegram from others.
+"""
+
+import asyncio
+import hmac
+import json
+import logging
+import secrets
+from collections.abc import Sequence
+
+from aiohttp import web
+from telegram import Bot, Update
+from telegram.error import RetryAfter, TelegramError
+
+from bot.telegram.polling import FIRST_PAUSE, LONGEST_PAUSE, Poll, Take
+
+log = logging.getLogger(__name__)
+
+HEADER = "X-Telegram-Bot-Api-Secret-Token"
+LARGEST = 1 << 20  # bytes of one update
+PATH = "/telegram"
+
+
+class Webhook:
+    """`url` is the public HTTPS address, `listen` "HOST:PORT" of ours behind it."""
+
+    def __init__(
+        self, bot: Bot, poll: Poll, take: Take, kinds: Sequence[str], url: str, listen: str
+    ) -> None:
+        self._bot = bot
+        self._poll = poll
+        poll.by_webhook = True
+        self._take = take
+        self._kinds = kinds
+        self._url = url.rstrip("/") + PATH
+        self._host, _, port = listen.rpartition(":")
+        self._port = int(port)
+        self._secret = secrets.token_urlsafe(32)
+
+    async def run(self) -> None:
+        """Listen until cancelled. Raises OSError when the address cannot be used."""
+        app = web.Application(client_max_size=LARGEST)
+        app.add_routes([web.post(PATH, self._came)])
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=3.0)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, self._host.strip("[]"), self._port).start()
+            await self._register()
+            await asyncio.Event().wait()
+        finally:
+            await runner.cleanup()
+
+    async def _register(self) -> None:
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                await self._bot.set_webhook(
+                    self._url, secret_token=self._secret, allowed_updates=self._kinds
+                )
+            except TelegramError as error:
+                self._poll.failed(error)
+                after = error._retry_after.total_seconds() if isinstance(error, RetryAfter) else 0
+                await asyncio.sleep(max(after, pause))
+                pause = min(LONGEST_PAUSE, 2 * pause)
+            else:
+                self._poll.answered()
+                return
+
+    async def _came(self, request: web.Request) -> web.Response:
+        given = request.headers.get(HEADER, "")
+        if not hmac.compare_digest(given.encode(), self._secret.encode()):
+            return web.Response(status=403)
+        try:
+            update = Update.de_json(json.loads(await request.read()), self._bot)
+        except (ValueError, TypeError, KeyError):
+            return web.Response(status=400)
+        self._poll.answered()
+        await asyncio.shield(asyncio.ensure_future(self._take(update)))
+        return web.Response()

@@ -1,0 +1,107 @@
+"""/model on the real backend: what serves, the buttons, a switch, its self-test, and the way back."""
+
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.lane import shared_lane
+from agent.openai import OpenAIModel
+from agent.toolset import chosen
+from agent.trial import Trials
+from backend.config import BackendConfig
+from bot.localgram import Message
+from tests.bot.telegram.house import House
+from tests.bot.telegram.house import Running as Bot
+from tests.fakes.backend_running import Running, running
+from tests.fakes.gguf_chain import make_chain
+
+CALL = '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>'
+FORM = """title = "The {name} one"
+gpu = false
+context = 8192
+good = "Good at {name} things."
+bad = "Bad at others."
+[model]
+path = "{path}"
+[flags.required]
+"--jinja" = ""
+{more}
+"""
+
+
+@pytest.fixture
+def state() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="vm"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+def profile(state: Path, name: str, path: Path, more: str = "") -> None:
+    folder = state / "own"
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.toml").write_text(FORM.format(name=name, path=path, more=more))
+
+
+@asynccontextmanager
+async def home(house: House, state: Path) -> AsyncIterator[tuple[Running, Bot]]:
+    profile(state, "first", make_chain(state / "first.gguf", "Hello."))
+    profile(state, "second", make_chain(state / "second.gguf", CALL))
+    profile(state, "broken", state / "first.gguf", '"--no-such-flag" = ""')
+    config = BackendConfig(
+        state_dir=state, profile="first", profiles=state / "own", server="embedded"
+    )
+    async with running(config) as it, OpenAIModel(it.client.endpoint) as model:
+        await it.ready()
+
+        def services(bot: Bot) -> dict[str, Any]:
+            schemas = [tool.schema for tool in chosen(())]
+            trials = Trials(bot.store, model, shared_lane(it.client), schemas)
+            return {"backend": it.client, "trials": trials}
+
+        house.services = services
+        async with house.open() as bot:
+            yield it, bot
+
+
+async def said(house: House, start: str) -> Message:
+    return await house.owner.next_message(where=lambda m: m.text.startswith(start), seconds=50)
+
+
+async def test_a_model_is_chosen_by_a_button_and_tried_once(house: House, state: Path) -> None:
+    async with home(house, state) as (it, _):
+        await house.owner.send("/model")
+        card = await said(house, "The model is")
+        assert card.text.splitlines() == [
+            "The model is first.",
+            "The first one",
+            "Good at first things.",
+            "Bad at others.",
+            "A window of 8,192 tokens.",
+        ]
+        await house.owner.press(card, "second")
+        ready = await said(house, "second is ready after ")
+        tried = await house.owner.next_message(seconds=50)
+        assert (await it.client.endpoint()).profile == "second"
+        await house.owner.send("/model")
+        again = await said(house, "The model is second.")
+    assert ready.text.endswith(" s.")
+    assert tried.text == "It calls tools as it should."
+    assert again.text.splitlines()[-1] == "It calls tools as it should."
+
+
+async def test_a_model_that_does_not_start_gives_way_to_the_old_one(
+    house: House, state: Path
+) -> None:
+    async with home(house, state) as (it, _):
+        await house.owner.send("/model")
+        await house.owner.press(await said(house, "The model is"), "broken")
+        failed = await said(house, "broken could not be started: ")
+        assert (await it.client.endpoint()).profile == "first"
+    assert failed.text == (
+        "broken could not be started: The model server lacks the flag --no-such-flag."
+    )

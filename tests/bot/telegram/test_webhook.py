@@ -1,0 +1,34 @@
+"""Updates by webhook."""
+
+import asyncio
+import socket
+
+import aiohttp
+
+from tests.bot.telegram.house import House
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+async def test_updates_come_by_webhook_and_only_from_telegram(house: House) -> None:
+    here = f"127.0.0.1:{free_port()}"
+    house.config = {"webhook_url": f"http://{here}", "webhook_listen": here}
+    async with house.open() as run:
+        async with asyncio.timeout(10):
+            while not house.gram.called("setWebhook"):
+                await asyncio.sleep(0.01)
+        answer = await house.owner.ask("hi")
+        forged = {"update_id": 1, "message": {"message_id": 1}}
+        async with aiohttp.ClientSession() as session:
+            for headers in ({}, {"X-Telegram-Bot-Api-Secret-Token": "guess"}):
+                async with session.post(
+                    f"http://{here}/telegram", json=forged, headers=headers
+                ) as said:
+                    assert said.status == 403
+        assert run.bot.poll.sentence() is None
+    assert answer.text == "Hello."
+    assert house.gram.world.updates.polls == 0
