@@ -38,7 +38,7 @@ from backend.pocket.evaluation.wire import Address, Refused, Wire, WireError
 from backend.pocket.evaluation.world import Result, Setup, World
 from tests.fakes.gguf_maker import Shape, make
 
-Call = tuple[str, dict[str, Any]]
+Call = tuple[str, dict[str, Any] | str]
 Turn = Callable[[str, list[str]], Call | str]  # words and results so far; a call or the answer
 SETUP = Setup(HOUSE | CODE, REPOSITORIES, KEPT)
 MACHINE = draw(7)
@@ -97,7 +97,8 @@ def _completion(turn: Turn, messages: Sequence[dict[str, Any]]) -> dict[str, Any
         return {"error": {"message": "Failed to parse input", "type": "server_error"}}
     message: dict[str, Any] = {"role": "assistant", "content": said}
     if not isinstance(said, str):
-        function = {"name": said[0], "arguments": json.dumps(said[1])}
+        cut = '{"command": "host' if said[1] == "cut" else json.dumps(said[1])
+        function = {"name": said[0], "arguments": cut}
         calls = [{"id": "c1", "type": "function", "function": function}]
         message = {"role": "assistant", "content": None, "tool_calls": calls}
     timings = {"cache_n": 9, "prompt_n": 1, "predicted_n": 200, "predicted_ms": 250.0}
@@ -243,6 +244,7 @@ def test_a_second_try_counts_after_an_error_and_only_there() -> None:
 def test_a_turn_without_end_or_with_an_unreadable_call_has_no_answer() -> None:
     assert judged(checks.figure("host"), *[bash("date")] * 9) == (False, False)
     assert judged(checks.figure("host"), bash("hostname"), "broken") == (True, False)
+    assert judged(checks.figure("host"), bash("hostname"), ("bash", "cut")) == (True, False)
 
 
 @pytest.mark.parametrize(

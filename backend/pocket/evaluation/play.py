@@ -12,6 +12,7 @@ from backend.pocket.evaluation.world import World
 MAX_REPLIES = 5  # of the model, in one turn
 BETWEEN_TURNS = timedelta(minutes=4)
 NOTE_DAY = "2026-10-30"
+GAVE_UP = "I could not finish this."  # what the conversation keeps of such a turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +73,17 @@ def _turn(wire: Wire, messages: list[Message], turn: Turn, world: World) -> Play
         for call in reply.calls:
             steps.append(_step(call, world))
             messages.append({"role": "tool", "tool_call_id": call.id, "content": steps[-1].result})
+    messages.append({"role": "assistant", "content": GAVE_UP})
     return Played(turn.words, tuple(steps), "", world.machine)
 
 
 def _ask(wire: Wire, messages: Sequence[Message]) -> Reply | None:
-    """None where the server could make nothing of what the model wrote."""
+    """None where nothing can be made of what the model wrote, such as a call cut off midway."""
     try:
-        return wire.ask(messages)
+        reply = wire.ask(messages)
     except Refused:
         return None
+    return None if any(call.arguments is None for call in reply.calls) else reply
 
 
 def _step(call: Asked, world: World) -> Step:
