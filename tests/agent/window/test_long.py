@@ -67,7 +67,11 @@ async def talk(path: Path, turns: int) -> tuple[CachingModel, list[int]]:
 
 
 @pytest.mark.parametrize(
-    "turns", [120, pytest.param(2000, marks=[pytest.mark.slow, pytest.mark.timeout(900)])]
+    "turns",
+    [
+        pytest.param(60, marks=pytest.mark.timeout(150)),
+        pytest.param(2000, marks=[pytest.mark.slow, pytest.mark.timeout(900)]),
+    ],
 )
 async def test_it_never_overflows_and_never_forgets_what_is_pinned(
     tmp_path: Path, turns: int

@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -22,6 +23,7 @@ from tests.agent.chats.conftest import Bench, said
 from tests.fakes.model_caching import CachingModel, common, line, rendered
 
 WINDOW = 4096
+pytestmark = pytest.mark.timeout(180)
 CHATS = ("tg:1", "tg:2", "tg:-100:7")
 chats = st.sampled_from(CHATS)
 sizes = st.integers(0, 1500)
@@ -198,7 +200,7 @@ def place(old: bytes, new: bytes) -> str:
 
 TestPrefix = Conversations.TestCase
 TestPrefix.settings = settings(
-    max_examples=10,
+    max_examples=8,
     stateful_step_count=25,
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # a shrunk one would take minutes
