@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 from agent import texts
@@ -83,8 +84,13 @@ class Acting:
 
     def _tool(self, call: ToolCall) -> Tool:
         if call.name not in self.tools:
-            raise ToolError(texts.UNKNOWN_TOOL.format(name=call.name, tools=", ".join(self.tools)))
+            raise ToolError(self._unknown(call.name))
         return self.tools[call.name]
+
+    def _unknown(self, name: str) -> str:
+        if near := get_close_matches(name, self.tools, 1):
+            return texts.NO_TOOL.format(name=name, form=self.tools[near[0]].signature)
+        return texts.UNKNOWN_TOOL.format(name=name, tools=", ".join(self.tools))
 
     def _arguments(self, tool: Tool, call: ToolCall, *, readable: bool) -> dict[str, Any]:
         arguments = arguments_of(call.arguments) if readable else None

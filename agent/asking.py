@@ -120,7 +120,7 @@ class Asking:
     async def _broke_off(self) -> None:
         self._breaks += 1
         if self._breaks >= MOST_BREAKS:
-            raise BackendLost(texts.BACKEND_LOST.format(reason="its answers keep breaking off."))
+            raise BackendLost(texts.BACKEND_LOST.format(reason=texts.BROKE_OFF))
         await self._wait(texts.BROKE_OFF)
 
     async def _wait(self, reason: str) -> None:

@@ -69,13 +69,28 @@ def read_step(
 
 
 def _structured(call: ToolCall) -> ToolCall:
-    """The arguments as generated where they are sound JSON, repaired where they are not."""
-    try:
-        if isinstance(json.loads(call.arguments), dict):
-            return call
-    except (ValueError, RecursionError):
-        pass
+    """The arguments as generated where every server takes them back, repaired where not."""
+    if _sound(call.arguments):
+        return call
     return ToolCall(call.id, call.name, _json(Found(call.name, arguments_of(call.arguments))))
+
+
+def _sound(arguments: str) -> bool:
+    """Whether the text is a JSON object to strict parsers as well.
+
+    llama.cpp parses it again with every later request, and answers 500 to NaN or
+    half a surrogate pair: one such call would spoil the conversation for good.
+    """
+    try:
+        value = json.loads(arguments, parse_constant=_refuse)
+        json.dumps(value, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict)
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
 
 
 def _json(found: Found) -> str:

@@ -5,7 +5,7 @@ The first part is for a person, the second for the model.
 
 # To a person.
 RESTARTING = "The model server is restarting; I will go on when it is back."
-BROKE_OFF = "The model server broke off in the middle; I am asking it again."
+BROKE_OFF = "its answers keep breaking off."
 STOPPED = "Stopped."
 BACKEND_LOST = "The model server did not come back: {reason}"
 NO_ANSWER = "The model gave no answer, twice. /retry asks it again."
@@ -31,11 +31,11 @@ NOT_RUN = "not run: the turn had ended."
 NOT_RUN_LIMIT = "not run: the limit of {count} tool calls for this turn is reached."
 LAST_CALL = "[That was the last tool call of this turn. Answer now with what you have.]"
 REPEATED = "not run again: the same call gave the same result before. Use that result, change something, or answer."
+NO_TOOL = "There is no tool {name}. {form}"
 UNKNOWN_TOOL = "There is no tool {name}. The tools are: {tools}."
 UNREADABLE = (
     "This call could not be read, so it was not run. Write the arguments as one JSON object. {form}"
 )
-CALL_FORM = "Call one of: {tools}."
 EMPTY = "Your last answer was empty. Answer the person now, or call a tool."
 CUT_ANSWER = (
     "Your answer was cut at the length limit. Continue exactly where it stopped, and be brief."

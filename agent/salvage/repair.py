@@ -5,6 +5,7 @@ A library closes whatever is open, so it would complete `rm -rf /workspace/buil`
 
 import ast
 import json
+import math
 import re
 from typing import Any
 
@@ -32,9 +33,11 @@ def arguments_of(text: str) -> dict[str, Any] | None:
 
 
 def _clean(value: Any) -> Any:
-    """Lone surrogates, which JSON escapes can spell but no file or socket takes, replaced."""
+    """Without lone surrogates and numbers that are none: Python reads them, others do not."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
     return [_clean(item) for item in value] if isinstance(value, list) else value
 
 

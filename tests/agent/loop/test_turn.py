@@ -132,6 +132,12 @@ class TestRepairs:
         assert (finished.text, finished.tool_calls) == ("I cannot fly.", 0)
         assert bench.of(CallRefused, ToolCalled) == [CallRefused("fly", advice)]
 
+    async def test_a_tool_by_nearly_its_name(self, bench: Bench) -> None:
+        await bench.run(calls("remembr", id="a", note="x"), says("Hm."))
+        advice = "There is no tool remembr. Use remember(note)."
+        assert bench.journal.messages[3] == ToolResult("a", "remembr", advice)
+        assert bench.ran == []
+
     async def test_wrong_arguments(self, bench: Bench) -> None:
         await bench.run(calls("bash", id="a", cmd="ls"), says("Hm."))
         advice = "command is missing. Use bash(command, seconds?)."
@@ -152,6 +158,20 @@ class TestRepairs:
         reply = replace(calls("bash"), calls=(ToolCall("a", "bash", arguments),))
         await bench.run(reply, says("Done."))
         assert bench.ran == [("bash", {"command": "ls"})]
+        assert bench.journal.messages[2] == Assistant("", (ToolCall("a", "bash", kept),))
+
+    @pytest.mark.parametrize(
+        ("arguments", "kept"),
+        [
+            ('{"command": "a\\ud800"}', '{"command": "a?"}'),
+            ('{"command": "a", "seconds": NaN}', '{"command": "a", "seconds": "nan"}'),
+        ],
+    )
+    async def test_what_strict_parsers_refuse_is_not_kept(
+        self, bench: Bench, arguments: str, kept: str
+    ) -> None:
+        reply = replace(calls("bash"), calls=(ToolCall("a", "bash", arguments),))
+        await bench.run(reply, says("Done."))
         assert bench.journal.messages[2] == Assistant("", (ToolCall("a", "bash", kept),))
 
     async def test_what_was_cut_off_inside_a_string_is_not_completed(self, bench: Bench) -> None:
