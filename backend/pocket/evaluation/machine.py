@@ -1,7 +1,7 @@
 """The pretended computer's figures, and every way in which a command may print them."""
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil, floor
@@ -48,6 +48,13 @@ class Machine:
     now: datetime
 
     @property
+    def distinct(self) -> bool:
+        """Whether one figure cannot pass for another where they are rounded."""
+        disk = {human(kib) for kib in (self.disk, self.disk_used, self.disk_free)}
+        memory = (self.memory, self.memory_used, self.memory_free, self.memory_available)
+        return len(disk) == 3 and len(set(map(gibibytes, memory))) == 4
+
+    @property
     def percent(self) -> int:
         return ceil(100 * self.disk_used / (self.disk_used + self.disk_free))
 
@@ -55,6 +62,15 @@ class Machine:
 def draw(seed: int) -> Machine:
     """A machine of its own for each seed, with figures that nobody could guess."""
     dice = random.Random(f"machine {seed}")
+    return next(machine for machine in _draws(dice) if machine.distinct)
+
+
+def _draws(dice: random.Random) -> Iterator[Machine]:
+    while True:
+        yield _draw(dice)
+
+
+def _draw(dice: random.Random) -> Machine:
     disk = int(
         dice.choice((29, 58, 117, 233, 467, 938, 1863, 3726, 7452)) * GIB * dice.uniform(0.93, 1)
     )
