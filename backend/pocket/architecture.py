@@ -36,12 +36,13 @@ class Shape:
 class Pack:
     """Token ids of prefix and branches in one row, and which of them to learn.
 
-    `tokens` [n], `targets` [n] (-1: no loss), `prefix` tokens, then `branches`
-    lengths that sum to n - prefix.
+    `tokens` [n], `targets` [n] (-1: no loss), `weights` [n] of the targets,
+    `prefix` tokens, then `branches` lengths that sum to n - prefix.
     """
 
     tokens: Tensor
     targets: Tensor
+    weights: Tensor
     prefix: int
     branches: tuple[int, ...]
 
@@ -139,11 +140,13 @@ class Network(nn.Module):
             nn.init.zeros_(block.ffn_down.weight)
 
     def forward(self, pack: Pack) -> Tensor:
-        """Mean cross entropy in nats over the pack's targets."""
+        """Weighted mean cross entropy in nats over the pack's targets."""
         turn = rotations(self.shape, pack.positions())
         x = self.token_embd(pack.tokens)
         for block in self.blk:
             x = block(x, turn, pack)
         learned = pack.targets >= 0
-        x = self.output_norm(x[learned])
-        return F.cross_entropy(F.linear(x, self.token_embd.weight).float(), pack.targets[learned])
+        logits = F.linear(self.output_norm(x[learned]), self.token_embd.weight).float()
+        losses = F.cross_entropy(logits, pack.targets[learned], reduction="none")
+        weights = pack.weights[learned]
+        return (losses * weights).sum() / weights.sum()

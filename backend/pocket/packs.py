@@ -8,15 +8,32 @@ from tokenizers import Tokenizer
 
 from backend.pocket.architecture import Pack
 from backend.pocket.conversation import conversation
-from backend.pocket.prefix import Prefix, brief, varied
+from backend.pocket.prefix import Prefix, bare, brief, varied
 from backend.pocket.rendering import message_text
+
+DECISION = 6.0
+
+
+@dataclass(slots=True)
+class Row:
+    """Tokens, and the weight with which each is learned; 0: given, not learned."""
+
+    tokens: list[int]
+    weights: list[float]
 
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """How packs are composed: branch tokens in a pack, shares of short, own and long ones, of copying."""
+    """How packs are composed.
+
+    `room` is branch tokens in a pack, `lengths` are exchanges in a branch; the
+    rest are shares: packs without prefix, of the others those with a short one,
+    of the others those with the product's own; long packs; copying; context blocks.
+    """
 
     room: int = 2400
+    lengths: tuple[int, ...] = (1, 1, 1, 2, 2, 3, 4, 6, 9, 13)
+    bare: float = 0.0
     brief: float = 0.0
     own: float = 0.55
     long: float = 0.08
@@ -24,25 +41,40 @@ class Mixture:
     context: float = 0.88
 
 
-FIRST = Mixture(room=2200, brief=0.85, long=0.0, drills=0.3, context=0.25)
-SECOND = Mixture(room=2200, brief=0.85, long=0.0, context=0.5)
+# A wish alone comes first: what to do is learned from few words at once, and later found among many.
+FIRST = Mixture(room=1800, lengths=(1,), bare=1.0, long=0.0, context=0.0)
+SECOND = Mixture(
+    room=2200, lengths=(1, 1, 1, 2, 2, 3, 5, 8), bare=0.2, brief=0.7, long=0.0, context=0.5
+)
 THIRD = Mixture()
 
 
 def pack(random: Random, own: Prefix, tokenizer: Tokenizer, mixture: Mixture) -> Pack:
     prefix = _prefix(random, own, mixture)
     head = tokenizer.encode(prefix.text).ids
-    tokens, targets, branches = list(head), [-1] * len(head), []
+    row = Row(list(head), [0.0] * len(head))
+    branches = []
     long = random.random() < mixture.long
     room = mixture.room + 2500 * long
     while room > 60:
-        ids, learned = _branch(random, prefix, tokenizer, 50 if long else _length(random), mixture)
-        ids, learned = ids[:room], learned[:room]
-        tokens += ids
-        targets += learned
-        branches.append(len(ids))
-        room -= len(ids)
-    return Pack(torch.tensor(tokens), torch.tensor(targets), len(head), tuple(branches))
+        branch = _branch(
+            random, prefix, tokenizer, 50 if long else random.choice(mixture.lengths), mixture
+        )
+        branches.append(min(room, len(branch.tokens)))
+        row.tokens += branch.tokens[:room]
+        row.weights += branch.weights[:room]
+        room -= branches[-1]
+    return _packed(row, len(head), branches)
+
+
+def _packed(row: Row, prefix: int, branches: list[int]) -> Pack:
+    """What is weighted is learned where it is predicted: one token earlier."""
+    tokens = torch.tensor(row.tokens)
+    weights = torch.tensor([*row.weights[1:], 0.0])
+    starts = torch.tensor([prefix, *branches]).cumsum(0) - 1
+    weights[starts[starts >= 0]] = 0.0
+    targets = torch.where(weights > 0, tokens.roll(-1), -1)
+    return Pack(tokens, targets, weights, prefix, tuple(branches))
 
 
 def drill(random: Random, tokenizer: Tokenizer, room: int = 1300) -> Pack:
@@ -51,42 +83,46 @@ def drill(random: Random, tokenizer: Tokenizer, room: int = 1300) -> Pack:
     middle = tokenizer.encode("<|im_end|>\n<|im_start|>assistant\n").ids
     end = tokenizer.encode("<|im_end|>").ids
     size = tokenizer.get_vocab_size()
-    tokens, targets, branches = [], [], []
+    row, branches = Row([], []), []
     while room > 0:
-        words = [random.randrange(32, size) for _ in range(random.randint(3, 40))]
+        words = _scribble(random, size)
         branch = [*head, *words, *middle, *words, *end]
-        quiet = len(head) + len(words) + len(middle) - 1
-        tokens += branch
-        targets += [-1] * quiet + branch[quiet + 1 :] + [-1]
+        quiet = len(head) + len(words) + len(middle)
+        row.tokens += branch
+        row.weights += [0.0] * quiet + [1.0] * (len(branch) - quiet)
         branches.append(len(branch))
         room -= len(branch)
-    return Pack(torch.tensor(tokens), torch.tensor(targets), 0, tuple(branches))
+    return _packed(row, 0, branches)
+
+
+def _scribble(random: Random, size: int) -> list[int]:
+    """Pieces at random; often of few kinds, so that one token back does not tell the place."""
+    kinds = [random.randrange(32, size) for _ in range(random.choice((2, 4, 8, 40, 40)))]
+    return [random.choice(kinds) for _ in range(random.randint(3, 40))]
 
 
 def _prefix(random: Random, own: Prefix, mixture: Mixture) -> Prefix:
+    if random.random() < mixture.bare:
+        return bare(own)
     if random.random() < mixture.brief:
         return brief(own, random)
     return own if random.random() < mixture.own else varied(own, random)
 
 
-def _length(random: Random) -> int:
-    return random.choice((1, 1, 1, 2, 2, 3, 4, 6, 9, 13))
-
-
 def _branch(
     random: Random, prefix: Prefix, tokenizer: Tokenizer, exchanges: int, mixture: Mixture
-) -> tuple[list[int], list[int]]:
-    ids: list[int] = []
-    written: list[bool] = []
+) -> Row:
     messages = conversation(random, prefix, exchanges, mixture.drills, mixture.context).messages
     parts = [part for message in messages for part in message_text(message)]
     newline = tokenizer.encode("\n").ids
+    row = Row([], [])
     for n, encoding in enumerate(tokenizer.encode_batch(parts)):
-        mine = n % 2 == 1
-        ids += encoding.ids
-        written += [mine] * len(encoding.ids)
-        if mine and encoding.ids:
-            ids += newline
-            written += [False] * len(newline)
-    targets = [after if mine else -1 for after, mine in zip(ids[1:], written[1:], strict=True)]
-    return ids, [*targets, -1]
+        mine = n % 2 == 1 and encoding.ids
+        row.tokens += encoding.ids + (newline if mine else [])
+        row.weights += ([*_weights(len(encoding.ids)), 0.0]) if mine else [0.0] * len(encoding.ids)
+    return row
+
+
+def _weights(count: int) -> list[float]:
+    """What to do is decided in a message's first tokens; without weight the many copied ones drown them."""
+    return [DECISION if n < 12 else 1.0 for n in range(count)]

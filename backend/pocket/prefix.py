@@ -59,6 +59,11 @@ def _prefix(system: str, tools: Sequence[Schema]) -> Prefix:
     return Prefix(system, tuple(tools), prefix_text(system, tools))
 
 
+def bare(own: Prefix) -> Prefix:
+    """No text at all, as if every tool were known."""
+    return Prefix("", own.tools, "")
+
+
 def brief(own: Prefix, random: Random) -> Prefix:
     """The tools by name alone: a short prefix for the first part of the training."""
     names = [tool["function"]["name"] for tool in own.tools]

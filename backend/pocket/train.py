@@ -26,9 +26,10 @@ class Plan:
     muon: float = 0.008
     adam: float = 0.0005
     warm: float = 0.02
-    decay: float = 0.45
-    drill_until: float = 0.06
-    brief_until: float = 0.55
+    decay: float = 0.5
+    drill_until: float = 0.04
+    short_until: float = 0.35
+    brief_until: float = 0.5
 
 
 @dataclass(slots=True)
@@ -144,10 +145,10 @@ class Run:
     def _pack(self, done: float) -> Pack:
         random = Random(f"{self.plan.seed}:{self.progress.steps}")
         plan = self.plan
-        drills = 0.6 if done < plan.drill_until else 0.3 if done < plan.brief_until else 0.15
+        drills = 0.6 if done < plan.drill_until else 0.15 if done < plan.brief_until else 0.1
         if random.random() < drills:
             return drill(random, self.tokenizer)
-        mixture = FIRST if done < plan.drill_until else SECOND if done < plan.brief_until else THIRD
+        mixture = FIRST if done < plan.short_until else SECOND if done < plan.brief_until else THIRD
         return pack(random, self.own, self.tokenizer, mixture)
 
     def save(self, path: Path) -> None:

@@ -7,6 +7,7 @@ joins only the commonest words. Digits stay single. llama.cpp splits such text
 with its `qwen2` pre-tokeniser.
 """
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -14,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from backend.pocket.words import ADJECTIVES, FOLDERS, KEYS, NOUNS, REPOS, STEMS, VERBS
 
 SPLIT = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 CONTROL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
@@ -41,6 +44,8 @@ PUNCTUATION = tuple(
     ).split("|")
 )
 JOINED = 230
+# Words that a call may begin with keep their tokens after a space.
+CONTENT = frozenset((*NOUNS, *ADJECTIVES, *VERBS, *STEMS, *FOLDERS, *REPOS, *KEYS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +66,11 @@ def learn(texts: Iterable[str], size: int) -> Vocabulary:
     room = size - len(CONTROL) - len(WHOLE) - len(base) - len(PUNCTUATION) - JOINED
     letters = _letter_merges(words, room)
     known = {a + b for a, b in letters} | set(base)
-    common = [w for w, _ in spaced.most_common(4 * JOINED) if w in known][:JOINED]
-    merges = [(a, b) for a, b in PUNCTUATION] + letters + [(_SPACE, w) for w in common]
+    common = [
+        w for w, _ in spaced.most_common(8 * JOINED) if w in known and w.lower() not in CONTENT
+    ]
+    letters = _letter_merges(words, room + JOINED - len(common[:JOINED]))
+    merges = [(a, b) for a, b in PUNCTUATION] + letters + [(_SPACE, w) for w in common[:JOINED]]
     pieces = [*CONTROL, *WHOLE, *base, *(a + b for a, b in merges)]
     if len(pieces) != size or len(set(pieces)) != size:
         raise ValueError(f"{len(pieces)} pieces, {len(set(pieces))} different, {size} wanted")
@@ -76,11 +84,9 @@ def _letter_merges(words: Counter[str], room: int) -> list[tuple[str, str]]:
     trainer = trainers.BpeTrainer(
         vocab_size=len(alphabet) + room, initial_alphabet=alphabet, show_progress=False
     )
-    # A word's weight grows slowly with its count, or the templates' words would leave no room for syllables.
-    repeated = (word for word, count in sorted(words.items()) for _ in range(1 + int(count**0.5)))
+    # A word weighs less than its count, or the commonest would leave no room for syllables.
+    repeated = (word for word, count in sorted(words.items()) for _ in range(int(count**0.75)))
     tokenizer.train_from_iterator(repeated, trainer)
-    import json
-
     merges = json.loads(tokenizer.to_str())["model"]["merges"]
     return [tuple(m) if isinstance(m, list) else tuple(m.split(" ")) for m in merges][:room]
 
