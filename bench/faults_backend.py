@@ -238,7 +238,7 @@ async def kills(times: int) -> Row:
                 before = after = 0.0
                 for number in range(times):
                     await it.until(lambda status: status.backend.serving, 120)
-                    await asyncio.sleep(chance.uniform(0, 0.8))
+                    await asyncio.sleep(chance.uniform(0, 2.0))
                     with suppress(ProcessLookupError):  # it ended by itself a moment ago
                         if pid := it.backend.room.board.status.pid:
                             kill(pid)
