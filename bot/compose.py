@@ -35,6 +35,7 @@ from agent.schedule.planner import Planner
 from agent.store import Store, open_store
 from agent.tool import Call, Output, Tool
 from agent.toolset import chosen
+from agent.trial import Trials
 from agent.turn import Turn
 from agent.web import Fetcher
 from agent.window import ModelWindow
@@ -87,6 +88,11 @@ class Agent:
         )
         async with open_turn(self.backend, assignment, emit):
             return await run_turn(turn, emit)
+
+    @property
+    def trials(self) -> Trials:
+        """What models did when they were first used."""
+        return Trials(self.store, self.model, shared_lane(self.backend), self.schemas)
 
     async def ready(self) -> None:
         """Return once the model server serves; BackendAway when it has failed or is gone."""

@@ -62,6 +62,7 @@ async def serve_bot(
                 agent.context,
                 agent.desks.planner,
                 summaries(agent),
+                trials=agent.trials,
             )
         )
 

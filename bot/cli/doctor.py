@@ -41,6 +41,7 @@ def checks() -> list[Check]:
         server.binary,
         server.model,
         server.running,
+        server.tool_calls,
         people.database,
         people.telegram,
         machine.disk,

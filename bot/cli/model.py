@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from bot.cli.options import json_option, runs, settings_of
 
 if TYPE_CHECKING:
     from backend.advice import Advice
+    from backend.client import BackendClient
     from backend.fit import Budget, Row
     from backend.profile import Profile
     from bot.settings import Settings
@@ -119,8 +121,8 @@ async def use(ctx: click.Context, model: str) -> None:
     async with BackendClient(socket_of(settings)) as backend:
         if await answers(backend):
             try:
-                async for stand in backend.use_profile(profile.name):
-                    click.echo(_told(stand), err=True)
+                await _switch(backend, profile.name)
+                await _first_use(settings, backend)
             except BackendRefused as error:
                 raise Failed(str(error)) from None
             except BackendUnavailable as error:
@@ -134,6 +136,33 @@ async def use(ctx: click.Context, model: str) -> None:
         f"{profile.name} is in use"
         + ("." if config else "; put backend.profile into the configuration to keep it.")
     )
+
+
+async def _switch(backend: "BackendClient", name: str) -> None:
+    began, told = time.monotonic(), ""
+    async for stand in backend.use_profile(name):
+        if stand.state not in ("ready", "busy") and _told(stand) != told:
+            told = _told(stand)
+            click.echo(told, err=True)
+    warm = (await backend.status()).backend.warm
+    fixed = f"; {warm.tokens:,} fixed tokens are warm" if warm else ""
+    click.echo(f"{name} serves after {time.monotonic() - began:.1f} s{fixed}.", err=True)
+
+
+async def _first_use(settings: "Settings", backend: "BackendClient") -> None:
+    """Whether it calls tools; tried when it serves for the first time."""
+    from agent.errors import AgentError
+    from agent.model import ModelRefused
+    from agent.trial import sentence
+    from bot.compose import stored_agent
+
+    try:
+        async with stored_agent(settings, backend) as agent:
+            found = await agent.trials.of((await backend.status()).backend)
+    except (AgentError, ModelRefused) as error:
+        click.echo(f"Its self-test failed: {error}", err=True)
+        return
+    click.echo(sentence(found), err=True)
 
 
 def _config(ctx: click.Context) -> Path | None:

@@ -4,11 +4,14 @@ import asyncio
 import hashlib
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from backend.client import BackendClient, BackendUnavailable
-from bot.cli.checks import Finding, passed
+from bot.cli.checks import Finding, Status, passed
 from bot.settings import Settings
+
+if TYPE_CHECKING:
+    from agent.selftest import SelfTest
 
 # The CUDA 12 builds for Volta need driver 570 to 580: an older one gives "device kernel image is
 # invalid" or falls back to the CPU silently, a newer one drops the card (facts of V100 builds).
@@ -198,6 +201,46 @@ async def running(settings: Settings) -> list[Finding]:
             ]
         found = [passed("backend", f"{server.state}, {server.model}, window {server.n_ctx}")]
         return found + await _first_token(backend, server.warm)
+
+
+async def tool_calls(settings: Settings) -> list[Finding]:
+    """Whether the model that serves calls tools, and whether its template keeps the prefix."""
+    from agent.errors import AgentError
+    from agent.model import ModelRefused
+    from bot.compose import socket_of, stored_agent
+
+    async with BackendClient(socket_of(settings)) as backend:
+        try:
+            server = (await backend.status()).backend
+            if not server.serving:
+                return []
+            async with stored_agent(settings, backend) as agent:
+                found = await agent.trials.of(server)
+        except BackendUnavailable:
+            return []
+        except (AgentError, ModelRefused) as error:
+            return [Finding("tool calls", "fail", str(error), "voltaire status")]
+    return [_calls(found), *_template(found)]
+
+
+def _calls(found: "SelfTest") -> Finding:
+    status: Status = {"structured": "pass", "salvaged": "warn", "none": "fail"}[found.verdict]  # type: ignore[assignment]
+    return Finding("tool calls", status, found.detail, found.remedy)
+
+
+def _template(found: "SelfTest") -> list[Finding]:
+    """What the template made of a whole conversation; nothing where the server cannot show it."""
+    if found.template_error:
+        said = f"The chat template refuses a conversation with tools: {found.template_error}"
+        remedy = "Give its profile the model's own template ([template] file)."
+        return [Finding("template", "fail", said, remedy)]
+    if found.keeps_prefix is None:
+        return []
+    if found.keeps_prefix:
+        return [passed("template", "Each prompt begins with the one before it.")]
+    said = "The template rewrites earlier turns, so each message reads the conversation anew."
+    remedy = "Switch thinking off in the profile ([template] kwargs), or use a template that keeps what was said."
+    return [Finding("template", "warn", said, remedy)]
 
 
 async def _first_token(backend: BackendClient, warm: Any) -> list[Finding]:

@@ -59,7 +59,7 @@ async def home(house: House, state: Path) -> AsyncIterator[tuple[Running, Bot]]:
         await it.ready()
 
         def services(bot: Bot) -> dict[str, Any]:
-            schemas = [tool.schema for tool in chosen(())]
+            schemas = [tool.schema for tool in chosen(("bash",))]
             trials = Trials(bot.store, model, shared_lane(it.client), schemas)
             return {"backend": it.client, "trials": trials}
 
