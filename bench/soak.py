@@ -31,6 +31,7 @@ from tests.fakes.model_scripted import Json, Line, ModelServer, says
 
 TOKEN = "4242:soak"
 OWNER = 1
+START_SECONDS = 120.0
 ANSWER_SECONDS = 120.0
 GRACE_SECONDS = 2.0  # how long a person looks for the text before pressing the button
 STEAL_SECONDS = 20.0
@@ -172,7 +173,7 @@ async def run(chats: int, messages: int, rate: float, seed: int) -> dict[str, ob
             process = Process(gram, Path(folder), model.url, OWNER)
             process.allow([person.id for person in people])
             async with process.running():
-                await soon(lambda: gram.world.updates.polls, 60)
+                await soon(lambda: gram.world.updates.polls, START_SECONDS)
                 misbehave(gram, rate, random.Random(seed))
                 soak = Soak(gram, Tally(), each)
                 figures = await _measured(process, lambda: _all(soak, gram, people))

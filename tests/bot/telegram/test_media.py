@@ -140,18 +140,18 @@ class whisper:
 
 
 @tool
-async def give(call: Call, name: Annotated[str, Field(description="name")]) -> Output:
+async def give(call: Call, file: Annotated[str, Field(description="name")]) -> Output:
     """Give a file."""
-    content = PNG if name.endswith(".png") else b"content"
+    content = PNG if file.endswith(".png") else b"content"
     assert call.desk.courier
-    await call.desk.courier.send_file(io.BytesIO(content), name, f"**{name}**")
+    await call.desk.courier.send_file(io.BytesIO(content), file, f"**{file}**")
     return Output("sent")
 
 
 async def test_files_and_pictures_are_sent(house: House) -> None:
     house.tools = [give]
     house.script = in_order(
-        [calls("give", name="a.txt"), calls("give", name="b.png"), says("There.")]
+        [calls("give", file="a.txt"), calls("give", file="b.png"), says("There.")]
     )
     async with house.open():
         await house.owner.send("files, please")
