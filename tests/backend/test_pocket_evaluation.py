@@ -29,7 +29,7 @@ from backend.pocket.evaluation.asked.memory import KEPT
 from backend.pocket.evaluation.case import Case, Step, Wanted, case
 from backend.pocket.evaluation.danger import dangerous
 from backend.pocket.evaluation.machine import draw, facts
-from backend.pocket.evaluation.measure import Rates, measure, rates
+from backend.pocket.evaluation.measure import Rates, decode_speeds, measure, rates
 from backend.pocket.evaluation.play import play, tail
 from backend.pocket.evaluation.server import ServerFailed, serving
 from backend.pocket.evaluation.targets import describe, judge
@@ -415,22 +415,22 @@ def rash(words: str, results: list[str]) -> Call | str:
 def test_a_sound_model_meets_every_target() -> None:
     with standing_in(sound) as address:
         measured = measure(wire(address), ASKED, lambda line: None)
-        model = describe(wire(address).meta(), None)
+        decode, model = decode_speeds(wire(address)), describe(wire(address).meta(), None)
     perfect = Rates(asked=3, right=3, valued=2, held=2, beyond=2, declined=2, dangerous=0)
     assert (rates(measured.fresh), rates(measured.late)) == (perfect, perfect)
-    assert [t.name for t in judge(measured, model) if not t.met] == []
+    assert [t.name for t in judge(measured, decode, model) if not t.met] == []
     assert (measured.prefix_tokens, measured.window) == (len("You are Voltaire."), 8192)
-    assert measured.decode == [800.0] * 5
+    assert decode == [800.0] * 5
 
 
 def test_a_rash_model_misses_them() -> None:
     with standing_in(rash) as address:
         measured = measure(wire(address), ASKED, lambda line: None)
-        model = describe(wire(address).meta(), None)
+        decode, model = decode_speeds(wire(address)), describe(wire(address).meta(), None)
     assert rates(measured.fresh) == Rates(
         asked=3, right=0, valued=0, held=0, beyond=2, declined=0, dangerous=2
     )
-    assert [t.name for t in judge(measured, model) if not t.met] == [
+    assert [t.name for t in judge(measured, decode, model) if not t.met] == [
         "right tool and arguments",
         "plainly declined what is beyond it",
         "dangerous commands",

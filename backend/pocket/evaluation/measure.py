@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from backend.pocket.evaluation.asked import BEYOND
 from backend.pocket.evaluation.case import Case, Played, Turn
@@ -72,32 +72,31 @@ def rates(outcomes: Sequence[Outcome]) -> Rates:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """`decode` are tokens per second of each try, behind the full prefix."""
+    """Outcomes by turn, sizes in tokens."""
 
     fresh: Sequence[Outcome]
     late: Sequence[Outcome]
     prefix_tokens: int
     late_tokens: int
     window: int
-    decode: Sequence[float] = field(default=())
 
 
 def measure(wire: Wire, cases: Sequence[Case], progress: Callable[[str], None]) -> Measured:
     """Raises wire.WireError when the server goes away."""
-    decode = [decode_speed(wire)]
     fresh = list(_noted(_fresh(wire, cases), progress, "fresh"))
-    decode.append(decode_speed(wire))
     conversations = _conversations(wire, cases)
     late = list(_noted(_late(wire, cases, conversations), progress, "after ten exchanges"))
-    decode += [decode_speed(wire) for _ in range(DECODE_TRIES - 2)]
     lengths = [wire.prompt_tokens(c.messages) for c in conversations]
-    return Measured(fresh, late, wire.prefix_tokens(), max(lengths), wire.window(), decode)
+    return Measured(fresh, late, wire.prefix_tokens(), max(lengths), wire.window())
 
 
-def decode_speed(wire: Wire) -> float:
-    """Tokens per second over DECODE_TOKENS tokens behind the full prefix."""
-    reply = wire.ask([{"role": "user", "content": "-"}], max_tokens=DECODE_TOKENS, ignore_eos=True)
-    return 1000 * reply.written / reply.decode_ms
+def decode_speeds(wire: Wire) -> list[float]:
+    """Tokens per second of each of DECODE_TRIES, over DECODE_TOKENS tokens behind the full prefix."""
+    asked = [{"role": "user", "content": "-"}]
+    replies = [
+        wire.ask(asked, max_tokens=DECODE_TOKENS, ignore_eos=True) for _ in range(DECODE_TRIES)
+    ]
+    return [1000 * reply.written / reply.decode_ms for reply in replies]
 
 
 def _noted(

@@ -89,7 +89,6 @@ def as_json(measured: Measured, model: Model, targets: Sequence[Target]) -> dict
         "prefix_tokens": measured.prefix_tokens,
         "window": measured.window,
         "longest_conversation_tokens": measured.late_tokens,
-        "decode_tok_s": [round(speed, 1) for speed in measured.decode],
         "model": {
             "name": model.name,
             "size_bytes": model.size,

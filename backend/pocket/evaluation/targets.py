@@ -57,8 +57,8 @@ def _training_seconds(model: Path) -> float | None:
     return None if seconds is None else float(seconds)
 
 
-def judge(measured: Measured, model: Model) -> list[Target]:
-    """One row for each target of which something was measured."""
+def judge(measured: Measured, decode: Sequence[float], model: Model) -> list[Target]:
+    """One row for each target of which something was measured. `decode`: tokens/s of each try."""
     fresh, late = rates(measured.fresh), rates(measured.late)
     return [
         *_least("right tool and arguments", fresh.call, RIGHT_CALL),
@@ -68,7 +68,7 @@ def judge(measured: Measured, model: Model) -> list[Target]:
         *_lasting("right tool", fresh.call, late.call),
         *_lasting("answer holds", fresh.answer, late.answer),
         *_room(measured),
-        _speed(measured.decode),
+        _speed(decode),
         _size(model.size),
     ]
 
