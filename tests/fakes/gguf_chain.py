@@ -6,6 +6,7 @@ parses it, how its template renders it again, and which tokens it has cached.
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import gguf
@@ -74,7 +75,7 @@ def _network(
     random = np.random.default_rng(0)
     embedding = random.standard_normal((len(tokens), WIDTH)).astype(np.float32)
     output = np.zeros((len(tokens), WIDTH), np.float32)
-    for token, follower in zip(chain, chain[1:], strict=False):
+    for token, follower in pairwise(chain):
         output[tokens.index(follower)] += STRENGTH * embedding[tokens.index(token)] / WIDTH
     for name, size in _tensors(shape, len(tokens)):
         value = {"token_embd.weight": embedding, "output.weight": output}.get(name)
