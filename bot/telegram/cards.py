@@ -1,12 +1,13 @@
 """Cards: /status, /gpu, /context, /approve, /settings, with their buttons."""
 
 from collections.abc import Sequence
+from io import BytesIO
 
 from agent.store.approvals import Grant
-from backend.client import BackendUnavailable
+from backend.client import BackendRefused, BackendUnavailable
 from backend.protocol import Gpu, Status
 from bot.channel import ChannelError, Choice, Rows
-from bot.telegram import chart, consent
+from bot.telegram import consent
 from bot.telegram.presses import Outcome, Press
 from bot.telegram.room import Heard, Room
 
@@ -14,7 +15,8 @@ STATUS = "st"
 SETTING = "set"
 REVOKE = "rev"
 THINKING = (0, 512, 2048, 8192)  # tokens of thought; 0 is off
-GPU_MINUTES = 60
+GPU_HOURS = 3
+MOST_HOURS = 7 * 24
 
 
 async def status(room: Room, said: Heard) -> None:
@@ -119,11 +121,15 @@ def _span(seconds: float) -> str:
 
 
 async def gpu(room: Room, said: Heard) -> None:
-    room.spawn(_gpu(room, said.chat))
+    """/gpu, /gpu 12 for as many hours, /gpu dark."""
+    words = said.argument.lower().split()
+    hours = next((int(word) for word in words if word.isdigit()), GPU_HOURS)
+    theme = "dark" if "dark" in words else "light"
+    room.spawn(_gpu(room, said.chat, min(max(hours, 1), MOST_HOURS), theme))
 
 
-async def _gpu(room: Room, chat: str) -> None:
-    """A picture of the last hour, or in words why there is none."""
+async def _gpu(room: Room, chat: str, hours: int, theme: str) -> None:
+    """A picture of the last hours, or in words why there is none."""
     report = await _report(room)
     if isinstance(report, str) or not report.gpus:
         await room.say(chat, report if isinstance(report, str) else room.texts.no_gpu)
@@ -131,9 +137,11 @@ async def _gpu(room: Room, chat: str) -> None:
     assert room.services.backend
     caption = "\n".join(_gpu_line(card) for card in report.gpus)
     try:
-        minutes = await room.services.backend.gpu_history(GPU_MINUTES)
-        await room.post.file(chat, chart.picture(minutes, report.gpus), "gpu.png", caption)
-    except (BackendUnavailable, ChannelError):
+        drawn = await room.services.backend.gpu_picture(
+            hours, theme=theme, zone=room.config.timezone
+        )
+        await room.post.file(chat, BytesIO(drawn), "gpu.png", caption)
+    except (BackendUnavailable, BackendRefused, ChannelError):
         await room.say(chat, caption)
 
 

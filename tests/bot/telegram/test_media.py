@@ -7,18 +7,24 @@ from typing import Annotated
 
 import pytest
 from aiohttp import web
+from PIL import Image
 from pydantic import Field
 
 from agent.sandbox.limits import SandboxLimits
 from agent.sandbox.sandboxes import Sandboxes, open_sandboxes
 from agent.tool import Call, Output, tool
-from backend.protocol import Gpu, Minute
 from bot.localgram import is_final
-from bot.telegram.chart import Canvas, picture
 from tests.bot.telegram.house import House
 from tests.fakes.model_scripted import calls, in_order, says
 
-PNG = Canvas(4, 3).png()
+
+def _png() -> bytes:
+    drawn = io.BytesIO()
+    Image.new("RGB", (4, 3)).save(drawn, "PNG")
+    return drawn.getvalue()
+
+
+PNG = _png()
 
 
 @pytest.fixture
@@ -162,13 +168,3 @@ async def test_files_and_pictures_are_sent(house: House) -> None:
     assert (document.media.kind, document.media.file.content) == ("document", b"content")
     assert (document.text, [e["type"] for e in document.entities]) == ("a.txt", ["bold"])
     assert (photo.media.kind, photo.media.file.content) == ("photo", PNG)
-
-
-def test_the_chart_is_a_png_of_its_size() -> None:
-    from datetime import UTC, datetime
-
-    at = datetime(2026, 1, 1, tzinfo=UTC)
-    minutes = [Minute(at=at, gpu=0, temperature_c=40.0 + n, power_w=100.0) for n in range(60)]
-    content = picture(minutes, [Gpu(index=0, name="Tesla V100")]).getvalue()
-    assert content.startswith(b"\x89PNG\r\n\x1a\n")
-    assert content[16:24] == (800).to_bytes(4, "big") + (600).to_bytes(4, "big")
