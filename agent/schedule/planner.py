@@ -84,15 +84,30 @@ class Planner:
         self.changed()
         return job
 
+    async def offer(self, proposal: Proposal) -> Job:
+        """Keep it without running it, until it is confirmed or withdrawn."""
+        return await self.store.jobs.add(replace(proposal.plan, state="proposed", next_at=None))
+
+    async def confirm(self, number: int) -> Job:
+        """Make the job that was offered; its first time is counted from now."""
+        job = await self._offered(number)
+        first = self._first(load(dict(job.plan.timing)))
+        if first is None:
+            raise ToolError("That time is over; nothing was planned.")
+        return await self._changed(job, replace(job.plan, state="active", next_at=first))
+
+    async def withdraw(self, number: int) -> None:
+        await self.store.jobs.set_state((await self._offered(number)).id, "deleted")
+
     async def jobs(self) -> list[Job]:
-        return [
-            job for job in await self.store.jobs.of_chat(self.chat) if job.plan.state != "ended"
-        ]
+        found = await self.store.jobs.of_chat(self.chat)
+        return [job for job in found if job.plan.state in ("active", "paused")]
 
     async def find(self, number: int) -> Job:
         """A job of this chat, or ToolError."""
         job = await self.store.jobs.get(number)
-        if job is None or job.plan.chat != self.chat or job.plan.state == "deleted":
+        gone = ("deleted", "proposed")
+        if job is None or job.plan.chat != self.chat or job.plan.state in gone:
             raise ToolError(f"There is no job {number} in this chat.")
         return job
 
@@ -132,6 +147,12 @@ class Planner:
         return f"{_what(job.plan)}, {tell(rule, self.zone)}{self._next(rule, times)}"
 
     # -- ------------------------------------------------------------------------
+
+    async def _offered(self, number: int) -> Job:
+        job = await self.store.jobs.get(number)
+        if job is None or job.plan.chat != self.chat or job.plan.state != "proposed":
+            raise ToolError("That was decided already.")
+        return job
 
     async def _changed(self, job: Job, plan: Plan) -> Job:
         await self.store.jobs.change(job.id, plan)

@@ -20,14 +20,21 @@ async def jobs(room: Room, said: Heard) -> None:
 
 
 async def schedule(room: Room, said: Heard) -> None:
-    """/schedule in 10 minutes stretch; what is not understood is asked back."""
+    """/schedule in 10 minutes stretch: shown with its next times, made by a press.
+
+    What is not understood is asked back.
+    """
     if not said.argument:
         await room.say(said.chat, room.texts.schedule_how)
         return
     planner = await _planner(room, said.chat)
     proposal = await planner.propose_text(said.argument)
-    job = await planner.add(proposal)
-    await room.say(said.chat, room.texts.planned.format(number=job.id, told=proposal.told))
+    job = await planner.offer(proposal)
+    row = [
+        Choice(f"{JOB}:yes:{job.id}", room.texts.plan_it),
+        Choice(f"{JOB}:no:{job.id}", room.texts.no),
+    ]
+    await room.say(said.chat, room.texts.plan_question.format(told=proposal.told), [row])
 
 
 async def repos(room: Room, said: Heard) -> None:
@@ -59,15 +66,26 @@ async def _summarize(room: Room, said: Heard, name: str) -> None:
 
 
 async def press(room: Room, press: Press) -> Outcome:
-    """`ACTION:ID` of a button under /jobs."""
+    """`ACTION:ID` of a button under /schedule or /jobs."""
     action, _, id = press.argument.partition(":")
     planner = await _planner(room, press.chat)
     try:
+        if action in ("yes", "no"):
+            return await _decide(room, planner, int(id), yes=action == "yes")
         await _act(planner, action, int(id))
     except AgentError as error:
         return Outcome(str(error))
     text, rows = await _list(room, planner)
     return Outcome(room.texts.job_done[action], text, rows)
+
+
+async def _decide(room: Room, planner: Planner, number: int, *, yes: bool) -> Outcome:
+    """On what /schedule showed."""
+    if not yes:
+        await planner.withdraw(number)
+        return Outcome("", room.texts.not_planned)
+    job = await planner.confirm(number)
+    return Outcome("", room.texts.planned.format(number=job.id, told=planner.told(job)))
 
 
 async def _act(planner: Planner, action: str, number: int) -> None:

@@ -1,6 +1,7 @@
 """The chat commands and their buttons."""
 
 import asyncio
+import re
 
 from bot.localgram import Message, is_final
 from bot.telegram.commands import COMMANDS
@@ -141,12 +142,43 @@ async def test_status_tells_and_refreshes(house: House) -> None:
     assert answer.text == ""
 
 
+async def test_a_job_is_shown_with_its_next_times_and_made_by_a_press(house: House) -> None:
+    house.plans = True
+    async with house.open() as run:
+        shown = await card(house, "/schedule every day at 9:00 stretch")
+        none = await house.owner.ask("/jobs")
+        await house.owner.press(shown, "Plan it")
+        made = await house.owner.until(shown, lambda m: not m.keyboard)
+        refused = await card(house, "/schedule every day at 10:00 run")
+        await house.owner.press(refused, "No")
+        dropped = await house.owner.until(refused, lambda m: not m.keyboard)
+        list_ = await card(house, "/jobs")
+        late = await card(house, "/schedule in 2 minutes drink")
+        assert (await run.store.jobs.outlook())[0] == 1
+        house.late = 600
+        answer = await house.owner.answer(await house.owner.press(late, "Plan it"))
+        assert (await run.store.jobs.outlook())[0] == 1
+    assert re.fullmatch(
+        r"Task “stretch”, every day at 09:00(?: \(UTC\))?; next: (?:\w{3} \d\d \w{3} 09:00(?:, )?){3}"
+        r"\n\nShall I plan this\?",
+        shown.text,
+    )
+    assert shown.buttons == ["Plan it", "No"]
+    assert none.text == "Nothing is planned."
+    assert made.text.startswith("Job 1: Task “stretch”, every day at 09:00")
+    assert dropped.text == "Nothing was planned."
+    assert list_.text.startswith("1. Task “stretch”") and "\n" not in list_.text
+    assert answer.text == "That time is over; nothing was planned."
+
+
 async def test_jobs_are_planned_paused_and_deleted(house: House) -> None:
     house.plans = True
     async with house.open():
         none = await house.owner.ask("/jobs")
         how = await house.owner.ask("/schedule")
-        planned = await house.owner.ask("/schedule every day at 9:00 stretch")
+        shown = await card(house, "/schedule every day at 9:00 stretch")
+        await house.owner.press(shown, "Plan it")
+        await house.owner.until(shown, lambda m: not m.keyboard)
         list_ = await card(house, "/jobs")
         await house.owner.press(list_, "⏸ 1")
         paused = await house.owner.until(list_, lambda m: "▶ 1" in m.buttons)
@@ -154,7 +186,6 @@ async def test_jobs_are_planned_paused_and_deleted(house: House) -> None:
         deleted = await house.owner.until(list_, lambda m: not m.keyboard)
     assert none.text == "Nothing is planned."
     assert how.text.startswith("Say when and what:")
-    assert planned.text.startswith("Job 1: ") and "stretch" in planned.text
     assert list_.buttons == ["⏸ 1", "Now 1", "✕ 1"]
     assert paused.text.endswith("(paused)")
     assert deleted.text == "Nothing is planned."
