@@ -67,6 +67,7 @@ class Soak:
 
     async def _say(self, olga: Person, words: str) -> None:
         struck, started = self._struck(), time.monotonic()
+        olga._read[olga.id] = olga.chat().feed.last
         said = await olga.send(f"say {words}")
         await olga.event(lambda event: _sign(event, said), seconds=ANSWER_SECONDS)
         seconds = time.monotonic() - started
@@ -143,10 +144,10 @@ def misbehave(gram: Localgram, rate: float, chance: random.Random) -> None:
         seconds = {"delay": 12.0, "flood": 2.0}.get(kind, 0.0)
         share = rate / len(SENT) / (4 if kind == "delay" else 1)
         fault = gram.fault("sendMessage", kind, times=None, seconds=seconds, rate=share)  # type: ignore[arg-type]
-        fault.random = chance
+        fault.chance = chance
     for method, kinds in (("getUpdates", POLLED), ("setMessageReaction", SENT[:3])):
         for kind in kinds:
-            gram.fault(method, kind, times=None, rate=rate / len(kinds)).random = chance  # type: ignore[arg-type]
+            gram.fault(method, kind, times=None, rate=rate / len(kinds)).chance = chance  # type: ignore[arg-type]
 
 
 async def steal(gram: Localgram) -> None:

@@ -127,9 +127,13 @@ class Poller:
             done, _ = await asyncio.wait([taking], timeout=LAST_SECONDS)
             taking.cancel()
             if done:
-                self._offset = update.update_id + 1
+                self._next(update)
             raise
-        self._offset = update.update_id + 1
+        self._next(update)
+
+    def _next(self, update: Update) -> None:
+        """An update may come once more, after newer ones."""
+        self._offset = max(self._offset or 0, update.update_id + 1)
 
     async def _rest(self, error: TelegramError) -> None:
         """Pauses grow while it goes wrong. A webhook left behind would refuse us for ever."""
