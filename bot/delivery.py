@@ -61,7 +61,10 @@ class Delivery:
 
     async def again(self, id: int) -> bool:
         """Send a text in doubt once more; False when it is no longer in doubt."""
-        return await self._outbox.again(id)
+        if not await self._outbox.again(id):
+            return False
+        self._noticing.pop(id, None)
+        return True
 
     async def _start(self, group: asyncio.TaskGroup) -> None:
         for chat in await self._outbox.chats_waiting(self._prefix):

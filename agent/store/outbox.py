@@ -139,15 +139,22 @@ class OutboxTable:
             await _move(tx, id, "failed", self.clock(), error)
 
     async def noticed(self, id: int, notice_id: str) -> None:
-        """The notice of an uncertain send is out."""
+        """The notice of an uncertain send is out; no longer of note where it was pressed already."""
         async with self.database.write() as tx:
-            await tx.run("UPDATE outbox SET notice_id = ? WHERE id = ?", notice_id, id)
+            await tx.run(
+                "UPDATE outbox SET notice_id = ? WHERE id = ? AND state = 'uncertain'",
+                notice_id,
+                id,
+            )
 
     async def again(self, id: int) -> bool:
-        """Send an uncertain row once more, because a person asked; False when it is not uncertain."""
+        """Send an uncertain row once more, because a person asked; False when it is not uncertain.
+
+        Should it be in doubt again, a notice is due again.
+        """
         async with self.database.write() as tx:
             rows = await tx.all(
-                "UPDATE outbox SET state = 'waiting', not_before = 0, changed_at = ?"
+                "UPDATE outbox SET state = 'waiting', not_before = 0, notice_id = '', changed_at = ?"
                 " WHERE id = ? AND state = 'uncertain' RETURNING id",
                 self.clock(),
                 id,

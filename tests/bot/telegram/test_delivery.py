@@ -59,6 +59,21 @@ async def test_a_send_that_never_arrived_is_shown_once_by_its_button(house: Hous
     assert finals(house) == ["Hello."]
 
 
+async def test_what_is_lost_a_second_time_is_told_a_second_time(house: House) -> None:
+    house.gram.fault("sendMessage", "drop")
+    async with house.open() as run:
+        await house.owner.send("hi")
+        first = await house.owner.next_message(where=lambda m: m.keyboard)
+        house.gram.fault("sendMessage", "drop")
+        await house.owner.press(first, "Show again")
+        second = await house.owner.next_message(where=lambda m: m.keyboard)
+        await house.owner.press(second, "Show again")
+        await house.owner.next_message(where=is_final)
+        await drained(run)
+        assert await run.store.outbox.counts() == {}
+    assert finals(house) == ["Hello."]
+
+
 @pytest.mark.parametrize("fault", ["truncate", "delay"])
 async def test_half_an_answer_and_a_late_one_are_in_doubt(house: House, fault: str) -> None:
     house.config = {"answer_seconds": 0.5}
