@@ -42,6 +42,7 @@ from agent.window import ModelWindow
 from backend.client import BackendClient, BackendUnavailable, default_socket
 from backend.protocol import Status
 from bot.settings import ConfigurationError, Settings
+from bot.succession import RETURN_SECONDS, answers, answers_within, succeeding
 
 log = logging.getLogger(__name__)
 
@@ -96,11 +97,17 @@ class Agent:
 
     async def ready(self) -> None:
         """Return once the model server serves; BackendAway when it has failed or is gone."""
-        try:
-            async for _ in self.backend.ready(limits(self.settings).away_seconds):
-                pass
-        except BackendUnavailable as error:
-            raise BackendAway(str(error)) from None
+        while True:
+            try:
+                async for _ in self.backend.ready(limits(self.settings).away_seconds):
+                    pass
+            except BackendUnavailable as error:
+                if await answers(self.backend) or not await answers_within(
+                    self.backend, RETURN_SECONDS
+                ):
+                    raise BackendAway(str(error)) from None
+            else:
+                return
 
     async def sees(self) -> bool:
         """Whether the model takes pictures."""
@@ -335,17 +342,10 @@ async def reach_backend(settings: Settings, model: str = "") -> AsyncIterator[Ba
     """The running backend, or one of our own for as long as the block lasts."""
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(BackendClient(socket_of(settings)))
-        if not await answers(client):
-            await stack.enter_async_context(own_backend(settings, model))
+        own = partial(own_backend, settings, model)
+        found = await answers(client)
+        await stack.enter_async_context(succeeding(client, own) if found else own())
         yield client
-
-
-async def answers(client: BackendClient) -> bool:
-    try:
-        await client.status()
-    except BackendUnavailable:
-        return False
-    return True
 
 
 @asynccontextmanager
