@@ -97,7 +97,7 @@ class Soak:
         """The text may be there already; if not, its button brings it."""
         self.tally.notices += 1
         try:
-            await olga.chat().feed.until(lambda: _copies(olga, words), GRACE_SECONDS)
+            await olga.chat().feed.until(lambda: _copies(olga, words) or None, GRACE_SECONDS)
         except TimeoutError:
             self.tally.pressed += 1
             await olga.press(notice, "Show again")

@@ -24,3 +24,5 @@ def start_logging(verbose: bool, *, service: bool = False) -> None:
     logging.basicConfig(level=level, handlers=[handler], force=True)
     for chatty in ("httpx", "httpcore", "aiosqlite", "apscheduler", "telegram.ext", "asyncio"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
+    # A gateway's page in place of JSON is told with a traceback; whoever called tells it in a line.
+    logging.getLogger("telegram.request").setLevel(logging.CRITICAL)
