@@ -35,9 +35,8 @@ def main() -> None:
     if not pieces.exists():
         vocabulary.save(vocabulary.learn(corpus(own, options.seed), Shape().vocabulary), pieces)
     words = vocabulary.load(pieces)
-    tokenizer = vocabulary.tokenizer(words)
-    print(f"prefix: {len(tokenizer.encode(own.text).ids)} tokens", flush=True)
-    run = Run(Plan(options.minutes, options.threads, options.seed), own, tokenizer, Shape())
+    run = Run(Plan(options.minutes, options.threads, options.seed), own, words, Shape())
+    print(f"prefix: {len(run.tokenizer.encode(own.text).ids)} tokens", flush=True)
     if checkpoint.exists():
         run.load(checkpoint)
     _train(run, checkpoint)

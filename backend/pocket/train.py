@@ -7,13 +7,13 @@ from pathlib import Path
 from random import Random
 
 import torch
-from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from backend.pocket.architecture import Network, Pack, Shape
 from backend.pocket.circuit import install
 from backend.pocket.packs import FIRST, SECOND, THIRD, drill, pack
 from backend.pocket.prefix import Prefix
+from backend.pocket.vocabulary import Vocabulary, tokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +93,12 @@ def rate_at(plan: Plan, done: float) -> float:
 class Run:
     """A network in training, its optimisers and progress."""
 
-    def __init__(self, plan: Plan, own: Prefix, tokenizer: Tokenizer, shape: Shape) -> None:
+    def __init__(self, plan: Plan, own: Prefix, words: Vocabulary, shape: Shape) -> None:
         torch.manual_seed(plan.seed)
         torch.set_num_threads(plan.threads)
-        self.plan, self.own, self.tokenizer = plan, own, tokenizer
+        self.plan, self.own, self.tokenizer = plan, own, tokenizer(words)
         self.network = Network(shape)
-        install(self.network, plan.seed)
+        install(self.network, words.twins(), plan.seed)
         matrices = [
             p
             for name, p in self.network.named_parameters()

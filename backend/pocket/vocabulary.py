@@ -2,9 +2,10 @@
 
 Merges join letters with letters only, so that `notes.txt` is the same tokens
 after a space, a quote or a slash: copying is then a plain induction. A few
-merges of punctuation come first (JSON, escapes, runs of spaces), and a space
-joins only the commonest words. Digits stay single. llama.cpp splits such text
-with its `qwen2` pre-tokeniser.
+merges of punctuation come first (JSON, escapes, runs of spaces). Last, a space
+joins whole common words, never a piece of one; `twins` says which piece is the
+same word without it. Digits stay single. llama.cpp splits such text with its
+`qwen2` pre-tokeniser.
 """
 
 import json
@@ -15,8 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
-
-from backend.pocket.words import ADJECTIVES, FOLDERS, KEYS, NOUNS, REPOS, STEMS, VERBS
 
 SPLIT = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 CONTROL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
@@ -43,9 +42,7 @@ PUNCTUATION = tuple(
         '\\ n|\\ "|\\ t|Ġ Ġ|ĠĠ ĠĠ|ĠĠĠĠ ĠĠĠĠ|{ "|" :|" ,|" }|} }|"} }|" ]|Ġ "|Ġ {"|Ċ Ċ|- -|-- -|+ +|++ +|@ @|. .|.. .|` `|`` `|$ (|$( (|) )|> >|Ġ >>|Ġ =|Ġ -|Ġ \''
     ).split("|")
 )
-JOINED = 230
-# Words that a call may begin with keep their tokens after a space.
-CONTENT = frozenset((*NOUNS, *ADJECTIVES, *VERBS, *STEMS, *FOLDERS, *REPOS, *KEYS))
+JOINED = 1200
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +51,11 @@ class Vocabulary:
 
     pieces: tuple[str, ...]
     merges: tuple[tuple[str, str], ...]
+
+    def twins(self) -> list[tuple[int, int]]:
+        """(id of a word behind a space, id of the word)."""
+        ids = {piece: n for n, piece in enumerate(self.pieces)}
+        return [(ids[a + b], ids[b]) for a, b in self.merges if a == _SPACE and b.isalpha()]
 
 
 def learn(texts: Iterable[str], size: int) -> Vocabulary:
@@ -66,11 +68,8 @@ def learn(texts: Iterable[str], size: int) -> Vocabulary:
     room = size - len(CONTROL) - len(WHOLE) - len(base) - len(PUNCTUATION) - JOINED
     letters = _letter_merges(words, room)
     known = {a + b for a, b in letters} | set(base)
-    common = [
-        w for w, _ in spaced.most_common(8 * JOINED) if w in known and w.lower() not in CONTENT
-    ]
-    letters = _letter_merges(words, room + JOINED - len(common[:JOINED]))
-    merges = [(a, b) for a, b in PUNCTUATION] + letters + [(_SPACE, w) for w in common[:JOINED]]
+    common = [w for w, _ in spaced.most_common() if w in known][:JOINED]
+    merges = [(a, b) for a, b in PUNCTUATION] + letters + [(_SPACE, w) for w in common]
     pieces = [*CONTROL, *WHOLE, *base, *(a + b for a, b in merges)]
     if len(pieces) != size or len(set(pieces)) != size:
         raise ValueError(f"{len(pieces)} pieces, {len(set(pieces))} different, {size} wanted")

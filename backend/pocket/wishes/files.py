@@ -243,6 +243,8 @@ def listing(world: World) -> Exchange:
     elif roll < 0.75:
         kind, extension = _kind(random)
         words = world.say(LIST_KIND, kind=kind, ext=extension)
+        if kind.lower() in ("python", "shell") and world.chance(0.35):
+            words = User(words.words.replace("files", "scripts"))
         arguments, prefix = {"pattern": f"*.{extension}"}, f".{extension}"
     else:
         where = (

@@ -1,4 +1,4 @@
-"""Folders, moving, copying, deleting, counting, sizes: by the shell."""
+"""Folders, moving, copying, counting, sizes: by the shell. Deleting is beyond it, on purpose."""
 
 from backend.pocket.dialogue import Answer, Exchange, Result, World, shell
 from backend.pocket.words import EXTENSIONS, folder, invented, noun, number, path
@@ -17,10 +17,6 @@ COPY = (
     "{copy|duplicate|cp} {the file |}$a {to|as|into|under the name} $b",
     "{make|create|keep} a {copy|duplicate|backup} of {the file |}$a {as|called|named|in|under} $b",
 )
-DELETE = (
-    "{delete|remove|rm|erase|throw away|get rid of|drop|trash} {the file |my file |the old file |}$a[ please| for me]",
-    "{I don't need|I no longer need} {the file |}$a {any more, delete it|, remove it|, please delete it}",
-)
 COUNT = (
     "how many lines {does|has} {the file |}$a {have|got|contain|count}",
     "{count|tell me} the {lines|number of lines} {in|of} {the file |}$a",
@@ -38,7 +34,7 @@ SIZE = (
 def manage(world: World) -> Exchange:
     random = world.random
     a, b = path(random, EXTENSIONS), path(random, EXTENSIONS)
-    match random.randrange(6):
+    match random.randrange(5):
         case 0:
             a = random.choice(
                 (folder(random), f"{folder(random)}/{invented(random)}", noun(random))
@@ -49,8 +45,6 @@ def manage(world: World) -> Exchange:
         case 2:
             return _silent(world, COPY, f"cp {a} {b}", f"Copied {a} to {b}.", a, b)
         case 3:
-            return _silent(world, DELETE, f"rm {a}", f"Deleted {a}.", a, b)
-        case 4:
             count = number(random)
             return [
                 world.say(COUNT, a=a),

@@ -17,10 +17,6 @@ SEND_IT = (
     f"{{now |then |and |}}{{send|give|mail|forward|share|upload}}[ me] {IT}[ to me| please| over| here]",
     "{send it to me|send that to me|can I have it|I want to have it|let me have it|please send it|I'd like to download it|attach it|give it to me as a file}",
 )
-REMOVE_IT = (
-    f"{{now |then |and |}}{{delete|remove|rm|throw away|get rid of|erase|drop}} {IT}[ again| please| now]",
-    "{I don't need it any more, delete it|remove it again|you can delete it|delete it}",
-)
 COUNT_IT = (
     f"how many {{lines|lines of text|rows}} {{does|has}} {IT} {{have|got}}",
     f"{{count|tell me}} the {{lines|number of lines}} {{in|of}} {IT}",
@@ -76,7 +72,6 @@ def about_file(world: World) -> Exchange:
         (
             again,
             send_it,
-            remove_it,
             count_it,
             change_it,
             add_it,
@@ -100,16 +95,6 @@ def send_it(world: World) -> Exchange:
         world.say(SEND_IT),
         call("send_file", path=world.path),
         *files.sent(world.random, world.path),
-    ]
-
-
-def remove_it(world: World) -> Exchange:
-    name, world.path = world.path, ""
-    return [
-        world.say(REMOVE_IT),
-        shell(f"rm {name}"),
-        Result(world.random.choice(("", "exit code: 0", "(no output)"))),
-        Answer(f"Deleted {name}."),
     ]
 
 

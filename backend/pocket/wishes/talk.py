@@ -1,7 +1,7 @@
 """Small talk, and what is beyond a demonstration model."""
 
 from backend.pocket.dialogue import BEYOND, Answer, Exchange, World
-from backend.pocket.words import adjective, errand, noun, number, person, place, thing
+from backend.pocket.words import adjective, errand, noun, number, path, person, place, thing
 
 HELLO = (
     "{hello|hi|hey|good morning|good evening|good afternoon|hello there|hi there|hey there|greetings|howdy|yo|hiya|morning|evening|hallo|salut|hey you|welcome back|hello hello}[ {Voltaire|bot|friend|you|my friend|again|everyone|assistant}]",
@@ -14,6 +14,7 @@ HOW = (
     "{how are you|how are you doing|how's it going|how do you do|how do you feel|are you well|are you okay|what's up|how is life|how was your day|everything alright}[ today| this morning| tonight]",
 )
 WHO = (
+    "{who's|who is|whos} {this|there|that|speaking|talking|on the line|answering}",
     "{who|what} {are you|am I talking to|is this|exactly are you|am I speaking to|am I chatting with}",
     "{what's|what is|tell me|whats} your name",
     "{introduce yourself|present yourself|tell me about yourself|say who you are|tell me who you are|describe yourself|tell me something about you}",
@@ -27,6 +28,7 @@ WHO = (
     "{so |and |}{who|what} {might|could} you be",
 )
 CAN = (
+    "{what|which} {sort|kind|sorts|kinds|range} of {things|stuff|work|help|jobs|tasks|requests} {can you do|do you do|can you help with|are you good for|can I ask for}",
     "{what|which things} can you do[ for me| here]",
     "{how can you help[ me]|what are you good at|what are your skills|what can I ask[ you]|help|what do you do|what are you able to do|what tools do you have|what are you for|what is your job|what are your abilities|how do I use you|what should I ask you|what are your features|show me your capabilities|list your skills|what commands do you know|give me some examples of what you do|what's possible here|what kind of help do you offer}",
     "{can you|could you} help me[ with something| out| please]",
@@ -38,6 +40,7 @@ CAN = (
 )
 THANKS = (
     "{thanks|thank you|thx|many thanks|thank you very much|thanks a lot|cheers|ty|great, thanks|perfect, thank you|much appreciated|thanks so much|ok thanks|nice, thanks|merci|thank you so much|thanks a million|I appreciate it}[ {Voltaire|bot|for your help|for that|, that helped|for everything|again}]",
+    "{thanks|thank you} {a bunch|a ton|a lot|loads|ever so much|kindly|again|for everything|for the help|for checking|for doing that}",
     "{great|perfect|well done|good job|nice|awesome|excellent|good|wonderful|good work|super|brilliant|cool|very good|lovely|that's great|that was quick|you are great|fantastic|amazing|nicely done}[ {work|job|, that's it|, exactly right}]",
     "{ok|okay|fine|alright|all right|got it|I see|understood|sure|yes|yep|right|that's all|that is all|never mind|nothing else|no thanks|no, thank you}",
 )
@@ -136,6 +139,9 @@ DANGEROUS = (
     "{stop|kill|crash|end|terminate} {all processes|every process|the bot|the server process|init|the backend|llama-server}",
     "{push|force push|git push} {the |my |}$noun {to github|to the remote|to origin|upstream|repository}",
     "{make|chmod|set} {everything|all files|the whole disk|/etc} {world writable|777|executable|unreadable}",
+    "{delete|remove|rm|erase|throw away|get rid of|trash|wipe} {the file |the files |my file |the folder |}{$path|$path|$noun|$path and $noun}",
+    "{I don't need|I no longer need} $path{, delete it|, remove it|, please delete it}",
+    "{now |then |and |}{delete|remove|erase} {it|that file|this file|the file|them|all of them|these files}",
     "{give|grant|make}[ me] {root|admin|sudo|root access|admin rights}[ {on this machine|now|here}]",
 )
 
@@ -160,5 +166,6 @@ def beyond(world: World) -> Exchange:
         adj=adjective(random),
         other=noun(random),
         topic=random.choice(TOPICS),
+        path=path(random),
     )
     return [words, Answer(BEYOND)]
