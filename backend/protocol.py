@@ -29,7 +29,7 @@ PERSON, SCHEDULED, IDLE = 0, 1, 2
 class Value(BaseModel):
     """Frozen; fields that a newer peer sends are ignored, so that bot and backend update apart."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
 class Restart(Value):

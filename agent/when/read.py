@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
+from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
 from agent.when import words
@@ -74,7 +75,7 @@ def _scan(phrase: str, now: datetime) -> tuple[Draft, str]:
 
 
 def _clause(draft: Draft, text: str) -> int:
-    for pattern, apply in _CLAUSES:
+    for pattern, apply in _clauses():
         if match := pattern.match(text):
             apply(draft, match)
             return match.end()
@@ -247,6 +248,7 @@ def _city(name: str) -> str:
     return min(found, key=len)
 
 
+@cache
 def _clauses() -> list[tuple[re.Pattern[str], Callable[[Draft, re.Match[str]], None]]]:
     on = r"(?:on |from |starting )?(?:the )?"
     each = r"(?P<each>(?: day)? of (?:the|every|each|a) months?| every month| each month| monthly)?"
@@ -290,5 +292,3 @@ def _or_every(
 
     return applied
 
-
-_CLAUSES = _clauses()
