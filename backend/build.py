@@ -166,7 +166,9 @@ async def _tools(servers: Path, path: str, say: Say) -> Tools:
 
 async def _configure(recipe: Recipe, tools: Tools, tree: Path, work: Path, folder: Path) -> None:
     how = ("-S", str(tree), "-B", str(work), "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={tools.ninja}")
-    command = (tools.cmake, *how, *recipe.arguments)
+    # Outside a git checkout the build would call itself number 0.
+    number = () if (tree / ".git").exists() else (f"-DLLAMA_BUILD_NUMBER={VERSION.split('.')[0]}",)
+    command = (tools.cmake, *how, *number, *recipe.arguments)
     await _run(command, _environment(recipe.path), folder / "configure.log", "configuring")
 
 

@@ -23,7 +23,10 @@ COMMON = (
     "-DLLAMA_BUILD_TESTS=OFF",
     "-DLLAMA_BUILD_EXAMPLES=OFF",
     "-DLLAMA_BUILD_SERVER=ON",
-    "-DLLAMA_CURL=OFF",
+    "-DLLAMA_BUILD_APP=OFF",
+    "-DLLAMA_BUILD_UI=OFF",
+    "-DLLAMA_USE_PREBUILT_UI=OFF",  # it would be downloaded while building
+    "-DLLAMA_OPENSSL=OFF",  # it listens on loopback, and models come by `model pull`
 )
 
 

@@ -111,8 +111,9 @@ async def pull(ctx: click.Context, model: str) -> None:
 async def use(ctx: click.Context, model: str) -> None:
     """Switch the running backend to a profile, and keep it for the next start."""
     from backend.client import BackendClient, BackendRefused, BackendUnavailable
-    from bot.compose import answers, socket_of
+    from bot.compose import socket_of
     from bot.setup import file
+    from bot.succession import answers
 
     settings = settings_of(ctx)
     profile = _profile(model)

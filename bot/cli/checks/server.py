@@ -68,6 +68,12 @@ def capabilities() -> list[tuple[int, int]]:
     return [] if isinstance(found, str) else [capability for _, capability in found[1]]
 
 
+def driver() -> str | None:
+    """The NVIDIA driver's version; None without one."""
+    found = _cards()
+    return None if isinstance(found, str) else found[0]
+
+
 def memory_of_cards() -> list[float]:
     """GiB of each card; none where there is no GPU."""
     import pynvml

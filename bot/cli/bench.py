@@ -1,0 +1,314 @@
+"""voltaire bench: what this machine does with its model; `sweep` looks for better flags."""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bot.cli import Failed, Misused
+from bot.cli.options import json_option, runs, settings_of
+
+if TYPE_CHECKING:
+    from backend.bench import Bench, Row
+    from backend.client import BackendClient
+    from backend.gpu import Sampler
+    from backend.profile import Profile
+    from backend.sweep import Found, Tried
+    from bot.settings import Settings
+
+COLUMNS = ("", "prefill", "decode", "first", "drafts", "cache", "W", "tok/J", "°C", "MHz")
+
+
+@click.group("bench", invoke_without_command=True)
+@click.option("--server", "servers", multiple=True, metavar="PATH", help="Compare two binaries.")
+@click.option("--picture", type=click.Path(dir_okay=False, path_type=Path), help="Draw a PNG.")
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context, servers: tuple[str, ...], picture: Path | None, as_json: bool
+) -> int:
+    """Measure this machine: speeds, first token, cache, drafting, watts."""
+    if ctx.invoked_subcommand:
+        return 0
+    return measure(ctx, servers, picture, as_json)
+
+
+@runs
+async def measure(
+    ctx: click.Context, servers: tuple[str, ...], picture: Path | None, as_json: bool
+) -> None:
+    from backend.gauge import CannotMeasure
+
+    settings = settings_of(ctx)
+    if len(servers) == 1:
+        raise Misused("--server is given twice, to compare two: --server A --server B")
+    told = Told(as_json)
+    try:
+        if servers:
+            await _compare(settings, servers, told)
+        else:
+            await _running(settings, told)
+    except CannotMeasure as error:
+        raise Failed(str(error)) from None
+    told.end()
+    if picture:
+        await _draw(told.rows, picture)
+
+
+@command.command("sweep")
+@json_option
+@click.pass_context
+@runs
+async def sweep_flags(ctx: click.Context, as_json: bool) -> None:
+    """Try -ub, threads, KV type and drafting on a server of its own; propose the fastest."""
+    from backend.gauge import CannotMeasure
+    from backend.sweep import sweep
+
+    settings = settings_of(ctx)
+    await _nobody_runs(settings)
+    profile = _profile(settings)
+    try:
+        async with _sampled() as sampler:
+
+            async def one(variant: "Profile") -> "Row | None":
+                return await _row_of(settings, variant, sampler)
+
+            found = await sweep(profile, one, _threads(), lambda t: _tell(t, as_json))
+    except CannotMeasure as error:
+        raise Failed(str(error)) from None
+    _propose(profile, found, as_json)
+
+
+# -- what is measured ---------------------------------------------------------
+
+
+async def _running(settings: "Settings", told: "Told") -> None:
+    """The backend that runs, or one of our own; its lane is held meanwhile."""
+    from backend.bench import sizes_of
+    from backend.client import BackendUnavailable
+    from backend.profile import ProfileError, load
+    from bot.compose import profiles_folder, reach_backend
+
+    async with reach_backend(settings) as backend, _sampled() as sampler:
+        async for _ in backend.ready():
+            pass
+        place = await backend.endpoint()
+        if not place.extras:
+            raise BackendUnavailable("Only a llama-server can be measured: others give no timings.")
+        try:
+            profile = load(place.profile or "", profiles_folder())
+            told.reference(profile)
+            slots = profile.slots
+        except ProfileError:
+            slots = 1
+        async with backend.lane("bench"), _bench(backend, sampler) as bench:
+            async for row in bench.rows(sizes_of(place.n_ctx, place.useful_context), slots):
+                told.row(row)
+
+
+@asynccontextmanager
+async def _bench(backend: "BackendClient", sampler: "Sampler") -> AsyncIterator["Bench"]:
+    from backend.bench import Bench, setting
+    from backend.gauge import gauge
+    from bot.cli.checks.server import driver
+
+    place, status = await backend.endpoint(), await backend.status()
+    argv = _argv(status.backend.pid)
+    async with gauge(place.url, place.api_key) as found:
+        version = await asyncio.to_thread(driver)
+        named = setting(place.profile or place.model, await found.build(), argv, version)
+        yield Bench(found, named, sampler)
+
+
+def _argv(pid: int | None) -> list[str]:
+    """The running server's own command line; its key is not on it."""
+    try:
+        raw = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return []
+    return [part.decode("utf-8", "replace") for part in raw.split(b"\0") if part]
+
+
+async def _compare(settings: "Settings", servers: Sequence[str], told: "Told") -> None:
+    """Each binary in turn, twice over, so that heat and clocks weigh on all alike."""
+    from backend.bench import sizes_of
+
+    await _nobody_runs(settings)
+    profile = _profile(settings)
+    told.reference(profile)
+    async with _sampled() as sampler:
+        for _ in range(2):
+            for server in servers:
+                async with _own(settings, profile, sampler, server) as bench:
+                    for size in sizes_of(profile.context, profile.useful_context)[:2]:
+                        told.row(await bench.at(size))
+
+
+async def _row_of(settings: "Settings", profile: "Profile", sampler: "Sampler") -> "Row | None":
+    """One variant; None when it does not start."""
+    from backend.gauge import CannotMeasure
+
+    try:
+        async with _own(settings, profile, sampler) as bench:
+            return await bench.at(min(2048, profile.context // 2))
+    except CannotMeasure:
+        return None
+
+
+@asynccontextmanager
+async def _own(
+    settings: "Settings", profile: "Profile", sampler: "Sampler", server: str = ""
+) -> AsyncIterator["Bench"]:
+    from dataclasses import replace
+
+    from backend.bench_server import measured
+    from bot.cli.checks.server import driver
+    from bot.compose import backend_config
+
+    config = backend_config(settings)
+    config = replace(config, server=server) if server else config
+    version = await asyncio.to_thread(driver)
+    async with measured(config, profile, sampler, version) as bench:
+        yield bench
+
+
+async def _nobody_runs(settings: "Settings") -> None:
+    from backend.client import BackendClient
+    from bot.compose import private, socket_of
+    from bot.succession import answers
+
+    private(settings.state_dir)
+    async with BackendClient(socket_of(settings)) as backend:
+        if await answers(backend):
+            raise Failed("A backend runs and holds the card: stop it first, then measure again.")
+
+
+def _profile(settings: "Settings") -> "Profile":
+    from backend.profile import load
+    from bot.compose import profiles_folder
+
+    return load(settings.backend.profile, profiles_folder())
+
+
+def _sampled() -> Any:
+    from backend.bench import cards_sampled
+
+    return cards_sampled()
+
+
+def _threads() -> list[int]:
+    cores = os.cpu_count() or 1
+    return sorted({max(1, cores // 2), cores})
+
+
+# -- what is said -------------------------------------------------------------
+
+
+class Told:
+    """Rows as they come: a table line each, or all of them as JSON at the end."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.as_json = as_json
+        self.rows: list[Row] = []
+        self._reference: dict[str, Any] = {}
+
+    def reference(self, profile: "Profile") -> None:
+        known = profile.reference
+        self._reference = known.model_dump()
+        if known.decode_tok_s and not self.as_json:
+            prefill = f", prefill {known.prefill_tok_s:g}" if known.prefill_tok_s else ""
+            click.echo(f"Reference: {known.decode_tok_s:g} tokens/s{prefill} ({known.source})")
+
+    def row(self, row: "Row") -> None:
+        if not self.as_json:
+            if not self.rows or self.rows[-1].setting != row.setting:
+                click.echo(_heading(row))
+            click.echo(_line(row))
+        self.rows.append(row)
+
+    def end(self) -> None:
+        if self.as_json:
+            rows = [{**asdict(row), "throttled": row.throttled} for row in self.rows]
+            click.echo(json.dumps({"reference": self._reference, "rows": rows}, ensure_ascii=False))
+        elif any(row.throttled for row in self.rows):
+            click.echo("! The card was slowed in the marked rows; they are no reference.")
+
+
+def _heading(row: "Row") -> str:
+    used = row.setting
+    driver = f", driver {used.driver}" if used.driver else ""
+    named = f"{used.profile}: {used.server} {used.build}, KV {used.kv}{driver}\n  {used.flags}"
+    return named + "\n" + _cells(COLUMNS)
+
+
+def _line(row: "Row") -> str:
+    seen = row.conditions
+    shares = [f"{share:.0%}" if share is not None else "" for share in (row.acceptance, row.cache_hit)]  # fmt: skip
+    figures = (
+        f"{row.name}{' !' if row.throttled else ''}",
+        _number(row.prefill_tok_s),
+        _number(row.decode_tok_s, 1),
+        f"{row.ttft_ms / 1000:.2f} s" if row.ttft_ms is not None else "",
+        *shares,
+        _number(seen.watts),
+        _number(row.tokens_per_joule, 2),
+        _number(seen.temperature_c),
+        _number(seen.sm_clock_mhz),
+    )
+    why = f"  {', '.join(seen.throttle)}" if seen.throttle else ""
+    return _cells(figures) + why
+
+
+def _cells(values: Sequence[str]) -> str:
+    return f"{values[0]:<26}" + "".join(f"{value:>9}" for value in values[1:])
+
+
+def _number(value: float | None, digits: int = 0) -> str:
+    return "" if value is None else f"{value:,.{digits}f}"
+
+
+def _tell(tried: "Tried", as_json: bool) -> None:
+    if as_json:
+        return
+    if tried.row is None:
+        click.echo(f"{tried.words:<26} does not start")
+        return
+    seconds = f"{tried.seconds:.1f} s a turn" if tried.seconds else "throttled, not counted"
+    row = tried.row
+    click.echo(
+        f"{tried.words:<26} prefill {_number(row.prefill_tok_s)}, decode {_number(row.decode_tok_s, 1)} tok/s, {seconds}"
+    )
+
+
+def _propose(profile: "Profile", found: "Found", as_json: bool) -> None:
+    from backend.sweep import changed_flags
+
+    flags = changed_flags(profile, found.best.profile)
+    if as_json:
+        tried = [
+            {"words": each.words, "seconds": each.seconds, "row": asdict(each.row) if each.row else None}
+            for each in found.tried
+        ]  # fmt: skip
+        click.echo(json.dumps({"tried": tried, "flags": flags, "gain": found.gain}))
+        return
+    if not flags:
+        click.echo("The profile's own flags are the fastest here.")
+        return
+    words = " ".join(f"{name} {value}".strip() if value else f"(without {name})" for name, value in flags.items())  # fmt: skip
+    click.echo(f"Fastest here: {words}, {found.gain:.0%} quicker for a typical turn.")
+
+
+async def _draw(rows: "Sequence[Row]", picture: Path) -> None:
+    from backend.bench_picture import DrawFailed, draw
+
+    try:
+        drawn = await draw([asdict(row) for row in rows])
+    except DrawFailed as error:
+        raise Failed(str(error)) from None
+    await asyncio.to_thread(picture.write_bytes, drawn)
