@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -79,7 +80,8 @@ def _kept(entry: Path) -> bool:
 
 def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     """Files, folders and links; what else a sandbox may have made is of no use elsewhere."""
-    return member if member.isfile() or member.isdir() or member.issym() else None
+    kept = member.isfile() or member.isdir() or member.issym() or member.islnk()
+    return member if kept else None
 
 
 def _add_text(tar: tarfile.TarFile, name: str, text: str) -> None:
@@ -144,15 +146,29 @@ def restore(source: Path, state: Path) -> Path | None:
 def _unpack(source: Path, new: Path) -> None:
     try:
         with tarfile.open(source) as tar:
-            tar.extract(DATABASE, new, filter="data")
-            for member in tar.getmembers():
-                if member.name.startswith("state/"):
-                    tar.extract(
-                        member.replace(name=member.name.removeprefix("state/")), new, filter="tar"
-                    )
+            # Debian's 3.11.2 has no extraction filters; ours is asked in every version.
+            tar.extraction_filter = lambda member, _path: member
+            for member in tar:
+                if member.name == DATABASE or member.name.startswith("state/"):
+                    tar.extract(_placed(member, new), new)
     except (tarfile.TarError, EOFError, OSError) as error:
         raise BackupError(f"{source} is damaged: {error}.") from None
+    if not (new / DATABASE).is_file():
+        raise BackupError(f"{source} is damaged: it holds no database.")
     new.chmod(0o700)
+
+
+def _placed(member: tarfile.TarInfo, new: Path) -> tarfile.TarInfo:
+    """The member as it lies in the state; TarError where that would be outside of `new`."""
+    placed = copy(member)
+    placed.name = member.name.removeprefix("state/")
+    placed.mode = member.mode & 0o755
+    if member.islnk():
+        placed.linkname = member.linkname.removeprefix("state/")
+    for name in (placed.name, placed.linkname if member.islnk() else ""):
+        if not (new / name).resolve().is_relative_to(new.resolve()):
+            raise tarfile.TarError(f"{name} points out of it")
+    return placed
 
 
 def _swap(new: Path, state: Path) -> Path | None:

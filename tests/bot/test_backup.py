@@ -17,6 +17,7 @@ async def state(tmp_path: Path) -> Path:
     work.mkdir(parents=True)
     (work / "notes.txt").write_text("kept")
     (work / "link").symlink_to("notes.txt")
+    (work / "second").hardlink_to(work / "notes.txt")
     (state / "models").mkdir()
     (state / "models" / "big.gguf").write_text("not in a backup")
     async with open_store(state / "voltaire.db") as store:
@@ -46,6 +47,7 @@ async def test_there_and_back(state: Path, tmp_path: Path) -> None:
     assert aside and (aside / "chats/cli/work/notes.txt").read_text() == "changed since"
     work = state / "chats" / "cli" / "work"
     assert (work / "notes.txt").read_text() == "kept" and (work / "link").is_symlink()
+    assert (work / "second").read_text() == "kept"
     assert (state / "models" / "big.gguf").exists()
     assert await waiting(state) == ["hello", "again"]
     assert state.stat().st_mode & 0o777 == 0o700
@@ -67,11 +69,17 @@ async def test_a_damaged_newer_or_foreign_file_changes_nothing(state: Path, tmp_
         fields = {"version": "99.0", "schema": 999, "made_at": "", "secrets": False}
         (tmp_path / "manifest.json").write_text(json.dumps(fields))
         tar.add(tmp_path / "manifest.json", "manifest.json")
+    outside = tmp_path / "outside"
+    with tarfile.open(outside, "w:gz") as tar, tarfile.open(good) as whole:
+        for member in whole.getmembers():
+            tar.addfile(member, whole.extractfile(member) if member.isfile() else None)
+        tar.add(tmp_path / "cut", "state/../../escaped")
     foreign = tmp_path / "foreign"
     foreign.write_text("no tar")
     before = sorted(path.name for path in tmp_path.iterdir())
     for file, sentence in (
         (cut, "damaged"),
+        (outside, "points out of it"),
         (newer, "newer than this one"),
         (foreign, "not a backup"),
         (tmp_path / "absent", "cannot be read"),
