@@ -1,8 +1,13 @@
-"""Servers that others run: any OpenAI-compatible one, the first of several that answers."""
+"""Servers that others run: any OpenAI-compatible one, the first of several that answers.
+
+A server that does not answer is asked last for half a minute, so that one box
+that hangs costs its silence once and not with each request.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 import aiohttp
@@ -37,6 +42,7 @@ class External:
         self.config, self.board = config, board
         self._looking = asyncio.Lock()
         self._asked = asyncio.Event()
+        self._silent: dict[str, float] = {}  # since when, steady clock
 
     async def run(self) -> None:
         """Look every half minute, and when asked."""
@@ -92,7 +98,12 @@ class External:
         async with self._looking:
             found = await self._first()
             if found:
-                self.board.set(state="ready", reason=None, model=found.model, n_ctx=found.n_ctx)
+                self.board.set(
+                    state="ready",
+                    reason=self._instead(found),
+                    model=found.model,
+                    n_ctx=found.n_ctx,
+                )
             else:
                 self.board.set(state="failed", reason=_unreachable(self.config.urls))
             return found
@@ -102,12 +113,29 @@ class External:
         try:
             async with asyncio.timeout(self.config.connect_seconds):
                 async with aiohttp.ClientSession(headers=headers, timeout=_FOREVER) as session:
-                    for url in self.config.urls:
-                        if found := await self._try(session, _root(url)):
+                    for url in self._order():
+                        if found := await self._try(session, url):
+                            self._silent.pop(url, None)
                             return found
+                        self._silent[url] = monotonic()
         except TimeoutError:
             pass
         return None
+
+    def _order(self) -> list[str]:
+        """As configured, but those that lately gave no answer last."""
+        since = monotonic() - CHECK_SECONDS
+        urls = [_root(url) for url in self.config.urls]
+        return sorted(urls, key=lambda url: self._silent.get(url, since) > since)
+
+    def _instead(self, found: Found) -> str | None:
+        """Which servers it stands in for."""
+        urls = [_root(url) for url in self.config.urls]
+        before = urls[: urls.index(found.url)]
+        if not before:
+            return None
+        verb = "does" if len(before) == 1 else "do"
+        return f"{' and '.join(before)} {verb} not answer; {found.url} is used."
 
     async def _try(self, session: aiohttp.ClientSession, url: str) -> Found | None:
         models = await _get(session, f"{url}/v1/models")

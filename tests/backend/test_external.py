@@ -1,0 +1,77 @@
+"""Several servers of others: the first that answers, the next when it dies, and the plain form."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from agent.messages import System, User
+from agent.model import Completion, Request, TextPiece
+from agent.openai import OpenAIModel
+from backend.config import BackendConfig
+from tests.backend.conftest import running
+from tests.fakes.gguf_chain import make_chain
+from tests.fakes.llama_embedded import serve
+from tests.fakes.model_scripted import ModelServer, says
+
+ASKED = Request((System("You are a test."), User("Go on.")), max_tokens=20)
+SAID = "All is well."
+
+
+async def answer(model: OpenAIModel) -> str:
+    """The text of one completion."""
+    pieces = [piece async for piece in model.stream(ASKED)]
+    assert isinstance(pieces[-1], Completion)
+    return "".join(piece.text for piece in pieces if isinstance(piece, TextPiece))
+
+
+async def test_the_next_server_takes_over_when_one_dies(
+    state: Path, tmp_path: Path
+) -> None:
+    model_file = make_chain(tmp_path / "m.gguf", SAID)
+    async with AsyncExitStack() as dying, serve(model_file) as second:
+        first = await dying.enter_async_context(serve(model_file))
+        config = BackendConfig(
+            state_dir=state,
+            kind="external",
+            urls=(f"{first.url}/v1", second.url),
+            api_key="secret",
+        )
+        async with running(config) as it, OpenAIModel(it.client.endpoint) as model:
+            assert (await it.client.endpoint()).url == first.url
+            assert await answer(model) == SAID
+            await dying.aclose()
+            again = await answer(model)
+            status = await it.client.status()
+            assert (await it.client.endpoint()).url == second.url
+    assert again == SAID
+    assert status.backend.state == "ready"
+    assert status.backend.reason == f"{first.url} does not answer; {second.url} is used."
+
+
+async def test_a_box_that_hangs_costs_its_silence_once(state: Path) -> None:
+    asked = 0
+
+    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        asked += 1
+        await reader.read()  # never answers; ends when the other side hangs up
+        writer.close()
+
+    hanging = await asyncio.start_server(hang, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{hanging.sockets[0].getsockname()[1]}"
+    async with hanging, ModelServer(says("Hello.")) as other:
+        config = BackendConfig(state_dir=state, kind="external", urls=(url, other.url))
+        async with running(config) as it:
+            found = [(await it.client.endpoint()).url for _ in range(3)]
+    assert found == [other.url] * 3
+    assert asked == 1
+
+
+async def test_the_plain_form_is_enough(state: Path) -> None:
+    async with ModelServer(says("Hello.")) as plain:
+        config = BackendConfig(state_dir=state, kind="external", urls=(plain.url,), context=4096)
+        async with running(config) as it, OpenAIModel(it.client.endpoint) as model:
+            endpoint = await it.client.endpoint()
+            text = await answer(model)
+    assert (endpoint.extras, endpoint.n_ctx, endpoint.model) == (False, 4096, "scripted")
+    assert text == "Hello."
