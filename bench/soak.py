@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import quantiles
@@ -81,27 +82,27 @@ class Soak:
     async def _answered(self, olga: Person, words: str) -> bool:
         deadline = time.monotonic() + ANSWER_SECONDS
         while time.monotonic() < deadline:
+            if notice := _notice(olga):
+                await self._look(olga, notice)
+                continue
             if _copies(olga, words):
                 return True
-            if notice := _notice(olga):
-                await self._look(olga, notice, words)
-                continue
-            with_news = olga.chat().feed
-            try:
-                await with_news.until(lambda: _copies(olga, words) or _notice(olga), 5.0)
-            except TimeoutError:
-                continue
-        return bool(_copies(olga, words))
+            with suppress(TimeoutError):
+                news = olga.chat().feed
+                await news.until(lambda: _copies(olga, words) or _notice(olga), 5.0)
+        return False
 
-    async def _look(self, olga: Person, notice: Message, words: str) -> None:
-        """The text may be there already; if not, its button brings it."""
+    async def _look(self, olga: Person, notice: Message) -> None:
+        """The answer that it asks about may be there already; if not, its button brings it."""
         self.tally.notices += 1
+        _SEEN.add((notice.chat, notice.id))
+        asked = olga.chat().messages[notice.reply_to or 0]
+        words = asked.text.removeprefix("say ")
         try:
             await olga.chat().feed.until(lambda: _copies(olga, words) or None, GRACE_SECONDS)
         except TimeoutError:
             self.tally.pressed += 1
             await olga.press(notice, "Show again")
-        _SEEN.add((notice.chat, notice.id))
 
     def check(self, people: Sequence[Person]) -> None:
         """Each answer once, in order, in its own chat."""

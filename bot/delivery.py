@@ -161,12 +161,14 @@ class Delivery:
             await self._outbox.add(parcel.chat, [told.written()])
 
     async def _notify(self, parcel: Parcel) -> None:
-        """Tell of a text in doubt, once. A notice lost in the same way is told again: the
-        alternative is a text lost in silence."""
+        """Tell of a text in doubt, once, under what it was to answer. A notice lost in the same
+        way is told again: the alternative is a text lost in silence."""
         tries, self._noticing[parcel.id] = self._noticing[parcel.id], -1
         button = Choice(f"{AGAIN}:{parcel.id}", self._texts.show_again)
+        asked = (await self._letter(parcel)).reply_to
+        notice = Letter(self._texts.in_doubt, [[button]], reply_to=asked)
         try:
-            sent = await self._channel.send(parcel.chat, Letter(self._texts.in_doubt, [[button]]))
+            sent = await self._channel.send(parcel.chat, notice)
         except Uncertain:
             self._noticing[parcel.id] = tries + 1
             if tries + 1 == NOTICE_TRIES:

@@ -185,12 +185,12 @@ class Post:
             return await self._message(chat, plain(part.text), letter)
 
     def _answered(self, chat: str, letter: Letter) -> str:
-        """In a private chat the answer to the newest message needs no quote of it."""
+        """In a private chat the answer to the newest message needs no quote of it; a question does."""
         newest = self._newest.get(chat, 0)
         if letter.part or not letter.reply_to:
             return ""
         plain_answer = Place.of(chat).private and int(letter.reply_to) >= newest
-        return "" if plain_answer else letter.reply_to
+        return "" if plain_answer and not letter.rows else letter.reply_to
 
     async def _message(self, chat: str, text: Styled, letter: Letter) -> str:
         place = Place.of(chat)

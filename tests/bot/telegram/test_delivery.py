@@ -34,8 +34,9 @@ async def drained(run: Running) -> None:
 async def test_an_answer_lost_on_its_way_back_is_told_and_not_repeated(house: House) -> None:
     house.gram.fault("sendMessage", "execute_then_drop")
     async with house.open() as run:
-        await house.owner.send("hi")
+        asked = await house.owner.send("hi")
         notice = await house.owner.next_message(where=lambda m: m.keyboard)
+        assert notice.reply_to == asked.id
         assert notice.text == "I could not tell whether my last message reached you."
         assert notice.buttons == ["Show again"]
         assert await run.store.outbox.counts() == {"uncertain": 1}
