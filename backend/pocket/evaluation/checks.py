@@ -10,6 +10,10 @@ from backend.pocket.evaluation.machine import facts
 from backend.pocket.evaluation.when import understand
 from backend.pocket.evaluation.world import place
 
+SHOWN_BY = {
+    "disk": r"\bdf\b|host\.txt",
+    "memory": r"\bfree\b|meminfo|host\.txt",
+}  # for what prints sizes
 REFUSAL = re.compile(r"only a demonstration model", re.I)
 _UNITS = {"G": r"\s?G(?:i?B?|igabytes?|ibibytes?)", "M": r"\s?M(?:i?B?|egabytes?)", "T": r"\s?T(?:i?B?|erabytes?)",
           "K": r"\s?[kK](?:i?B?|ilobytes?)", "P": r"\s?P(?:i?B?)", "%": r"\s?(?:%|percent)"}  # fmt: skip
@@ -43,11 +47,13 @@ def all_in_answer(*words: str) -> AnswerCheck:
 def figure(name: str, bare: bool = False) -> Wanted:
     """A figure of the machine: any look at it that prints the figure, and an answer that holds it."""
 
+    shown_by = SHOWN_BY.get(name.split()[0], "")
+
     def call(step: Step) -> bool:
-        looked = step.name == "bash" or (
-            step.name == "read_file" and step.arguments.get("path") == "/host.txt"
-        )
-        return looked and step.ok and holds(step.result, *facts(step.machine)[name])
+        looked = str(step.arguments.get("path" if step.name == "read_file" else "command", ""))
+        told = step.name == "bash" or looked == "/host.txt"
+        shown = step.ok and bool(re.search(shown_by, looked))
+        return told and shown and holds(step.result, *facts(step.machine)[name])
 
     def held(played: Played) -> bool:
         printed = "\n".join(step.result for step in played.steps)
