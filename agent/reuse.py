@@ -40,7 +40,7 @@ class Record:
         reread = max(0, min(last.tokens, prompt) - cached)
         place = difference(last.sent, sent) if reread > SLACK else ""
         if reread > SLACK:
-            log.warning(
+            log.info(  # a service keeps it; in a terminal it would stand in the answer
                 "conversation %d: %d of %d prompt tokens were read again; %s",
                 conversation,
                 reread,
