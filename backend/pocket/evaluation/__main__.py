@@ -1,6 +1,7 @@
 """`python -m backend.pocket.evaluation`: measure Pocket, print one table, exit 1 below a target."""
 
 import json
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -115,4 +116,5 @@ def _show(
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the server's folder goes too
     main()
