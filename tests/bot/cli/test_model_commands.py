@@ -1,0 +1,66 @@
+"""The commands around models, as a person calls them."""
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+
+from tests.fakes import gguf_kinds
+from tests.fakes.toolkits import cuda, gcc
+
+VOLTAIRE = Path(sys.executable).with_name("voltaire")
+
+
+async def voltaire(home: Path, *words: str, path: str | None = None) -> tuple[int, str, str]:
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("VOLTAIRE_", "CUDA_"))}
+    env |= {"XDG_STATE_HOME": str(home / "s"), "XDG_CONFIG_HOME": str(home / "x")}
+    env |= {"PATH": path} if path else {}
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        VOLTAIRE, *words, env=env, stdout=pipe, stderr=pipe
+    )
+    out, err = await asyncio.wait_for(process.communicate(), 50)
+    assert process.returncode is not None
+    return process.returncode, out.decode(), err.decode()
+
+
+async def test_how_a_server_would_be_built_is_shown(tmp_path: Path) -> None:
+    gcc(tmp_path / "bin", 12)
+    code, out, err = await voltaire(
+        tmp_path, "server", "build", "--cpu", "--check", path=str(tmp_path / "bin")
+    )
+    assert (code, err) == (0, "")
+    assert out.splitlines()[:2] == ["CPU, gcc 12", f"PATH={tmp_path / 'bin'}"]
+
+
+async def test_a_toolkit_without_the_card_is_exit_1_with_what_to_install(tmp_path: Path) -> None:
+    gcc(tmp_path / "bin", 12)
+    nvcc = cuda(tmp_path / "cuda", "99.0", "sm_200")
+    path = os.pathsep.join([str(nvcc.parent), str(tmp_path / "bin")])
+    code, out, err = await voltaire(
+        tmp_path, "server", "build", "--cuda", "--capability", "9.9", "--check", path=path
+    )
+    assert (code, out) == (1, "")
+    assert "For compute capability 9.9 install CUDA 12 or newer" in err
+
+
+async def test_wrong_usage_of_build_and_bench_is_exit_2(tmp_path: Path) -> None:
+    for words, sentence in (
+        (["server", "build", "--capability", "seven"], "--capability looks like 7.0"),
+        (["server", "build", "--engine", "ik"], "ik_llama.cpp is built from a checkout"),
+        (["bench", "--server", "/x"], "--server is given twice"),
+    ):
+        code, _, err = await voltaire(tmp_path, *words)
+        assert (code, sentence in err) == (2, True), err
+
+
+async def test_what_fits_a_card_that_is_not_here(tmp_path: Path) -> None:
+    path = gguf_kinds.make(tmp_path / "small.gguf", "llama")
+    code, out, _ = await voltaire(tmp_path, "model", "fit", str(path), "--vram", "1", "--json")
+    found = json.loads(out)
+    assert (code, found["fits"], found["card"]) == (0, True, 2**30)
+    code, out, _ = await voltaire(tmp_path, "model", "fit", str(path), "--vram", "0.5")
+    assert code == 1
+    assert out.splitlines()[-1].startswith("small with a window of ")
+    assert out.splitlines()[-1].endswith("MiB more on the card; no window fits.")
