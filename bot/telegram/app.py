@@ -8,6 +8,7 @@ async with telegram_bot(config, store) as bot:
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -223,7 +224,7 @@ async def _reach(
     application: Application[Any, Any, Any, Any, Any, Any], config: TelegramConfig
 ) -> None:
     """Find the Bot API server and learn who we are; the network may come up a little later."""
-    pause = 0.5
+    pause, reason = 0.5, "no answer"
     try:
         async with asyncio.timeout(config.start_seconds):
             while True:
@@ -235,13 +236,18 @@ async def _reach(
                         "Telegram does not know this bot token; see @BotFather.", refused=True
                     ) from None
                 except TelegramError as error:
-                    reason = error
+                    reason = _plain(error)
                 await asyncio.sleep(pause)
                 pause *= 1.5
     except TimeoutError:
         raise TelegramUnavailable(
             f"The Bot API server at {config.root} cannot be reached ({reason})."
         ) from None
+
+
+def _plain(error: TelegramError) -> str:
+    """Without the names and numbers that stand before the words: "Connection refused"."""
+    return re.sub(r"^(?:[\w.]*Error: )?(?:\[Errno -?\d+\] )?", "", str(error)) or "no answer"
 
 
 async def _quietly(work: Awaitable[object]) -> None:

@@ -49,10 +49,22 @@ async def test_an_unreachable_server_is_one_sentence(house: House) -> None:
         async with house.open() as run:
             assert run.serving
             await run.serving
-    assert str(told.value).startswith(
-        "The Bot API server at http://127.0.0.1:9 cannot be reached ("
+    assert str(told.value) == (
+        "The Bot API server at http://127.0.0.1:9 cannot be reached (All connection attempts failed)."
     )
     assert not told.value.refused
+
+
+async def test_a_server_that_accepts_and_is_silent_is_one_sentence(house: House) -> None:
+    silent = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+    async with silent:
+        url = f"http://127.0.0.1:{silent.sockets[0].getsockname()[1]}"
+        house.config = {"base_url": url, "start_seconds": 0.3}
+        with pytest.raises(TelegramUnavailable) as told:
+            async with house.open() as run:
+                assert run.serving
+                await run.serving
+    assert str(told.value) == f"The Bot API server at {url} cannot be reached (no answer)."
 
 
 async def test_one_poller_per_token_and_machine(house: House) -> None:
