@@ -22,7 +22,7 @@ import aiohttp
 
 from agent.errors import BackendAway
 from agent.messages import System, User
-from agent.model import Completion, Request
+from agent.model import Completion, ModelRefused, Request
 from agent.openai import OpenAIModel
 from agent.toolset import chosen
 from backend.client import BackendClient
@@ -66,7 +66,7 @@ async def proxy(program: Path, folder: Path, places: list[Endpoint]) -> AsyncIte
         }
         for place in places
     ]
-    settings = {"num_retries": 3, "allowed_fails": 1, "cooldown_time": 30}
+    settings = {"num_retries": 3, "allowed_fails": 0, "cooldown_time": 30}
     config = folder / "litellm.yaml"
     whole = {
         "model_list": rows,
@@ -108,7 +108,7 @@ async def turn(model: OpenAIModel, number: int) -> tuple[bool, int]:
     for tries in range(1, TRIES + 1):
         try:
             pieces = [piece async for piece in model.stream(request)]
-        except BackendAway:
+        except (BackendAway, ModelRefused):  # LiteLLM answers 500 while it finds out
             await asyncio.sleep(PAUSE_SECONDS)
             continue
         last = pieces[-1]

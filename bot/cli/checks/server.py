@@ -23,7 +23,7 @@ CHECKSUM_SECONDS = 120
 async def card(settings: Settings) -> list[Finding]:
     found = await asyncio.to_thread(_cards)
     if isinstance(found, str):
-        if settings.backend.profile == "pocket" or settings.backend.kind == "external":
+        if settings.backend.kind == "external" or not _wants_card(settings):
             return [passed("gpu", f"No GPU ({found}); none is needed for this configuration.")]
         return [
             Finding(
@@ -42,6 +42,16 @@ async def card(settings: Settings) -> list[Finding]:
             "Check power and seating; dmesg names Xid errors.",
         )
     ]
+
+
+def _wants_card(settings: Settings) -> bool:
+    from backend.profile import ProfileError, load
+    from bot.compose import profiles_folder
+
+    try:
+        return load(settings.backend.profile, profiles_folder()).gpu
+    except ProfileError:
+        return True
 
 
 def _cards() -> str | tuple[str, list[tuple[str, tuple[int, int]]]]:
