@@ -7,9 +7,17 @@ from dataclasses import replace
 
 from agent import texts
 from agent.errors import BackendAway, BackendLost, TurnError
-from agent.events import Event, ModelFinished, ModelProgress, Notice, TextDelta
+from agent.events import Event, ModelFinished, ModelProgress, Notice, TextDelta, ThoughtDelta
 from agent.limits import Limits
-from agent.model import Completion, Model, ModelRefused, Reading, Request, TextPiece
+from agent.model import (
+    Completion,
+    Model,
+    ModelRefused,
+    Reading,
+    ReasoningPiece,
+    Request,
+    TextPiece,
+)
 from agent.salvage import Known, Reader
 
 Emit = Callable[[Event], None]
@@ -80,6 +88,8 @@ class Asking:
                         self._emit(ModelProgress(processed, total, cached))
                     case TextPiece(text):
                         self._show(reader.feed(text))
+                    case ReasoningPiece(text):
+                        self._emit(ThoughtDelta(text))
                     case Completion():
                         completion = piece
         assert completion, "a model's stream ends with its completion"

@@ -47,6 +47,13 @@ class TextDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class ThoughtDelta:
+    """What a model thinks before it speaks, for a live message; not part of the JSON form."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCalled:
     id: str
     name: str
@@ -125,6 +132,7 @@ Event = (
     TurnStarted
     | ModelProgress
     | TextDelta
+    | ThoughtDelta
     | ToolCalled
     | ToolProgress
     | ToolFinished

@@ -182,6 +182,7 @@ class _Running:
             tool_choice="none" if last else "auto",
             max_tokens=min(self._limits.reply_cap(self._window), budget),
             sampling=self._turn.sampling,
+            thinking=self._turn.thinking,
         )
 
     async def _act(self, step: Step) -> None:

@@ -11,7 +11,9 @@ from agent.messages import Message, ToolCall
 class Request:
     """`tools` is the wire form of the default set, the same object for every request.
 
-    `chat` orders requests of one conversation in logs; it is not sent.
+    `chat` orders requests of one conversation in logs; it is not sent. `thinking`
+    is how many tokens the model may think before it answers, where its server can
+    be told so; 0 leaves that to the server's profile.
     """
 
     messages: tuple[Message, ...]
@@ -19,6 +21,7 @@ class Request:
     tool_choice: Literal["auto", "none"] = "auto"
     max_tokens: int | None = None
     sampling: Mapping[str, Any] = field(default_factory=dict)
+    thinking: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ class Turn:
     approvals: Approvals
     limits: Limits = field(default_factory=Limits)
     sampling: Mapping[str, Any] = field(default_factory=dict)
+    thinking: int = 0  # tokens of agent.model.Request.thinking, for each call
     ready: Callable[[], Awaitable[None]] = at_once
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     new_id: NewId = new_call_id

@@ -84,6 +84,7 @@ class Agent:
             desk=await self.desks.of(assignment.chat),
             approvals=self.approvals,
             limits=limits(self.settings),
+            thinking=await thinking_of(self.store, assignment.chat),
             ready=self.ready,
             stop=assignment.stop,
         )
@@ -181,6 +182,12 @@ def meaning_of(store: Store, settings: Settings) -> Meaning | None:
 async def zone_of(store: Store, chat: str, settings: Settings) -> str:
     known = await store.chats.get(chat)
     return known.timezone if known and known.timezone else settings.agent.timezone
+
+
+async def thinking_of(store: Store, chat: str) -> int:
+    """How many tokens the model may think in that chat; 0: as its profile has it."""
+    known = await store.chats.get(chat)
+    return int(known.settings.get("thinking", 0)) if known else 0
 
 
 @asynccontextmanager

@@ -12,6 +12,7 @@ from agent.events import (
     ModelProgress,
     Notice,
     TextDelta,
+    ThoughtDelta,
     ToolCalled,
     ToolFinished,
     ToolProgress,
@@ -57,6 +58,8 @@ class Gathering:
                 self._reading(event)
             case TextDelta(text):
                 self.view = replace(self.view, text=self.view.text + text, status="")
+            case ThoughtDelta(text):
+                self.view = replace(self.view, thoughts=self.view.thoughts + text, status="")
             case ToolCalled(id, name, arguments):
                 step = Step(id, name, headline(arguments))
                 self.view = View((*self.view.steps, step))
@@ -74,7 +77,8 @@ class Gathering:
 
     def waiting(self) -> None:
         """Nothing has come for a while: say what is waited for, as an estimate."""
-        if not self.view.status and not self.view.text and self._pace.ttft_s:
+        shown = self.view.status or self.view.text or self.view.thoughts
+        if not shown and self._pace.ttft_s:
             status = self._texts.reading_estimate.format(seconds=max(1, round(self._pace.ttft_s)))
             self.view = replace(self.view, status=status)
 

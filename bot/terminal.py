@@ -18,6 +18,7 @@ from bot.channel import Asked, Letter, Limits, Rows, Step, View
 
 MARKS = {"running": "…", "ok": "✓", "failed": "✗"}
 DETAIL_LINES = 6
+THOUGHT_LINES = 4
 ENDLESS = 1 << 31
 SENT = "files from the agent"
 
@@ -125,7 +126,9 @@ def _detail(step: Step) -> Text:
 
 
 def _growing(view: View) -> list[RenderableType]:
-    parts: list[RenderableType] = [Markdown(view.text)] if view.text else []
+    thoughts = "\n".join(view.thoughts.strip().splitlines()[-THOUGHT_LINES:])
+    parts: list[RenderableType] = [Text(thoughts, style="dim italic")] if thoughts else []
+    parts += [Markdown(view.text)] if view.text else []
     return [*parts, Text(view.status, style="italic")] if view.status else parts
 
 

@@ -121,6 +121,7 @@ class Texts:
     switched_warm: str = "Its {tokens:,} fixed tokens are warm."
     refresh: str = "Refresh"
     settings: str = "Thinking before an answer, in tokens: **{thinking}**"
+    no_thinking: str = "The model server in use takes no such budget: this has no effect."
     off: str = "off"
 
 

@@ -8,6 +8,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any, Self
 
 import aiohttp
@@ -106,6 +107,8 @@ class OpenAIModel:
 
     async def stream(self, request: Request) -> AsyncGenerator[Piece]:
         endpoint = await self._endpoint()
+        if not endpoint.extras:  # OpenAI's form knows no such budget
+            request = replace(request, thinking=0)
         asked = asyncio.get_running_loop().time()
         answer = await self._ask(endpoint, request)
         try:

@@ -67,9 +67,19 @@ def prompt_json(
     prompt: Json = {"messages": messages}
     if request.tools:
         prompt["tools"] = list(request.tools)
-    if template:
-        prompt["chat_template_kwargs"] = dict(template)
+    if values := _template(request, template):
+        prompt["chat_template_kwargs"] = values
     return prompt
+
+
+def _template(request: Request, template: Mapping[str, Any] | None) -> Json:
+    """A profile's values for its template, thinking switched on where it is wanted."""
+    return {**(template or {}), **({"enable_thinking": True} if request.thinking else {})}
+
+
+def _thinking(tokens: int) -> Json:
+    """Versions of llama-server differ in which of the two they read; neither minds the other."""
+    return {"thinking_budget_tokens": tokens, "reasoning_budget_tokens": tokens} if tokens else {}
 
 
 def request_json(
@@ -81,16 +91,19 @@ def request_json(
     sampling: Mapping[str, Any] | None = None,
     template: Mapping[str, Any] | None = None,
 ) -> Json:
-    """A streamed chat completion. `sampling` and `template` are the profile's own fields."""
+    """A streamed chat completion. `sampling` and `template` are the profile's own fields.
+
+    What is thought comes on top of `max_tokens`, so that it leaves the answer its room.
+    """
     prompt = prompt_json(request, calls_as_text=calls_as_text, template=template)
     wire: Json = {"model": model, **prompt}
     wire |= {"stream": True, "stream_options": {"include_usage": True}}
     if request.tools:
         wire["tool_choice"] = request.tool_choice
     if request.max_tokens is not None:
-        wire["max_tokens"] = request.max_tokens
+        wire["max_tokens"] = request.max_tokens + request.thinking
     wire |= {**(sampling or {}), **request.sampling}
-    return wire | EXTRAS if extras else wire
+    return wire | _thinking(request.thinking) | EXTRAS if extras else wire
 
 
 def encode(wire: Json) -> bytes:

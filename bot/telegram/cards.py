@@ -216,4 +216,15 @@ async def _settings(room: Room, chat: str) -> tuple[str, Rows]:
         Choice(f"{SETTING}:thinking:{n}", f"{'• ' if n == now else ''}{label}")
         for n, label in labels.items()
     ]
-    return room.texts.settings.format(thinking=labels.get(now, str(now))), [buttons]
+    told = room.texts.settings.format(thinking=labels.get(now, str(now)))
+    return told if await _thinks(room) else f"{told}\n{room.texts.no_thinking}", [buttons]
+
+
+async def _thinks(room: Room) -> bool:
+    """Whether the model server can be told how long to think; True while nobody knows."""
+    if room.services.backend is None:
+        return True
+    try:
+        return (await room.services.backend.endpoint()).extras
+    except BackendUnavailable:
+        return True

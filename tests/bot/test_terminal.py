@@ -37,7 +37,11 @@ async def test_texts_questions_and_files(typed: tuple[TextIO, TextIO], tmp_path:
     rows = [[Choice("a", "Allow")], [Choice("d", "Deny")]]
     asking = asyncio.create_task(here.ask("cli", "May I?", rows))
     await asyncio.sleep(0)
-    print("nonsense\n2\nhi", file=person, flush=True)
+    print("nonsense", file=person, flush=True)
+    async with asyncio.timeout(10):
+        while "1 to 2?" not in screen.getvalue():
+            await asyncio.sleep(0.01)
+    print("2\nhi", file=person, flush=True)
     assert await asking == Asked("2", "d")
     assert await message == "hi"
     await here.file("cli", io.BytesIO(b"data"), "../../a.txt", "a file")

@@ -15,7 +15,16 @@ from typing import Any, Literal, Self
 from aiohttp import web
 
 from agent.messages import ToolCall
-from agent.model import CallPiece, Completion, ModelRefused, Piece, Reading, Request, TextPiece
+from agent.model import (
+    CallPiece,
+    Completion,
+    ModelRefused,
+    Piece,
+    Reading,
+    ReasoningPiece,
+    Request,
+    TextPiece,
+)
 from backend.protocol import Endpoint
 
 Json = dict[str, Any]
@@ -120,6 +129,8 @@ class ScriptedModel:
 def _pieces(reply: Reply) -> Iterator[Piece]:
     prompt, cached, _ = reply.tokens or (1, 0, 0)
     yield Reading(prompt, prompt, cached)
+    if reply.reasoning:
+        yield ReasoningPiece(reply.reasoning)
     for part in reply.parts():
         yield TextPiece(part)
     for call in reply.calls:
@@ -302,6 +313,8 @@ EXTRA_FIELDS = {
     "return_progress",
     "timings_per_token",
     "chat_template_kwargs",
+    "thinking_budget_tokens",
+    "reasoning_budget_tokens",
     "top_k",
     "min_p",
 }

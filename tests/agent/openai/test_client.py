@@ -2,13 +2,23 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from agent.errors import BackendAway, ContextFull
 from agent.messages import Assistant, System, ToolCall, ToolResult, User
-from agent.model import CallPiece, Completion, ModelRefused, Piece, Reading, Request, TextPiece
+from agent.model import (
+    CallPiece,
+    Completion,
+    ModelRefused,
+    Piece,
+    Reading,
+    ReasoningPiece,
+    Request,
+    TextPiece,
+)
 from agent.openai import OpenAIModel
 from backend.client import BackendUnavailable
 from backend.protocol import Endpoint
@@ -63,6 +73,38 @@ async def test_extras_only_where_the_server_has_them() -> None:
     assert (last.prefill_tok_s, last.decode_tok_s) == (1000.0, 50.0)
     [request] = server.requests
     assert request["cache_prompt"] is request["return_progress"] is True
+
+
+async def test_thinking_has_a_budget_beside_the_answers() -> None:
+    async with ModelServer(says("Hello", reasoning="Well."), extras=True) as server:
+        plain = await server.endpoint()
+        template = {"enable_thinking": False, "x": 1}
+
+        async def endpoint() -> Endpoint:
+            return plain.model_copy(update={"template": template})
+
+        async with OpenAIModel(endpoint) as model:
+            pieces = [p async for p in model.stream(replace(ASKED, thinking=512))]
+            async for _ in model.stream(ASKED):
+                pass
+    thinking, off = server.requests
+    changed = {key: value for key, value in thinking.items() if off.get(key) != value}
+    assert changed == {
+        "chat_template_kwargs": {"enable_thinking": True, "x": 1},
+        "thinking_budget_tokens": 512,
+        "reasoning_budget_tokens": 512,
+        "max_tokens": 562,
+    }
+    assert off["chat_template_kwargs"] == template
+    assert set(off) == set(thinking) - {"thinking_budget_tokens", "reasoning_budget_tokens"}
+    assert ReasoningPiece("Well.") in pieces
+
+
+async def test_a_server_without_extras_is_not_told_of_thinking() -> None:
+    async with ModelServer(says("Hello")) as server:
+        await pieces_of(server, ASKED)
+        await pieces_of(server, replace(ASKED, thinking=512))
+    assert server.bodies[0] == server.bodies[1]
 
 
 async def test_sampling_and_template_of_the_profile() -> None:
