@@ -20,8 +20,9 @@ async def command(ctx: click.Context, file: Path) -> None:
     from backend.client import BackendClient
     from bot import presence
     from bot.backup import BackupError, restore
-    from bot.compose import DATABASE, answers, socket_of
+    from bot.compose import DATABASE, socket_of
     from bot.status import PRESENCE
+    from bot.succession import answers
 
     settings = settings_of(ctx)
     async with BackendClient(socket_of(settings)) as backend:
