@@ -98,8 +98,8 @@ class Live(Protocol):
         """Show the newest view; calling again refreshes what the app lets fade."""
         ...
 
-    def close(self) -> None:
-        """The final text comes now: what `show` has not sent yet is dropped."""
+    def close(self, view: View) -> None:
+        """The final text comes now: what `show` has not sent yet is dropped. May come twice."""
         ...
 
     async def settle(self, view: View) -> None:

@@ -139,7 +139,7 @@ class Reply:
 
     def end(self) -> None:
         """From now on nothing more is shown of the running turn."""
-        self._live.close()
+        self._live.close(self._gathering.view)
         self._ended.set()
         self._changed.set()
 

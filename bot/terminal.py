@@ -99,15 +99,19 @@ class Screen:
             self._live.start()
         self._live.update(Group(*_steps(view), *_growing(view)), refresh=True)
 
-    def close(self) -> None:
+    def close(self, view: View) -> None:
+        """Nothing in a terminal can be put above what is there: the tool lines come before the text."""
+        if not self._open:
+            return
         self._open = False
         if self._live is not None:
             self._live.stop()
             self._live = None
-
-    async def settle(self, view: View) -> None:
         for line in _steps(view):
             self._console.print(line)
+
+    async def settle(self, view: View) -> None:
+        """All that stays is there."""
 
 
 def _steps(view: View) -> list[RenderableType]:

@@ -37,7 +37,7 @@ class LiveMessage:
         if text.text:
             await self._post.draft(self._chat, self._draft, text, lambda: self._open)
 
-    def close(self) -> None:
+    def close(self, view: View) -> None:
         self._open = False
 
     async def settle(self, view: View) -> None:

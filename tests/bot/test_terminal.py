@@ -48,7 +48,7 @@ async def test_texts_questions_and_files(typed: tuple[TextIO, TextIO], tmp_path:
     assert (tmp_path / "a.txt").read_bytes() == b"data"
     shown = [line.rstrip() for line in screen.getvalue().splitlines() if line.strip()]
     assert shown[:5] == ["Hello there", "May I?", "  1 Allow", "  2 Deny", "1 to 2?"]
-    assert "".join(shown[5:]).startswith("a file · ")
+    assert "".join(shown[5:]).startswith("a file ·")
     person.close()
     with pytest.raises(EOFError):
         await lines.next()
@@ -59,10 +59,13 @@ async def test_a_turn_leaves_its_tool_lines(typed: tuple[TextIO, TextIO], tmp_pa
     live = here.live("cli")
     view = View((Step("c", "bash", "ls", "ok", "\n".join("abcdefgh"), 1.25),), "growing", "status")
     await live.show(view)
-    live.close()
+    live.close(view)
+    await here.send("cli", Letter("the answer"))
+    live.close(view)
     await live.show(View(text="too late"))
     await live.settle(view)
-    shown = screen.getvalue()
-    assert shown.endswith("✓ bash ls · 1.2 s\n  a\n  b\n  c\n  d\n  e\n  f\n  … 2 more lines\n")
+    shown = "\n".join(line.rstrip() for line in screen.getvalue().splitlines())
+    lines = "✓ bash ls · 1.2 s\n  a\n  b\n  c\n  d\n  e\n  f\n  … 2 more lines\nthe answer"
+    assert shown.endswith(lines)
     assert "too late" not in shown
     typed[1].close()

@@ -28,7 +28,7 @@ async def test_what_a_turn_sends_is_taken() -> None:
         await post.typing(chat)
         live = post.live(chat)
         await live.show(View((Step("c", "bash", "df -h", "ok", "12 GB free"),), "**Look"))
-        live.close()
+        live.close(View())
         await live.settle(View((Step("c", "bash", "df -h", "ok", "12 GB free"),)))
         text = "**Bold**, `code`, [link](https://example.org)\n\n|a|b|\n|-|-|\n|1|2|\n"
         (message,) = await post.send(chat, Letter(text, [[Choice("x:1", "A button")]]))
