@@ -23,7 +23,13 @@ ANSWER_SECONDS = 600
 
 @click.command("demo", help="Try it here: no token, no GPU, no download.")
 @click.option("--ask", "text", help="Send this one message, print the answer, and end.")
-@click.option("--port", default=PORT, show_default=True, help="Where the chat page is.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=PORT,
+    show_default=True,
+    help="Where the chat page is.",
+)
 @click.option(
     "--model",
     type=click.Path(exists=True, dir_okay=False),

@@ -11,7 +11,18 @@ import click
 
 from bot.cli import Failed, Misused, NoBackend, Options
 
-chat_option = click.option("--chat", default="cli", show_default=True, help="Which chat.")
+
+def _chat(_ctx: click.Context, _option: click.Parameter, name: str) -> str:
+    if not name.strip():
+        raise Misused("A chat needs a name.")
+    if any("\ud800" <= character <= "\udfff" for character in name):  # bytes that are no UTF-8
+        raise Misused("The chat's name is not UTF-8.")
+    return name
+
+
+chat_option = click.option(
+    "--chat", default="cli", show_default=True, help="Which chat.", callback=_chat
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 

@@ -45,11 +45,18 @@ async def test_usage_and_configuration_are_exit_2(tmp_path: Path) -> None:
         (["tool", "bash", "[1]"], "", "must be a JSON object"),
         (["sandbox"], "", "Give a command after --"),
         (["bot"], "", "telegram.token is missing"),
+        (["tool", "bash", "{}", "--chat", " "], "", "A chat needs a name."),
+        (["tool", "bash", "{}", "--chat", os.fsdecode(b"c\xff")], "", "is not UTF-8"),
         (["model", "fit", "gema"], "", "There is no profile called gema"),
         (["ask", "hi"], "[agent]\ntools = ['bsh']", "bsh"),
     ):
         code, _, err = await voltaire(tmp_path, *words, config=config)
         assert (code, sentence in one_sentence(err)) == (2, True), (words, err)
+
+
+async def test_a_port_that_cannot_be_is_wrong_usage(tmp_path: Path) -> None:
+    code, _, err = await voltaire(tmp_path, "demo", "--port", "99999")
+    assert code == 2 and "99999 is not in the range" in err
 
 
 async def test_an_unreadable_configuration_is_told(tmp_path: Path) -> None:
