@@ -56,10 +56,13 @@ class Soak:
     gram: Localgram
     tally: Tally
     each: int
+    pause: float  # seconds between an answer and the next message, on average
+    chance: random.Random
 
     async def person(self, olga: Person) -> None:
-        """Says one thing after the other, each once the last is answered."""
+        """Says one thing after the other, each some time after the last was answered."""
         for number in range(self.each):
+            await asyncio.sleep(self.chance.expovariate(1 / self.pause) if self.pause else 0)
             words = f"{olga.id}-{number}"
             await self._say(olga, words)
             if not await self._answered(olga, words):
@@ -164,8 +167,11 @@ async def steal(gram: Localgram) -> None:
                 continue
 
 
-async def run(chats: int, messages: int, rate: float, seed: int) -> dict[str, object]:
+async def run(
+    chats: int, messages: int, rate: float, seed: int, per_second: float
+) -> dict[str, object]:
     each = max(1, messages // chats)
+    pause = chats / per_second if per_second else 0.0
     with tempfile.TemporaryDirectory() as folder:
         async with (
             Localgram(TOKEN, limits=Limits()) as gram,
@@ -176,8 +182,9 @@ async def run(chats: int, messages: int, rate: float, seed: int) -> dict[str, ob
             process.allow([person.id for person in people])
             async with process.running():
                 await soon(lambda: gram.world.updates.polls, START_SECONDS)
-                misbehave(gram, rate, random.Random(seed))
-                soak = Soak(gram, Tally(), each)
+                chance = random.Random(seed)
+                misbehave(gram, rate, chance)
+                soak = Soak(gram, Tally(), each, pause, chance)
                 figures = await _measured(process, lambda: _all(soak, gram, people))
                 report = _report(soak, chats, each, figures, gram)
             soak.check(people)
@@ -241,9 +248,15 @@ def main() -> None:
     parser.add_argument("--chats", type=int, default=200)
     parser.add_argument("--messages", type=int, default=5000)
     parser.add_argument("--faults", type=float, default=0.05)
+    parser.add_argument(
+        "--rate",
+        type=float,
+        default=10.0,
+        help="messages a second that all send together (Telegram takes about 30); 0: no pauses",
+    )
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    report = asyncio.run(run(given.chats, given.messages, given.faults, given.seed))
+    report = asyncio.run(run(given.chats, given.messages, given.faults, given.seed, given.rate))
     print(json.dumps(report, indent=2))
     sys.exit(bool(report["wrong"]))
 

@@ -20,6 +20,7 @@ STALE_SECONDS = 90.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 LAST_SECONDS = 3.0  # for the update in hand, and to acknowledge it, when we stop
 POOL = 64
+AGAIN = 10_000  # numbers by which an update that comes once more may lie behind
 Take = Callable[[Update], Awaitable[None]]
 
 
@@ -132,8 +133,11 @@ class Poller:
         self._next(update)
 
     def _next(self, update: Update) -> None:
-        """An update may come once more, after newer ones."""
-        self._offset = max(self._offset or 0, update.update_id + 1)
+        """An update may come once more, after newer ones; after a week without any, the
+        numbers begin anew, lower or higher (https://core.telegram.org/bots/api#update)."""
+        following = update.update_id + 1
+        if self._offset is None or not 0 < self._offset - following < AGAIN:
+            self._offset = following
 
     async def _rest(self, error: TelegramError) -> None:
         """Pauses grow while it goes wrong. A webhook left behind would refuse us for ever."""

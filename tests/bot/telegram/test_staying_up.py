@@ -168,3 +168,16 @@ async def test_many_messages_while_off_are_one_card(
 
 def test_the_token_is_in_no_sentence(house: House) -> None:
     assert TOKEN not in repr(house.telegram)
+
+
+async def test_numbers_that_begin_anew_after_a_quiet_week_lose_nothing(house: House) -> None:
+    async with house.open():
+        await house.owner.ask("hi")
+        house.gram.world.updates._next -= 1_000_000
+        with house.gram.hold("getUpdates") as hold:
+            await house.owner.send("a week later")
+            await hold.reached()  # the question that acknowledges it
+            await house.owner.send("and one more")
+            hold.release()
+            answers = [await house.owner.next_message(where=is_final) for _ in range(2)]
+    assert [answer.text for answer in answers] == ["Hello.", "Hello."]
