@@ -202,7 +202,7 @@ class OpenAIModel:
         except _BROKEN as error:
             raise _away(error) from None
         answer.close()
-        raise refusal(answer.status, body)
+        raise refusal(answer.status, _without_key(body, endpoint))
 
     async def _endpoint(self) -> Endpoint:
         try:
@@ -259,6 +259,12 @@ def _headers(endpoint: Endpoint) -> dict[str, str]:
     if endpoint.api_key:
         headers["Authorization"] = f"Bearer {endpoint.api_key}"
     return headers
+
+
+def _without_key(body: bytes, endpoint: Endpoint) -> bytes:
+    """Some servers repeat the key that they refuse; people read what is said of it."""
+    key = endpoint.api_key.encode()
+    return body.replace(key, b"[key]") if key else body
 
 
 def _away(error: BaseException) -> BackendAway:

@@ -274,6 +274,18 @@ async def test_errors_by_who_must_act(line: Refusal, kind: type[Exception], mess
     assert str(raised.value) == message
 
 
+async def test_a_key_that_a_server_repeats_is_not_told() -> None:
+    async with ModelServer(refused(401, "Received key sk-secret is wrong")) as server:
+
+        async def endpoint() -> Endpoint:
+            return (await server.endpoint()).model_copy(update={"api_key": "sk-secret"})
+
+        with pytest.raises(ModelRefused, match=r"^Received key \[key\] is wrong$"):
+            async with OpenAIModel(endpoint) as model:
+                async for _ in model.stream(ASKED):
+                    pass
+
+
 async def test_nobody_there() -> None:
     async with ModelServer(says("x")) as server:
         gone = server.endpoint
