@@ -52,8 +52,15 @@ async def add(ctx: click.Context, words: str, chat: str, yes: bool) -> int:
         click.echo(proposal.told)
         if not yes and not click.confirm("Make this job?", default=True):
             return 1
-        click.echo(f"Job {(await planner.add(proposal)).id} made.")
+        click.echo(f"Job {(await planner.add(proposal)).id} made.{_where(chat)}")
         return 0
+
+
+def _where(chat: str) -> str:
+    """A terminal's chat has nobody to be delivered to until one is opened."""
+    return (
+        "" if chat.startswith("tg:") else f" Its messages wait for `voltaire chat --chat {chat}`."
+    )
 
 
 @command.command("edit")

@@ -1,0 +1,19 @@
+"""voltaire jobs: made in words, shown with the next times, and where its messages come."""
+
+from pathlib import Path
+
+from tests.bot.cli.test_bad_input import voltaire
+
+
+async def test_a_job_says_where_its_messages_come(tmp_path: Path) -> None:
+    words = ("jobs", "add", "--yes", "in 3 hours remind me of tea")
+    assert (await voltaire(tmp_path, *words))[1].endswith(
+        "\nJob 1 made. Its messages wait for `voltaire chat --chat cli`.\n"
+    )
+    assert (await voltaire(tmp_path, *words, "--chat", "tg:1"))[1].endswith("\nJob 2 made.\n")
+
+
+async def test_a_job_that_is_declined_is_not_made(tmp_path: Path) -> None:
+    code, out, _ = await voltaire(tmp_path, "jobs", "add", "every day at 9 stretch", stdin=b"n\n")
+    assert code == 1 and out.startswith("Task “stretch”, every day at 09:00; next: ")
+    assert (await voltaire(tmp_path, "jobs", "list"))[1] == "No jobs in cli.\n"
