@@ -1,9 +1,8 @@
-"""voltaire eval: the task suite on the current model, our prompt beside a naive one."""
+"""voltaire eval: how many small real tasks the model finishes here, and at what cost."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,127 +11,175 @@ from bot.cli import Misused
 from bot.cli.options import json_option, runs, settings_of
 
 if TYPE_CHECKING:
-    from agent.evaluate.play import Stage
-    from agent.evaluate.scores import Score
+    from agent.evaluate.scores import Rates, Score
     from agent.evaluate.task import Task
     from bot.compose import Agent
 
-Round = tuple["Task", str, int]
+COLUMNS = ("", "tasks", "completed", "valid calls", "calls", "tokens", "seconds", "joules")
 
 
-@click.command("eval", help="Small real tasks with checked outcomes; resumes where it was stopped.")
+@click.command("eval")
+@click.option("--task", "names", multiple=True, metavar="NAME", help="Only this task (repeatable).")
+@click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only this kind (repeatable).")
+@click.option("--easy", is_flag=True, help="Only what the smallest models are expected to do.")
+@click.option("--no-naive", is_flag=True, help="Leave the naive prompt out.")
 @click.option(
-    "--prompt", type=click.Choice(["ours", "naive", "both"]), default="both", show_default=True
-)
-@click.option("--only", multiple=True, metavar="TASK", help="Only this task; may be repeated.")
-@click.option(
-    "--said-before",
+    "--before",
+    "befores",
     multiple=True,
-    type=int,
+    type=click.IntRange(0),
     metavar="TOKENS",
-    help="Also with that much talk before each task; may be repeated.",
+    help="Said before the task, about, in tokens (repeatable; the default is nothing).",
 )
-@click.option("--again", is_flag=True, help="Forget earlier scores of this model.")
+@click.option("--fresh", is_flag=True, help="Forget the scores of an earlier run.")
 @json_option
 @click.pass_context
 @runs
 async def command(
     ctx: click.Context,
-    prompt: str,
-    only: tuple[str, ...],
-    said_before: tuple[int, ...],
-    again: bool,
+    names: tuple[str, ...],
+    kinds: tuple[str, ...],
+    easy: bool,
+    no_naive: bool,
+    befores: tuple[int, ...],
+    fresh: bool,
     as_json: bool,
-) -> int:
+) -> None:
+    """The task suite on the current model, with our prompt and a naive one; it goes on where it was interrupted."""
+    from agent.evaluate.scores import saved
     from bot.compose import reach_backend, stored_agent
 
+    tasks = _chosen(names, kinds, easy=easy)
+    prompts = ("ours",) if no_naive else ("ours", "naive")
+    wanted = {(t.name, p, b) for t in tasks for p in prompts for b in befores or (0,)}
     settings = settings_of(ctx)
     async with reach_backend(settings) as backend, stored_agent(settings, backend) as agent:
         await agent.ready()
-        name = (await backend.endpoint()).profile or "external"
-        path = settings.state_dir / "eval" / f"{name}.jsonl"
-        if again:
+        model = (await backend.endpoint()).model or (await backend.status()).backend.profile
+        path = settings.state_dir / "eval" / f"{_plain(model or 'model')}.jsonl"
+        if fresh:
             path.unlink(missing_ok=True)
-        rounds = list(_rounds(prompt, only, (0, *said_before)))
-        scores = await _play(agent, path, rounds, quiet=as_json)
-    _print(name, scores, as_json=as_json)
-    return 0
+        await _play(agent, tasks, wanted, path, quiet=as_json)
+    scores = [score for score in saved(path) if score.key in wanted]
+    if as_json:
+        click.echo(json.dumps(_report(str(model), scores), ensure_ascii=False, indent=1))
+    else:
+        _print(str(model), scores)
 
 
-def _rounds(prompt: str, only: Sequence[str], said_before: Sequence[int]) -> Iterator[Round]:
+def _chosen(names: Sequence[str], kinds: Sequence[str], *, easy: bool) -> "list[Task]":
     from agent.evaluate.task import suite
 
-    chosen = [task for task in suite() if not only or task.name in only]
-    if missing := set(only) - {task.name for task in chosen}:
-        raise Misused(f"There is no task named {sorted(missing)[0]}.")
-    for before in dict.fromkeys(said_before):
-        for each in ("ours", "naive") if prompt == "both" else (prompt,):
-            yield from ((task, each, before) for task in chosen)
+    known = {task.name for task in suite()} | {task.kind for task in suite()}
+    if unknown := sorted({*names, *kinds} - known):
+        raise Misused(f"There is no task or kind {unknown[0]}; kinds: {', '.join(_kinds())}.")
+    return [
+        task
+        for task in suite()
+        if (not names or task.name in names)
+        and (not kinds or task.kind in kinds)
+        and (task.easy or not easy)
+    ]
+
+
+def _kinds() -> list[str]:
+    from agent.evaluate.task import suite
+
+    return sorted({task.kind for task in suite()})
 
 
 async def _play(
-    agent: "Agent", path: Path, rounds: Sequence[Round], *, quiet: bool
-) -> "list[Score]":
-    from agent.evaluate.play import play
+    agent: "Agent", tasks: "list[Task]", wanted: set[Any], path: Any, *, quiet: bool
+) -> None:
+    from agent.evaluate.play import Stage, play
     from agent.evaluate.scores import save, saved
+    from agent.lane import IDLE, LanedModel
+    from bot.compose import limits
 
-    known = {score.key: score for score in saved(path)}
-    stage = _stage(agent)
-    for number, (task, prompt, before) in enumerate(rounds, 1):
-        key = (task.name, prompt, before)
-        if key not in known:
-            known[key] = await play(stage, task, prompt, before)  # type: ignore[arg-type]
-            save(path, known[key])
-        if not quiet:
-            fault = known[key].fault
-            click.echo(
-                f"{number}/{len(rounds)} {prompt:5} {task.name}: {fault or 'done'}", err=True
-            )
-    return [known[task.name, prompt, before] for task, prompt, before in rounds]
-
-
-def _stage(agent: "Agent") -> "Stage":
-    from agent.evaluate.play import Stage
-    from agent.lane import SCHEDULED, LanedModel
-
-    async def watts() -> float | None:
-        status = await agent.look()
-        drawn = [gpu.power_w for gpu in status.gpus if gpu.power_w] if status else []
-        return sum(drawn) if drawn else None
-
-    return Stage(
-        model=LanedModel(agent.model, agent.window.lane, "eval", SCHEDULED),
+    stage = Stage(
+        model=LanedModel(agent.model, agent.window.lane, "eval", IDLE),
         sandboxes=agent.sandboxes,
         approvals=agent.store.approvals,
         tools=agent.tools,
         schemas=agent.schemas,
         zone=agent.settings.agent.timezone,
+        limits=limits(agent.settings),
         ready=agent.ready,
-        watts=watts,
+        watts=_watts(agent),
     )
+    by_name = {task.name: task for task in tasks}
+    done = {score.key for score in saved(path)}
+    order = list(by_name)
+    todo = sorted(wanted - done, key=lambda key: (key[1] != "ours", key[2], order.index(key[0])))
+    for number, (name, prompt, before) in enumerate(todo, 1):
+        score = await play(stage, by_name[name], prompt, before)
+        save(path, score)
+        if not quiet:
+            click.echo(_line(number, len(todo), score))
 
 
-def _print(name: str, scores: "Sequence[Score]", *, as_json: bool) -> None:
+def _watts(agent: "Agent") -> Callable[[], Any]:
+    """What all cards draw together; None as long as none tells it."""
+
+    async def watts() -> float | None:
+        powers = [gpu.power_w for gpu in (await agent.backend.status()).gpus]
+        known = [power for power in powers if power is not None]
+        return sum(known) if known else None
+
+    return watts
+
+
+def _line(number: int, of: int, score: "Score") -> str:
+    mark = "no: " + score.fault if score.fault else "done"
+    return f"{number:>3}/{of} {score.prompt:<6}{score.task:<20}{score.seconds:7.1f} s  {mark}"
+
+
+def _plain(name: str) -> str:
+    return "".join(c if c.isalnum() or c in ".-_" else "-" for c in name.split("/")[-1]) or "model"
+
+
+def _groups(scores: "list[Score]") -> "Iterator[tuple[str, dict[str, Rates]]]":
     from agent.evaluate.scores import by
 
-    groups: dict[str, Any] = {
-        "prompt": by(scores, lambda score: score.prompt),
-        "kind": by([s for s in scores if s.prompt == "ours"], lambda score: score.kind),
-        "said before": by([s for s in scores if s.prompt == "ours"], lambda s: str(s.said_before)),
+    yield "prompt", by(scores, lambda score: score.prompt)
+    ours = [score for score in scores if score.prompt == "ours"]
+    yield "kind", by(ours, lambda score: score.kind)
+    yield "before", by(ours, lambda score: f"{score.said_before} tokens")
+
+
+def _report(model: str, scores: "list[Score]") -> dict[str, Any]:
+    rates = {
+        group: {name: asdict(each) for name, each in members.items()}
+        for group, members in _groups(scores)
     }
-    if as_json:
-        rates = {by_: {k: asdict(v) for k, v in group.items()} for by_, group in groups.items()}
-        rows = [asdict(score) for score in scores]
-        click.echo(
-            json.dumps({"profile": name, "rates": rates, "scores": rows}, ensure_ascii=False)
-        )
-        return
-    click.echo(f"{name}: {'':22} tasks  done  valid calls  calls  tokens  seconds  joules")
-    for title, group in groups.items():
-        for label, rate in group.items():
-            valid = "-" if rate.valid_calls is None else f"{rate.valid_calls:.0%}"
-            joules = "-" if rate.joules is None else f"{rate.joules:.0f}"
-            click.echo(
-                f"{title:>12} {label:<18} {rate.tasks:>5}  {rate.completed:>4.0%}  {valid:>11}"
-                f"  {rate.calls:>5.1f}  {rate.tokens:>6.0f}  {rate.seconds:>7.1f}  {joules:>6}"
-            )
+    return {"model": model, **rates, "scores": [asdict(score) for score in scores]}
+
+
+def _print(model: str, scores: "list[Score]") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"{model}: {len(scores)} runs")
+    for column in COLUMNS:
+        table.add_column(column, justify="right" if column else "left", no_wrap=not column)
+    for group, members in _groups(scores):
+        for name, rates in members.items():
+            table.add_row(f"{group} {name}", *_cells(rates))
+        table.add_section()
+    Console().print(table)
+
+
+def _cells(rates: "Rates") -> list[str]:
+    def share(value: float | None) -> str:
+        return "" if value is None else f"{value:.0%}"
+
+    joules = "" if rates.joules is None else f"{rates.joules:,.0f}"
+    return [
+        str(rates.tasks),
+        share(rates.completed),
+        share(rates.valid_calls),
+        f"{rates.calls:.1f}",
+        f"{rates.tokens:,.0f}",
+        f"{rates.seconds:.1f}",
+        joules,
+    ]

@@ -76,14 +76,14 @@ async def test_a_missing_or_damaged_model_is_exit_3(tmp_path: Path) -> None:
     profiles = tmp_path / "x" / "voltaire" / "profiles"
     profiles.mkdir(parents=True)
     (tmp_path / "damaged.gguf").write_bytes(b"GGUF" + b"\0" * 100)
-    for name in ("absent", "damaged"):
+    for name, sentence in (("absent", "absent.gguf"), ("damaged", "The model file is damaged")):
         (profiles / f"{name}.toml").write_text(
             f"title = 'x'\ncontext = 4096\ngpu = false\n[model]\npath = '{tmp_path}/{name}.gguf'\n"
         )
         code, out, err = await voltaire(
             tmp_path, "ask", "hi", config=f"[backend]\nprofile = '{name}'"
         )
-        assert (code, out) == (3, "") and f"{name}.gguf" in one_sentence(err)
+        assert (code, out, sentence in one_sentence(err)) == (3, "", True)
 
 
 async def test_a_taken_port_is_told(tmp_path: Path) -> None:

@@ -117,8 +117,10 @@ async def test_killed_while_a_tool_runs(scene: Scene) -> None:
         runs = await soon(lambda: [*scene.folder.glob("chats/**/runs.txt")])
     assert await scene.restarted() == ["The answer.", "Bye."]
     assert runs[0].read_text() == "ran\n"
-    (result,) = [m for m in scene.model.requests[1]["messages"] if m["role"] == "tool"]
-    assert result["content"].startswith("interrupted:")
+    told = {
+        m["content"] for r in scene.model.requests for m in r["messages"] if m["role"] == "tool"
+    }
+    assert [text[:12] for text in told] == ["interrupted:"]
 
 
 async def test_killed_with_a_tool_finished(scene: Scene) -> None:
@@ -214,4 +216,5 @@ async def test_killed_with_a_question_open(scene: Scene) -> None:
         assert [result[:16] for result in results] == ["Planned as job 1"]
         assert await scene.process.row("SELECT id FROM jobs") == 1
         await scene.process.stop()
-    assert scene.answers() == ["The answer."]
+    # A decided question loses its buttons and says who decided; it is no answer.
+    assert [text for text in scene.answers() if "Allowed once by" not in text] == ["The answer."]
