@@ -17,6 +17,7 @@ from agent.schedule.kinds import Submit, Summary, Task, remind
 from agent.schedule.rounds import Kind, Quiet, Rounds
 from agent.schedule.scheduler import Scheduler
 from agent.store import Store, open_store
+from agent.window import WindowTooSmall
 from backend.client import BackendClient, BackendUnavailable
 from backend.protocol import Alert
 from bot import presence
@@ -150,7 +151,7 @@ async def _beside(
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(_tell_presence(path, bot, notify)),
-            group.create_task(_look(agent)),
+            group.create_task(_look(agent, bot)),
             group.create_task(_alerts(agent.backend, agent.store, bot)),
             group.create_task(_idle(agent, chats).run()),
         ]
@@ -194,10 +195,24 @@ def _presence(bot: TelegramBot, pid: int, started: int) -> presence.Presence:
     )
 
 
-async def _look(agent: Agent) -> None:
+async def _look(agent: Agent, bot: TelegramBot) -> None:
+    measured = False
     while True:
-        await agent.look()
+        if await agent.look() and not measured:
+            measured = await _measured(agent, bot)
         await asyncio.sleep(LOOK_SECONDS)
+
+
+async def _measured(agent: Agent, bot: TelegramBot) -> bool:
+    """Whether the window could be looked at; one that is too small is told to the owners."""
+    try:
+        await agent.window.check()
+    except WindowTooSmall as error:
+        for owner in bot.door.owners:
+            await agent.store.outbox.add(f"tg:{owner}", [_letter(f"⚠️ {error}")])
+    except AgentError:
+        return False  # not there yet
+    return True
 
 
 async def _alerts(backend: BackendClient, store: Store, bot: TelegramBot) -> None:

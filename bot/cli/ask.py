@@ -47,6 +47,7 @@ async def ask(settings: Settings, text: str, chat: str, show: "Shown", model: st
     source = cli_source()
     async with reach_backend(settings, model) as backend, stored_agent(settings, backend) as agent:
         await agent.ready()
+        await agent.window.check()
         service = Service(frozenset({source}), settings.agent.timezone, resumes=False)
         async with open_chats(agent, service, show) as chats:
             await chats.submit(Incoming(chat, source, str(time.time_ns()), text))

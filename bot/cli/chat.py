@@ -26,7 +26,7 @@ from bot.settings import Settings
 from bot.terminal import SENT, Lines, Terminal
 from bot.texts import Texts, texts
 
-HELP = "/new a fresh conversation · /retry the last answer once more · /help this · Ctrl-C stops an answer · Ctrl-D ends"
+HELP = "/new a fresh conversation · /retry the last answer once more · /memory the notes · /help this · Ctrl-C stops an answer · Ctrl-D ends"
 
 
 @click.command("chat", help="Talk in the terminal; /help inside, Ctrl-D ends it.")
@@ -62,6 +62,7 @@ async def _conversation(settings: Settings, chat: str) -> AsyncIterator["Convers
         Replies(terminal, table) as replies,
     ):
         await agent.ready()
+        await agent.window.check()
         shown = Shown(terminal, replies)
         service = Service(frozenset({source}), settings.agent.timezone, resumes=False)
         async with open_chats(agent, service, shown) as chats:
@@ -146,6 +147,13 @@ class Conversation:
         elif line == "/retry":
             if await self.chats.retry(self.chat):
                 await self._answered()
+        elif line == "/memory":
+            notes = await self.chats.store.notes.all(self.chat)
+            self.terminal.console.print(
+                "\n".join(f"- {note.text}" for note in notes) or "No notes."
+            )
+        elif line.startswith("/"):
+            self.terminal.console.print(f"There is no {line.split()[0]} here. {HELP}")
         else:
             await self.chats.submit(Incoming(self.chat, self.source, str(time.time_ns()), line))
             await self._answered()
