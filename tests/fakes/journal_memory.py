@@ -103,4 +103,6 @@ class MemoryApprovals:
 
     async def undecided(self, turn: str) -> frozenset[str]:
         open_ids = self.requests.keys() - self.decisions.keys()
-        return frozenset(self.requests[id].call for id in open_ids if self.requests[id].turn == turn)
+        return frozenset(
+            self.requests[id].call for id in open_ids if self.requests[id].turn == turn
+        )
