@@ -15,7 +15,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help install dev demo test check format bench pocket pocket-eval faults-backend attacks soak campaign clean \
+.PHONY: help install dev demo test check format bench pocket pocket-eval faults-backend attacks soak clean \
 	system system-test
 
 help:  ## list the targets

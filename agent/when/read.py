@@ -291,4 +291,3 @@ def _or_every(
         apply(draft, match)
 
     return applied
-

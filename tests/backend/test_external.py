@@ -24,9 +24,7 @@ async def answer(model: OpenAIModel) -> str:
     return "".join(piece.text for piece in pieces if isinstance(piece, TextPiece))
 
 
-async def test_the_next_server_takes_over_when_one_dies(
-    state: Path, tmp_path: Path
-) -> None:
+async def test_the_next_server_takes_over_when_one_dies(state: Path, tmp_path: Path) -> None:
     model_file = make_chain(tmp_path / "m.gguf", SAID)
     async with AsyncExitStack() as dying, serve(model_file) as second:
         first = await dying.enter_async_context(serve(model_file))
