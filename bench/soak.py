@@ -62,7 +62,7 @@ class Soak:
     async def person(self, olga: Person) -> None:
         """Says one thing after the other, each some time after the last was answered."""
         for number in range(self.each):
-            await asyncio.sleep(self.chance.expovariate(1 / self.pause) if self.pause else 0)
+            await asyncio.sleep(self.chance.uniform(0, 2 * self.pause))
             words = f"{olga.id}-{number}"
             await self._say(olga, words)
             if not await self._answered(olga, words):
