@@ -7,8 +7,8 @@ import signal
 import socket
 import stat
 import subprocess
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -97,15 +97,26 @@ def _alive(pid: int) -> bool:
 
 
 def _odd_files(workspace: Path) -> str:
-    for path in workspace.rglob("*"):
-        mode = path.lstat().st_mode
-        if mode & 0o6000 and path.is_file():
+    for path, mode in _below(workspace):
+        if mode & 0o6000 and stat.S_ISREG(mode):
             path.unlink()
             return "a set-id file is on the host"
         if stat.S_ISBLK(mode) or stat.S_ISCHR(mode):
             path.unlink()
             return "a device file is on the host"
     return ""
+
+
+def _below(root: Path) -> Iterator[tuple[Path, int]]:
+    """All below it with its mode, without recursion: an attack nests folders deeper than rglob can go.
+    What lies beyond the longest path that there may be is left out."""
+    folders = [str(root)]
+    while folders:
+        with suppress(OSError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                yield Path(entry.path), entry.stat(follow_symlinks=False).st_mode
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
 
 
 @asynccontextmanager

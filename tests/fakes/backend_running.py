@@ -47,7 +47,7 @@ class Running:
                     return status
         raise AssertionError("unreachable")
 
-    async def ask(self, chat: str, text: str, *, tries: int = 8) -> dict[str, Any]:
+    async def ask(self, chat: str, text: str, *, tries: int = 200) -> dict[str, Any]:
         """One turn as the agent would: the lane, the endpoint, the stream, again when it breaks."""
         async with self.client.lane(chat):
             for _ in range(tries):
