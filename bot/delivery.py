@@ -7,10 +7,11 @@ message is sent at a time per chat, in order; chats do not wait for each other.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from agent.store import Store
+from agent.store.errors import StoreError
 from agent.store.outbox import Parcel
 from bot.channel import Away, Channel, ChannelError, Choice, Gone, Letter, Moved, Refused, Uncertain
 from bot.texts import Texts
@@ -54,7 +55,10 @@ class Delivery:
         async with asyncio.TaskGroup() as group:
             while True:
                 self._outbox.added.clear()
-                await self._start(group)
+                try:
+                    await self._start(group)
+                except StoreError as error:
+                    log.warning("what waits to be sent cannot be read: %s", error)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LOOK_SECONDS):
                         await self._outbox.added.wait()
@@ -82,8 +86,9 @@ class Delivery:
                 await asyncio.sleep(max(0.0, parcel.not_before - self._store.clock()))
                 if not await self._next(chat):
                     return
-        except Exception:
-            log.exception("delivery to %s failed", chat)
+        except StoreError as error:
+            self._failures[chat] += 1
+            log.warning("%s: delivery waits: %s", chat, error)
         finally:
             self._busy.discard(chat)
             if not self._failures[chat]:
@@ -95,13 +100,32 @@ class Delivery:
             parcel = await self._outbox.claim(chat)
             if parcel is None:
                 return False
-            sending = asyncio.create_task(self._deliver(parcel))
+            sending = asyncio.create_task(self._settled(parcel))
             try:
                 return await asyncio.shield(sending)
             except asyncio.CancelledError:
                 await asyncio.wait([sending], timeout=LAST_SECONDS)
                 sending.cancel()
                 raise
+
+    async def _settled(self, parcel: Parcel) -> bool:
+        """Deliver; a claimed row comes to an end whatever happens, else its chat would be silent."""
+        try:
+            return await self._deliver(parcel)
+        except Exception:
+            log.exception("delivery to %s failed", parcel.chat)
+            await self._kept(parcel, lambda: self._outbox.uncertain(parcel.id, "a fault of mine"))
+            return True
+
+    async def _kept(self, parcel: Parcel, write: Callable[[], Awaitable[None]]) -> None:
+        """Write what became of a send, however long the disk is full or the database locked:
+        what is not written would be in doubt."""
+        while True:
+            try:
+                return await write()
+            except StoreError as error:
+                log.warning("%s: message %d is not written yet: %s", parcel.chat, parcel.id, error)
+                await asyncio.sleep(self._backoff(parcel.chat, 0))
 
     async def _deliver(self, parcel: Parcel) -> bool:
         letter = await self._letter(parcel)
@@ -110,12 +134,13 @@ class Delivery:
             message, left = await self._channel.post(parcel.chat, letter)
         except ChannelError as error:
             return await self._undelivered(parcel, letter, error)
-        self._failures.pop(parcel.chat, None)
         if left is None:
-            await self._outbox.delivered(parcel.id, [message])
+            await self._kept(parcel, lambda: self._outbox.delivered(parcel.id, [message]))
         else:
-            await self._outbox.part_delivered(parcel.id, message, left.written())
-            await self._outbox.postponed(parcel.id, 0)
+            rest = left.written()
+            await self._kept(parcel, lambda: self._outbox.part_delivered(parcel.id, message, rest))
+            await self._kept(parcel, lambda: self._outbox.postponed(parcel.id, 0))
+        self._failures.pop(parcel.chat, None)
         return True
 
     async def _letter(self, parcel: Parcel) -> Letter:
@@ -165,17 +190,17 @@ class Delivery:
         way is told again: the alternative is a text lost in silence."""
         tries, self._noticing[parcel.id] = self._noticing[parcel.id], -1
         button = Choice(f"{AGAIN}:{parcel.id}", self._texts.show_again)
-        asked = (await self._letter(parcel)).reply_to
-        notice = Letter(self._texts.in_doubt, [[button]], reply_to=asked)
         try:
+            asked = (await self._letter(parcel)).reply_to
+            notice = Letter(self._texts.in_doubt, [[button]], reply_to=asked)
             sent = await self._channel.send(parcel.chat, notice)
         except Uncertain:
             self._noticing[parcel.id] = tries + 1
             if tries + 1 == NOTICE_TRIES:
-                await self._outbox.noticed(parcel.id, "?")
+                await self._kept(parcel, lambda: self._outbox.noticed(parcel.id, "?"))
         except (Gone, Refused):
-            await self._outbox.noticed(parcel.id, "?")
-        except Away:
+            await self._kept(parcel, lambda: self._outbox.noticed(parcel.id, "?"))
+        except (Away, StoreError):
             self._noticing[parcel.id] = tries
         else:
-            await self._outbox.noticed(parcel.id, sent[-1])
+            await self._kept(parcel, lambda: self._outbox.noticed(parcel.id, sent[-1]))

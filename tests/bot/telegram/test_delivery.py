@@ -1,6 +1,8 @@
 """Sends that go wrong: nothing is lost in silence, nothing comes twice unasked."""
 
 import asyncio
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -90,6 +92,28 @@ async def test_what_was_surely_not_sent_is_sent_again(house: House, fault: str) 
     house.gram.fault("sendMessage", fault)  # type: ignore[arg-type]
     async with house.open() as run:
         await house.owner.ask("hi", seconds=10)
+        await drained(run)
+        assert await run.store.outbox.counts() == {}
+    assert finals(house) == ["Hello."]
+
+
+async def test_what_a_locked_database_cannot_write_down_is_written_later(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    house.gram.fault("sendMessage", "delay", seconds=1.0)
+    async with house.open() as run:
+        database = run.store.database
+        async with database.alone() as tx:
+            await tx.run("PRAGMA busy_timeout = 50")
+        await house.owner.send("hi")
+        async with asyncio.timeout(10):
+            while not ((row := await run.store.outbox.next("tg:111")) and row.state == "sending"):
+                await asyncio.sleep(0.01)
+        with closing(sqlite3.connect(database.path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            async with asyncio.timeout(10):
+                while "is not written yet" not in caplog.text:
+                    await asyncio.sleep(0.01)
         await drained(run)
         assert await run.store.outbox.counts() == {}
     assert finals(house) == ["Hello."]
