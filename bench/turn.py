@@ -19,7 +19,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from importlib.metadata import distribution
+from importlib.metadata import PackageNotFoundError, distribution
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -216,7 +216,7 @@ def installed() -> dict[str, Any]:
 def _size(name: str) -> int:
     try:
         files = distribution(name).files or []
-    except Exception:
+    except PackageNotFoundError:  # of another platform
         return 0
     paths = [file.locate() for file in files]
     return sum(
