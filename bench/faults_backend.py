@@ -29,21 +29,6 @@ from backend.room import Timing
 from tests.fakes import gguf_maker, llama_server
 from tests.fakes.backend_running import Running, running
 
-PROFILE = """
-title = "A stand-in"
-gpu = {gpu}
-engine = "{engine}"
-context = 8192
-[model]
-path = "/nonexistent"
-[flags.required]
-"--parallel" = "1"
-[flags.optional]
-"--ubatch-size" = "1024"
-[reference]
-prefill_tok_s = {prefill}
-"""
-
 
 @dataclass
 class Row:
@@ -110,9 +95,7 @@ def stand_in(
     folder: Path, plan: list[str], *, gpu: bool, engine: str, prefill: float, silent: float
 ) -> BackendConfig:
     program = llama_server.install(folder / "fake", plan, silent)
-    (folder / "fake" / "fake.toml").write_text(
-        PROFILE.format(gpu=str(gpu).lower(), engine=engine, prefill=prefill)
-    )
+    llama_server.profile(folder / "fake", gpu=gpu, engine=engine, prefill=prefill)
     model = gguf_maker.make(folder / "noise.gguf")
     return BackendConfig(
         folder / "state",

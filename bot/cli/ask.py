@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
 import click
@@ -56,7 +57,7 @@ async def ask(settings: Settings, text: str, chat: str, show: "Shown", model: st
 
 
 @dataclass
-class Shown:
+class Shown(ABC):
     """A listener that prints a turn and knows when it has ended."""
 
     _end: asyncio.Future[TurnFinished] = field(init=False)
@@ -75,8 +76,8 @@ class Shown:
     async def waiting(self, chat: str, why: str) -> None:
         self.print(Notice(why))
 
-    def print(self, event: Event) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def print(self, event: Event) -> None: ...
 
 
 class Lines(Shown):

@@ -14,22 +14,6 @@ from backend.config import BackendConfig
 from tests.backend.conftest import QUICK, SYSTEM, running, with_server
 from tests.fakes import llama_server
 
-PROFILE = """
-title = "A stand-in"
-gpu = {gpu}
-engine = "{engine}"
-context = 8192
-[model]
-path = "/nonexistent"
-[flags.required]
-"--parallel" = "1"
-[flags.optional]
-"--ubatch-size" = "1024"
-"--unheard-of" = "7"
-[reference]
-prefill_tok_s = {prefill}
-"""
-
 
 def stand_in(
     config: BackendConfig,
@@ -43,8 +27,7 @@ def stand_in(
     """The same backend on the stand-in, with a profile of its own."""
     folder = config.state_dir / "fake"
     program = llama_server.install(folder, plan, silent)
-    text = PROFILE.format(gpu=str(gpu).lower(), engine=engine, prefill=prefill)
-    (folder / "fake.toml").write_text(text)
+    llama_server.profile(folder, gpu=gpu, engine=engine, prefill=prefill)
     return with_server(config, program, profile="fake", profiles=folder)
 
 

@@ -62,6 +62,29 @@ usage: llama-server [options]
 """
 
 
+PROFILE = """
+title = "A stand-in"
+gpu = {gpu}
+engine = "{engine}"
+context = 8192
+[model]
+path = "/nonexistent"
+[flags.required]
+"--parallel" = "1"
+[flags.optional]
+"--ubatch-size" = "1024"
+"--unheard-of" = "7"
+[reference]
+prefill_tok_s = {prefill}
+"""
+
+
+def profile(folder: Path, *, gpu: bool, engine: str, prefill: float) -> None:
+    """A profile "fake" in `folder`, with a flag that no server knows."""
+    text = PROFILE.format(gpu=str(gpu).lower(), engine=engine, prefill=prefill)
+    (folder / "fake.toml").write_text(text)
+
+
 def install(folder: Path, plan: Sequence[str], silent: float = 3.0) -> Path:
     """Write an executable that is this program with this plan, and return its path."""
     folder.mkdir(parents=True, exist_ok=True)
