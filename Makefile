@@ -86,7 +86,7 @@ soak: dev  ## 200 chats, 5,000 messages, 5 % faults
 	@$(BIN)/python -m bench.soak
 
 pocket: install  ## make the pocket model again from nothing (up to 90 minutes)
-	@$(BIN)/python -m backend.pocket.make
+	@sh backend/pocket/make.sh
 
 pocket-eval: dev  ## measure the pocket model through the real server
 	@$(BIN)/python -m backend.pocket.evaluation
