@@ -7,6 +7,7 @@ sees too, at a fraction of the cost of repeating the prefix.
 """
 
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 import torch.nn.functional as F
@@ -72,24 +73,29 @@ def attend(q: Tensor, k: Tensor, v: Tensor, pack: Pack) -> Tensor:
     q, k, v [heads, n, head]. Plain products in bfloat16: on the CPU they take
     half the time of the fused kernel, which is slow with a mask.
     """
-    p = pack.prefix
-    pieces = [_seen(q[:, :p], k[:, :p], v[:, :p], 0)] if p else []
-    start = p
-    for n in pack.branches:
-        own = slice(start, start + n)
-        keys = torch.cat((k[:, :p], k[:, own]), 1)
-        values = torch.cat((v[:, :p], v[:, own]), 1)
-        pieces.append(_seen(q[:, own], keys, values, p))
-        start += n
-    return torch.cat(pieces, 1)
+    lengths = [pack.prefix, *pack.branches]
+    (first_q, *queries), (first_k, *keys), (first_v, *values) = (
+        t.split(lengths, 1) for t in (q, k, v)
+    )
+    if not pack.prefix:
+        return torch.cat([_seen(*own) for own in zip(queries, keys, values, strict=True)], 1)
+    seen = [_seen(first_q, first_k, first_v)]
+    for own_q, own_k, own_v in zip(queries, keys, values, strict=True):
+        seen.append(_seen(own_q, torch.cat((first_k, own_k), 1), torch.cat((first_v, own_v), 1)))
+    return torch.cat(seen, 1)
 
 
-def _seen(q: Tensor, k: Tensor, v: Tensor, before: int) -> Tensor:
+def _seen(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """The last queries of [k, v] see everything before them; -30,000 is nothing in bfloat16's softmax."""
     n = q.shape[1]
     scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)
-    future = torch.ones(n, n, dtype=torch.bool).triu(1)
-    scores[:, :, before:].masked_fill_(future, -30_000.0)
+    scores[:, :, -n:] += _future(n)
     return torch.softmax(scores, -1) @ v
+
+
+@cache
+def _future(n: int) -> Tensor:
+    return torch.full((n, n), -30_000.0, dtype=torch.bfloat16).triu(1)
 
 
 class Block(nn.Module):
