@@ -39,10 +39,11 @@ from agent.trial import Trials
 from agent.turn import Turn
 from agent.web import Fetcher
 from agent.window import ModelWindow
-from backend.client import BackendClient, BackendUnavailable, default_socket
+from backend.client import BackendClient, BackendUnavailable
 from backend.protocol import Status
+from bot.reach import socket_of
 from bot.settings import ConfigurationError, Settings
-from bot.succession import RETURN_SECONDS, answers, answers_within, succeeding
+from bot.succession import RETURN_SECONDS, answers, answers_within
 
 log = logging.getLogger(__name__)
 
@@ -341,67 +342,4 @@ def private(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-# -- the backend --------------------------------------------------------------
-
-
-@asynccontextmanager
-async def reach_backend(settings: Settings, model: str = "") -> AsyncIterator[BackendClient]:
-    """The running backend, or one of our own for as long as the block lasts."""
-    async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(BackendClient(socket_of(settings)))
-        own = partial(own_backend, settings, model)
-        found = await answers(client)
-        await stack.enter_async_context(succeeding(client, own) if found else own())
-        yield client
-
-
-@asynccontextmanager
-async def own_backend(settings: Settings, model: str = "") -> AsyncIterator[Any]:
-    """A whole backend inside this process."""
-    from backend.service import BackendRunning, serve_backend
-
-    async with AsyncExitStack() as stack:
-        with suppress(BackendRunning):  # somebody else's came up in the same moment: theirs serves
-            yield await stack.enter_async_context(serve_backend(backend_config(settings, model)))
-            return
-        yield None
-
-
-def backend_config(settings: Settings, model: str = "") -> Any:
-    from backend.config import BackendConfig, ScheduledProfile, Thermal
-
-    chosen = settings.backend
-    return BackendConfig(
-        state_dir=settings.state_dir,
-        socket=socket_of(settings),
-        kind=chosen.kind,
-        profile=chosen.profile,
-        server=chosen.server,
-        model=model or (chosen.model if chosen.kind == "external" else ""),
-        profiles=profiles_folder(),
-        urls=tuple(chosen.url) if chosen.kind == "external" else (),
-        context=chosen.context,
-        api_key=chosen.api_key.get_secret_value(),
-        connect_seconds=chosen.connect_seconds,
-        schedule=tuple(ScheduledProfile(each.at, each.profile) for each in chosen.schedule),
-        timezone=settings.agent.timezone,
-        thermal=Thermal(chosen.warn_celsius, chosen.hold_celsius, chosen.resume_celsius),
-        proxy_port=chosen.local_port,
-        proxy_key=chosen.local_key.get_secret_value(),
-    )
-
-
-def profiles_folder() -> Path:
-    """The user's own profiles."""
-    import os
-
-    home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
-    return Path(home) / "voltaire" / "profiles"
-
-
-def socket_of(settings: Settings) -> Path:
-    named = settings.backend.socket
-    return Path(named) if named else default_socket(settings.state_dir)
-
-
-__all__ = ["Agent", "Desks", "open_agent", "open_chats", "own_backend", "reach_backend"]
+__all__ = ["Agent", "Desks", "open_agent", "open_chats"]

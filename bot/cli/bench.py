@@ -93,7 +93,7 @@ async def _running(settings: "Settings", told: "Told") -> None:
     from backend.bench import sizes_of
     from backend.client import BackendUnavailable
     from backend.profile import ProfileError, load
-    from bot.compose import profiles_folder, reach_backend
+    from bot.reach import profiles_folder, reach_backend
 
     async with reach_backend(settings) as backend, _sampled() as sampler:
         async for _ in backend.ready():
@@ -169,7 +169,7 @@ async def _own(
 
     from backend.bench_server import measured
     from bot.cli.checks.server import driver
-    from bot.compose import backend_config
+    from bot.reach import backend_config
 
     config = backend_config(settings)
     config = replace(config, server=server) if server else config
@@ -180,7 +180,8 @@ async def _own(
 
 async def _nobody_runs(settings: "Settings") -> None:
     from backend.client import BackendClient
-    from bot.compose import private, socket_of
+    from bot.compose import private
+    from bot.reach import socket_of
     from bot.succession import answers
 
     private(settings.state_dir)
@@ -191,7 +192,7 @@ async def _nobody_runs(settings: "Settings") -> None:
 
 def _profile(settings: "Settings") -> "Profile":
     from backend.profile import load
-    from bot.compose import profiles_folder
+    from bot.reach import profiles_folder
 
     return load(settings.backend.profile, profiles_folder())
 

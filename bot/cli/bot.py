@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @runs
 async def command(ctx: click.Context) -> None:
     from backend.client import BackendClient
-    from bot.compose import socket_of
+    from bot.reach import socket_of
 
     start_logging(ctx.obj.verbose, service=True)
     settings = settings_of(ctx)

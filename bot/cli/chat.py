@@ -43,7 +43,8 @@ async def _conversation(settings: Settings, chat: str) -> AsyncIterator["Convers
     from rich.console import Console
 
     from agent.store import open_store
-    from bot.compose import DATABASE, open_agent, open_chats, private, reach_backend
+    from bot.compose import DATABASE, open_agent, open_chats, private
+    from bot.reach import reach_backend
 
     table, source = texts(settings.telegram.language), cli_source()
     lines = Lines(sys.stdin)

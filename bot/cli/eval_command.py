@@ -47,7 +47,8 @@ async def command(
 ) -> None:
     """The task suite on the current model, with our prompt and a naive one; it goes on where it was interrupted."""
     from agent.evaluate.scores import saved
-    from bot.compose import reach_backend, stored_agent
+    from bot.compose import stored_agent
+    from bot.reach import reach_backend
 
     tasks = _chosen(names, kinds, easy=easy)
     prompts = ("ours",) if no_naive else ("ours", "naive")

@@ -34,7 +34,7 @@ def command() -> None:
 async def list_profiles(ctx: click.Context, as_json: bool) -> None:
     """Every profile, what it is good and bad at, and whether its file is here."""
     from backend import profile
-    from bot.compose import profiles_folder
+    from bot.reach import profiles_folder
 
     settings = settings_of(ctx)
     found = [profile.load(name, profiles_folder()) for name in profile.names(profiles_folder())]
@@ -94,7 +94,7 @@ async def fit(
 async def pull(ctx: click.Context, model: str) -> None:
     """Download a profile's model, or REPO/FILE from the hub; resumes where it was cut."""
     from backend.pull import PullError, pull
-    from bot.compose import backend_config
+    from bot.reach import backend_config
 
     settings = settings_of(ctx)
     try:
@@ -111,7 +111,7 @@ async def pull(ctx: click.Context, model: str) -> None:
 async def use(ctx: click.Context, model: str) -> None:
     """Switch the running backend to a profile, and keep it for the next start."""
     from backend.client import BackendClient, BackendRefused, BackendUnavailable
-    from bot.compose import socket_of
+    from bot.reach import socket_of
     from bot.setup import file
     from bot.succession import answers
 
@@ -181,7 +181,7 @@ def _told(stand: Any) -> str:
 def _profile(name: str) -> "Profile":
     """A profile by name, or a bare GGUF file as one."""
     from backend.profile import Profile, ProfileError, Source, load
-    from bot.compose import profiles_folder
+    from bot.reach import profiles_folder
 
     if name.endswith(".gguf"):
         return Profile(name=Path(name).stem, title=name, context=32768, model=Source(path=name))
@@ -204,7 +204,7 @@ def _sources(model: str) -> list[Any]:
 def _path(settings: "Settings", profile: "Profile", *, draft: bool = False) -> Path:
     from backend.launch import models_folder
     from backend.profile import locate
-    from bot.compose import backend_config
+    from bot.reach import backend_config
 
     source = profile.draft if draft and profile.draft else profile.model
     return locate(source, models_folder(backend_config(settings)))

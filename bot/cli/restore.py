@@ -20,7 +20,8 @@ async def command(ctx: click.Context, file: Path) -> None:
     from backend.client import BackendClient
     from bot import presence
     from bot.backup import BackupError, restore
-    from bot.compose import DATABASE, socket_of
+    from bot.compose import DATABASE
+    from bot.reach import socket_of
     from bot.status import PRESENCE
     from bot.succession import answers
 

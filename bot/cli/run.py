@@ -12,7 +12,7 @@ from bot.log import start_logging
 @runs
 async def command(ctx: click.Context, model: str) -> None:
     from bot.cli.bot import serve
-    from bot.compose import reach_backend
+    from bot.reach import reach_backend
 
     start_logging(ctx.obj.verbose, service=True)
     settings = settings_of(ctx)

@@ -69,7 +69,7 @@ def _ask(question: str, default: str) -> str:
 def _check(profile: str) -> None:
     from backend.profile import ProfileError
     from backend.profile import load as load_profile
-    from bot.compose import profiles_folder
+    from bot.reach import profiles_folder
     from bot.setup.wizard import SetupError
 
     try:
@@ -101,7 +101,7 @@ def _state(config: Path) -> Path:
 async def _serve(wizard: "Wizard") -> None:
     """Where there is no systemd: bot and backend here, until the owner is there and was greeted."""
     from bot.cli.bot import serve
-    from bot.compose import reach_backend
+    from bot.reach import reach_backend
 
     settings = load(wizard.config)
     async with reach_backend(settings) as backend:

@@ -46,7 +46,7 @@ async def card(settings: Settings) -> list[Finding]:
 
 def _wants_card(settings: Settings) -> bool:
     from backend.profile import ProfileError, load
-    from bot.compose import profiles_folder
+    from bot.reach import profiles_folder
 
     try:
         return load(settings.backend.profile, profiles_folder()).gpu
@@ -120,7 +120,7 @@ async def binary(settings: Settings) -> list[Finding]:
     """The server's flags against the profile's."""
     from backend.launch import CannotStart, prepare
     from backend.profile import ProfileError, load
-    from bot.compose import backend_config, profiles_folder
+    from bot.reach import backend_config, profiles_folder
 
     if settings.backend.kind == "external":
         return []
@@ -154,7 +154,7 @@ async def model(settings: Settings) -> list[Finding]:
     """The model file: there, whole, as its profile names it."""
     from backend.launch import models_folder
     from backend.profile import ProfileError, load, locate
-    from bot.compose import backend_config, profiles_folder
+    from bot.reach import backend_config, profiles_folder
 
     if settings.backend.kind == "external":
         return []
@@ -197,7 +197,7 @@ def _sha256(path: Path) -> str:
 
 async def running(settings: Settings) -> list[Finding]:
     """The backend, when it runs: state, warmth, and how long a warm first token takes."""
-    from bot.compose import socket_of
+    from bot.reach import socket_of
 
     async with BackendClient(socket_of(settings)) as backend:
         try:
@@ -229,7 +229,8 @@ async def tool_calls(settings: Settings) -> list[Finding]:
     """Whether the model that serves calls tools, and whether its template keeps the prefix."""
     from agent.errors import AgentError
     from agent.model import ModelRefused
-    from bot.compose import socket_of, stored_agent
+    from bot.compose import stored_agent
+    from bot.reach import socket_of
 
     async with BackendClient(socket_of(settings)) as backend:
         try:
