@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import replace
 
 from agent import texts
 from agent.errors import BackendAway, BackendLost, TurnError
 from agent.events import Event, ModelFinished, ModelProgress, Notice, TextDelta, ThoughtDelta
+from agent.forms import Forms
 from agent.limits import Limits
 from agent.model import (
     Completion,
@@ -21,9 +21,9 @@ from agent.model import (
 from agent.salvage import Known, Reader
 
 Emit = Callable[[Event], None]
-REFUSALS_BEFORE_CHANGE = 2
 MOST_BREAKS = 3
 _NO_KEY = (401, 403)
+_SERVER_ERROR = 500  # and above: said to be the server's own fault
 _PAUSES = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
@@ -43,8 +43,8 @@ class Asking:
         self._limits = limits
         self._ready = ready
         self._emit = emit
-        self._form = 0  # how far requests have been changed: as they are, no calls, no tools
-        self._refusals: list[tuple[int, str]] = []
+        self._forms = Forms()
+        self._troubled = False  # the server has failed with a request in every form
         self._breaks = 0
         self._away_since: float | None = None
         self._pauses = 0
@@ -67,11 +67,11 @@ class Asking:
         """The completion and its text as read. Raises ContextFull, BackendLost, TurnError."""
         while True:
             try:
-                completion, reader = await self._stream(self._changed(request))
+                completion, reader = await self._stream(self._forms.of(request))
             except BackendAway as error:
                 await self._wait(str(error))
             except ModelRefused as error:
-                self._refused(error)
+                await self._refused(error)
             else:
                 if completion.finish_reason != "cut":
                     self._answered(completion)
@@ -103,29 +103,20 @@ class Asking:
 
     def _answered(self, completion: Completion) -> None:
         self._breaks = self._pauses = 0
-        self._away_since = None
-        self._refusals.clear()
+        self._away_since, self._troubled = None, False
+        self._forms.answered()
         self._reader = Reader(self._known)
         self._emit(finished(completion))
 
-    def _changed(self, request: Request) -> Request:
-        if self._form == 0:
-            return request
-        tools = request.tools if self._form == 1 else ()
-        return replace(request, tools=tools, tool_choice="none")
-
-    def _refused(self, error: ModelRefused) -> None:
-        """After two identical refusals the request is changed, and in the end given up."""
-        self._refusals.append((error.status, str(error)))
-        if error.status in _NO_KEY or len(self._refusals) > 2 * REFUSALS_BEFORE_CHANGE:
-            raise TurnError(texts.REFUSED.format(reason=error)) from None
-        same = self._refusals[-REFUSALS_BEFORE_CHANGE:]
-        if len(same) < REFUSALS_BEFORE_CHANGE or len(set(same)) > 1:
+    async def _refused(self, error: ModelRefused) -> None:
+        """A request that is refused in every form is the server's fault when it says so; once more then."""
+        if error.status not in _NO_KEY and self._forms.refused(error):
             return
-        if self._form == 2:
+        if error.status < _SERVER_ERROR or self._troubled:
             raise TurnError(texts.REFUSED.format(reason=error)) from None
-        self._form += 1
-        self._refusals.clear()
+        self._troubled = True
+        await asyncio.sleep(self._limits.trouble_seconds)  # for whoever looks after it to notice
+        await self._wait(str(error))
 
     async def _broke_off(self) -> None:
         self._breaks += 1
@@ -142,6 +133,7 @@ class Asking:
         deadline = self._away_since + self._limits.away_seconds
         pause = _PAUSES[min(self._pauses, len(_PAUSES) - 1)]
         self._pauses += 1
+        self._forms.anew()
         try:
             async with asyncio.timeout_at(deadline):
                 await self._ready()

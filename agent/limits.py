@@ -8,7 +8,8 @@ class Limits:
     """Budgets of one turn. `tokens` counts what the model generates, over all its calls.
 
     `away_seconds` is how long a turn waits for a backend that is gone before it
-    ends with reason "backend". `max_repairs` bounds how often a malformed call
+    ends with reason "backend"; `trouble_seconds` how long it gives a server that
+    answers errors only before it asks once more. `max_repairs` bounds how often a malformed call
     is sent back for repair.
     """
 
@@ -17,6 +18,7 @@ class Limits:
     tokens: int = 48_000
     reply_tokens: int = 8192
     away_seconds: float = 600.0
+    trouble_seconds: float = 3.0
     max_repairs: int = 2
 
     def reply_cap(self, window: int) -> int:

@@ -1,7 +1,8 @@
 """Servers that others run: any OpenAI-compatible one, the first of several that answers.
 
 A server that does not answer is asked last for half a minute, so that one box
-that hangs costs its silence once and not with each request.
+that hangs costs its silence once and not with each request; so is one whose
+completions break or fail while it still names its models.
 """
 
 import asyncio
@@ -17,12 +18,13 @@ from backend.api import NotReady
 from backend.board import Board
 from backend.config import BackendConfig
 from backend.profile import ProfileError
-from backend.protocol import Endpoint, Prefix, ProfileCard, ServerStatus
+from backend.protocol import Endpoint, Prefix, ProfileCard, Report, ServerStatus
 
 ANSWER_SECONDS = 5.0
 CHECK_SECONDS = 30.0
 FRESH_SECONDS = 5.0  # for which what was found is taken to hold
 DEFAULT_CONTEXT = 8192
+SERVER_ERROR = 500
 _FOREVER = aiohttp.ClientTimeout(total=None)  # deadlines are asyncio's
 
 
@@ -51,6 +53,7 @@ class External:
         self._silent: dict[str, float] = {}  # since when, steady clock
         self._found: Found | None = None
         self._found_at = 0.0
+        self._failing = False
 
     async def run(self) -> None:
         """Look every half minute, and when asked."""
@@ -83,7 +86,14 @@ class External:
             return None
         return self._found if await _listens(self._found.url) else None
 
+    def heard(self, report: Report) -> None:
+        """How a completion went; 0 is a connection that broke."""
+        self._failing = report.status == 0 or report.status >= SERVER_ERROR
+
     async def changes(self) -> AsyncIterator[ServerStatus]:
+        if self._failing and self._found:  # whoever asked for it now asks whether it is ready
+            self._silent[self._found.url] = monotonic()
+            self._failing = False
         await self._look()
         async for status in self.board.changes():
             yield status
@@ -138,10 +148,10 @@ class External:
         return None
 
     def _order(self) -> list[str]:
-        """As configured, but those that lately gave no answer last."""
+        """As configured, but those that lately gave no answer last, the last of them at the end."""
         since = monotonic() - CHECK_SECONDS
         urls = [_root(url) for url in self.config.urls]
-        return sorted(urls, key=lambda url: self._silent.get(url, since) > since)
+        return sorted(urls, key=lambda url: max(since, self._silent.get(url, since)))
 
     def _instead(self, found: Found) -> str | None:
         """Which servers it stands in for."""

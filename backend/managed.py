@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from backend.api import NotReady
 from backend.launch import models_folder
 from backend.profile import ProfileError, load, locate, names
-from backend.protocol import Endpoint, Prefix, ProfileCard, ServerStatus
+from backend.protocol import Endpoint, Prefix, ProfileCard, Report, ServerStatus
 from backend.room import Room
 from backend.schedule import AHEAD, Choice, following, read_ahead
 from backend.supervisor import Supervisor, SwitchFailed
@@ -116,6 +116,9 @@ class Managed:
     def logs(self, lines: int) -> list[str]:
         life = self.supervisor.life
         return life.process.log.lines(lines) if life and life.process else []
+
+    def heard(self, report: Report) -> None:
+        """The watch reads errors from the speedometer."""
 
     def sign(self, tokens: int) -> None:
         self.room.signs.tokens += 1

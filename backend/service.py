@@ -28,7 +28,7 @@ from backend.history import BlackBox, History
 from backend.lanes import Lanes
 from backend.managed import Managed
 from backend.notify import notify, watchdog_seconds
-from backend.protocol import Gpu, Memory, ServerStatus, Status
+from backend.protocol import Gpu, Memory, Report, ServerStatus, Status
 from backend.proxy import proxying
 from backend.room import Cards, Room, Timing
 from backend.speed import Speedometer
@@ -117,9 +117,13 @@ async def _run(room: Room, socket: Path, listens: "asyncio.Future[None]") -> Non
     if story := box.story():
         room.news("reboot", "warning", story)
     room.sampler.listeners.append(health.sample)
-    managed = Managed(room)
-    engine = External(config, room.board) if config.kind == "external" else managed
-    api = Api(engine, lambda: _status(room, began), health.report, room.lanes, room.alerts, history)
+    engine = External(config, room.board) if config.kind == "external" else Managed(room)
+
+    def hear(report: Report) -> None:
+        health.report(report)
+        engine.heard(report)
+
+    api = Api(engine, lambda: _status(room, began), hear, room.lanes, room.alerts, history)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(sampling(room.sampler, config.nvml))
         await stack.enter_async_context(listening(api, socket))

@@ -8,6 +8,18 @@ from agent.model import ModelRefused
 from agent.openai.values import mapping, text, whole
 
 _AWAY = {429, 502, 503, 504}
+# What proxies say in a 500 when the server behind them is gone: LiteLLM (its issue 33969), nginx,
+# Envoy, aiohttp, Go's net/http.
+_AWAY_WORDS = (
+    "connection error",
+    "connection refused",
+    "connection reset",
+    "cannot connect to host",
+    "server disconnected",
+    "no healthy upstream",
+    "no deployments available",
+    "bad gateway",
+)
 _TOO_LONG_TYPES = {"exceed_context_size_error", "context_length_exceeded"}
 _TOO_LONG_WORDS = ("maximum context length", "exceeds the available context", "context size")
 _LONGEST_MESSAGE = 300
@@ -30,7 +42,7 @@ def error_of(status: int, value: Any) -> AgentError | ModelRefused:
     status = whole(fields.get("code")) or status
     if _too_long(fields, message):
         return ContextFull(_sizes(fields) or message)
-    if status in _AWAY:
+    if status in _AWAY or (status >= 500 and _names_away(message)):
         return BackendAway(message or "The model server is busy.")
     return ModelRefused(status, message or f"HTTP {status}")
 
@@ -44,6 +56,10 @@ def _message(error: Any) -> str:
 def _too_long(fields: Any, message: str) -> bool:
     named = {text(fields.get("type")), text(fields.get("code"))} & _TOO_LONG_TYPES
     return bool(named) or any(words in message.lower() for words in _TOO_LONG_WORDS)
+
+
+def _names_away(message: str) -> bool:
+    return any(words in message.lower() for words in _AWAY_WORDS)
 
 
 def _sizes(fields: Any) -> str:

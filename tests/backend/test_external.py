@@ -4,10 +4,18 @@ import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import pytest
+
+from agent.asking import Asking
+from agent.events import Event, ModelFinished, Notice, TextDelta
+from agent.limits import Limits
 from agent.messages import System, User
 from agent.model import Completion, Request, TextPiece
 from agent.openai import OpenAIModel
+from agent.reported import ReportedModel
+from agent.salvage import Known
 from backend.config import BackendConfig
+from backend.protocol import Report
 from tests.backend.conftest import running
 from tests.fakes.gguf_chain import make_chain
 from tests.fakes.llama_embedded import serve
@@ -63,6 +71,52 @@ async def test_a_box_that_hangs_costs_its_silence_once(state: Path) -> None:
             found = [(await it.client.endpoint()).url for _ in range(3)]
     assert found == [other.url] * 3
     assert asked == 1
+
+
+async def asked_of(config: BackendConfig, *reports: Report) -> list[str]:
+    """The server for each request, when `reports` come between them and each asker waits for ready."""
+    async with running(config) as it:
+        found = [(await it.client.endpoint()).url]
+        for report in reports:
+            await it.client.report(report)
+            await it.ready()
+            found.append((await it.client.endpoint()).url)
+    return found
+
+
+@pytest.mark.parametrize("status", [0, 500], ids=["broken", "error"])
+async def test_a_server_whose_completions_fail_is_asked_last(state: Path, status: int) -> None:
+    async with ModelServer(says("A.")) as first, ModelServer(says("B.")) as second:
+        config = BackendConfig(state_dir=state, kind="external", urls=(first.url, second.url))
+        found = await asked_of(config, Report(), Report(status=status), Report())
+        both = await asked_of(config, *[Report(status=status)] * 2)
+    assert found == [first.url, first.url, second.url, second.url]
+    assert both == [first.url, second.url, first.url]
+
+
+async def test_a_turn_goes_on_at_the_next_server_when_one_dies_in_its_answer(state: Path) -> None:
+    wrote, kept = asyncio.Event(), asyncio.Event()
+
+    async def hold() -> None:
+        wrote.set()
+        await kept.wait()
+
+    async with ModelServer(says("All is we", hold=hold)) as dying, ModelServer(says(SAID)) as other:
+        config = BackendConfig(state_dir=state, kind="external", urls=(dying.url, other.url))
+        async with running(config) as it, OpenAIModel(it.client.endpoint) as model:
+            events: list[Event] = []
+            told = ReportedModel(model, it.client.report, "a")
+            asking = Asking(told, Known.of(()), Limits(), it.ready, events.append)
+            answering = asyncio.create_task(asking(ASKED))
+            await wrote.wait()
+            await dying.__aexit__()
+            completion, reader = await answering
+    assert (completion.text, reader.visible) == (SAID, SAID)
+    assert [type(event) for event in events if not isinstance(event, TextDelta)] == [
+        Notice,
+        ModelFinished,
+    ]
+    assert (len(dying.requests), len(other.requests)) == (1, 1)
 
 
 async def test_the_plain_form_is_enough(state: Path) -> None:

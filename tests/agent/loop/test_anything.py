@@ -16,7 +16,7 @@ from agent.openai import OpenAIModel
 from tests.agent.loop.conftest import Bench
 from tests.fakes.model_scripted import Line, ModelServer, Reply, ScriptedModel, refused
 
-LIMITS = Limits(max_tool_calls=5, seconds=20, away_seconds=0.01)
+LIMITS = Limits(max_tool_calls=5, seconds=20, away_seconds=0.01, trouble_seconds=0.01)
 COMMANDS = ["ls", "fail", "curl", "pwd"]
 
 NAMES = st.sampled_from(["bash", "bash", "bash", "remember", "fly", "", "Bash", "functions.bash"])

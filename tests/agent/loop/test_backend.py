@@ -66,25 +66,57 @@ async def test_a_backend_that_has_failed_ends_it_with_its_reason(bench: Bench) -
     assert finished.text == "The model server did not come back: The model file is damaged."
 
 
+FORMS = [("auto", True), ("auto", True), ("none", True), ("none", False)]
+
+
+def forms(bench: Bench) -> list[tuple[str, bool]]:
+    return [(r.tool_choice, bool(r.tools)) for r in bench.model.requests]
+
+
 async def test_two_identical_errors_change_the_request(bench: Bench) -> None:
     error = refused(500, "Failed to parse input")
-    finished = await bench.run(error, error, error, error, says("Fine."))
+    finished = await bench.run(error, error, error, says("Fine."))
     assert finished.text == "Fine."
-    forms = [(r.tool_choice, bool(r.tools)) for r in bench.model.requests]
-    assert forms == [
-        ("auto", True),
-        ("auto", True),
-        ("none", True),
-        ("none", True),
-        ("none", False),
-    ]
+    assert forms(bench) == FORMS
+    assert bench.of(Notice) == []
+
+
+async def test_errors_that_differ_are_tried_a_little_longer(bench: Bench) -> None:
+    errors = [refused(400, f"request {number} is bad") for number in range(4)]
+    await bench.run(*errors, says("Fine."))
+    assert forms(bench) == [("auto", True)] * 4 + [("none", True)]
+
+
+async def test_a_form_that_was_taken_is_kept_for_the_turn(bench: Bench) -> None:
+    error = refused(400, "Failed to parse input")
+    await bench.run(error, error, says(""), says("Fine."))
+    assert forms(bench) == [("auto", True), ("auto", True), ("none", True), ("none", True)]
+
+
+async def test_a_server_that_fails_with_everything_is_asked_anew_after_its_restart(
+    bench: Bench,
+) -> None:
+    bench.limits = Limits(trouble_seconds=0)
+    error = refused(500, "the decoder is broken")
+    finished = await bench.run(*[error] * 4, calls("bash", command="ls"), says("Fine."))
+    assert (finished.text, finished.reason) == ("Fine.", "done")
+    assert forms(bench) == [*FORMS, ("auto", True), ("auto", True)]
+    assert bench.of(Notice) == [Notice(texts.RESTARTING)]
+    assert bench.ran == [("bash", {"command": "ls"})]
 
 
 async def test_and_never_for_ever(bench: Bench) -> None:
+    bench.limits = Limits(trouble_seconds=0)
     finished = await bench.run(refused(500, "Failed to parse input"))
     assert finished.reason == "error"
     assert finished.text == "The model server refused the request: Failed to parse input"
-    assert len(bench.model.requests) == 6
+    assert forms(bench) == [*FORMS, *FORMS]
+
+
+async def test_a_request_that_is_at_fault_itself_is_not_asked_anew(bench: Bench) -> None:
+    finished = await bench.run(refused(400, "Failed to parse input"))
+    assert finished.text == "The model server refused the request: Failed to parse input"
+    assert forms(bench) == FORMS
 
 
 async def test_a_wrong_key_is_said_at_once(bench: Bench) -> None:

@@ -264,6 +264,12 @@ async def test_an_error_in_the_stream() -> None:
         (refused(503, "Loading model"), BackendAway, "Loading model"),
         (refused(429, "slow down"), BackendAway, "slow down"),
         (refused(500, "bad\n  grammar"), ModelRefused, "bad grammar"),
+        (
+            refused(500, "litellm.InternalServerError: OpenAIException - Connection error."),
+            BackendAway,
+            "litellm.InternalServerError: OpenAIException - Connection error.",
+        ),
+        (refused(400, "connection error is no tool"), ModelRefused, "connection error is no tool"),
         (refused(401, "Invalid API Key"), ModelRefused, "Invalid API Key"),
     ],
 )
