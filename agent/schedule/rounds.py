@@ -11,12 +11,13 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time
+from functools import partial
 from zoneinfo import ZoneInfo
 
 from agent.errors import AgentError
 from agent.store import Store
 from agent.store.jobs import Job, Occurrence
-from agent.store.ledger import Ledger
+from agent.store.ledger import Fallen, Ledger
 from agent.when import load, next_times
 
 log = logging.getLogger(__name__)
@@ -105,10 +106,7 @@ class Rounds:
             return
         if job.plan.next_at > now:
             return
-        due = _between(job, job.plan.next_at, now)
-        await self._fall_due(job, due, upcoming, now)
-        if upcoming is None:
-            await self.store.jobs.set_state(job.id, "ended")
+        await self._fall_due(job, _between(job, job.plan.next_at, now), upcoming, now)
 
     async def _move(self, job: Job, upcoming: int | None) -> None:
         await self.store.jobs.change(job.id, replace(job.plan, next_at=upcoming))
@@ -121,16 +119,11 @@ class Rounds:
         kept = {"once": 1, "all": CATCH_UP, "missed": 0 if late else 1}[job.plan.catch_up]
         run = due[len(due) - kept :] if kept else []
         gone = due[: len(due) - len(run)][-_MISSED_AT_ONCE:]
-        new = await self.ledger.missed(job.id, gone, "the host was off or busy")
-        for each in run:
-            await self.store.jobs.fall_due(job.id, each, upcoming)
-        if not run:
-            await self._move(job, upcoming)
-        if new and job.plan.catch_up == "missed":
-            await self._say(job, _missed(job, new))
+        fallen = Fallen(job, run, gone, upcoming)
+        await self.ledger.enter(fallen, "the host was off or busy", partial(self._notice, job))
 
-    async def _say(self, job: Job, text: str) -> None:
-        await self.store.outbox.add(job.plan.chat, [self.letter(text)])
+    def _notice(self, job: Job, missed: Sequence[int]) -> str | None:
+        return self.letter(_missed(job, missed)) if job.plan.catch_up == "missed" else None
 
     # -- running ----------------------------------------------------------------
 
@@ -184,8 +177,9 @@ class Rounds:
             await self.store.jobs.end(occurrence.id, "done", str(nothing))
 
     async def _failed(self, job: Job, occurrence: Occurrence, why: str) -> None:
-        await self._say(job, f"⚠️ The job “{job.plan.task}” failed. {why}")
-        await self.store.jobs.end(occurrence.id, "failed", why)
+        told = self.letter(f"⚠️ The job “{job.plan.task}” failed. {why}")
+        await self.ledger.fail(occurrence.id, job.plan.chat, told, why)
+        self.store.outbox.added.set()
 
     async def _post(self, job: Job, occurrence: Occurrence, text: str) -> None:
         await self.ledger.post(occurrence.id, job.plan.chat, [self.letter(text)])

@@ -1,12 +1,30 @@
 """From an occurrence to its delivery: what is posted for it, and how that ended."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from agent.store import outbox
 from agent.store.chats import Clock
-from agent.store.database import Database
+from agent.store.database import Database, Tx
+from agent.store.jobs import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Fallen:
+    """What fell due of a job: times to `run`, times only recorded as `missed`, and what comes next.
+
+    `next_at` None ends the job.
+    """
+
+    job: Job
+    run: Sequence[int]
+    missed: Sequence[int]
+    next_at: int | None
+
+
+Notice = Callable[[Sequence[int]], str | None]
+"""The outbox's payload that tells of these missed due times, or None to keep silent."""
 
 
 @dataclass(frozen=True)
@@ -15,6 +33,35 @@ class Ledger:
 
     database: Database
     clock: Clock
+
+    async def enter(self, fallen: Fallen, why: str, notice: Notice) -> None:
+        """All of it in one transaction, so that a kill in between loses no occurrence and no word of it."""
+        job = fallen.job
+        async with self.database.write() as tx:
+            new = await self._missed(tx, job.id, fallen.missed, why)
+            await tx.run(_DUE, job.id, json.dumps(list(fallen.run)))
+            state = "active" if fallen.next_at is not None else "ended"
+            await tx.run(
+                "UPDATE jobs SET next_at = ?2, state = ?3 WHERE id = ?1 AND state = 'active'",
+                job.id,
+                fallen.next_at,
+                state,
+            )
+            if new and (payload := notice(new)):
+                await outbox.put(tx, job.plan.chat, [payload], self.clock())
+
+    async def fail(self, occurrence: int, chat: str, payload: str, why: str) -> None:
+        """End a running occurrence and tell why, once."""
+        async with self.database.write() as tx:
+            ended = await tx.all(
+                "UPDATE occurrences SET state = 'failed', detail = ?2, ended_at = ?3"
+                " WHERE id = ?1 AND state = 'running' RETURNING id",
+                occurrence,
+                why,
+                self.clock(),
+            )
+            if ended:
+                await outbox.put(tx, chat, [payload], self.clock())
 
     async def post(self, occurrence: int, chat: str, payloads: Sequence[str]) -> None:
         """Put what an occurrence says into the outbox, once, however often it is asked."""
@@ -50,18 +97,17 @@ class Ledger:
             )
         return sorted(row[0] for row in rows)
 
-    async def missed(self, job: int, due: Sequence[int], detail: str) -> list[int]:
+    async def _missed(self, tx: Tx, job: int, due: Sequence[int], why: str) -> list[int]:
         """Enter occurrences that are only recorded; the due times that were not known before."""
-        async with self.database.write() as tx:
-            rows = await tx.all(
-                "INSERT INTO occurrences (job, due_at, state, detail, ended_at)"
-                " SELECT ?1, value, 'missed', ?3, ?4 FROM json_each(?2) WHERE true"
-                " ON CONFLICT DO NOTHING RETURNING due_at",
-                job,
-                json.dumps(list(due)),
-                detail,
-                self.clock(),
-            )
+        rows = await tx.all(
+            "INSERT INTO occurrences (job, due_at, state, detail, ended_at)"
+            " SELECT ?1, value, 'missed', ?3, ?4 FROM json_each(?2) WHERE true"
+            " ON CONFLICT DO NOTHING RETURNING due_at",
+            job,
+            json.dumps(list(due)),
+            why,
+            self.clock(),
+        )
         return sorted(row[0] for row in rows)
 
     async def interrupted(self) -> list[int]:
@@ -69,15 +115,20 @@ class Ledger:
         async with self.database.write() as tx:
             rows = await tx.all(
                 "UPDATE occurrences SET state = 'due' WHERE state = 'running' AND outbox IS NULL"
-                " AND turn IS NULL RETURNING id"
+                f" AND NOT EXISTS (SELECT 1 FROM inbox WHERE {_ITS_ROW}) RETURNING id"
             )
         return [row[0] for row in rows]
 
 
-_FIND_TURN = """
-UPDATE occurrences SET turn = (
-    SELECT turn FROM inbox WHERE source = 'job' AND update_id = occurrences.job || ':' || occurrences.due_at
-) WHERE state = 'running' AND turn IS NULL AND outbox IS NULL"""
+_DUE = """
+INSERT INTO occurrences (job, due_at) SELECT ?1, value FROM json_each(?2) WHERE true ON CONFLICT DO NOTHING"""
+
+_ITS_ROW = "inbox.source = 'job' AND inbox.update_id = occurrences.job || ':' || occurrences.due_at"
+
+# Looked up each time: a turn that was put back is played anew under another id.
+_FIND_TURN = f"""
+UPDATE occurrences SET turn = (SELECT turn FROM inbox WHERE {_ITS_ROW})
+WHERE state = 'running' AND outbox IS NULL AND EXISTS (SELECT 1 FROM inbox WHERE {_ITS_ROW})"""
 
 _FIND_OUTBOX = """
 UPDATE occurrences SET outbox = (SELECT max(id) FROM outbox WHERE outbox.turn = occurrences.turn)
@@ -91,7 +142,9 @@ UPDATE occurrences SET ended_at = ?1,
               FROM outbox WHERE id = occurrences.outbox)
 WHERE state = 'running' AND outbox IN (SELECT id FROM outbox WHERE state IN ('delivered', 'failed', 'uncertain'))"""
 
-# A turn that ended without anything to send (a chat that reads events itself).
-_END_SILENT = """
-UPDATE occurrences SET state = 'done', detail = 'answered', ended_at = ?1
-WHERE state = 'running' AND outbox IS NULL AND turn IN (SELECT id FROM turns WHERE state = 'done')"""
+# A turn that ended without anything to send (a chat that reads events itself), or was put aside.
+_END_SILENT = f"""
+UPDATE occurrences SET ended_at = ?1, state = iif(turn IS NULL, 'missed', 'done'),
+    detail = iif(turn IS NULL, 'it was put aside', 'answered')
+WHERE state = 'running' AND outbox IS NULL
+    AND EXISTS (SELECT 1 FROM inbox WHERE {_ITS_ROW} AND inbox.state = 'done')"""

@@ -99,14 +99,14 @@ class OutboxTable:
         return _parcel(row) if row else None
 
     async def delivered(self, id: int, message_ids: Sequence[str]) -> None:
-        """Delivered with the app's ids; ends a scheduled occurrence that waited for it, too."""
+        """Delivered with the app's ids; a scheduled occurrence is done then, also one that was in doubt."""
         async with self.database.write() as tx:
             await _move(tx, id, "delivered", self.clock())
             ids = [*json.loads(await _ids(tx, id)), *message_ids]
             await tx.run("UPDATE outbox SET message_ids = ? WHERE id = ?", json.dumps(ids), id)
             await tx.run(
-                "UPDATE occurrences SET state = 'done', message_id = ?, ended_at = ?"
-                " WHERE outbox = ? AND state = 'running'",
+                "UPDATE occurrences SET state = 'done', message_id = ?, ended_at = ?, detail = ''"
+                " WHERE outbox = ? AND state IN ('running', 'failed')",
                 str(ids[-1]) if ids else "",
                 self.clock(),
                 id,

@@ -150,6 +150,10 @@ async def test_an_uncertain_send_does_not_claim_to_be_done(store: Store, clock) 
     await once(made)
     (row,) = await store.jobs.occurrences(job.id)
     assert (row.state, row.detail) == ("failed", "nobody knows whether it arrived")
+    assert await store.outbox.again(parcel.id)  # [Show again] was pressed
+    await deliver(store)
+    (row,) = await store.jobs.occurrences(job.id)
+    assert (row.state, row.message_id, row.detail) == ("done", str(1000 + parcel.id), "")
 
 
 async def test_a_task_becomes_a_turn_once(store: Store, clock) -> None:
@@ -163,9 +167,16 @@ async def test_a_task_becomes_a_turn_once(store: Store, clock) -> None:
 
     made = rounds(store, clock, task=Task(submit))
     await once(made)
-    await made.recover()  # killed right after: the row is there, so it is not put in again
+    for _ in range(5):  # killed right after: the row is there, so it is not put in again
+        await made.recover()
+        await once(made)
+    (waiting,) = await store.inbox.waiting(CHAT, {"job"})
+    (row,) = await store.jobs.occurrences(job.id)
+    assert (row.state, row.attempts, len(submitted)) == ("running", 1, 1)
+    await store.inbox.discard(CHAT, [waiting.id])
     await once(made)
-    assert len(await store.inbox.waiting(CHAT, {"job"})) == 1
+    (row,) = await store.jobs.occurrences(job.id)
+    assert (row.state, row.detail) == ("missed", "it was put aside")
     assert submitted[0].words == "look at the logs"
     assert submitted[0].more == (f"scheduled job {job.id}: every day at 08:00",)
 
