@@ -125,11 +125,11 @@ class Asking:
         await self._wait(texts.BROKE_OFF)
 
     async def _wait(self, reason: str) -> None:
-        """Until the backend is there again; the person is told once."""
+        """Until the backend is there again; the person is told once, and whenever words they saw are void."""
         now = asyncio.get_running_loop().time()
-        if self._away_since is None:
-            self._away_since = now
+        if self._away_since is None or self.partial:
             self._emit(Notice(texts.RESTARTING))
+        self._away_since = self._away_since or now
         deadline = self._away_since + self._limits.away_seconds
         pause = _PAUSES[min(self._pauses, len(_PAUSES) - 1)]
         self._pauses += 1

@@ -70,8 +70,8 @@ class Gathering:
             case ModelFinished():
                 self._pace.learn(event)
                 self._await_model()
-            case Notice(text):
-                self.view = replace(self.view, status=text)
+            case Notice(text):  # what was being written has broken off and will come anew
+                self.view = replace(self.view, text="", thoughts="", status=text)
             case _:
                 pass
 

@@ -84,7 +84,8 @@ def test_tool_calls_become_lines_and_then_results() -> None:
 
 def test_a_notice_is_the_status_until_text_comes() -> None:
     gathering = Gathering(Texts(), Pace())
+    gathering.add(TextDelta("Hello, I wi"))
     gathering.add(Notice("The model server is restarting."))
-    assert gathering.view.status == "The model server is restarting."
+    assert gathering.view == View(status="The model server is restarting.")
     gathering.add(TextDelta("Hi"))
     assert gathering.view == View(text="Hi")

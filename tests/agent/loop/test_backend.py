@@ -4,7 +4,7 @@ import asyncio
 
 from agent import texts
 from agent.errors import BackendAway, ContextFull
-from agent.events import ModelFinished, Notice
+from agent.events import ModelFinished, Notice, TextDelta
 from agent.limits import Limits
 from agent.messages import System, User
 from tests.agent.loop.conftest import Bench
@@ -48,6 +48,13 @@ async def test_a_server_that_always_breaks_off_ends_the_turn(bench: Bench) -> No
     finished = await bench.run(says("I", finish_reason="cut"))
     assert finished.reason == "backend"
     assert len(bench.model.requests) == 3
+    assert [type(event) for event in bench.of(Notice, TextDelta)] == [
+        TextDelta,
+        Notice,
+        TextDelta,
+        Notice,
+        TextDelta,
+    ]
 
 
 async def test_a_backend_that_stays_away_ends_the_turn(bench: Bench) -> None:
