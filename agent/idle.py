@@ -1,8 +1,12 @@
-"""What is done while nobody waits: recent chats are read in, old rows pruned, a good copy kept."""
+"""What is done while nobody waits: recent chats are read in, old rows pruned, a good copy kept.
+
+The requests that read chats in are those of real turns (how a template takes
+calls and pictures is in them), so that the next turn finds all of it.
+"""
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
 
 from agent.chats import Chats
@@ -10,7 +14,7 @@ from agent.errors import AgentError, BackendAway
 from agent.meaning import Meaning, NoMeaning
 from agent.model import ModelRefused
 from agent.store import Store, upkeep
-from agent.store.upkeep import DAY, Retention
+from agent.store.retention import DAY, Retention, prune, used
 from agent.window import ModelWindow
 
 log = logging.getLogger(__name__)
@@ -23,15 +27,20 @@ SNAPSHOT, VACUUM, PRUNE = "snapshot_at", "vacuum_at", "prune_at"
 
 @dataclass
 class Idle:
-    """Runs beside the chats until cancelled. `cold` is set when the model server has to read anew."""
+    """Runs beside the chats until cancelled.
+
+    `life` tells the model server's lives apart: what an earlier one has read is
+    lost to the next. None: none serves, or it sleeps and is not to be woken.
+    """
 
     store: Store
     window: ModelWindow
     chats: Chats
+    life: Callable[[], Awaitable[Hashable | None]]
     retention: Retention = field(default_factory=Retention)
     meaning: Meaning | None = None
     look_seconds: float = LOOK_SECONDS
-    cold: bool = True
+    warm: Hashable | None = None  # the life that has read the recent chats
 
     async def run(self) -> None:
         while True:
@@ -41,8 +50,7 @@ class Idle:
 
     async def _once(self) -> None:
         try:
-            if self.cold:
-                await self._warm()
+            await self._warm(await self.life())
             await self._learn()
             await self._every(HOUR, PRUNE, self._prune)
             await self._every(DAY, SNAPSHOT, self._snapshot)
@@ -52,14 +60,16 @@ class Idle:
         except (AgentError, ModelRefused) as error:
             log.warning("idle work failed: %s", error)
 
-    async def _warm(self) -> None:
+    async def _warm(self, life: Hashable | None) -> None:
         """The chats used last, the newest at the end, where the server keeps it best."""
-        recent = await self.store.chats.recent(WARM_CHATS)
-        since = self.store.clock() - DAY
-        for chat in reversed([chat.key for chat in recent if chat.active_at > since]):
-            if not self.chats.running():
+        if life is not None and life != self.warm:
+            since = self.store.clock() - DAY
+            recent = await self.store.chats.recent(WARM_CHATS)
+            for chat in reversed([chat.key for chat in recent if chat.active_at > since]):
                 await self.window.warm(chat)
-        self.cold = False
+                if self.chats.running():
+                    return  # dropped for somebody; the rest when nobody waits again
+        self.warm = life
 
     async def _learn(self) -> None:
         """What recent chats said gets its vectors, a few texts at a time."""
@@ -83,9 +93,12 @@ class Idle:
             await work()
 
     async def _prune(self) -> None:
-        removed = await upkeep.prune(self.store, self.retention)
+        removed = await prune(self.store, self.retention)
         if removed:
             log.info("%d old rows removed", removed)
+        most = self.retention.most_bytes
+        if most and (held := await used(self.store)) > most:
+            log.warning("%d MiB of the database are in use, more than its bound", held >> 20)
 
     async def _snapshot(self) -> None:
         await upkeep.snapshot(self.store)

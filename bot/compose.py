@@ -1,7 +1,7 @@
 """Where the objects of a program are put together: settings in, a running agent out."""
 
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -33,6 +33,7 @@ from agent.sandbox.limits import Repo, SandboxLimits
 from agent.sandbox.sandboxes import Sandboxes, open_sandboxes
 from agent.schedule.planner import Planner
 from agent.store import Store, open_store
+from agent.store.retention import Retention
 from agent.tool import Call, Output, Tool
 from agent.toolset import chosen
 from agent.trial import Trials
@@ -126,6 +127,13 @@ class Agent:
             status = None
         self.host.status = status
         return status
+
+    async def life(self) -> Hashable | None:
+        """What tells the lives of the model server apart; None while none serves, or it sleeps."""
+        status = await self.look()
+        if status is None or status.backend.state not in ("ready", "busy"):
+            return None
+        return status.backend.pid, status.backend.profile, status.backend.restarts
 
 
 @dataclass
@@ -272,6 +280,11 @@ async def open_chats(agent: Agent, service: Service, listener: Listener) -> Asyn
     """The workers of an agent's chats."""
     async with Chats(agent.store, agent.run, agent.window, service, listener) as chats:
         yield chats
+
+
+def retention_of(settings: Settings) -> Retention:
+    kept = settings.state
+    return Retention(kept.keep_days, kept.records_days, kept.usage_days, kept.keep_mib << 20)
 
 
 def limits(settings: Settings) -> Limits:

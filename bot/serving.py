@@ -22,7 +22,15 @@ from backend.client import BackendClient, BackendUnavailable
 from backend.protocol import Alert
 from bot import presence
 from bot.channel import Letter
-from bot.compose import DATABASE, Agent, meaning_of, open_agent, open_chats, private
+from bot.compose import (
+    DATABASE,
+    Agent,
+    meaning_of,
+    open_agent,
+    open_chats,
+    private,
+    retention_of,
+)
 from bot.digest import Digest
 from bot.reports import summaries
 from bot.settings import Settings
@@ -165,7 +173,8 @@ async def _beside(
 
 def _idle(agent: Agent, chats: Chats) -> Idle:
     meaning = meaning_of(agent.store, agent.settings)
-    return Idle(agent.store, agent.window, chats, meaning=meaning)
+    retention = retention_of(agent.settings)
+    return Idle(agent.store, agent.window, chats, agent.life, retention, meaning)
 
 
 async def _tell_presence(path: Path, bot: TelegramBot, notify: Callable[[str], None]) -> None:

@@ -11,7 +11,7 @@ notes.py       lasting notes              search.py     words found again
 outbox.py      what is to be sent         approvals.py  what owners decided
 jobs.py        planned work, its ledger   people.py     who may talk
 usage.py       tokens of each call        files.py      files, small facts
-upkeep.py      retention, snapshots, VACUUM
+retention.py   what leaves               upkeep.py     snapshots, VACUUM, backup
 """
 
 import time

@@ -1,60 +1,16 @@
-"""Keeping the file small and a good copy of it: retention, VACUUM, snapshots, backup."""
+"""The database's file: room given back to the disk, its check, copies of it."""
 
 import asyncio
 import os
 import shutil
 import sqlite3
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent.store import Store
 from agent.store.errors import StoreError, told
 
-DAY = 86_400.0
 SNAPSHOT_MOST = 1 << 30  # bytes; a larger state is left to `voltaire backup`
-BATCH = 500  # rows per transaction, so that nobody waits for long
-
-
-@dataclass(frozen=True, slots=True)
-class Retention:
-    """Days that things are kept; 0: for ever. Past the duplicates' horizon (Telegram keeps
-    updates for a day) inbox rows only serve /retry."""
-
-    transcript: int = 0
-    inbox: int = 30
-    outbox: int = 30
-    usage: int = 365
-    deleted_notes: int = 30
-    occurrences: int = 365
-
-
-_OLD = {
-    "inbox": "DELETE FROM inbox WHERE id IN (SELECT id FROM inbox WHERE state = 'done' AND received_at < ? LIMIT ?) RETURNING 1",
-    "outbox": "DELETE FROM outbox WHERE id IN (SELECT id FROM outbox WHERE state IN ('delivered', 'failed') AND changed_at < ? LIMIT ?) RETURNING 1",
-    "usage": "DELETE FROM usage WHERE id IN (SELECT id FROM usage WHERE at < ? LIMIT ?) RETURNING 1",
-    "deleted_notes": "DELETE FROM notes WHERE id IN (SELECT id FROM notes WHERE deleted_at < ? LIMIT ?) RETURNING 1",
-    "occurrences": "DELETE FROM occurrences WHERE id IN (SELECT id FROM occurrences WHERE state NOT IN ('due', 'running') AND due_at < ? LIMIT ?) RETURNING 1",
-    # What stands in a prompt stays until its conversation is the past one.
-    "transcript": (
-        "DELETE FROM transcript WHERE id IN (SELECT t.id FROM transcript t WHERE t.at < ? AND (t.live = 0"
-        " OR NOT EXISTS (SELECT 1 FROM chats WHERE chats.conversation = t.conversation)) LIMIT ?) RETURNING 1"
-    ),
-}
-
-
-async def prune(store: Store, retention: Retention) -> int:
-    """Delete what is older than it is kept, in small transactions; how many rows."""
-    removed = 0
-    for table, sql in _OLD.items():
-        days = getattr(retention, table)
-        while days:
-            async with store.database.write() as tx:
-                rows = await tx.all(sql, store.clock() - days * DAY, BATCH)
-            removed += len(rows)
-            if len(rows) < BATCH:
-                break
-    return removed
 
 
 async def vacuum(store: Store) -> bool:

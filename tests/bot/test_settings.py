@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from agent.store.retention import Retention
+from bot.compose import retention_of
 from bot.settings import ConfigurationError, find_file, load
 
 
@@ -96,3 +98,10 @@ def test_files_are_found_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("VOLTAIRE_CONFIG", "/named.toml")
     assert find_file(None) == Path("/named.toml")
     assert find_file(Path("/given.toml")) == Path("/given.toml")
+
+
+def test_what_is_kept_is_the_owners_choice(tmp_path: Path) -> None:
+    assert retention_of(load(written(tmp_path, ""))) == Retention()
+    text = "[state]\nkeep_days = 90\nkeep_mib = 200\nrecords_days = 7\nusage_days = 0"
+    kept = retention_of(load(written(tmp_path, text)))
+    assert kept == Retention(transcript=90, records=7, usage=0, most_bytes=200 << 20)

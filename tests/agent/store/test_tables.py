@@ -9,7 +9,7 @@ from agent.store import Incoming, Store, open_store, upkeep
 from agent.store.errors import StoreError
 from agent.store.files import File
 from agent.store.jobs import Plan
-from agent.store.upkeep import DAY, Retention
+from agent.store.retention import DAY
 from agent.store.usage import Reuse
 from tests.agent.store.conftest import Clock
 
@@ -120,28 +120,6 @@ async def test_files_are_listed_newest_first(store: Store) -> None:
         await store.files.add(File("tg:1", f"/workspace/{name}", "in", name, size=5))
     assert [f.name for f in await store.files.recent("tg:1")] == ["b", "a"]
     assert await store.files.recent("tg:2") == []
-
-
-async def test_what_is_old_goes_and_what_is_open_stays(store: Store, clock: Clock) -> None:
-    await store.inbox.add(Incoming("tg:1", "s", "open", "still to answer"))
-    await store.inbox.add(Incoming("tg:1", "s", "done", "answered"))
-    rows = await store.inbox.waiting("tg:1", ["s"])
-    await store.inbox.discard("tg:1", [rows[1].id])
-    [sent, _] = await store.outbox.add("tg:1", ["1", "2"])
-    await store.outbox.claim("tg:1")
-    await store.outbox.delivered(sent, ["9"])
-    note, _ = await store.notes.add("tg:1", "old")
-    await store.notes.add("tg:1", "kept")
-    await store.notes.delete("tg:1", note.id)
-    clock.pass_(31 * DAY)
-    assert await upkeep.prune(store, Retention()) == 3
-    assert [r.incoming.words for r in await store.inbox.waiting("tg:1", ["s"])] == [
-        "still to answer"
-    ]
-    assert await store.outbox.counts() == {"waiting": 1}
-    assert [n.text for n in await store.notes.all("tg:1")] == ["kept"]
-    assert not await store.notes.restore("tg:1", note.id)
-    assert await upkeep.prune(store, Retention()) == 0
 
 
 async def test_room_is_given_back(store: Store) -> None:

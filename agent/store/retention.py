@@ -1,0 +1,121 @@
+"""What leaves the database: by age, and by size where it has a bound."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from agent.store import Store
+
+DAY = 86_400.0
+BATCH = 500  # rows per transaction, so that nobody waits for long
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """Days that things are kept, 0: for ever; `most_bytes` of the database, 0: no bound.
+
+    `records` are answered messages, sent replies, decided approvals and deleted
+    notes. Telegram repeats updates for a day, so fewer than two would be too few.
+    """
+
+    transcript: int = 0
+    records: int = 30
+    usage: int = 365
+    most_bytes: int = 0
+
+
+_PAST = (
+    "(SELECT conversation FROM chats WHERE key = c.chat) IS NOT c.id"
+    " AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.conversation = c.id AND t.state = 'open')"
+)
+# What stands in a prompt stays until its conversation is a past one that nobody used for as long.
+_TRANSCRIPT = (
+    "DELETE FROM transcript WHERE id IN (SELECT t.id FROM transcript t JOIN conversations c ON c.id = t.conversation"
+    f" WHERE t.at < ?1 AND (t.live = 0 OR (c.active_at < ?1 AND {_PAST})) LIMIT ?2) RETURNING 1"
+)
+_TURNS = (
+    "DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE state = 'done' AND ended_at < ?"
+    " AND NOT EXISTS (SELECT 1 FROM transcript t WHERE t.turn = turns.id) LIMIT ?) RETURNING 1"
+)
+_CONVERSATIONS = (
+    f"DELETE FROM conversations WHERE id IN (SELECT c.id FROM conversations c WHERE c.active_at < ? AND {_PAST}"
+    " AND NOT EXISTS (SELECT 1 FROM transcript t WHERE t.conversation = c.id)"
+    " AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.conversation = c.id) LIMIT ?) RETURNING 1"
+)
+_RECORDS = (
+    "DELETE FROM inbox WHERE id IN (SELECT id FROM inbox WHERE state = 'done' AND received_at < ? LIMIT ?) RETURNING 1",
+    "DELETE FROM outbox WHERE id IN (SELECT id FROM outbox WHERE state IN ('delivered', 'failed') AND changed_at < ? LIMIT ?) RETURNING 1",
+    "DELETE FROM approvals WHERE id IN (SELECT id FROM approvals WHERE state <> 'asked' AND decided_at < ? LIMIT ?) RETURNING 1",
+    "DELETE FROM notes WHERE id IN (SELECT id FROM notes WHERE deleted_at < ? LIMIT ?) RETURNING 1",
+)
+_USAGE = (
+    "DELETE FROM usage WHERE id IN (SELECT id FROM usage WHERE at < ? LIMIT ?) RETURNING 1",
+    "DELETE FROM occurrences WHERE id IN (SELECT id FROM occurrences WHERE state NOT IN ('due', 'running') AND due_at < ? LIMIT ?) RETURNING 1",
+)
+
+
+async def prune(store: Store, retention: Retention) -> int:
+    """Delete what is older than it is kept, then what is beyond the bound, in small transactions; how many rows."""
+    removed = 0
+    for days, statements in (
+        (retention.transcript, (_TRANSCRIPT, _TURNS, _CONVERSATIONS)),
+        (retention.records, _RECORDS),
+        (retention.usage, _USAGE),
+    ):
+        for sql in statements if days else ():
+            removed += await _all(store, sql, store.clock() - days * DAY)
+    return removed + await _shed(store, retention.most_bytes)
+
+
+async def used(store: Store) -> int:
+    """Bytes of the database that hold something."""
+    async with store.database.read() as tx:
+        pages, free, size = [await tx.value(f"PRAGMA {name}") for name in _PAGES]
+    return int((pages - free) * size)
+
+
+_PAGES = ("page_count", "freelist_count", "page_size")
+
+
+async def _all(store: Store, sql: str, *values: Any) -> int:
+    """Run a deletion until it finds no full batch; how many rows."""
+    removed = 0
+    while True:
+        async with store.database.write() as tx:
+            rows = await tx.all(sql, *values, BATCH)
+        removed += len(rows)
+        if len(rows) < BATCH:
+            return removed
+
+
+_LONGEST_UNUSED = (
+    f"SELECT c.id FROM conversations c WHERE {_PAST} ORDER BY c.active_at, c.id LIMIT 1"
+)
+_WORDS = "DELETE FROM transcript WHERE conversation = ? RETURNING 1"
+_CONVERSATION = "DELETE FROM conversations WHERE id = ? RETURNING 1"  # and its turns
+_OUT_OF_PROMPT = (
+    "DELETE FROM transcript WHERE id IN"
+    " (SELECT id FROM transcript WHERE live = 0 ORDER BY id LIMIT ?) RETURNING 1"
+)
+
+
+async def _shed(store: Store, most: int) -> int:
+    """Past conversations, the longest unused first, then the oldest words that stand in no prompt."""
+    removed = 0
+    while most and await used(store) > most:
+        rows = await _longest_unused(store) or await _out_of_prompt(store)
+        if not rows:
+            break
+        removed += rows
+    return removed
+
+
+async def _longest_unused(store: Store) -> int:
+    async with store.database.write() as tx:
+        past = await tx.value(_LONGEST_UNUSED)
+        return sum([len(await tx.all(sql, past)) for sql in (_WORDS, _CONVERSATION)])
+
+
+async def _out_of_prompt(store: Store) -> int:
+    async with store.database.write() as tx:
+        words = await tx.all(_OUT_OF_PROMPT, BATCH)
+    return len(words) + await _all(store, _TURNS, store.clock())

@@ -1,0 +1,121 @@
+"""What leaves the database, and what never does."""
+
+from agent.approvals import Request
+from agent.events import Usage
+from agent.messages import Assistant, User
+from agent.store import Incoming, Store
+from agent.store.retention import DAY, Retention, prune, used
+from agent.store.turns import Ended, OpenTurn, Told
+from tests.agent.store.conftest import Clock
+
+
+async def talk(store: Store, turn: str, words: str, chat: str = "tg:1") -> OpenTurn:
+    """A whole turn, answered with the same words."""
+    await store.inbox.add(Incoming(chat, "s", turn, words))
+    begun = await store.turns.begin(
+        turn, await store.inbox.waiting(chat, ["s"]), Told("", User(words))
+    )
+    await store.turns.end(begun, Ended(Assistant(words), words, "done", Usage()))
+    return begun
+
+
+async def said(store: Store) -> list[str]:
+    async with store.database.read() as tx:
+        return [row[0] for row in await tx.all("SELECT text FROM transcript ORDER BY id")]
+
+
+async def count(store: Store, table: str) -> int:
+    async with store.database.read() as tx:
+        return int(await tx.value(f"SELECT count(*) FROM {table}"))
+
+
+async def test_what_is_old_goes_and_what_is_open_stays(store: Store, clock: Clock) -> None:
+    await store.inbox.add(Incoming("tg:1", "s", "open", "still to answer"))
+    await store.inbox.add(Incoming("tg:1", "s", "done", "answered"))
+    rows = await store.inbox.waiting("tg:1", ["s"])
+    await store.inbox.discard("tg:1", [rows[1].id])
+    [sent, _] = await store.outbox.add("tg:1", ["1", "2"])
+    await store.outbox.claim("tg:1")
+    await store.outbox.delivered(sent, ["9"])
+    note, _ = await store.notes.add("tg:1", "old")
+    await store.notes.add("tg:1", "kept")
+    await store.notes.delete("tg:1", note.id)
+    await store.approvals.open(Request("q1", "t", "c", "tg:1", "what", "scope", clock.now + 9))
+    await store.approvals.open(Request("q2", "t", "d", "tg:1", "what", "scope", clock.now + 9))
+    await store.approvals.decide("q1", "once", clock.now, "ann")
+    clock.pass_(31 * DAY)
+    assert await prune(store, Retention()) == 4
+    assert [r.incoming.words for r in await store.inbox.waiting("tg:1", ["s"])] == [
+        "still to answer"
+    ]
+    assert await store.outbox.counts() == {"waiting": 1}
+    assert [n.text for n in await store.notes.all("tg:1")] == ["kept"]
+    assert not await store.notes.restore("tg:1", note.id)
+    assert await count(store, "approvals") == 1
+    assert await prune(store, Retention()) == 0
+
+
+async def test_past_conversations_leave_whole_and_a_prompt_stays(
+    store: Store, clock: Clock
+) -> None:
+    first = await talk(store, "a1", "long past")
+    await store.chats.new_conversation("tg:1")
+    await talk(store, "b1", "past but used again")
+    clock.pass_(10 * DAY)
+    await talk(store, "b2", "lately")
+    await store.chats.new_conversation("tg:1")
+    await talk(store, "c1", "now")
+    await talk(store, "x1", "the only one", chat="tg:2")
+    clock.pass_(25 * DAY)
+    removed = 2 + 1 + 1 + 2  # of transcript, turns, conversations; answered messages
+    assert await prune(store, Retention(transcript=30)) == removed
+    assert await said(store) == [
+        "past but used again", "past but used again", "lately", "lately",
+        "now", "now", "the only one", "the only one",
+    ]  # fmt: skip
+    assert {f.text for f in await store.search.candidates("tg:1", "past")} == {
+        "past but used again"
+    }
+    assert first.conversation not in [c.id for c in await store.chats.conversations("tg:1")]
+    clock.pass_(365 * DAY)
+    await prune(store, Retention(transcript=30))
+    assert await said(store) == ["now", "now", "the only one", "the only one"]
+    assert await count(store, "turns") == 2
+
+
+async def test_what_left_a_prompt_goes_when_it_is_old(store: Store, clock: Clock) -> None:
+    await talk(store, "a1", "compacted away")
+    await talk(store, "a2", "still in the prompt")
+    async with store.database.write() as tx:
+        await tx.run("UPDATE transcript SET live = 0 WHERE turn = 'a1'")
+    clock.pass_(DAY)
+    assert await prune(store, Retention(transcript=2)) == 0
+    clock.pass_(2 * DAY)
+    assert await prune(store, Retention(transcript=2)) == 3
+    assert await said(store) == ["still in the prompt"] * 2
+
+
+async def test_beyond_its_size_the_longest_unused_conversation_leaves_first(
+    store: Store, clock: Clock
+) -> None:
+    for number in range(4):
+        await talk(store, f"t{number}", f"{number} " + "word " * 40_000)
+        await store.chats.new_conversation("tg:1")
+        clock.pass_(60)
+    await talk(store, "now", "here and now")
+    full = await used(store)
+    await prune(store, Retention(most_bytes=full))
+    assert len(await said(store)) == 10
+    await prune(store, Retention(most_bytes=full * 8 // 10))
+    assert [text[:4] for text in await said(store)] == [
+        "2 wo",
+        "2 wo",
+        "3 wo",
+        "3 wo",
+        "here",
+        "here",
+    ]
+    assert await used(store) <= full * 8 // 10
+    await prune(store, Retention(most_bytes=1))
+    assert await said(store) == ["here and now"] * 2
+    assert (await count(store, "turns"), await count(store, "conversations")) == (1, 1)
