@@ -1,0 +1,82 @@
+"""The whole program over the real model server, killed: what the next turn has to read."""
+
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent.assignment import Service, Unheard
+from agent.events import Usage
+from agent.idle import Idle
+from agent.messages import Assistant, User
+from agent.store import Incoming, Store
+from agent.store.turns import Ended, Told
+from backend.config import BackendConfig
+from bot.compose import open_chats, stored_agent
+from bot.settings import Settings, State
+from tests.fakes import gguf_maker
+from tests.fakes.backend_running import Running, running
+
+
+@pytest.fixture
+def state() -> Iterator[Path]:
+    """A folder whose path is short enough for a UNIX socket."""
+    folder = Path(tempfile.mkdtemp(prefix="vw"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+async def talk(store: Store, chat: str) -> None:
+    await store.inbox.add(Incoming(chat, "test", chat, "hello"))
+    rows = await store.inbox.waiting(chat, ["test"])
+    turn = await store.turns.begin(chat, rows, Told("", User(f"{chat} " * 500)))
+    await store.turns.end(turn, Ended(Assistant("yes"), "yes", "done", Usage()))
+
+
+async def read_again(store: Store) -> list[tuple[str, int, int]]:
+    """Chat, tokens and tokens not in the cache of each warming read, in order."""
+    async with store.database.read() as tx:
+        rows = await tx.all(
+            "SELECT chat, prompt_tokens, prompt_tokens - cached_tokens FROM usage"
+            " WHERE purpose = 'warm' ORDER BY id"
+        )
+    return [(chat, prompt, new) for chat, prompt, new in rows]
+
+
+async def killed(it: Running) -> None:
+    pid = (await it.client.status()).backend.pid
+    assert pid
+    os.kill(pid, signal.SIGKILL)
+    await it.until(lambda status: status.backend.restarts == 1 and status.backend.state == "ready")
+
+
+async def test_recent_chats_are_read_in_again_when_the_model_server_was_killed(state: Path) -> None:
+    model = gguf_maker.make(state / "noise.gguf")
+    config = BackendConfig(state_dir=state / "b", model=str(model), server="embedded")
+    settings = Settings(state=State(dir=state / "a"))
+    async with (
+        running(config) as it,
+        stored_agent(settings, it.client) as agent,
+        open_chats(agent, Service(frozenset({"test"})), Unheard()) as chats,
+    ):
+        await it.ready()
+        for chat in ("one", "two"):
+            await talk(agent.store, chat)
+        idle = Idle(agent.store, agent.window, chats, agent.life)
+        await agent.look()
+        prefix = await it.until(lambda status: status.backend.warm is not None)
+        assert prefix.backend.warm
+        await idle._once()
+        await killed(it)
+        await idle._once()
+        for chat in ("one", "two"):
+            await agent.window.warm(chat)
+        reads = await read_again(agent.store)
+    assert [chat for chat, _, _ in reads] == ["one", "two"] * 3
+    fixed = prefix.backend.warm.tokens
+    assert all(abs(new - (prompt - fixed)) <= 32 for _, prompt, new in reads[:4])
+    assert [new <= 2 for _, _, new in reads[4:]] == [True, True]
