@@ -15,7 +15,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help install dev demo test check format bench pocket pocket-eval faults-backend attacks soak clean \
+.PHONY: help install dev demo test check format bench pocket pocket-eval faults-backend faults-schedule attacks soak clean \
 	system system-test
 
 help:  ## list the targets
@@ -78,6 +78,9 @@ bench: dev  ## every figure of the README, on this machine
 
 faults-backend: dev  ## every known fault of a model server, injected for real
 	@$(BIN)/python -m bench.faults_backend
+
+faults-schedule: dev  ## the bot killed 100 times at every step of its jobs
+	@$(BIN)/python -m bench.faults_schedule
 
 attacks: dev  ## the attack suite against the sandbox, and against none
 	@$(BIN)/python -m bench.attacks

@@ -67,13 +67,17 @@ class Quiet:
 
 @dataclass
 class Rounds:
-    """`letter` makes the outbox's payload of a text; `clock` gives seconds since the epoch."""
+    """`letter` makes the outbox's payload of a text; `clock` gives seconds since the epoch.
+
+    `waits` says after a round whether an occurrence is to run, or runs, still.
+    """
 
     store: Store
     kinds: Mapping[str, Kind]
     letter: Callable[[str], str]
     clock: Callable[[], float]
     quiet: Quiet | None = None
+    waits: bool = False
     _running: dict[int, asyncio.Task[None]] = field(default_factory=dict)
 
     @property
@@ -92,7 +96,9 @@ class Rounds:
         jobs = await self.store.jobs.active()
         for job in jobs:
             await self._enter(job, now)
-        for occurrence in await self.store.jobs.open_occurrences():
+        waiting = await self.store.jobs.open_occurrences()
+        self.waits = bool(waiting)
+        for occurrence in waiting:
             if occurrence.state == "due":
                 await self._start(occurrence, tasks, now)
         return (await self.store.jobs.outlook())[1]

@@ -1,4 +1,4 @@
-"""Wakes the rounds when something falls due, and twice a minute besides.
+"""Wakes the rounds when something falls due or was delivered, and twice a minute besides.
 
 The triggers live in APScheduler's memory alone and are made anew from the rows
 at every start. A timer is not enough by itself: after a suspend or a jump of
@@ -36,6 +36,7 @@ class Scheduler:
         self._triggers = AsyncIOScheduler(timezone=UTC)  # type: ignore[no-untyped-call]
         self._triggers.add_job(self.wake, "interval", seconds=self._look_seconds, coalesce=True)
         self._triggers.start()
+        self.rounds.store.outbox.ended.append(self._delivered)
         self._wanted.set()
         self._loop = asyncio.create_task(self._work(), name="scheduler")
         return self
@@ -47,6 +48,7 @@ class Scheduler:
         trace: TracebackType | None,
     ) -> None:
         assert self._loop
+        self.rounds.store.outbox.ended.remove(self._delivered)
         self._triggers.shutdown(wait=False)
         self._loop.cancel()
         await asyncio.wait([self._loop])
@@ -58,6 +60,11 @@ class Scheduler:
     def wake_soon(self) -> None:
         """The same, for those who do not wait."""
         self._wanted.set()
+
+    def _delivered(self) -> None:
+        """What waited for this one to end may run now."""
+        if self.rounds.waits:
+            self._wanted.set()
 
     async def _work(self) -> None:
         async with asyncio.TaskGroup() as tasks:

@@ -9,7 +9,7 @@ The payload is JSON of the messaging app's own.
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -40,11 +40,15 @@ class Parcel:
 
 @dataclass(frozen=True)
 class OutboxTable:
-    """`added` is set whenever this process has put something in; whoever delivers clears it."""
+    """`added` is set whenever this process has put something in; whoever delivers clears it.
+
+    `ended` are called whenever a row has met its end, or is in doubt.
+    """
 
     database: Database
     clock: Clock
     added: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: list[Callable[[], None]] = field(default_factory=list)
 
     async def add(
         self, chat: str, payloads: Sequence[str], *, silent: bool = False, turn: str | None = None
@@ -111,6 +115,7 @@ class OutboxTable:
                 self.clock(),
                 id,
             )
+        self._tell()
 
     async def part_delivered(self, id: int, message_id: str, payload: str) -> None:
         """One message of several is out: keep its id, and as payload what is left."""
@@ -132,11 +137,13 @@ class OutboxTable:
     async def uncertain(self, id: int, error: str = "") -> None:
         async with self.database.write() as tx:
             await _move(tx, id, "uncertain", self.clock(), error)
+        self._tell()
 
     async def failed(self, id: int, error: str) -> None:
         """The app refuses it for good; the error is a sentence for a person."""
         async with self.database.write() as tx:
             await _move(tx, id, "failed", self.clock(), error)
+        self._tell()
 
     async def noticed(self, id: int, notice_id: str) -> None:
         """The notice of an uncertain send is out; no longer of note where it was pressed already."""
@@ -192,6 +199,10 @@ class OutboxTable:
                 "SELECT state, count(*) FROM outbox WHERE state <> 'delivered' GROUP BY state"
             )
         return {row[0]: row[1] for row in rows}
+
+    def _tell(self) -> None:
+        for hear in self.ended:
+            hear()
 
 
 _COLUMNS = "id, chat, turn, payload, silent, state, message_ids, notice_id, attempts, not_before, error, created_at"

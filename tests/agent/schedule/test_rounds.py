@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from agent.errors import AgentError, ToolError
-from agent.schedule import Nothing, Planner, Quiet, Rounds
+from agent.schedule import Nothing, Planner, Quiet, Rounds, Scheduler
 from agent.schedule.kinds import Task, remind
 from agent.store import Incoming, Store
 from agent.store.jobs import Job, Occurrence
@@ -120,6 +120,18 @@ async def test_a_long_run_never_overlaps_itself(store: Store, clock) -> None:
     assert len(begun) == 2
     await deliver(store)
     assert [state for _, state in await ledger(store, job)] == ["done", "missed", "missed", "done"]
+
+
+async def test_what_waits_for_a_delivery_runs_as_soon_as_it_has_ended(store: Store, clock) -> None:
+    job = await planned(store, "every day at 8", catch_up="all")
+    await once(rounds(store, clock))
+    clock.to("2026-11-23 10:00")
+    async with Scheduler(rounds(store, clock), look_seconds=3600), asyncio.timeout(10):
+        for _ in range(3):
+            while not await deliver(store):
+                await store.outbox.added.wait()
+                store.outbox.added.clear()
+    assert [state for _, state in await ledger(store, job)] == ["done"] * 3
 
 
 async def test_killed_between_any_two_steps_it_is_said_once(store: Store, clock) -> None:

@@ -1,0 +1,336 @@
+"""Killed with SIGKILL at each step of a job, at random: nothing lost, nothing twice, doubt told.
+
+    python -m bench.faults_schedule [--kills 100] [--seed 1]
+
+The bot is `voltaire run` in a process of its own, against the local Bot API server
+and a scripted model. Before each kill, jobs of all kinds fall due: a reminder, a
+task for the agent, a summary of a repository with a new commit, the digest; beside
+them one reminder every two seconds. Then one more start brings everything to its
+end. Prints one table; exit code 1 if an occurrence was lost, a text came twice, or
+a send of which nobody knows the end was not told.
+"""
+
+import argparse
+import asyncio
+import random
+import re
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from agent.store import Store, open_store
+from agent.store.jobs import Plan
+from agent.when import Every, Once, dump
+from bot.localgram import Localgram, Message, Person
+from tests.bot.telegram.process import Process, soon
+from tests.fakes.model_scripted import Json, Line, ModelServer, says
+
+TOKEN = "4242:jobs"
+OWNER = 1
+KINDS = ("remind", "task", "summary", "digest")
+TICK_SECONDS = 2
+LOOK_SECONDS = 30.0  # how long a step is waited for; a kill without it is a kill all the same
+END_SECONDS = 180.0
+WORD = re.compile(r"\bw\d+[a-z]\b")
+STEPS = (
+    "while it starts", "entered", "running", "in the inbox", "model asked", "model half done",
+    "to be sent", "send that never arrives", "send that arrived", "done", "at any time",
+)  # fmt: skip
+
+
+@dataclass
+class Report:
+    """What was injected and what came of it; `wrong` must stay empty."""
+
+    seconds: float = 0.0
+    aimed: Counter[str] = field(default_factory=Counter)
+    stood: Counter[str] = field(default_factory=Counter)
+    ended: Counter[str] = field(default_factory=Counter)
+    doubts: int = 0
+    shown_again: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+    def table(self) -> str:
+        kills = sum(self.stood.values())
+        ends = ", ".join(f"{state} {count}" for state, count in sorted(self.ended.items()))
+        lines = [
+            f"{kills} kills in {self.seconds:.0f} s",
+            "",
+            "the job stood at".ljust(34) + "kills",
+        ]
+        lines += [f"{where:<34}{count:>5}" for where, count in self.stood.most_common()]
+        lines += ["", f"occurrences {sum(self.ended.values())}: {ends}"]
+        lines += [f"sends in doubt, told {self.doubts}; shown again {self.shown_again}"]
+        return "\n".join([*lines, f"lost, doubled or untold {len(self.wrong)}", *self.wrong])
+
+
+class Campaign:
+    def __init__(self, gram: Localgram, model: ModelServer, folder: Path, seed: int) -> None:
+        self.gram = gram
+        self.olga: Person = gram.user("Olga", id=OWNER, started=True)
+        self.chat = f"tg:{OWNER}"
+        self.model = model
+        self.chance = random.Random(seed)
+        self.report = Report()
+        self.words: dict[str, int] = {}  # of reminders, tasks and commits: their job
+        self.holding: str | None = None
+        self.site = folder / "site"
+        self.process = Process(gram, folder / "state", model.url, OWNER)
+        model.script = self._script
+        _prepare(folder, self.site)
+
+    # -- what is planned -----------------------------------------------------------
+
+    async def run(self, kills: int) -> Report:
+        began = time.monotonic()
+        async with open_store(self.process.database) as store:
+            tick = await self._plan(store, "remind", "tick", Every(TICK_SECONDS, _at(0)))
+            for number in range(kills):
+                await self._kill(store, number, self.chance.choice(STEPS))
+            await self._bring_to_an_end(store, tick)
+            self._check_rows()
+            self._check_words()
+            self._check_ticks(tick)
+        self.report.seconds = time.monotonic() - began
+        return self.report
+
+    async def _plan(self, store: Store, kind: str, task: str, rule: Once | Every) -> int:
+        at = rule.at if isinstance(rule, Once) else rule.anchor
+        plan = Plan(
+            self.chat, kind, "", dump(rule), "UTC", task, {}, "all", next_at=int(at.timestamp())
+        )
+        return (await store.jobs.add(plan)).id
+
+    async def _due(self, store: Store, kind: str, number: int) -> int:
+        """A job that falls due within two seconds."""
+        word = f"w{number}{kind[0]}"
+        if kind == "summary":
+            _commit(self.site, word)
+        task = {"summary": "site", "digest": "health digest"}.get(kind, f"say {word}")
+        job = await self._plan(store, kind, task, Once(_at(self.chance.uniform(0, 2))))
+        if kind != "digest":
+            self.words[word] = job
+        return job
+
+    def _script(self, request: Json) -> Line:
+        words = " ".join(dict.fromkeys(WORD.findall(str(request["messages"][-1]["content"]))))
+        if self.holding is None:
+            return says(f"did {words}", size=20)
+        return says(f"did {words}" if self.holding else "", hold=asyncio.Event().wait, size=20)
+
+    # -- the kills -----------------------------------------------------------------
+
+    async def _kill(self, store: Store, number: int, step: str) -> None:
+        kind = self._kind(step)
+        job = await self._due(store, kind, 2 * number)
+        await self._due(store, self.chance.choice(KINDS), 2 * number + 1)
+        self.report.aimed[step] += 1
+        async with self.process.running():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._reach(step, job)
+            await asyncio.sleep(self.chance.choice((0.0, self.chance.uniform(0, 0.05))))
+            await self.process.kill()
+        self.holding = None
+        self.report.stood[self._stood(job)] += 1
+
+    def _kind(self, step: str) -> str:
+        if step == "in the inbox":
+            return "task"
+        return self.chance.choice(("task", "summary") if step.startswith("model") else KINDS)
+
+    async def _reach(self, step: str, job: int) -> None:
+        occurrence = f"FROM occurrences o WHERE o.job = {job}"
+        sql = {
+            "entered": f"SELECT 1 {occurrence}",
+            "running": f"SELECT 1 {occurrence} AND o.state = 'running'",
+            "in the inbox": f"SELECT 1 FROM inbox WHERE source = 'job' AND update_id LIKE '{job}:%'",
+            "to be sent": f"SELECT 1 {occurrence} AND o.outbox IS NOT NULL",
+            "done": f"SELECT 1 {occurrence} AND o.state = 'done'",
+        }
+        if step in sql:
+            await self.process.row(sql[step])
+        elif step.startswith("model"):
+            await self._asked(half=step.endswith("half done"))
+        elif step.startswith("send"):
+            with self.gram.hold("sendMessage", executed=step.endswith("arrived")) as hold:
+                await hold.reached(LOOK_SECONDS)
+                await self.process.kill()
+        else:
+            await asyncio.sleep(self.chance.uniform(0, 2 if step == "while it starts" else 6))
+
+    async def _asked(self, *, half: bool) -> None:
+        self.holding = "half" if half else ""
+        asked = len(self.model.requests)
+        await soon(lambda: len(self.model.requests) > asked)
+
+    def _stood(self, job: int) -> str:
+        """Where a kill found the job's occurrence."""
+        row = self._row(
+            "SELECT o.state, o.turn, b.state, EXISTS (SELECT 1 FROM inbox i WHERE i.source = 'job'"
+            " AND i.update_id = o.job || ':' || o.due_at) FROM occurrences o"
+            f" LEFT JOIN outbox b ON b.id = o.outbox OR b.turn = o.turn WHERE o.job = {job}"
+        )
+        if row is None:
+            return "not yet entered"
+        state, turn, outbox, inbox = row
+        if state != "running":
+            return str(state)
+        if outbox:
+            return f"running, its text {outbox}"
+        return "running, its turn open" if turn else f"running{', in the inbox' if inbox else ''}"
+
+    def _row(self, sql: str) -> Any:
+        with closing(sqlite3.connect(self.process.database)) as connection:
+            return connection.execute(sql).fetchone()
+
+    def _count(self, sql: str) -> int:
+        return int(self._row(sql)[0])
+
+    # -- afterwards ----------------------------------------------------------------
+
+    async def _bring_to_an_end(self, store: Store, tick: int) -> None:
+        async with self.process.running():
+            await self.process.row(f"SELECT 1 FROM occurrences WHERE job = {tick}")
+            await store.jobs.set_state(tick, "paused")
+            await soon(lambda: not self._count(_OPEN), END_SECONDS)
+            for outbox, notice in self._doubts():
+                await self._look(outbox, notice)
+            await soon(lambda: not self._count(_OPEN), END_SECONDS)
+            await self.process.stop()
+
+    def _doubts(self) -> list[tuple[int, str]]:
+        with closing(sqlite3.connect(self.process.database)) as connection:
+            return connection.execute(
+                "SELECT id, notice_id FROM outbox WHERE state = 'uncertain' ORDER BY id"
+            ).fetchall()
+
+    async def _look(self, outbox: int, notice: str) -> None:
+        """A person whose text is missing presses the notice's button."""
+        self.report.doubts += 1
+        told = self.olga.chat().messages.get(int(notice)) if notice.isdigit() else None
+        if told is None or not told.keyboard:
+            self.report.wrong.append(f"text {outbox} is in doubt and was not told")
+            return
+        (payload,) = self._row(f"SELECT payload FROM outbox WHERE id = {outbox}")
+        if (words := WORD.findall(payload)) and not self._copies(words[0]):
+            self.report.shown_again += 1
+            await self.olga.press(told, "Show again")
+            await soon(lambda: self._copies(words[0]), END_SECONDS)
+
+    def _texts(self) -> list[Message]:
+        return [m for m in self.olga.messages() if m.sender.is_bot]
+
+    def _copies(self, word: str) -> int:
+        return sum(word in WORD.findall(m.text) for m in self._texts() if "failed" not in m.text)
+
+    def _check_rows(self) -> None:
+        """Each due time is a row that has ended, and "done" names a message that is there."""
+        with closing(sqlite3.connect(self.process.database)) as connection:
+            rows = connection.execute(
+                "SELECT o.job, o.due_at, o.state, o.message_id, o.detail, o.outbox FROM occurrences o"
+            ).fetchall()
+            jobs = connection.execute("SELECT id FROM jobs").fetchall()
+        for job, due, state, message, detail, _ in rows:
+            self.report.ended["in doubt" if detail.startswith("nobody") else state] += 1
+            silent = detail.startswith("Nothing was committed")
+            if (
+                state == "done"
+                and not silent
+                and int(message or 0) not in self.olga.chat().messages
+            ):
+                self.report.wrong.append(f"job {job}, due {due}: done without its message")
+            if state in ("due", "running"):
+                self.report.wrong.append(f"job {job}, due {due}: still {state}")
+        told = [message for _, _, _, message, _, _ in rows if message]
+        self._wrong_unless(len(told) == len(set(told)), "two occurrences claim one message")
+        entered = {job for job, *_ in rows}
+        lost = [job for (job,) in jobs if job not in entered]
+        self._wrong_unless(not lost, f"jobs that never fell due: {lost}")
+
+    def _check_words(self) -> None:
+        for word, job in self.words.items():
+            copies = self._copies(word)
+            told = any("failed" in m.text and word in m.text for m in self._texts())
+            if copies != 1 and not (copies == 0 and told):
+                self.report.wrong.append(f"{word} of job {job} came {copies} times")
+
+    def _check_ticks(self, tick: int) -> None:
+        """Every two seconds a row, from the first to the last."""
+        with closing(sqlite3.connect(self.process.database)) as connection:
+            due = connection.execute(
+                f"SELECT due_at, state FROM occurrences WHERE job = {tick} ORDER BY due_at"
+            ).fetchall()
+        times = [at for at, _ in due]
+        every = list(range(times[0], times[-1] + 1, TICK_SECONDS))
+        self._wrong_unless(times == every, "a tick is missing")
+        done = sum(state == "done" for _, state in due)
+        doubtful = sum(state == "failed" for _, state in due)
+        came = sum(m.text == "⏰ tick" for m in self._texts())
+        within = done <= came <= done + doubtful
+        self._wrong_unless(within, f"{came} ticks came, {done} are done, {doubtful} in doubt")
+
+    def _wrong_unless(self, right: bool, what: str) -> None:
+        if not right:
+            self.report.wrong.append(what)
+
+
+_OPEN = """
+SELECT (SELECT count(*) FROM occurrences WHERE state IN ('due', 'running'))
+    + (SELECT count(*) FROM outbox WHERE state IN ('waiting', 'sending'))
+    + (SELECT count(*) FROM outbox WHERE state = 'uncertain' AND notice_id = '')
+    + (SELECT count(*) FROM jobs WHERE state = 'active')"""
+
+
+def _at(seconds: float) -> datetime:
+    return datetime.fromtimestamp(int(time.time() + seconds + 0.5), UTC)
+
+
+def _prepare(folder: Path, site: Path) -> None:
+    for path in (folder, folder / "state", site):
+        path.mkdir(exist_ok=True)
+    folder.chmod(0o755)
+    _git(site, "init", "-q", "-b", "main")
+    _commit(site, "start")
+    config = folder / "state" / "config" / "voltaire" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(f'[agent.repos.site]\npath = "{site}"\n')
+
+
+def _commit(site: Path, word: str) -> None:
+    (site / f"{len(list(site.iterdir()))}.txt").write_text("x\n")
+    _git(site, "add", "-A")
+    _git(site, "commit", "-q", "-m", f"Work on {word}")
+
+
+def _git(site: Path, *arguments: str) -> None:
+    who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
+    subprocess.run(["git", "-C", site, *who, *arguments], check=True, capture_output=True)
+
+
+async def campaign(kills: int, seed: int) -> Report:
+    with tempfile.TemporaryDirectory(prefix="vj") as folder:
+        async with Localgram(TOKEN) as gram, ModelServer(n_ctx=32_768) as model:
+            return await Campaign(gram, model, Path(folder), seed).run(kills)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    report = asyncio.run(campaign(given.kills, given.seed))
+    print(report.table())
+    sys.exit(bool(report.wrong))
+
+
+if __name__ == "__main__":
+    main()
