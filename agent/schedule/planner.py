@@ -13,7 +13,18 @@ from agent.desk import Approve
 from agent.errors import ToolError
 from agent.store import Store
 from agent.store.jobs import Job, Plan
-from agent.when import NotUnderstood, Once, Rule, dump, load, next_times, read, split, tell
+from agent.when import (
+    NotUnderstood,
+    Once,
+    Rule,
+    due_second,
+    dump,
+    load,
+    next_times,
+    read,
+    split,
+    tell,
+)
 
 Maker = Literal["person", "model"]
 KINDS = ("remind", "task", "summary")
@@ -217,7 +228,7 @@ class Planner:
 
     def _first(self, rule: Rule) -> int | None:
         found = next_times(rule, self._now())
-        return int(found[0].timestamp()) if found else None
+        return due_second(found[0]) if found else None
 
     def _next(self, rule: Rule, count: int) -> str:
         if isinstance(rule, Once) or not count:

@@ -18,7 +18,7 @@ from agent.errors import AgentError
 from agent.store import Store
 from agent.store.jobs import Job, Occurrence
 from agent.store.ledger import Fallen, Ledger
-from agent.when import load, next_times
+from agent.when import due_second, load, next_times
 
 log = logging.getLogger(__name__)
 
@@ -149,7 +149,10 @@ class Rounds:
             task.add_done_callback(lambda _: self._running.pop(job.id, None))
 
     def _silent(self, job: Job, now: float) -> bool:
-        asked = job.plan.kind == "remind" and job.plan.made_by == "person"
+        """Whether it keeps quiet now: not what a person asked for at that very time, nor what says nothing."""
+        once = job.plan.timing["kind"] == "once"
+        asked = job.plan.made_by == "person" and (once or job.plan.kind == "remind")
+        asked = asked or job.plan.kind == "profile"
         at = datetime.fromtimestamp(now, UTC)
         return not asked and self.quiet is not None and self.quiet.now(at)
 
@@ -194,7 +197,7 @@ class Rounds:
 
 def _next(job: Job, now: float) -> int | None:
     found = next_times(load(dict(job.plan.timing)), datetime.fromtimestamp(now, UTC))
-    return int(found[0].timestamp()) if found else None
+    return due_second(found[0]) if found else None
 
 
 def _between(job: Job, first: int, now: float) -> list[int]:
@@ -203,8 +206,8 @@ def _between(job: Job, first: int, now: float) -> list[int]:
     due, at = [first], datetime.fromtimestamp(first, UTC)
     while len(due) < 100 * _MISSED_AT_ONCE:
         found = next_times(rule, at, 64)
-        past = [t for t in found if t.timestamp() <= now]
-        due += [int(t.timestamp()) for t in past]
+        past = [t for t in found if due_second(t) <= now]
+        due += [due_second(t) for t in past]
         if not past or len(past) < len(found):
             break
         at = past[-1]

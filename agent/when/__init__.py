@@ -5,7 +5,7 @@ split("in 20 minutes check the oven", now) -> (Once(...), "check the oven")
 """
 
 from agent.when.read import NotUnderstood, read, split
-from agent.when.rule import Calendar, Every, Once, Rule, dump, load, next_times, tell
+from agent.when.rule import Calendar, Every, Once, Rule, due_second, dump, load, next_times, tell
 
 __all__ = [
     "Calendar",
@@ -13,6 +13,7 @@ __all__ = [
     "NotUnderstood",
     "Once",
     "Rule",
+    "due_second",
     "dump",
     "load",
     "next_times",

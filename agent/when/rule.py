@@ -6,6 +6,7 @@ long; of a time that comes twice, the first counts.
 """
 
 import calendar
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -61,6 +62,12 @@ Rule = Once | Every | Calendar
 def next_times(rule: Rule, after: datetime, count: int = 1) -> list[datetime]:
     """Up to `count` due times later than `after` (aware), in UTC, ascending."""
     return list(islice(_times(rule, after.astimezone(UTC)), count))
+
+
+def due_second(due: datetime) -> int:
+    """A due time in whole seconds since the epoch, never before it: what comes later than that
+    second is another time, not the same one again."""
+    return math.ceil(due.timestamp())
 
 
 def _times(rule: Rule, after: datetime) -> Iterator[datetime]:

@@ -9,6 +9,7 @@ import pytest
 from agent.errors import AgentError, ToolError
 from agent.schedule import Nothing, Planner, Quiet, Rounds, Scheduler
 from agent.schedule.kinds import Task, remind
+from agent.schedule.wish import Wishes
 from agent.store import Incoming, Store
 from agent.store.jobs import Job, Occurrence
 from agent.store.outbox import Parcel
@@ -67,6 +68,17 @@ async def test_a_reminder_is_done_with_its_message_id(store: Store, clock) -> No
     assert (await store.jobs.get(job.id)).plan.state == "ended"
     await once(made)
     assert await deliver(store) == []
+
+
+async def test_a_reminder_that_is_late_by_some_seconds_still_comes(store: Store, clock) -> None:
+    clock.now += 0.6
+    job = await planned(store, "in 20 minutes")
+    made = rounds(store, clock)
+    assert await once(made) == int(clock.now) + 1201
+    clock.now += 1210
+    await once(made)
+    assert await ledger(store, job) == [("11-20 14:20", "running")]
+    assert [parcel.payload for parcel in await deliver(store)] == [letter("⏰ tea")]
 
 
 @pytest.mark.parametrize(
@@ -281,7 +293,7 @@ async def test_a_clock_that_ran_ahead_does_not_silence_a_job(store: Store, clock
 
 
 async def test_plans_are_bounded_and_asked_back(store: Store) -> None:
-    planner = Planner(store, CHAT, "Europe/Paris", repos=["website"])
+    planner = Planner(store, CHAT, "Europe/Paris", Wishes(["website"]))
     with pytest.raises(ToolError, match="nothing more often than every 15 minutes"):
         await planner.propose("every 5 minutes", "x")
     with pytest.raises(ToolError, match="I did not understand when"):
