@@ -16,6 +16,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    PrivateAttr,
     SecretStr,
     ValidationError,
     ValidationInfo,
@@ -94,7 +95,7 @@ class Repo(Section):
     path: Path
     """Where the repository is on this machine."""
     write: bool = False
-    """Whether the agent may change and commit to it (it asks first)."""
+    """Whether the agent may change its files, and commit, which asks first; nothing else changes its .git."""
 
 
 class Agent(Section):
@@ -197,6 +198,7 @@ class Settings(BaseSettings):
     agent: Agent = Agent()
     backend: Backend = Backend()
     state: State = State()
+    _path: Path | None = PrivateAttr(None)
 
     @classmethod
     def settings_customise_sources(
@@ -208,6 +210,11 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         return (env_settings, init_settings)
+
+    @property
+    def path(self) -> Path | None:
+        """The file that it was read from."""
+        return self._path
 
     @property
     def state_dir(self) -> Path:
@@ -243,6 +250,7 @@ def load(given: Path | None = None) -> Settings:
         settings = Settings(**values)
     except ValidationError as error:
         raise ConfigurationError(explain(error, path)) from None
+    settings._path = path
     return _with_token(settings)
 
 

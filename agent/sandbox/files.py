@@ -112,6 +112,8 @@ class Files:
                 f"/repos/{spot.repo} is read-only; the owner can allow writing in the configuration. "
                 "Work on a copy in /workspace."
             )
+        if spot.repo and ".git" in spot.path.split("/"):
+            raise ToolError(f"{spot.name} is read-only: only git_commit changes a .git there.")
 
 
 _EXPLAINED = {

@@ -18,7 +18,7 @@ from agent.sandbox.bubble import Descriptors, Order
 from agent.sandbox.bubblewrap import Bubblewrap, remedy
 from agent.sandbox.cgroup import CallGroup, Cgroups
 from agent.sandbox.hosts import Hosts
-from agent.sandbox.layout import USER, WORKSPACE, Layout, Mounted
+from agent.sandbox.layout import USER, WORKSPACE, Access, Layout, Mounted
 from agent.sandbox.limits import MIB, Repo, SandboxLimits
 from agent.sandbox.listen import PORT
 from agent.sandbox.rootfs import Rootfs
@@ -65,7 +65,7 @@ class Ground:
         workspace: Path,
         command: Sequence[str],
         *,
-        read_only: bool = False,
+        access: Access = "work",
         network: bool = False,
         group: CallGroup | None = None,
     ) -> Order:
@@ -79,7 +79,7 @@ class Ground:
             launcher=group.launcher(self.bwrap.path) if group else [self.bwrap.path],
             command=[*bounded(self.limits), *command],
             sources=[os.fspath(source) for source in sources],
-            layout=partial(self._layout, repos, variables, read_only),
+            layout=partial(self._layout, repos, variables, access),
             seccomp=seccomp.program(memory_is_counted=group is not None),
             report=self.report().encode(),
             blocked=network,
@@ -89,7 +89,7 @@ class Ground:
         self,
         repos: Sequence[Repo],
         environment: Mapping[str, str],
-        read_only: bool,
+        access: Access,
         fds: Descriptors,
         reached: Sequence[str],
     ) -> Layout:
@@ -103,10 +103,10 @@ class Ground:
             seccomp_fd=fds.seccomp,
             status_fd=fds.status,
             report_fd=fds.report,
-            repos=[Mounted(r.name, p, r.write) for r, p in zip(repos, places, strict=True)],
+            repos=[_mounted(repo, place) for repo, place in zip(repos, places, strict=True)],
             system=self.rootfs.system,
             block_fd=fds.block,
-            read_only=read_only,
+            access=access,
         )
 
     def broken(self, said: str) -> ToolError:
@@ -114,6 +114,12 @@ class Ground:
         why = said.strip() or "bubblewrap ended without a word."
         advice = f" Remedy: {remedy(said)}" if remedy(said) else ""
         return ToolError(f"The sandbox does not work here, so nothing was run: {why}{advice}")
+
+
+def _mounted(repo: Repo, place: str) -> Mounted:
+    """A repository whose .git is a symlink cannot be guarded, so it is not written to."""
+    git = repo.path / ".git"
+    return Mounted(repo.name, place, repo.write and not git.is_symlink(), git.exists())
 
 
 def environment(zone: str, *, network: bool = False) -> dict[str, str]:

@@ -13,6 +13,7 @@ from agent.sandbox.bubble import Bubble, blown
 from agent.sandbox.countdown import Countdown
 from agent.sandbox.files import Files
 from agent.sandbox.ground import Ground
+from agent.sandbox.layout import Access
 from agent.sandbox.outputs import save
 from agent.sandbox.printed import decode
 from agent.sandbox.proxy import Permit, Proxy, serving
@@ -77,9 +78,9 @@ class Sandbox:
         saved = await self.save(bytes(bubble.printed.raw)) if cut else ""
         return Ran(_code(bubble, reason), text, cut, saved, reason, reached)
 
-    async def ask(self, command: Sequence[str], *, seconds: float, read_only: bool = True) -> Ran:
+    async def ask(self, command: Sequence[str], *, seconds: float, access: Access = "look") -> Ran:
         """A question of the program's own: the whole output, and ToolError when it takes too long."""
-        bubble, reason = await self._call(command, seconds, read_only=read_only)
+        bubble, reason = await self._call(command, seconds, access=access)
         if reason:
             raise ToolError(reason)
         return Ran(_code(bubble, reason), decode(bytes(bubble.printed.raw)))
@@ -93,7 +94,7 @@ class Sandbox:
         command: str | Sequence[str],
         seconds: float,
         *,
-        read_only: bool = False,
+        access: Access = "work",
         proxy: Proxy | None = None,
         progress: Callable[[str], None] | None = None,
     ) -> tuple[Bubble, str]:
@@ -102,7 +103,7 @@ class Sandbox:
             order = await self.ground.order(
                 self.workspace,
                 _argv(command),
-                read_only=read_only,
+                access=access,
                 network=proxy is not None,
                 group=group,
             )

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from agent.errors import ToolError
 from agent.sandbox.files import Spot
-from agent.sandbox.layout import REPOS
+from agent.sandbox.layout import REPOS, Access
 from agent.sandbox.printed import shorten
 from agent.tool import Call, Output, tool
 
@@ -120,7 +120,7 @@ async def git_commit(call: Call, repo: str, message: str, files: list[str] | Non
         raise ToolError("message is empty.")
     chosen = [_inside(call, repo, file) for file in files or []]
     approved = await _approved(call, repo, message, chosen)
-    said = await _git(call, repo, _COMMIT, approved, message, *chosen, read_only=False)
+    said = await _git(call, repo, _COMMIT, approved, message, *chosen, access="commit")
     return Output(said.strip("\n"))
 
 
@@ -140,13 +140,13 @@ async def _approved(call: Call, repo: str, message: str, files: Sequence[str]) -
     return digest
 
 
-async def _git(call: Call, repo: str, script: str, *arguments: str, read_only: bool = True) -> str:
+async def _git(call: Call, repo: str, script: str, *arguments: str, access: Access = "look") -> str:
     spot = _spot(call, repo)
     folder = f"{spot.top}/{spot.path}".rstrip("/")
     ran = await call.desk.sandbox.ask(
         ["/bin/bash", "-c", script, "git", folder, *arguments],
         seconds=_SECONDS,
-        read_only=read_only,
+        access=access,
     )
     if ran.exit_code == _ABSENT:
         raise ToolError(f"There is no git repository at {folder}. {_known(call)}")

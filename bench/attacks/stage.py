@@ -40,6 +40,11 @@ class Stage:
     def repo(self) -> Path:
         return self.base / "site"
 
+    @property
+    def project(self) -> Path:
+        """A repository that may be written to; its .git may not."""
+        return self.base / "app"
+
     def places(self) -> dict[str, object]:
         """What the text of an attack may name in braces."""
         return {
@@ -47,6 +52,7 @@ class Stage:
             "state": self.state,
             "other": self.state / "chats/other/work",
             "repo": self.repo,
+            "project": self.project,
             "hidden": self.outside / "repo",
             "socket": self.state / "run/backend.sock",
             "abstract": self.abstract,
@@ -72,8 +78,9 @@ class Stage:
 
 def snapshot(stage: Stage) -> tuple[str, ...]:
     """Names, sizes and times of all that attacks may not touch."""
-    roots = (stage.outside, stage.repo, stage.state / "chats/other", stage.state / "config.toml")
+    roots = (stage.outside, stage.repo, stage.project / ".git", stage.state / "chats/other")
     paths = [p for root in roots for p in (root, *sorted(root.rglob("*")))]
+    paths.append(stage.state / "config.toml")
     return tuple(f"{p} {p.lstat().st_size} {p.lstat().st_mtime_ns}" for p in paths if p.is_file())
 
 
@@ -142,15 +149,16 @@ async def staged(base: Path) -> AsyncIterator[Stage]:
 
 
 def _files(base: Path, secret: str) -> str:
-    for name in ("outside/repo", "state/run", "state/chats/other/work", "site"):
+    for name in ("outside/repo", "state/run", "state/chats/other/work", "site", "app"):
         (base / name).mkdir(parents=True)
     (base / "outside/secret.txt").write_text(secret)
     (base / "outside/canary.txt").write_text("sings")
     (base / "state/config.toml").write_text(f'token = "{secret}"')
     (base / "state/chats/other/work/notes.txt").write_text(secret)
-    (base / "site/index.html").write_text("<p>hello\n")
+    for repo in ("site", "app"):
+        (base / repo / "index.html").write_text("<p>hello\n")
     (base / "outside/repo/private.txt").write_text(secret)
-    for repo in ("site", "outside/repo"):
+    for repo in ("site", "app", "outside/repo"):
         _git(base / repo, "init", "-q", "-b", "main")
         _git(base / repo, "add", ".")
         _git(base / repo, "commit", "-q", "-m", "first")

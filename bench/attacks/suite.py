@@ -23,7 +23,7 @@ class Outcome:
 
 async def against_sandbox(base: Path, attacks: Sequence[Attack]) -> AsyncIterator[Outcome]:
     async with staged(base) as stage:
-        repos = [Repo("site", stage.repo)]
+        repos = [Repo("site", stage.repo), Repo("app", stage.project, write=True)]
         async with open_sandboxes(
             stage.state, limits=LIMITS, repos=repos, zone="UTC", report=lambda: "name: host\n"
         ) as sandboxes:

@@ -32,8 +32,10 @@ def test_the_whole_line() -> None:
 
 
 def test_a_question_is_asked_of_a_workspace_that_cannot_change() -> None:
-    args = arguments(replace(LAYOUT, read_only=True))
+    repos = [Mounted("app", "/srv/app", write=True, git=True)]
+    args = arguments(replace(LAYOUT, access="look", repos=repos))
     assert args[args.index("/workspace") - 2] == "--ro-bind"
+    assert args[args.index("/repos/app") - 2] == "--ro-bind"
 
 
 def test_repositories_stand_on_a_directory_that_is_closed() -> None:
@@ -45,14 +47,22 @@ def test_repositories_stand_on_a_directory_that_is_closed() -> None:
     ) in line
 
 
+def test_only_a_commit_changes_the_git_of_a_repository() -> None:
+    repos = [Mounted("app", "/srv/app", write=True, git=True)]
+    line = " ".join(arguments(replace(LAYOUT, repos=repos)))
+    assert "--bind /srv/app /repos/app --ro-bind /srv/app/.git /repos/app/.git" in line
+    line = " ".join(arguments(replace(LAYOUT, repos=repos, access="commit")))
+    assert "--bind /srv/app /repos/app --remount-ro /repos" in line
+
+
 def test_directories_beside_usr_and_a_command_that_waits() -> None:
     line = " ".join(arguments(replace(LAYOUT, system=["/bin", "/lib"], block_fd=5)))
     assert "--ro-bind /bin /bin --ro-bind /lib /lib" in line
     assert "--block-fd 5" in line
 
 
-def test_no_mount_point_lies_below_a_writable_one() -> None:
-    repos = [Mounted("app", "/srv/app", write=True), Mounted("lib", "/srv/lib", write=True)]
+def test_no_mount_point_but_git_lies_below_a_writable_one() -> None:
+    repos = [Mounted("app", "/srv/app", True, True), Mounted("lib", "/srv/lib", write=True)]
     args = arguments(replace(LAYOUT, repos=repos))
     writable = [d for verb, _, d in zip(args, args[1:], args[2:], strict=False) if verb == "--bind"]
     takes_one = ("--proc", "--dev", "--tmpfs", "--dir")
@@ -63,4 +73,4 @@ def test_no_mount_point_lies_below_a_writable_one() -> None:
         if verb in ("--bind", "--ro-bind", "--ro-bind-try", "--ro-bind-data")
     ]
     assert writable == ["/workspace", "/repos/app", "/repos/lib"]
-    assert [p for p in points for w in writable if p.startswith(f"{w}/")] == []
+    assert [p for p in points for w in writable if p.startswith(f"{w}/")] == ["/repos/app/.git"]

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent.sandbox.limits import Repo
+from agent.tools.files import write_file
 from agent.tools.git import git_commit, git_diff, git_status
 from agent.tools.shell import bash
 from tests.fakes.sandbox_box import Box, git, opened, repository
@@ -99,6 +100,39 @@ async def test_a_commit_to_the_host_is_shown_and_asked(host: Box, tmp_path: Path
     assert git(tmp_path / "app", "status", "--short") == "?? n.txt"
     owner = (tmp_path / "app").stat().st_uid
     assert {p.lstat().st_uid for p in (tmp_path / "app").rglob("*")} == {owner}
+
+
+async def test_bash_and_files_cannot_change_the_git_of_the_host(host: Box, tmp_path: Path) -> None:
+    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "app").rglob("*")}
+    for command in (
+        "echo x > .git/hooks/post-checkout",
+        "git config core.fsmonitor x",
+        "rm -rf .git",
+        "mv .git old",
+        "ln .git/config c",
+        "git commit -q --allow-empty -m x",
+        "mount -o remount,rw .git",
+    ):
+        ran = await host.sandbox.run(f"cd /repos/app && {command}")
+        assert ran.exit_code != 0, command
+    for path in ("/repos/app/.git/hooks/x", "/repos/app/.git", "/repos/app/sub/.git/config"):
+        assert await host.error(write_file, path=path, content="x") == (
+            f"{path} is read-only: only git_commit changes a .git there."
+        )
+    assert {p: p.stat().st_mtime_ns for p in (tmp_path / "app").rglob("*")} == before
+    assert (
+        await host.sandbox.run("cd /repos/app && echo two > a.txt && git status -s")
+    ).output == (" M a.txt\n")
+
+
+async def test_a_repository_whose_git_is_a_link_is_not_written_to(tmp_path: Path) -> None:
+    repository(tmp_path / "app", {"a.txt": "one\n"})
+    (tmp_path / "app/.git").rename(tmp_path / "app/.real")
+    (tmp_path / "app/.git").symlink_to(".real")
+    repos = [Repo("app", tmp_path / "app", write=True)]
+    async with opened(tmp_path / "state", repos=repos) as sandboxes:
+        ran = await (await sandboxes.of("cli")).run("echo x > /repos/app/.real/hooks/x")
+    assert (ran.exit_code, list((tmp_path / "app/.real/hooks").glob("x"))) == (1, [])
 
 
 async def test_a_denied_commit_leaves_no_trace(host: Box, tmp_path: Path) -> None:
