@@ -5,6 +5,12 @@ import click
 from bot.cli import Misused
 from bot.cli.options import chat_option, runs, settings_of
 
+# A command that is not there is told in the shell's words and its code.
+_RUN = (
+    """type -P -- "$1" > /dev/null || { echo "$1: command not found"; exit 127; }; exec -- "$@" """
+)
+_TELLING = ("/bin/bash", "--noprofile", "--norc", "-c", _RUN, "sandbox")
+
 
 @click.command(
     "sandbox",
@@ -26,7 +32,7 @@ async def command(ctx: click.Context, chat: str, where: bool, argv: tuple[str, .
         if where:
             click.echo(sandbox.workspace)
             return 0
-        ran = await sandbox.run(list(argv), permit=_allowed)
+        ran = await sandbox.run([*_TELLING, *argv], permit=_allowed)
     click.echo(ran.output, nl=bool(ran.output) and not ran.output.endswith("\n"))
     for line in filter(None, [ran.saved and f"The whole output is in {ran.saved}.", ran.reason]):
         click.echo(line, err=True)

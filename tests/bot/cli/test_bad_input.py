@@ -116,6 +116,10 @@ async def test_a_tool_that_fails_is_exit_1_and_a_command_passes_its_own(tmp_path
     assert (code, out) == (1, "Error: path is missing. Use read_file(path, first?, last?).\n")
     code, _, _ = await voltaire(tmp_path, "sandbox", "--", "bash", "-c", "exit 42")
     assert code == 42
+    code, out, err = await voltaire(tmp_path, "sandbox", "--", "nosuch", "-x")
+    assert (code, out, err) == (127, "nosuch: command not found\n", "")
+    code, out, _ = await voltaire(tmp_path, "sandbox", "--", "printf", "%s,", "a b", "--", "$HOME")
+    assert (code, out) == (0, "a b,--,$HOME,\n")
 
 
 async def test_a_damaged_database_is_told_and_kept(tmp_path: Path) -> None:
