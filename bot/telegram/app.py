@@ -8,7 +8,6 @@ async with telegram_bot(config, store) as bot:
 
 import asyncio
 import logging
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -48,11 +47,12 @@ from bot.telegram import (
 )
 from bot.telegram.arrivals import Arrivals
 from bot.telegram.config import TelegramConfig
+from bot.telegram.connection import Connection
 from bot.telegram.door import SOURCE, Door
 from bot.telegram.media import Media
 from bot.telegram.pacer import Pacers
 from bot.telegram.place import PREFIX
-from bot.telegram.polling import Poll, Poller, Take, calls, only_poller
+from bot.telegram.polling import Poll, Poller, Take, only_poller
 from bot.telegram.post import Post
 from bot.telegram.presses import Handler, Outcome, Press, pressed
 from bot.telegram.room import Room, Services
@@ -63,6 +63,7 @@ __all__ = ["SOURCE", "TelegramBot", "TelegramUnavailable", "telegram_bot"]
 
 log = logging.getLogger(__name__)
 
+POLL_ANSWER_SECONDS = 5.0  # beyond the time that a poll may wait
 UPDATES = ["message", "edited_message", "callback_query", "my_chat_member"]
 Callback = Callable[[Update, ContextTypes.DEFAULT_TYPE], Coroutine[Any, Any, None]]
 
@@ -202,7 +203,8 @@ def _application(config: TelegramConfig) -> Application[Any, Any, Any, Any, Any,
         .token(config.token)
         .base_url(f"{config.root}/bot")
         .base_file_url(f"{config.root}/file/bot")
-        .request(calls(config.answer_seconds))
+        .request(Connection(config.root, config.answer_seconds))
+        .get_updates_request(Connection(config.root, POLL_ANSWER_SECONDS))
         .updater(None)
         .build()
     )
@@ -236,18 +238,13 @@ async def _reach(
                         "Telegram does not know this bot token; see @BotFather.", refused=True
                     ) from None
                 except TelegramError as error:
-                    reason = _plain(error)
+                    reason = str(error)
                 await asyncio.sleep(pause)
                 pause *= 1.5
     except TimeoutError:
         raise TelegramUnavailable(
             f"The Bot API server at {config.root} cannot be reached ({reason})."
         ) from None
-
-
-def _plain(error: TelegramError) -> str:
-    """Without the names and numbers that stand before the words: "Connection refused"."""
-    return re.sub(r"^(?:[\w.]*Error: )?(?:\[Errno -?\d+\] )?", "", str(error)) or "no answer"
 
 
 async def _quietly(work: Awaitable[object]) -> None:

@@ -3,20 +3,47 @@
 import asyncio
 
 from agent.errors import AgentError
-from agent.schedule.planner import Planner
-from agent.store.jobs import Job
+from agent.schedule.planner import OWNERS_ONLY, Planner
+from agent.store.jobs import CatchUp, Job
 from bot.channel import Choice, Rows
+from bot.telegram.door import Standing
 from bot.telegram.presses import Outcome, Press
 from bot.telegram.room import Heard, Room
 
 JOB = "job"
+CATCH_UP: dict[str, CatchUp] = {"run once": "once", "run all": "all", "say missed": "missed"}
 SUMMARY_SECONDS = 600.0
 
 
 async def jobs(room: Room, said: Heard) -> None:
+    """/jobs lists them; /jobs 3 tells of one; /jobs 3 every Monday at 9 changes it."""
     planner = await _planner(room, said.chat)
+    number, _, words = said.argument.partition(" ")
+    if number.isdigit():
+        await room.say(said.chat, await _one(room, said, planner, int(number), words))
+        return
     text, rows = await _list(room, planner)
     await room.say(said.chat, text, rows)
+
+
+async def _one(room: Room, said: Heard, planner: Planner, number: int, words: str) -> str:
+    job = await planner.find(number)
+    if not words:
+        return "\n".join([planner.told(job), *await planner.history(job)])
+    if catch_up := CATCH_UP.get(words.lower()):
+        job = await planner.adjust(number, catch_up, None)
+    elif words.lower() in ("tell", "silent"):
+        job = await planner.adjust(number, None, words.lower() == "tell")
+    else:
+        _allow(room, said.standing, job.plan.kind)
+        job = await planner.edit(number, words)
+    return room.texts.planned.format(number=job.id, told=planner.told(job))
+
+
+def _allow(room: Room, standing: Standing, kind: str) -> None:
+    """What touches more than its chat is for owners."""
+    if kind in OWNERS_ONLY and standing != "owner":
+        raise AgentError(room.texts.only_owners)
 
 
 async def schedule(room: Room, said: Heard) -> None:
@@ -29,6 +56,7 @@ async def schedule(room: Room, said: Heard) -> None:
         return
     planner = await _planner(room, said.chat)
     proposal = await planner.propose_text(said.argument)
+    _allow(room, said.standing, proposal.plan.kind)
     job = await planner.offer(proposal)
     row = [
         Choice(f"{JOB}:yes:{job.id}", room.texts.plan_it),
@@ -70,6 +98,7 @@ async def press(room: Room, press: Press) -> Outcome:
     action, _, id = press.argument.partition(":")
     planner = await _planner(room, press.chat)
     try:
+        await _check(room, press, planner, int(id))
         if action in ("yes", "no"):
             return await _decide(room, planner, int(id), yes=action == "yes")
         await _act(planner, action, int(id))
@@ -77,6 +106,12 @@ async def press(room: Room, press: Press) -> Outcome:
         return Outcome(str(error))
     text, rows = await _list(room, planner)
     return Outcome(room.texts.job_done[action], text, rows)
+
+
+async def _check(room: Room, press: Press, planner: Planner, number: int) -> None:
+    job = await room.store.jobs.get(number)
+    if job and job.plan.chat == planner.chat:
+        _allow(room, press.standing, job.plan.kind)
 
 
 async def _decide(room: Room, planner: Planner, number: int, *, yes: bool) -> Outcome:

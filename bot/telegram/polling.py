@@ -11,7 +11,6 @@ from pathlib import Path
 
 from telegram import Bot, Update
 from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError, TimedOut
-from telegram.request import HTTPXRequest
 
 log = logging.getLogger(__name__)
 
@@ -19,7 +18,6 @@ POLL_SECONDS = 25
 STALE_SECONDS = 90.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 LAST_SECONDS = 3.0  # for the update in hand, and to acknowledge it, when we stop
-POOL = 64
 AGAIN = 10_000  # numbers by which an update that comes once more may lie behind
 Take = Callable[[Update], Awaitable[None]]
 
@@ -50,11 +48,6 @@ def _lock(fd: int) -> None:
         raise AlreadyPolling(
             f"Another voltaire bot runs with this token (process {holder})."
         ) from None
-
-
-def calls(seconds: float) -> HTTPXRequest:
-    """The connections for everything but polling; an answer may take that many seconds."""
-    return HTTPXRequest(connection_pool_size=POOL, pool_timeout=30.0, read_timeout=seconds)
 
 
 class Poll:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
-import httpx
 from telegram.error import (
     BadRequest,
     ChatMigrated,
@@ -20,10 +19,9 @@ from telegram.error import (
 )
 
 from bot.channel import Away, ChannelError, Gone, Moved, Refused, Uncertain
+from bot.telegram.connection import UNSENT
 from bot.telegram.place import Place
 
-# Raised before the request has left this machine.
-_UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 _NO_CHAT = (
     "chat not found",
     "user is deactivated",
@@ -54,7 +52,7 @@ def meaning(error: TelegramError) -> ChannelError:
             return Gone(text) if _says(error, *_NO_CHAT) else Refused(text)
         case InvalidToken():
             return Away(text)
-        case NetworkError() if _answered(error) or isinstance(error.__cause__, _UNSENT):
+        case NetworkError() if _answered(error) or isinstance(error.__cause__, UNSENT):
             return Away(text)
     return Uncertain(text)
 

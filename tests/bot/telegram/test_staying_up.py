@@ -50,7 +50,7 @@ async def test_an_unreachable_server_is_one_sentence(house: House) -> None:
             assert run.serving
             await run.serving
     assert str(told.value) == (
-        "The Bot API server at http://127.0.0.1:9 cannot be reached (All connection attempts failed)."
+        "The Bot API server at http://127.0.0.1:9 cannot be reached (Connection refused)."
     )
     assert not told.value.refused
 

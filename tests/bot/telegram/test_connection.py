@@ -1,0 +1,143 @@
+"""Calls over the wire: what is sent, what errors mean, and that connections are kept."""
+
+import socket
+from collections.abc import AsyncIterator, Iterator
+from io import BytesIO
+
+import pytest
+from aiohttp import web
+from telegram import Bot, InputFile
+from telegram.error import BadRequest, NetworkError, TimedOut
+
+from bot.channel import Away, Uncertain
+from bot.telegram.connection import Connection
+from bot.telegram.refusals import meaning
+
+TOKEN = "1:x"
+
+
+class Server:
+    """Answers every call as the test says, and keeps what came."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.peers: list[object] = []
+        self.fields: list[dict[str, object]] = []
+        self.lengths: list[int | None] = []
+        self.statuses: list[int] = []
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        assert request.transport
+        self.peers.append(request.transport.get_extra_info("peername"))
+        self.lengths.append(request.content_length)
+        self.fields.append(await _read(request))
+        if self.statuses and (status := self.statuses.pop(0)) != 200:
+            if status == 0:
+                request.transport.close()
+                return web.Response()
+            told = {"ok": False, "error_code": status, "description": "Bad Request: IMAGE"}
+            return web.json_response(told, status=status)
+        message = {"message_id": 5, "date": 0, "chat": {"id": 7, "type": "private"}}
+        return web.json_response({"ok": True, "result": message})
+
+
+async def _read(request: web.Request) -> dict[str, object]:
+    form = await request.post()
+    return {
+        name: (value.filename, value.content_type, value.file.read())
+        if isinstance(value, web.FileField)
+        else value
+        for name, value in form.items()
+    }
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    server = Server()
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", server.handle)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    yield server
+    await runner.cleanup()
+
+
+@pytest.fixture
+async def bot(server: Server) -> AsyncIterator[Bot]:
+    connection = Connection(server.url, 0.5)
+    await connection.initialize()
+    yield Bot(TOKEN, f"{server.url}/bot", request=connection)
+    await connection.shutdown()
+
+
+async def test_one_connection_serves_many_calls(server: Server, bot: Bot) -> None:
+    for _ in range(3):
+        await bot.send_message(7, "hello <b> & \U0001f600")
+    assert len(set(server.peers)) == 1
+    assert server.fields[0] == {"chat_id": "7", "text": "hello <b> & \U0001f600"}
+
+
+async def test_a_file_goes_whole_and_again_after_a_refusal(server: Server, bot: Bot) -> None:
+    file = BytesIO(bytes(range(256)) * 1000)
+    content = InputFile(file, filename='né "1"\n.bin', read_file_handle=False)
+    server.statuses = [400, 200]
+    with pytest.raises(BadRequest):
+        await bot.send_document(7, content, caption="see")
+    await bot.send_document(7, content, caption="see")
+    name, kind, body = server.fields[1]["document"]  # type: ignore[misc]
+    assert (name, kind, body) == ('né "1"_.bin', "application/octet-stream", file.getvalue())
+    assert server.fields[1]["caption"] == "see"
+    assert server.fields[0] == server.fields[1]
+    assert None not in server.lengths  # not chunked
+    assert not file.closed
+
+
+async def test_what_never_left_is_surely_not_sent() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        connection = Connection("http://x", 0.5)
+        await connection.initialize()
+        bot = Bot(TOKEN, f"http://127.0.0.1:{free.getsockname()[1]}/bot", request=connection)
+        with pytest.raises(NetworkError) as told:
+            await bot.send_message(7, "hi")
+        await connection.shutdown()
+    assert str(told.value) == "Connection refused"
+    assert isinstance(meaning(told.value), Away)
+
+
+async def test_a_url_that_is_none_keeps_the_token_to_itself() -> None:
+    connection = Connection("tcp://x", 0.5)
+    await connection.initialize()
+    with pytest.raises(NetworkError) as told:
+        await Bot(TOKEN, "tcp://x/bot", request=connection).get_me()
+    await connection.shutdown()
+    assert str(told.value) == "its URL is not valid"
+
+
+async def test_what_was_cut_off_may_have_been_done(server: Server, bot: Bot) -> None:
+    server.statuses = [0]
+    with pytest.raises(NetworkError) as told:
+        await bot.send_message(7, "hi")
+    assert isinstance(meaning(told.value), Uncertain)
+    assert TOKEN not in str(told.value)
+
+
+async def test_a_silent_server_is_waited_for_so_long(bot: Bot, unused: socket.socket) -> None:
+    url = f"http://127.0.0.1:{unused.getsockname()[1]}/bot"
+    silent = Bot(TOKEN, url, request=bot.request)
+    with pytest.raises(TimedOut) as told:
+        await silent.send_message(7, "hi")
+    assert isinstance(meaning(told.value), Uncertain)
+
+
+@pytest.fixture
+def unused() -> Iterator[socket.socket]:
+    """Takes connections and says nothing."""
+    listening = socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    listening.listen()
+    yield listening
+    listening.close()
