@@ -109,10 +109,10 @@ async def test_what_never_left_is_surely_not_sent() -> None:
 
 
 async def test_a_url_that_is_none_keeps_the_token_to_itself() -> None:
-    connection = Connection("tcp://x", 0.5)
+    connection = Connection("ftp://x", 0.5)
     await connection.initialize()
     with pytest.raises(NetworkError) as told:
-        await Bot(TOKEN, "tcp://x/bot", request=connection).get_me()
+        await Bot(TOKEN, "ftp://x/bot", request=connection).get_me()
     await connection.shutdown()
     assert str(told.value) == "its URL is not valid"
 
