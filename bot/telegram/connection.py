@@ -31,7 +31,8 @@ CONNECTIONS = 64
 PIECE = 1 << 16  # bytes
 
 # Raised before a request has left this machine.
-UNSENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL)
+NO_URL = (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError)
+UNSENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, *NO_URL)
 
 _DEFAULT = BaseRequest.DEFAULT_NONE
 
@@ -160,7 +161,7 @@ def _proxy(url: str) -> str | None:
 
 def _words(error: Exception) -> str:
     """What a person is told; never the URL, which holds the token."""
-    if isinstance(error, aiohttp.InvalidURL):
+    if isinstance(error, NO_URL):
         return "its URL is not valid"
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     if isinstance(cause, OSError) and (cause.errno or 0) > 0:
