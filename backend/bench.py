@@ -5,14 +5,14 @@ never counts as a reference: a throttled card once made a gain of 8 % look like
 45 % (github.com/andrewleech/v100-llm-kit).
 """
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 
-from backend.gauge import Gauge, Run
+from backend.gauge import SHARED, Gauge, Run
 from backend.gpu import Sample, Sampler, sampling
 from backend.launch import EMBEDDED
 
@@ -109,7 +109,7 @@ class Bench:
             yield row
         if row.acceptance is not None and (plain := await self._undrafted(row)):
             yield plain
-        async for row in self._answers(sizes[len(sizes) // 2]):
+        async for row in self._answers(sizes[len(sizes) // 2], min(SHARED, sizes[-1])):
             yield row
         for count in STREAMS if slots > 1 else ():
             if count <= slots:
@@ -130,13 +130,13 @@ class Bench:
             return None
         return self._row(f"{context:,} tokens, no drafting", run, seen.conditions(), context)
 
-    async def _answers(self, context: int) -> AsyncIterator[Row]:
+    async def _answers(self, context: int, shared: int) -> AsyncIterator[Row]:
         async with weather(self.sampler) as seen:
             cold, warm = await self.gauge.cold_and_warm(context)
         for name, run in (("first token, cold", cold), ("first token, warm", warm)):
             yield Row(name, self.setting, seen.conditions(), context, ttft_ms=run.ttft_ms)
         async with weather(self.sampler) as seen:
-            share = await self.gauge.reuse()
+            share = await self.gauge.reuse(shared)
         yield Row("cache, chats in turn", self.setting, seen.conditions(), cache_hit=share)
 
     async def _streams(self, count: int) -> Row:
@@ -204,9 +204,3 @@ def _kv(argv: Sequence[str]) -> str:
 
 def _value(argv: Sequence[str], names: tuple[str, ...]) -> str:
     return next((value for flag, value in pairwise(argv) if flag in names), "f16")
-
-
-def best(rows: Iterable[Row]) -> Row | None:
-    """The fastest decode that was not throttled."""
-    sound = [row for row in rows if row.decode_tok_s and not row.throttled]
-    return max(sound, key=lambda row: row.decode_tok_s or 0, default=None)

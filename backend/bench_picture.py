@@ -8,6 +8,7 @@ import io
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from backend.plot import DRAW_SECONDS, THEMES, DrawFailed
@@ -44,6 +45,8 @@ def render(rows: Sequence[Mapping[str, Any]]) -> bytes:
     from matplotlib import pyplot as plt
 
     theme = THEMES["light"]
+    names = [row["name"] for row in rows]
+    rows = sorted(rows, key=lambda row: names.index(row["name"]))  # what is compared, side by side
     panels = [(key, title, [row for row in rows if row.get(key)]) for key, title in PANELS]
     panels = [panel for panel in panels if panel[2]]
     if not panels:
@@ -55,7 +58,7 @@ def render(rows: Sequence[Mapping[str, Any]]) -> bytes:
         for bar, row in zip(bars, found, strict=True):
             bar.set_hatch("//" if row["conditions"]["throttle"] else "")
         axis.bar_label(bars, fmt="{:,.0f}", padding=3)
-        axis.set_yticks(places, [row["name"] for row in found])
+        axis.set_yticks(places, [_label(row, rows) for row in found])
         axis.set_title(title, loc="left", fontweight="bold")
         axis.invert_yaxis()
         axis.margins(x=0.15)
@@ -63,6 +66,13 @@ def render(rows: Sequence[Mapping[str, Any]]) -> bytes:
     out = io.BytesIO()
     figure.savefig(out, format="png")
     return out.getvalue()
+
+
+def _label(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
+    """The row's name, and its server where there are several."""
+    several = len({each["setting"]["server"] for each in rows}) > 1
+    server = "/".join(Path(row["setting"]["server"]).parts[-2:])
+    return f"{row['name']}\n{server}" if several else str(row["name"])
 
 
 def main() -> None:

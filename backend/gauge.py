@@ -89,9 +89,9 @@ class Gauge:
         more = await self.tokens(NEW)
         return cold, await self.run([*first, *more], write=1)
 
-    async def reuse(self) -> float:
+    async def reuse(self, shared: int = SHARED) -> float:
         """The share of old prompt tokens that came from the cache when chats take turns."""
-        fixed = await self.tokens(SHARED)
+        fixed = await self.tokens(shared)
         chats = [[*fixed, *await self.tokens(NEW)] for _ in range(CHATS)]
         old, cached = 0, 0
         for turn in range(ROUNDS):

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bot.cli import Failed, Misused
+from bot.cli.bench_table import Table
+from bot.cli.bench_table import pairs as show_pairs
 from bot.cli.options import json_option, runs, settings_of
 
 if TYPE_CHECKING:
@@ -19,10 +21,8 @@ if TYPE_CHECKING:
     from backend.client import BackendClient
     from backend.gpu import Sampler
     from backend.profile import Profile
-    from backend.sweep import Found, Tried
+    from backend.sweep import Found
     from bot.settings import Settings
-
-COLUMNS = ("", "prefill", "decode", "first", "drafts", "cache", "W", "tok/J", "°C", "MHz")
 
 
 @click.group("bench", invoke_without_command=True)
@@ -79,7 +79,9 @@ async def sweep_flags(ctx: click.Context, as_json: bool) -> None:
             async def one(variant: "Profile") -> "Row | None":
                 return await _row_of(settings, variant, sampler)
 
-            found = await sweep(profile, one, _threads(), lambda t: _tell(t, as_json))
+            table = Table(shares=False, turns=True)
+            told = (lambda tried: None) if as_json else table.tried
+            found = await sweep(profile, one, _threads(), told)
     except CannotMeasure as error:
         raise Failed(str(error)) from None
     _propose(profile, found, as_json)
@@ -191,10 +193,11 @@ async def _nobody_runs(settings: "Settings") -> None:
 
 
 def _profile(settings: "Settings") -> "Profile":
+    from backend.launch import wanted
     from backend.profile import load
-    from bot.reach import profiles_folder
+    from bot.reach import backend_config, profiles_folder
 
-    return load(settings.backend.profile, profiles_folder())
+    return wanted(backend_config(settings), load(settings.backend.profile, profiles_folder()))
 
 
 def _sampled() -> Any:
@@ -217,6 +220,7 @@ class Told:
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
         self.rows: list[Row] = []
+        self._table = Table()
         self._reference: dict[str, Any] = {}
 
     def reference(self, profile: "Profile") -> None:
@@ -228,63 +232,21 @@ class Told:
 
     def row(self, row: "Row") -> None:
         if not self.as_json:
-            if not self.rows or self.rows[-1].setting != row.setting:
-                click.echo(_heading(row))
-            click.echo(_line(row))
+            self._table.row(row)
         self.rows.append(row)
 
     def end(self) -> None:
+        from backend.versus import versus
+
+        pairs = list(versus(self.rows))
         if self.as_json:
             rows = [{**asdict(row), "throttled": row.throttled} for row in self.rows]
-            click.echo(json.dumps({"reference": self._reference, "rows": rows}, ensure_ascii=False))
-        elif any(row.throttled for row in self.rows):
+            whole = {"reference": self._reference, "rows": rows, "compared": [*map(asdict, pairs)]}
+            click.echo(json.dumps(whole, ensure_ascii=False))
+            return
+        if any(row.throttled for row in self.rows):
             click.echo("! The card was slowed in the marked rows; they are no reference.")
-
-
-def _heading(row: "Row") -> str:
-    used = row.setting
-    driver = f", driver {used.driver}" if used.driver else ""
-    named = f"{used.profile}: {used.server} {used.build}, KV {used.kv}{driver}\n  {used.flags}"
-    return named + "\n" + _cells(COLUMNS)
-
-
-def _line(row: "Row") -> str:
-    seen = row.conditions
-    shares = [f"{share:.0%}" if share is not None else "" for share in (row.acceptance, row.cache_hit)]  # fmt: skip
-    figures = (
-        f"{row.name}{' !' if row.throttled else ''}",
-        _number(row.prefill_tok_s),
-        _number(row.decode_tok_s, 1),
-        f"{row.ttft_ms / 1000:.2f} s" if row.ttft_ms is not None else "",
-        *shares,
-        _number(seen.watts),
-        _number(row.tokens_per_joule, 2),
-        _number(seen.temperature_c),
-        _number(seen.sm_clock_mhz),
-    )
-    why = f"  {', '.join(seen.throttle)}" if seen.throttle else ""
-    return _cells(figures) + why
-
-
-def _cells(values: Sequence[str]) -> str:
-    return f"{values[0]:<26}" + "".join(f"{value:>9}" for value in values[1:])
-
-
-def _number(value: float | None, digits: int = 0) -> str:
-    return "" if value is None else f"{value:,.{digits}f}"
-
-
-def _tell(tried: "Tried", as_json: bool) -> None:
-    if as_json:
-        return
-    if tried.row is None:
-        click.echo(f"{tried.words:<26} does not start")
-        return
-    seconds = f"{tried.seconds:.1f} s a turn" if tried.seconds else "throttled, not counted"
-    row = tried.row
-    click.echo(
-        f"{tried.words:<26} prefill {_number(row.prefill_tok_s)}, decode {_number(row.decode_tok_s, 1)} tok/s, {seconds}"
-    )
+        show_pairs(pairs)
 
 
 def _propose(profile: "Profile", found: "Found", as_json: bool) -> None:
@@ -293,16 +255,32 @@ def _propose(profile: "Profile", found: "Found", as_json: bool) -> None:
     flags = changed_flags(profile, found.best.profile)
     if as_json:
         tried = [
-            {"words": each.words, "seconds": each.seconds, "row": asdict(each.row) if each.row else None}
+            {
+                "words": each.words,
+                "again": each.again,
+                "seconds": each.seconds,
+                "row": asdict(each.row) if each.row else None,
+            }
             for each in found.tried
-        ]  # fmt: skip
+        ]
         click.echo(json.dumps({"tried": tried, "flags": flags, "gain": found.gain}))
-        return
-    if not flags:
+    elif not flags:
         click.echo("The profile's own flags are the fastest here.")
-        return
-    words = " ".join(f"{name} {value}".strip() if value else f"(without {name})" for name, value in flags.items())  # fmt: skip
-    click.echo(f"Fastest here: {words}, {found.gain:.0%} quicker for a typical turn.")
+    else:
+        _tell_flags(profile, found, flags)
+
+
+def _tell_flags(profile: "Profile", found: "Found", flags: dict[str, str]) -> None:
+    """What to write where."""
+    from backend.sweep import READ, WRITE
+    from bot.reach import profiles_folder
+
+    turn = f"a turn that reads {READ:,} tokens and writes {WRITE}"
+    click.echo(f"{found.gain:.0%} faster here, for {turn}:")
+    for name, value in flags.items():
+        removed = profile.flag(name) is not None and not value
+        click.echo(f"    without {name}" if removed else f'    "{name}" = "{value}"')
+    click.echo(f"To keep it, put that under [flags.optional] of {profiles_folder()}/{profile.name}.toml")  # fmt: skip
 
 
 async def _draw(rows: "Sequence[Row]", picture: Path) -> None:

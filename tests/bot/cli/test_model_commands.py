@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.fakes import gguf_kinds
@@ -12,15 +13,17 @@ from tests.fakes.toolkits import cuda, gcc
 VOLTAIRE = Path(sys.executable).with_name("voltaire")
 
 
-async def voltaire(home: Path, *words: str, path: str | None = None) -> tuple[int, str, str]:
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("VOLTAIRE_", "CUDA_"))}
-    env |= {"XDG_STATE_HOME": str(home / "s"), "XDG_CONFIG_HOME": str(home / "x")}
-    env |= {"PATH": path} if path else {}
+async def voltaire(
+    home: Path, *words: str, path: str | None = None, env: Mapping[str, str] | None = None
+) -> tuple[int, str, str]:
+    own = {k: v for k, v in os.environ.items() if not k.startswith(("VOLTAIRE_", "CUDA_"))}
+    own |= {"XDG_STATE_HOME": str(home / "s"), "XDG_CONFIG_HOME": str(home / "x")}
+    own |= {"PATH": path} if path else {}
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
-        VOLTAIRE, *words, env=env, stdout=pipe, stderr=pipe
+        VOLTAIRE, *words, env={**own, **(env or {})}, stdout=pipe, stderr=pipe
     )
-    out, err = await asyncio.wait_for(process.communicate(), 50)
+    out, err = await asyncio.wait_for(process.communicate(), 200)
     assert process.returncode is not None
     return process.returncode, out.decode(), err.decode()
 
