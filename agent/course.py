@@ -45,13 +45,13 @@ class Course:
         return [(call, texts[call.id]) for call in calls if call.id in texts]
 
     async def asked(self, completion: Completion) -> None:
-        guess = (len(completion.text) + sum(len(c.arguments) for c in completion.calls)) // 3
-        self.usage += Usage(
-            completion.prompt_tokens or 0,
-            completion.cached_tokens or 0,
-            guess if completion.completion_tokens is None else completion.completion_tokens,
-        )
+        self.usage += _used(completion)
         await _whole(self._journal.asked(completion))
+
+    async def aside(self, completion: Completion) -> None:
+        """A model call of a sub-task: it counts, but is none of this transcript."""
+        self.usage += _used(completion)
+        await _whole(self._journal.aside(completion))
 
     async def step(self, step: Step) -> None:
         await _whole(self._step(step.message))
@@ -107,6 +107,15 @@ class Course:
     async def _steer(self) -> None:
         for message in await self._journal.steer():
             self._add(message)
+
+
+def _used(completion: Completion) -> Usage:
+    guess = (len(completion.text) + sum(len(c.arguments) for c in completion.calls)) // 3
+    return Usage(
+        completion.prompt_tokens or 0,
+        completion.cached_tokens or 0,
+        guess if completion.completion_tokens is None else completion.completion_tokens,
+    )
 
 
 async def _whole(writing: Coroutine[Any, Any, None]) -> None:

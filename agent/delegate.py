@@ -25,16 +25,20 @@ LEAST_TOKENS = 8192
 SHORT = 200  # letters that are kept of an old tool result when the window is full
 
 Run = Callable[[Turn, Emit], Awaitable[TurnFinished]]
+Spend = Callable[[Completion], Awaitable[None]]
 
 
-def delegating(turn: Turn, run: Run) -> Turn:
-    """The turn with a desk at which sub-tasks can be handed on, if it has that tool."""
+def delegating(turn: Turn, run: Run, spend: Spend) -> Turn:
+    """The turn with a desk at which sub-tasks can be handed on, if it has that tool.
+
+    `spend` hears of each model call of a sub-task: it counts in the outer turn.
+    """
     if not any(tool.name == TOOL for tool in turn.tools):
         return turn
     numbers = itertools.count(1)
 
     async def delegate(task: str) -> str:
-        finished = await run(_inner(turn, task, next(numbers)), _unheard)
+        finished = await run(_inner(turn, task, next(numbers), spend), _unheard)
         if finished.reason in ("done", "tool_limit"):
             return finished.text
         raise ToolError(finished.text)
@@ -42,7 +46,7 @@ def delegating(turn: Turn, run: Run) -> Turn:
     return replace(turn, desk=replace(turn.desk, delegate=delegate))
 
 
-def _inner(turn: Turn, task: str, number: int) -> Turn:
+def _inner(turn: Turn, task: str, number: int, spend: Spend) -> Turn:
     outer = turn.limits
     limits = replace(
         outer,
@@ -50,7 +54,8 @@ def _inner(turn: Turn, task: str, number: int) -> Turn:
         seconds=outer.seconds / 2,
         tokens=max(LEAST_TOKENS, outer.tokens // SHARE),
     )
-    journal = ShortJournal(f"{turn.journal.turn}.{number}", turn.journal.chat, _opening(task))
+    name, chat = f"{turn.journal.turn}.{number}", turn.journal.chat
+    journal = ShortJournal(name, chat, _opening(task), spend=spend)
     tools = [tool for tool in turn.tools if tool.name != TOOL]
     return replace(turn, journal=journal, tools=tools, limits=limits)
 
@@ -63,6 +68,10 @@ def _unheard(event: Event) -> None:
     """An inner turn's steps are shown to nobody."""
 
 
+async def freely(completion: Completion) -> None:
+    """The `spend` of a turn whose tokens nobody counts."""
+
+
 @dataclass
 class ShortJournal:
     """agent.journal.Journal for as long as the turn lasts. `before` messages are not the turn's own."""
@@ -71,12 +80,16 @@ class ShortJournal:
     chat: str
     messages: list[Message] = field(default_factory=list)
     before: int = 1
+    spend: Spend = freely
 
     async def open(self) -> Opening:
         return Opening(tuple(self.messages), len(self.messages) - self.before)
 
     async def asked(self, completion: Completion) -> None:
-        """The outer turn's usage does not count it."""
+        await self.spend(completion)
+
+    async def aside(self, completion: Completion) -> None:
+        await self.spend(completion)
 
     async def step(self, message: Assistant) -> None:
         self.messages.append(message)

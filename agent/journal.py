@@ -11,6 +11,7 @@ from agent.model import Completion
 from agent.store import Store
 from agent.store.inbox import Incoming, Waiting
 from agent.store.turns import Ended, OpenTurn
+from agent.store.usage import Reuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,10 @@ class Journal(Protocol):
 
     async def asked(self, completion: Completion) -> None:
         """A model call ended: its token figures, for usage and the cache record."""
+        ...
+
+    async def aside(self, completion: Completion) -> None:
+        """A model call of a sub-task ended: its token figures, apart from the cache record."""
         ...
 
     async def step(self, message: Assistant) -> None:
@@ -154,6 +159,12 @@ class StoredJournal:
 
     async def asked(self, completion: Completion) -> None:
         await self.window.record(self.open_turn, tuple(self.sent), completion)
+
+    async def aside(self, completion: Completion) -> None:
+        turn = self.open_turn
+        await self.store.usage.add(
+            turn.chat, turn.conversation, turn.id, completion, Reuse(), "sub-task"
+        )
 
     async def step(self, message: Assistant) -> None:
         await self._add(message)

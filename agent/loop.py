@@ -53,13 +53,14 @@ async def run_turn(turn: Turn, emit: Emit) -> TurnFinished:
     resumed from its journal (a shutdown); `turn.stop` finishes it (/stop). Raises
     StoreError when the journal cannot be written: the turn stays open then, too.
     """
-    turn = delegating(turn, run_turn)
+    course = Course(turn.journal)
+    turn = delegating(turn, run_turn, course.aside)
     emit(TurnStarted(turn.journal.turn, turn.journal.chat))
-    running = _Running(turn, emit)
-    await running.course.open()
+    running = _Running(turn, course, emit)
+    await course.open()
     ending = await _ending(turn, running)
-    await running.course.close(stopped=ending.reason == "cancelled")
-    usage = running.course.usage
+    await course.close(stopped=ending.reason == "cancelled")
+    usage = course.usage
     await turn.journal.finish(ending.message, ending.text, ending.reason, usage)
     finished = TurnFinished(ending.text, ending.reason, running.tally.calls, usage)
     emit(finished)
@@ -99,8 +100,8 @@ async def _unless_stopped(turn: Turn, running: "_Running") -> Ending | None:
 class _Running:
     """The turn's loop. `run` is the sentence; the rest are its words."""
 
-    def __init__(self, turn: Turn, emit: Emit) -> None:
-        self.course = Course(turn.journal)
+    def __init__(self, turn: Turn, course: Course, emit: Emit) -> None:
+        self.course = course
         self.tally = Tally()
         self._turn = turn
         self._emit = emit

@@ -51,7 +51,7 @@ class UsageTable:
         reuse: Reuse,
         purpose: str = "turn",
     ) -> None:
-        """Keep one call's figures; `purpose` is turn, summary or warm."""
+        """Keep one call's figures; `purpose` is turn, sub-task, summary or warm."""
         async with self.database.write() as tx:
             await tx.run(
                 "INSERT INTO usage (chat, conversation, turn, purpose, prompt_tokens, cached_tokens,"

@@ -25,6 +25,7 @@ class MemoryJournal:
     shorter: list[Message] | None = None
     running: set[str] = field(default_factory=set)
     completions: list[Completion] = field(default_factory=list)
+    asides: list[Completion] = field(default_factory=list)
     finished: list[tuple[Assistant | None, str, Reason, Usage]] = field(default_factory=list)
 
     async def open(self) -> Opening:
@@ -32,6 +33,9 @@ class MemoryJournal:
 
     async def asked(self, completion: Completion) -> None:
         self.completions.append(completion)
+
+    async def aside(self, completion: Completion) -> None:
+        self.asides.append(completion)
 
     async def step(self, message: Assistant) -> None:
         self._add(message)

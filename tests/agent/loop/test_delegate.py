@@ -1,11 +1,13 @@
 """A sub-task in an inner turn."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from agent import texts
 from agent.delegate import ShortJournal
-from agent.events import ToolFinished
+from agent.events import ToolFinished, Usage
+from agent.limits import Limits
 from agent.messages import Assistant, System, ToolCall, ToolResult, User
 from agent.prompt import system_text
 from agent.tool import Tool
@@ -68,6 +70,27 @@ async def test_what_was_delegated_counts_as_strangers_text() -> None:
     model = ScriptedModel(by_depth([calls("delegate", task="a"), commit, says("ok")], [says("x")]))
     await bench.run_with(model)
     assert bench.ran == []
+
+
+async def test_what_a_sub_task_uses_counts_in_the_outer_turn() -> None:
+    bench = DelegatingBench()
+    outer = [calls("delegate", task="a"), says("Done.")]
+    inner = [calls("bash", id="i", command="ls"), says("x")]
+    finished = await bench.run_with(ScriptedModel(by_depth(outer, inner)))
+    assert finished.usage == Usage(4 * 100, 4 * 80, 4 * 10)
+    assert [c.text for c in bench.journal.completions] == ["", "Done."]
+    assert [c.text for c in bench.journal.asides] == ["", "x"]
+
+
+async def test_sub_tasks_may_not_exceed_the_tokens_of_the_turn() -> None:
+    bench = DelegatingBench()
+    bench.limits = Limits(tokens=6000)
+    outer = [calls("delegate", task="a"), says("That is all.")]
+    inner = [replace(says("much"), tokens=(100, 0, 5500))]
+    model = ScriptedModel(by_depth(outer, inner))
+    finished = await bench.run_with(model)
+    assert (finished.text, finished.reason) == ("That is all.", "tool_limit")
+    assert model.requests[-1].tool_choice == "none"
 
 
 async def test_a_full_window_shortens_old_results() -> None:

@@ -6,9 +6,10 @@ import pytest
 
 from agent.context import Context, bar, context
 from agent.errors import BackendAway, ContextFull
+from agent.journal import StoredJournal
 from agent.lane import PERSON, LocalLane
 from agent.messages import Assistant, ToolCall, ToolResult, User
-from agent.model import Request
+from agent.model import Completion, Request
 from agent.reuse import Record, difference
 from agent.store import Incoming, Store, open_store
 from agent.store.turns import OpenTurn, Told
@@ -348,3 +349,16 @@ async def test_a_call_that_reads_again_what_it_knew_is_logged(
         == "first difference in message 0: User, text, character 0: 'uuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu' became 'changed uuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu'"
     )
     assert [r.levelname for r in caplog.records] == ["INFO"]
+
+
+async def test_a_sub_tasks_calls_are_kept_and_disturb_no_comparison(
+    store: Store, window: ModelWindow
+) -> None:
+    journal = StoredJournal(store, await turn(store), window, "UTC", frozenset({"s"}))
+    await journal.open()
+    await journal.asked(Completion("", (), "", "tool_calls", 1000, 900, 10))
+    await journal.aside(Completion("x", (), "", "stop", 400, 0, 20))
+    await journal.asked(Completion("done", (), "", "stop", 1100, 1009, 5))
+    async with store.database.read() as tx:
+        rows = await tx.all("SELECT purpose, turn, prompt_tokens, reread FROM usage ORDER BY id")
+    assert rows == [("turn", "t0", 1000, 0), ("sub-task", "t0", 400, 0), ("turn", "t0", 1100, 1)]
