@@ -28,10 +28,14 @@ class Alerts:
             for line in self.path.read_text("utf-8").splitlines()[-KEPT:]:
                 with suppress(ValueError):
                     self.kept.append(Alert.model_validate_json(line))
+        with suppress(OSError):  # on a full disk the long file stays
+            self._shorten()
+
+    def _shorten(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.write_text(
-            "".join(f"{alert.model_dump_json()}\n" for alert in self.kept), "utf-8"
-        )
+        fresh = self.path.with_suffix(".new")
+        fresh.write_text("".join(f"{alert.model_dump_json()}\n" for alert in self.kept), "utf-8")
+        fresh.replace(self.path)
 
     def tell(self, name: str, level: str, text: str) -> None:
         now = self._clock()

@@ -141,8 +141,10 @@ def write_record(record: Path, pid: int) -> None:
     started = proc.started(pid)
     if started is None:
         return
-    record.parent.mkdir(parents=True, exist_ok=True)
-    record.write_text(json.dumps({"pid": pid, "started": started, "boot": proc.boot()}), "utf-8")
+    noted = {"pid": pid, "started": started, "boot": proc.boot()}
+    with suppress(OSError):  # on a full disk it serves all the same: it ends with us, as a rule
+        record.parent.mkdir(parents=True, exist_ok=True)
+        record.write_text(json.dumps(noted), "utf-8")
 
 
 async def end_orphan(record: Path) -> int | None:
@@ -166,7 +168,8 @@ def _noted(record: Path) -> dict[str, Any]:
 
 
 def _forget(record: Path) -> None:
-    record.unlink(missing_ok=True)
+    with suppress(OSError):
+        record.unlink(missing_ok=True)
 
 
 async def _end_foreign(pid: int) -> None:

@@ -66,11 +66,15 @@ class Register:
         if prefix == self.fixed:
             return False
         self.fixed = prefix
+        with suppress(OSError):  # on a full disk the next start has to be told once more
+            self._keep(prefix)
+        return True
+
+    def _keep(self, prefix: Prefix) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         fresh = self.path.with_suffix(".new")
         fresh.write_text(prefix.model_dump_json(), "utf-8")
         fresh.replace(self.path)
-        return True
 
     def forget_residents(self) -> None:
         for transcript in self.chats.values():

@@ -184,7 +184,8 @@ async def _tell_presence(path: Path, bot: TelegramBot, notify: Callable[[str], N
     told = False
     while True:
         here = _presence(bot, pid, started)
-        presence.write(path, here)
+        with suppress(OSError):  # a full disk is no reason to end: it is written the next time
+            presence.write(path, here)
         if here.polling_ok is not None and not told:
             told = True
             notify(f"READY=1\nSTATUS=@{here.username} listens")

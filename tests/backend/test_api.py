@@ -203,6 +203,17 @@ async def test_alerts_are_numbered_kept_and_streamed(tmp_path: Path) -> None:
     assert newest.id > later.kept[1].id > later.kept[0].id
 
 
+async def test_news_that_cannot_be_rewritten_is_kept_as_it_is(tmp_path: Path) -> None:
+    alerts = Alerts(tmp_path / "alerts.jsonl")
+    alerts.tell("heat", "warning", "Hot.")
+    written = alerts.path.read_bytes()
+    alerts.path.with_suffix(".new").mkdir()  # stands for a disk without room
+    later = Alerts(alerts.path)
+    later.read()
+    assert [alert.text for alert in later.kept] == ["Hot."]
+    assert alerts.path.read_bytes() == written
+
+
 def test_prometheus_text() -> None:
     status = Status(
         version="1",

@@ -198,6 +198,14 @@ async def test_an_orphan_of_an_earlier_life_is_ended(config: BackendConfig) -> N
         assert await asyncio.wait_for(orphan.wait(), 5) == -signal.SIGTERM
 
 
+async def test_a_server_that_cannot_be_noted_serves_all_the_same(config: BackendConfig) -> None:
+    record = config.state_dir / "run" / "server.json"
+    record.mkdir(parents=True)  # stands for a disk without room
+    async with running(stand_in(config, [""])) as it:
+        await it.ready()
+        assert it.backend.room.board.status.restarts == 0
+
+
 async def test_nothing_is_left_when_it_ends(config: BackendConfig) -> None:
     async with running(config) as it:
         await it.ready()
