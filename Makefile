@@ -15,7 +15,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help install dev demo test check format bench pocket pocket-eval faults-backend faults-schedule attacks soak clean \
+.PHONY: help install dev demo test check format bench pocket pocket-eval faults-backend faults-schedule attacks soak campaign clean \
 	system system-test
 
 help:  ## list the targets
@@ -87,6 +87,9 @@ attacks: dev  ## the attack suite against the sandbox, and against none
 
 soak: dev  ## 200 chats, 5,000 messages, 5 % faults
 	@$(BIN)/python -m bench.soak
+
+campaign: dev  ## everything together goes wrong at random, 20 minutes: nothing lost, nothing doubled
+	@$(BIN)/python -m bench.campaign
 
 pocket: install  ## make the pocket model again from nothing (up to 90 minutes)
 	@sh backend/pocket/make.sh

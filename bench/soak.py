@@ -18,13 +18,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import quantiles
 
 import aiohttp
 
+from bench.reader import Reader
 from bot.localgram import Limits, Localgram, Message, Person
 from bot.localgram.feed import Drafted, Event, Posted, Reacted
 from tests.bot.telegram.process import Process, soon
@@ -34,7 +35,6 @@ TOKEN = "4242:soak"
 OWNER = 1
 START_SECONDS = 120.0
 ANSWER_SECONDS = 120.0
-GRACE_SECONDS = 2.0  # how long a person looks for the text before pressing the button
 STEAL_SECONDS = 20.0
 SENT = ("drop", "execute_then_drop", "bad_gateway", "delay", "flood")
 POLLED = ("drop", "bad_gateway", "duplicate")
@@ -46,8 +46,6 @@ class Tally:
 
     signs: list[float] = field(default_factory=list)
     calm: list[float] = field(default_factory=list)  # without a fault meanwhile
-    notices: int = 0
-    pressed: int = 0
     wrong: list[str] = field(default_factory=list)
 
 
@@ -59,17 +57,20 @@ class Soak:
     pause: float  # seconds between an answer and the next message, on average
     chance: random.Random
 
+    readers: list[Reader] = field(default_factory=list)
+
     async def person(self, olga: Person) -> None:
         """Says one thing after the other, each some time after the last was answered."""
+        reader = Reader(olga, olga.chat())
+        self.readers.append(reader)
         for number in range(self.each):
             await asyncio.sleep(self.chance.uniform(0, 2 * self.pause))
-            words = f"{olga.id}-{number}"
-            await self._say(olga, words)
-            if not await self._answered(olga, words):
-                self.tally.wrong.append(f"{words}: no answer")
+            said = await self._say(olga, f"{olga.id}-{number}")
+            if not await reader.answered(said, partial(_copies, olga), ANSWER_SECONDS):
+                self.tally.wrong.append(f"{said.text}: no answer")
                 return
 
-    async def _say(self, olga: Person, words: str) -> None:
+    async def _say(self, olga: Person, words: str) -> Message:
         struck, started = self._struck(), time.monotonic()
         olga._read[olga.id] = olga.chat().feed.last
         said = await olga.send(f"say {words}")
@@ -78,34 +79,10 @@ class Soak:
         self.tally.signs.append(seconds)
         if self._struck() == struck:
             self.tally.calm.append(seconds)
+        return said
 
     def _struck(self) -> int:
         return sum(fault.struck for fault in self.gram.world.faults.list)
-
-    async def _answered(self, olga: Person, words: str) -> bool:
-        deadline = time.monotonic() + ANSWER_SECONDS
-        while time.monotonic() < deadline:
-            if notice := _notice(olga):
-                await self._look(olga, notice)
-                continue
-            if _copies(olga, words):
-                return True
-            with suppress(TimeoutError):
-                news = olga.chat().feed
-                await news.until(lambda: _copies(olga, words) or _notice(olga), 5.0)
-        return False
-
-    async def _look(self, olga: Person, notice: Message) -> None:
-        """The answer that it asks about may be there already; if not, its button brings it."""
-        self.tally.notices += 1
-        _SEEN.add((notice.chat, notice.id))
-        asked = olga.chat().messages[notice.reply_to or 0]
-        words = asked.text.removeprefix("say ")
-        try:
-            await olga.chat().feed.until(lambda: _copies(olga, words) or None, GRACE_SECONDS)
-        except TimeoutError:
-            self.tally.pressed += 1
-            await olga.press(notice, "Show again")
 
     def check(self, people: Sequence[Person]) -> None:
         """Each answer once, in order, in its own chat."""
@@ -118,9 +95,6 @@ class Soak:
                 self.tally.wrong.append(f"{olga.id}: twice {extra[:3]}, missing {missing[:3]}")
 
 
-_SEEN: set[tuple[int, int]] = set()
-
-
 def _sign(event: Event, said: Message) -> bool | None:
     if isinstance(event, Reacted) and event.message.id == said.id:
         return True
@@ -128,13 +102,9 @@ def _sign(event: Event, said: Message) -> bool | None:
     return True if mine or isinstance(event, Drafted) else None
 
 
-def _copies(olga: Person, words: str) -> int:
-    return sum(m.text == f"said {words}" for m in olga.messages()[-8:])
-
-
-def _notice(olga: Person) -> Message | None:
-    fresh = (m for m in olga.messages()[-8:] if m.buttons == ["Show again"])
-    return next((m for m in fresh if (m.chat, m.id) not in _SEEN), None)
+def _copies(olga: Person, said: Message) -> int:
+    answer = f"said {said.text.removeprefix('say ')}"
+    return sum(message.text == answer for message in olga.messages()[-8:])
 
 
 def script(request: Json) -> Line:
@@ -230,8 +200,8 @@ def _report(
         "cpu_ms_per_message": round(1000 * figures.cpu_s / total, 1),
         "peak_mib": figures.peak_mib,
         "faults": sum(fault.struck for fault in gram.world.faults.list),
-        "notices": tally.notices,
-        "pressed": tally.pressed,
+        "notices": sum(reader.notices for reader in soak.readers),
+        "pressed": sum(reader.pressed for reader in soak.readers),
         "wrong": tally.wrong,
     }
 

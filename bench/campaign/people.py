@@ -1,0 +1,150 @@
+"""Who talks to the bot, one thing after the other, and counts what comes back."""
+
+import asyncio
+import re
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from random import Random
+
+from bench.campaign.whole import Whole
+from bench.reader import Reader
+from bench.service import VOLTAIRE
+from bot.localgram import Message, is_final
+
+QUESTIONS = (
+    "hello",
+    "how much disk space is free?",
+    "what time is it?",
+    "list the files",
+    "which kernel is this?",
+    "make a file todo.txt that says milk",
+)
+RING = re.compile(r"ring-\d+")
+NO_ANSWER = ("A message could not be delivered",)
+COMMAND_SECONDS = 60.0
+
+
+def answers(message: Message) -> bool:
+    """The bot's last word on a message: no progress, no question, no reminder."""
+    text = message.text
+    fixed = RING.search(text) or text.startswith(NO_ANSWER)
+    return message.sender.is_bot and is_final(message) and not fixed
+
+
+@dataclass
+class Talker:
+    """One person in one chat. `silence`: the longest time, in seconds, without any sign while
+    they waited."""
+
+    reader: Reader
+    chance: Random
+    said: list[Message] = field(default_factory=list)
+    silence: float = 0.0
+
+    @property
+    def name(self) -> str:
+        return self.reader.chat.title
+
+    async def talk(self, over: asyncio.Event, patience: float) -> None:
+        """Until `over`, and then `patience` seconds for the last answer."""
+        while not over.is_set():
+            await _pause(over, self.chance.uniform(0.1, 2.0))
+            await self._ask(over, patience)
+
+    async def _ask(self, over: asyncio.Event, patience: float) -> None:
+        chat = self.reader.chat
+        words = self.chance.choice(QUESTIONS)
+        words = words if chat.private else f"@voltaire_bot {words}"
+        said = await self.reader.person.send(words, chat=chat)
+        self.said.append(said)
+        watching = asyncio.create_task(self._watch())
+        waiting = asyncio.create_task(self.reader.answered(said, self.count, 3600.0))
+        try:
+            await _first(waiting, over)
+            await asyncio.wait([waiting], timeout=patience)
+        finally:
+            for task in (waiting, watching):
+                task.cancel()
+            await asyncio.wait([waiting, watching])
+
+    async def _watch(self) -> None:
+        last = time.monotonic()
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await self.reader.chat.feed.changed()
+                    last = time.monotonic()
+            self.silence = max(self.silence, time.monotonic() - last)
+
+    def count(self, said: Message) -> int:
+        """How many answers stand between this message and the person's next."""
+        later = [other.id for other in self.said if other.id > said.id]
+        end = later[0] if later else sys.maxsize
+        messages = self.reader.chat.messages.values()
+        return sum(answers(message) for message in messages if said.id < message.id < end)
+
+
+async def _first(task: "asyncio.Task[bool]", over: asyncio.Event) -> None:
+    ending = asyncio.create_task(over.wait())
+    await asyncio.wait([task, ending], return_when=asyncio.FIRST_COMPLETED)
+    ending.cancel()
+
+
+async def _pause(over: asyncio.Event, seconds: float) -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(over.wait(), seconds)
+
+
+@dataclass
+class Jobs:
+    """Reminders made by the command line beside the running bot, each with a word of its own."""
+
+    whole: Whole
+    talkers: Sequence[Talker]
+    chance: Random
+    made: list[tuple[Talker, str]] = field(default_factory=list)
+
+    async def plan(self, over: asyncio.Event) -> None:
+        while not over.is_set():
+            await self._add(self.chance.choice(self.talkers), f"ring-{len(self.made)}")
+            await _pause(over, 4.0)
+
+    async def _add(self, talker: Talker, word: str) -> None:
+        chat = f"tg:{talker.reader.chat.id}"
+        words = f"in {self.chance.randrange(5, 15)} seconds remind me: {word}"
+        async with self.whole.clock.still:
+            process = await asyncio.create_subprocess_exec(
+                VOLTAIRE, "jobs", "add", "--yes", "--chat", chat, words,
+                env=self.whole.environment,
+                stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
+            )  # fmt: skip
+            try:
+                if await asyncio.wait_for(process.wait(), COMMAND_SECONDS) == 0:
+                    self.made.append((talker, word))
+            finally:
+                if process.returncode is None:
+                    process.kill()
+                    await process.wait()
+
+    def missing(self) -> list[tuple[Talker, str]]:
+        return [(talker, word) for talker, word in self.made if not copies(talker, word)]
+
+    async def arrived(self, seconds: float) -> None:
+        """Wait for all of them; of those in doubt the person presses the notice's button."""
+        deadline = time.monotonic() + seconds
+        while (late := self.missing()) and time.monotonic() < deadline:
+            for talker in {id(talker): talker for talker, _ in late}.values():
+                while talker.reader.loose:
+                    await talker.reader.press(talker.reader.loose.pop())
+                await talker.reader.answered(talker.said[-1], talker.count, 1.0)
+            await asyncio.sleep(0.5)
+
+
+def copies(talker: Talker, word: str) -> int:
+    """How often a reminder stands in its chat."""
+    pattern = re.compile(rf"{word}\b")
+    messages = talker.reader.chat.messages.values()
+    return sum(bool(m.sender.is_bot and pattern.search(m.text)) for m in messages)
