@@ -1,5 +1,6 @@
 """What a backend is started with: plain values, made by whoever composes it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,6 +32,7 @@ class BackendConfig:
     `model` (a GGUF) is used in place of the profile's own; with `kind` external it is the
     name to ask for. `context` 0 takes the profile's (managed) or asks the server
     (external). `profiles` is the user's folder, over the built-in ones.
+    `reschedule` gives the schedule as it is by now; None: it stays as it was at the start.
     `proxy_port` and `proxy_key` open the server to other local programs.
     `nvml` is the path of a libnvidia-ml.so.1 in place of the system's.
     """
@@ -48,6 +50,7 @@ class BackendConfig:
     api_key: str = ""
     connect_seconds: float = 10
     schedule: tuple[ScheduledProfile, ...] = ()
+    reschedule: Callable[[], tuple[ScheduledProfile, ...]] | None = None
     timezone: str = "UTC"
     thermal: Thermal = field(default_factory=Thermal)
     proxy_port: int = 0

@@ -1,18 +1,19 @@
 """The supervised server as the control API sees it, and its switches by the clock."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from backend.api import NotReady
+from backend.config import ScheduledProfile
 from backend.launch import models_folder
 from backend.profile import ProfileError, load, locate, names
 from backend.protocol import Endpoint, Prefix, ProfileCard, Report, ServerStatus
 from backend.room import Room
-from backend.schedule import AHEAD, Choice, following, read_ahead
+from backend.schedule import AHEAD, Choice, following, read_ahead, standing
 from backend.supervisor import Supervisor, SwitchFailed
 
 
@@ -77,14 +78,30 @@ class Managed:
             switching.exception()  # told to whoever asked, where somebody still listens
 
     async def keep_schedule(self) -> None:
-        """Switch by the clock; what was chosen by hand holds until then."""
+        """Switch by the clock; what was chosen by hand holds until then. The schedule may change."""
+        since, ahead, most = self._now(), "", self.room.timing.look_schedule
+        while True:
+            schedule = self._schedule()
+            due = following(schedule, since)
+            # In short pieces: the clock may be set, a laptop may sleep, the schedule may be edited.
+            left = (due.at - self._now()).total_seconds() if due else most
+            await asyncio.sleep(min(max(left, 0), most))
+            now = self._now()
+            if due and due.profile != ahead and now >= due.at - AHEAD:
+                ahead = due.profile
+                await self._read_ahead(ahead)
+            last = standing(schedule, now)
+            if last and last.at > since:
+                await self._switch_by_clock(last.profile)
+            since = now
+
+    def _schedule(self) -> tuple[ScheduledProfile, ...]:
         config = self.room.config
-        while due := following(config.schedule, self._now()):
-            await _sleep_until(due.at - AHEAD, self._now)
-            if self.supervisor.profile != due.profile:
-                await asyncio.to_thread(read_ahead, self._file(due.profile))
-            await _sleep_until(due.at, self._now)
-            await self._switch_by_clock(due.profile)
+        return config.reschedule() if config.reschedule else config.schedule
+
+    async def _read_ahead(self, name: str) -> None:
+        if self.supervisor.profile != name:
+            await asyncio.to_thread(read_ahead, self._file(name))
 
     async def _switch_by_clock(self, name: str) -> None:
         if self.supervisor.profile == name:
@@ -101,7 +118,7 @@ class Managed:
         return Path()
 
     def _now(self) -> datetime:
-        return datetime.now(ZoneInfo(self.room.config.timezone))
+        return datetime.fromtimestamp(self.room.timing.clock(), ZoneInfo(self.room.config.timezone))
 
     def warm(self, prefix: Prefix) -> None:
         life = self.supervisor.life
@@ -144,9 +161,3 @@ class Managed:
             decode_tok_s=profile.reference.decode_tok_s,
             source=profile.reference.source,
         )
-
-
-async def _sleep_until(moment: datetime, now: Callable[[], datetime]) -> None:
-    # In short pieces: the clock may be set, and a laptop may sleep.
-    while (left := (moment - now()).total_seconds()) > 0:
-        await asyncio.sleep(min(left, 30))

@@ -1,6 +1,7 @@
 """What the parts of a running backend share."""
 
 import random
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,8 @@ class Timing:
     look_busy: float = 1.0
     look_idle: float = 5.0
     climb: float = 86_400.0
+    look_schedule: float = 30.0
+    clock: Callable[[], float] = time.time  # since the epoch: by it the schedule goes
 
 
 @dataclass(slots=True)

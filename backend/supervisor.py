@@ -70,6 +70,8 @@ class Supervisor:
         old = self.ladder.full if self.ladder else None
         waiting = f"The model is being switched to {name}; messages wait."
         async with self._switching, self.room.lanes.between_turns("switch", waiting):
+            if old and old.name != name and self.profile == name:
+                return  # somebody else asked for the same a moment before
             reason = await self._try(wanted)
             if reason and old and old.name != name:
                 await self._try(old)

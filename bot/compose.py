@@ -32,6 +32,7 @@ from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import Repo, SandboxLimits
 from agent.sandbox.sandboxes import Sandboxes, open_sandboxes
 from agent.schedule.planner import Planner
+from agent.schedule.wish import Wishes
 from agent.store import Store, open_store
 from agent.store.retention import Retention
 from agent.tool import Call, Output, Tool
@@ -42,9 +43,10 @@ from agent.web import Fetcher
 from agent.window import ModelWindow
 from backend.client import BackendClient, BackendUnavailable
 from backend.protocol import Status
-from bot.reach import socket_of
+from bot.reach import profile_names, socket_of
 from bot.settings import ConfigurationError, Settings
 from bot.succession import RETURN_SECONDS, answers, answers_within
+from bot.switching import keep_file
 
 log = logging.getLogger(__name__)
 
@@ -177,9 +179,16 @@ class Desks:
 async def planner_of(
     store: Store, chat: str, settings: Settings, planned: Callable[[], None] = lambda: None
 ) -> Planner:
-    """The jobs of a chat, in its own time zone."""
+    """The jobs of a chat, in its own time zone; `planned` hears of each change."""
+
+    async def changed() -> None:
+        planned()
+        await keep_file(store, settings.path, settings.agent.timezone)
+
     zone = await zone_of(store, chat, settings)
-    return Planner(store, chat, zone, list(settings.agent.repos), changed=planned)
+    return Planner(
+        store, chat, zone, Wishes(list(settings.agent.repos), profile_names), changed=changed
+    )
 
 
 def meaning_of(store: Store, settings: Settings) -> Meaning | None:

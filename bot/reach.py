@@ -1,5 +1,6 @@
 """The model backend that a program works with: the one that runs, or one of its own."""
 
+import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -8,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from backend.client import BackendClient, default_socket
-from bot.settings import Settings
+from bot.settings import ConfigurationError, Settings, load
 from bot.succession import answers, succeeding
+
+log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
@@ -36,7 +39,7 @@ async def own_backend(settings: Settings, model: str = "") -> AsyncIterator[Any]
 
 
 def backend_config(settings: Settings, model: str = "") -> Any:
-    from backend.config import BackendConfig, ScheduledProfile, Thermal
+    from backend.config import BackendConfig, Thermal
 
     chosen = settings.backend
     return BackendConfig(
@@ -51,12 +54,44 @@ def backend_config(settings: Settings, model: str = "") -> Any:
         context=chosen.context,
         api_key=chosen.api_key.get_secret_value(),
         connect_seconds=chosen.connect_seconds,
-        schedule=tuple(ScheduledProfile(each.at, each.profile) for each in chosen.schedule),
+        schedule=_scheduled(settings),
+        reschedule=Rescheduled(settings),
         timezone=settings.agent.timezone,
         thermal=Thermal(chosen.warn_celsius, chosen.hold_celsius, chosen.resume_celsius),
         proxy_port=chosen.local_port,
         proxy_key=chosen.local_key.get_secret_value(),
     )
+
+
+def _scheduled(settings: Settings) -> tuple[Any, ...]:
+    from backend.config import ScheduledProfile
+
+    return tuple(ScheduledProfile(each.at, each.profile) for each in settings.backend.schedule)
+
+
+class Rescheduled:
+    """The schedule as the configuration file has it by now; while it is not valid, as it was."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._path = settings.path
+        self._last = _scheduled(settings)
+        self._seen = 0
+
+    def __call__(self) -> tuple[Any, ...]:
+        try:
+            changed = self._path.stat().st_mtime_ns if self._path else 0
+            if changed != self._seen:
+                self._seen = changed
+                self._last = _scheduled(load(self._path))
+        except (OSError, ConfigurationError) as error:
+            log.warning("the schedule of the model stays as it was: %s", error)
+        return self._last
+
+
+def profile_names() -> list[str]:
+    from backend.profile import names
+
+    return names(profiles_folder())
 
 
 def profiles_folder() -> Path:

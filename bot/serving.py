@@ -20,7 +20,7 @@ from agent.store import Store, open_store
 from agent.window import WindowTooSmall
 from backend.client import BackendClient, BackendUnavailable
 from backend.protocol import Alert
-from bot import presence
+from bot import presence, switching
 from bot.channel import Letter
 from bot.compose import (
     DATABASE,
@@ -133,8 +133,10 @@ async def _schedule(agent: Agent, submit: Submit) -> AsyncIterator[Scheduler]:
         "task": Task(submit),
         "summary": Summary(summaries(agent)),
         "digest": digest,
+        switching.KIND: switching.ProfileSwitch(agent.backend),
     }
     rounds = Rounds(agent.store, kinds, _letter, agent.store.clock, quiet)
+    await switching.keep_file(agent.store, agent.settings.path, settings.timezone)
     async with Scheduler(rounds) as scheduler:
         yield scheduler
 

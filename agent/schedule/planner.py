@@ -1,7 +1,6 @@
 """A job made from words: understood or asked back, bounded, shown before it is made."""
 
-import re
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -11,8 +10,10 @@ from zoneinfo import ZoneInfo
 
 from agent.desk import Approve
 from agent.errors import ToolError
+from agent.schedule import wish
+from agent.schedule.wish import Wishes
 from agent.store import Store
-from agent.store.jobs import Job, Plan
+from agent.store.jobs import CatchUp, Job, Plan
 from agent.when import (
     NotUnderstood,
     Once,
@@ -27,8 +28,13 @@ from agent.when import (
 )
 
 Maker = Literal["person", "model"]
-KINDS = ("remind", "task", "summary")
-_DIGEST = re.compile(r"(?:send me |give me )?(?:the |a )?(?:daily |health |gpu )*digest")
+CAUGHT_UP = {
+    "once": "When times were missed, it runs once.",
+    "all": "When times were missed, it runs for each of them, ten at most.",
+    "missed": "When times were missed, it says so and does not run.",
+}
+OWNERS_ONLY = ("profile",)  # kinds that touch more than their chat
+Changed = Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,14 @@ class Proposal:
     def repeats(self) -> bool:
         return bool(self.plan.timing["kind"] != "once")
 
+    @property
+    def owners_only(self) -> bool:
+        return self.plan.kind in OWNERS_ONLY
+
+
+async def _nobody() -> None:
+    """A change that nobody needs to hear of."""
+
 
 @dataclass(frozen=True)
 class Planner:
@@ -59,9 +73,9 @@ class Planner:
     store: Store
     chat: str
     zone: str
-    repos: Collection[str] = ()
+    wishes: Wishes = field(default_factory=Wishes)
     limits: PlanLimits = field(default_factory=PlanLimits)
-    changed: Callable[[], None] = lambda: None
+    changed: Changed = _nobody
 
     async def propose(
         self, when: str, task: str, kind: str = "", made_by: Maker = "model"
@@ -76,7 +90,7 @@ class Planner:
     async def schedule(self, when: str, task: str, kind: str, approve: Approve) -> str:
         """agent.desk.Jobs: what the model plans; an owner is asked about what repeats."""
         proposal = await self.propose(when, task, kind)
-        if proposal.repeats:
+        if proposal.repeats or proposal.owners_only:
             await approve(proposal.told, scope="schedule")
         job = await self.add(proposal)
         return f"Planned as job {job.id}: {proposal.told}."
@@ -92,7 +106,7 @@ class Planner:
     async def add(self, proposal: Proposal) -> Job:
         """Make the job; its first time is counted from now."""
         job = await self.store.jobs.add(proposal.plan)
-        self.changed()
+        await self.changed()
         return job
 
     async def offer(self, proposal: Proposal) -> Job:
@@ -130,24 +144,38 @@ class Planner:
         return await self._changed(job, plan)
 
     async def edit(self, number: int, text: str) -> Job:
-        """Another time, another task, or both, in words."""
+        """Another time, or time and task, in words; a paused job stays so."""
         job = await self.find(number)
-        rule, task = self._edited(text, job.plan.task)
-        checked = await self._proposal(rule, text, task, job.plan.kind, job.plan.made_by)
-        plan = replace(checked.plan, catch_up=job.plan.catch_up, options=job.plan.options)
+        rule, task = self._edited(text)
+        kind = job.plan.kind if job.plan.kind in wish.KINDS else ""
+        checked = (
+            await self._proposal(rule, text, task or job.plan.task, kind, job.plan.made_by)
+        ).plan
+        if not task:
+            checked = replace(checked, kind=job.plan.kind, task=job.plan.task)
+        if job.plan.state == "paused":
+            checked = replace(checked, state="paused", next_at=None)
+        plan = replace(checked, catch_up=job.plan.catch_up, options=job.plan.options)
+        return await self._changed(job, plan)
+
+    async def adjust(self, number: int, catch_up: CatchUp | None, tell: bool | None) -> Job:
+        """What happens to times that were missed, and whether it says so when there is nothing to say."""
+        job = await self.find(number)
+        options = job.plan.options if tell is None else {**job.plan.options, "tell_nothing": tell}
+        plan = replace(job.plan, catch_up=catch_up or job.plan.catch_up, options=options)
         return await self._changed(job, plan)
 
     async def remove(self, number: int) -> Job:
         job = await self.find(number)
         await self.store.jobs.set_state(number, "deleted")
-        self.changed()
+        await self.changed()
         return job
 
     async def run_now(self, number: int) -> Job:
         """An occurrence of its own, due this second."""
         job = await self.find(number)
         await self.store.jobs.fall_due(number, int(self.store.clock()), job.plan.next_at)
-        self.changed()
+        await self.changed()
         return job
 
     def told(self, job: Job, times: int = 3) -> str:
@@ -156,6 +184,17 @@ class Planner:
         if job.plan.state == "paused":
             return f"{_what(job.plan)}, {tell(rule, self.zone)} (paused)"
         return f"{_what(job.plan)}, {tell(rule, self.zone)}{self._next(rule, times)}"
+
+    async def history(self, job: Job, most: int = 5) -> list[str]:
+        """How its last times ended, newest first, and what becomes of those that are missed."""
+        zone = ZoneInfo(self.zone)
+        runs = await self.store.jobs.occurrences(job.id, most)
+        lines = [
+            f"- {datetime.fromtimestamp(run.due_at, zone):%a %d %b %H:%M}: {run.state}"
+            + (f", {run.detail}" if run.detail else "")
+            for run in runs
+        ]
+        return [*lines, CAUGHT_UP[job.plan.catch_up]]
 
     # -- ------------------------------------------------------------------------
 
@@ -167,12 +206,13 @@ class Planner:
 
     async def _changed(self, job: Job, plan: Plan) -> Job:
         await self.store.jobs.change(job.id, plan)
-        self.changed()
+        await self.changed()
         return replace(job, plan=plan)
 
-    def _edited(self, text: str, task: str) -> tuple[Rule, str]:
+    def _edited(self, text: str) -> tuple[Rule, str]:
+        """The rule, and the task where the words name one."""
         with suppress(NotUnderstood):
-            return read(text, self._now()), task
+            return read(text, self._now()), ""
         try:
             return split(text, self._now())
         except NotUnderstood as question:
@@ -181,30 +221,13 @@ class Planner:
     async def _proposal(self, rule: Rule, words: str, task: str, kind: str, by: Maker) -> Proposal:
         if not task:
             raise ToolError("What shall be done then?")
-        kind, task = self._kind(kind, task)
+        kind, task = self.wishes.read(task, kind)
         await self._check(rule, by)
         first = self._first(rule)
         plan = Plan(
             self.chat, kind, words, dump(rule), self.zone, task, {}, made_by=by, next_at=first
         )
         return Proposal(plan, f"{_what(plan)}, {tell(rule, self.zone)}{self._next(rule, 3)}")
-
-    def _kind(self, kind: str, task: str) -> tuple[str, str]:
-        if not kind and _DIGEST.fullmatch(task.lower()):
-            return "digest", "health digest"
-        named = [repo for repo in self.repos if repo.lower() in task.lower().split()]
-        if kind == "summary" or (not kind and named and "summar" in task.lower()):
-            return "summary", self._repo(task, named)
-        if kind in KINDS:
-            return kind, _reminder(task) if kind == "remind" else task
-        return ("remind", _reminder(task)) if task.lower().startswith("remind") else ("task", task)
-
-    def _repo(self, task: str, named: list[str]) -> str:
-        if named:
-            return named[0]
-        if task in (".",) or not self.repos:
-            return task
-        raise ToolError(f"Which repository? There are: {', '.join(sorted(self.repos))}.")
 
     async def _check(self, rule: Rule, by: Maker) -> None:
         jobs = await self.jobs()
@@ -242,22 +265,4 @@ class Planner:
 
 
 def _what(plan: Plan) -> str:
-    return {
-        "remind": f"Reminder “{plan.task}”",
-        "summary": f"Summary of {plan.task}",
-        "digest": "Health digest",
-    }.get(plan.kind, f"Task “{plan.task}”")
-
-
-def _reminder(task: str) -> str:
-    """ "remind me to call" is sent as "call"."""
-    for start in (
-        "remind me to ",
-        "remind me of ",
-        "remind me about ",
-        "remind me that ",
-        "remind me ",
-    ):
-        if task.lower().startswith(start):
-            return task[len(start) :]
-    return task
+    return wish.told(plan.kind, plan.task)

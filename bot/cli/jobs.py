@@ -65,14 +65,28 @@ def _where(chat: str) -> str:
 
 @command.command("edit")
 @click.argument("number", type=int)
-@click.argument("words")
+@click.argument("words", default="")
+@click.option(
+    "--catch-up", type=click.Choice(["once", "all", "missed"]), help="After the host was off."
+)
+@click.option("--tell/--silent", default=None, help="Say a line when there is nothing to say.")
 @chat_option
 @click.pass_context
 @runs
-async def edit(ctx: click.Context, number: int, words: str, chat: str) -> None:
-    """Another time, or time and task, in words."""
+async def edit(
+    ctx: click.Context,
+    number: int,
+    words: str,
+    catch_up: Any,
+    tell: bool | None,
+    chat: str,
+) -> None:
+    """Another time, or time and task, in words; or what happens to missed times."""
     async with _planner(ctx, chat) as (_, planner):
-        click.echo(planner.told(await planner.edit(number, words)))
+        if words:
+            await planner.edit(number, words)
+        job = await planner.adjust(number, catch_up, tell)
+        click.echo("\n".join([planner.told(job), *await planner.history(job)]))
 
 
 @command.command("pause")

@@ -338,3 +338,55 @@ async def test_jobs_are_paused_edited_run_and_removed(store: Store, clock) -> No
     assert await planner.jobs() == []
     with pytest.raises(ToolError, match="no job"):
         await Planner(store, "tg:2", "UTC").find(job.id)
+
+
+@pytest.mark.parametrize(
+    ("task", "meant"),
+    [
+        ("switch to the model coder", ("profile", "coder")),
+        ("switch the model to coder", ("profile", "coder")),
+        ("Switch back to coder", ("profile", "coder")),
+        ("use the coder profile", ("profile", "coder")),
+        ("switch to summer tyres", ("task", "switch to summer tyres")),
+        ("use sunscreen", ("task", "use sunscreen")),
+        ("summarise the website repo", ("summary", "website")),
+        ("remind me to switch to coder", ("remind", "switch to coder")),
+        ("send me the daily digest", ("digest", "health digest")),
+    ],
+)
+def test_what_the_words_ask_for(task: str, meant: tuple[str, str]) -> None:
+    wishes = Wishes(["website"], lambda: ["coder", "pocket"])
+    assert wishes.read(task) == meant
+
+
+def test_a_model_that_is_not_there_is_asked_back() -> None:
+    with pytest.raises(ToolError, match="There is no model gemma. There are: coder, pocket."):
+        Wishes((), lambda: ["pocket", "coder"]).read("switch to the model gemma")
+
+
+async def test_a_switch_that_the_model_proposes_is_asked_for_even_once(store: Store) -> None:
+    asked = []
+
+    async def approve(what: str, *, scope: str) -> None:
+        asked.append((what, scope))
+
+    planner = Planner(store, CHAT, "UTC", Wishes((), lambda: ["coder"]))
+    await planner.schedule("tomorrow at 9", "switch to coder", "", approve)
+    assert asked == [("Switch to the model coder, once, on Sat 21 Nov 2026 at 09:00", "schedule")]
+
+
+async def test_an_edit_keeps_what_it_does_not_name(store: Store) -> None:
+    planner = Planner(store, CHAT, "UTC")
+    job = await planner.add(await planner.propose_text("every day at 8 send me the health digest"))
+    await planner.adjust(job.id, "missed", True)
+    await planner.pause(job.id, paused=True)
+    edited = (await planner.edit(job.id, "every day at 9")).plan
+    assert (edited.kind, edited.task, edited.state, edited.next_at) == (
+        "digest",
+        "health digest",
+        "paused",
+        None,
+    )
+    assert (edited.catch_up, dict(edited.options)) == ("missed", {"tell_nothing": True})
+    other = (await planner.edit(job.id, "every day at 9 water the plants")).plan
+    assert (other.kind, other.task) == ("task", "water the plants")
