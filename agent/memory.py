@@ -12,7 +12,7 @@ from agent.errors import ToolError
 from agent.meaning import Meaning, fused
 from agent.recall import rank, snippet
 from agent.store import Store
-from agent.store.notes import NOTE_CHARACTERS, tidy
+from agent.store.notes import NOTE_CHARACTERS, Note, tidy
 from agent.store.search import Found
 from agent.store.transcript import Said
 
@@ -69,10 +69,7 @@ class ChatMemory:
             "chat": self.chat,
             "exported_at": self._iso(self.store.clock()),
             "settings": dict(chat.settings) if chat else {},
-            "notes": [
-                {"text": n.text, "pinned": n.pinned, "saved_at": self._iso(n.saved_at)}
-                for n in notes
-            ],
+            "notes": [self._note(note) for note in notes],
             "conversations": [
                 {
                     "id": c.id,
@@ -84,20 +81,27 @@ class ChatMemory:
             ],
         }
 
-    async def export_json(self) -> str:
-        return json.dumps(await self.export(), ensure_ascii=False, indent=1)
+    def _said(self, said: Said) -> dict[str, Any]:
+        return {"id": said.id, "role": said.role, "at": self._iso(said.at), "text": said.text}
 
-    async def export_markdown(self) -> str:
-        return markdown(await self.export())
-
-    def _said(self, said: Said) -> dict[str, str]:
-        return {"role": said.role, "at": self._iso(said.at), "text": said.text}
+    def _note(self, note: Note) -> dict[str, Any]:
+        """`from` is the id of the message that it came from, null where it was written by hand."""
+        return {
+            "text": note.text,
+            "pinned": note.pinned,
+            "saved_at": self._iso(note.saved_at),
+            "from": note.source,
+        }
 
     def _iso(self, at: float) -> str:
         return datetime.fromtimestamp(at, ZoneInfo(self.zone)).isoformat(timespec="seconds")
 
     def _date(self, at: float) -> str:
         return self._iso(at)[:10]
+
+
+def as_json(export: dict[str, Any]) -> str:
+    return json.dumps(export, ensure_ascii=False, indent=1)
 
 
 def markdown(export: dict[str, Any]) -> str:

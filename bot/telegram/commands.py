@@ -73,14 +73,14 @@ COMMANDS: Sequence[Command] = (
     Command("gpu", cards.gpu, "a picture of the graphics card"),
     Command("model", models.model, "which model, and switch it"),
     Command("context", cards.context, "what fills the context"),
-    Command("memory", memory.notes, "what I remember"),
+    Command("memory", memory.notes, "what I remember, and correct it"),
     Command("forget", memory.forget, "forget a note, or all of this chat"),
     Command("jobs", planning.jobs, "what is planned"),
     Command("schedule", planning.schedule, "plan a reminder or a task"),
     Command("repos", planning.repos, "the repositories I can see"),
     Command("summary", planning.summary, "what happened in a repository"),
     Command("approve", cards.approvals, "open questions and standing permissions", "owner"),
-    Command("export", memory.export, "this conversation as a file"),
+    Command("export", memory.export, "this chat as files, to read and as JSON"),
     Command("settings", cards.settings, "thinking and other settings"),
 )
 HIDDEN: Sequence[Command] = (Command("pair", pairing.ask, "ask to be let in", menu="nowhere"),)

@@ -1,9 +1,12 @@
 """What a chat remembers: its notes, its conversations, and taking them away."""
 
+import asyncio
 from datetime import datetime
 from io import BytesIO
+from typing import Any
 from zoneinfo import ZoneInfo
 
+from agent.memory import ChatMemory, as_json, markdown
 from agent.store.notes import Note
 from bot.channel import ChannelError, Choice, Rows
 from bot.telegram.presses import Outcome, Press
@@ -17,16 +20,22 @@ PER_ROW = 5
 
 
 async def notes(room: Room, said: Heard) -> None:
-    """/memory"""
+    """/memory lists the notes; /memory NUMBER WORDS corrects one."""
+    number, _, words = said.argument.partition(" ")
+    if words and (id := _number(number)):
+        done = await room.store.notes.correct(said.chat, id, words)
+        await room.say(said.chat, room.texts.corrected if done else room.texts.no_such_note)
+        return
     text, rows = await _notes(room, said.chat)
     await room.say(said.chat, text, rows)
 
 
 async def forget(room: Room, said: Heard) -> None:
     """/forget NUMBER deletes that note, /forget all the whole chat, /forget alone asks which."""
-    if said.argument.isdigit():
-        gone = await room.store.notes.delete(said.chat, int(said.argument))
-        await room.say(said.chat, room.texts.forgotten if gone else room.texts.no_such_note)
+    if id := _number(said.argument):
+        gone = await room.store.notes.delete(said.chat, id)
+        text = room.texts.forgotten if gone else room.texts.no_such_note
+        await room.say(said.chat, text, [_undo(room, id)] if gone else ())
     elif said.argument.lower() in ("all", "everything"):
         buttons = [
             [Choice(f"{FORGET}:yes", room.texts.forget_yes), Choice(f"{FORGET}:no", room.texts.no)]
@@ -45,8 +54,8 @@ async def press_note(room: Room, press: Press) -> Outcome:
         return Outcome(room.texts.restored, text, rows)
     gone = await room.store.notes.delete(press.chat, int(id))
     text, rows = await _notes(room, press.chat)
-    undo = [Choice(f"{NOTE}:undo:{id}", room.texts.undo)] if gone else []
-    return Outcome(room.texts.forgotten if gone else room.texts.no_such_note, text, [*rows, undo])
+    undo = [_undo(room, int(id))] if gone else []
+    return Outcome(room.texts.forgotten if gone else room.texts.no_such_note, text, [*rows, *undo])
 
 
 async def press_forget(room: Room, press: Press) -> Outcome:
@@ -76,22 +85,21 @@ async def press_resume(room: Room, press: Press) -> Outcome:
 
 
 async def export(room: Room, said: Heard) -> None:
-    """/export: what was said in this conversation, as Markdown."""
-    chat = await room.store.chats.get(said.chat)
-    if chat is None or chat.conversation is None:
+    """/export: notes and conversations of this chat, as Markdown to read and as JSON."""
+    kept = await ChatMemory(room.store, said.chat, room.config.timezone).export()
+    if kept["notes"] or kept["conversations"]:
+        room.spawn(_send(room, said.chat, kept))
+    else:
         await room.say(said.chat, room.texts.nothing_said)
-        return
-    entries = await room.store.transcript.said(chat.conversation)
-    text = "\n\n".join(
-        f"**{entry.role}** ({_day(room, entry.at)})\n\n{entry.text}" for entry in entries
-    )
-    room.spawn(_send(room, said.chat, text))
 
 
-async def _send(room: Room, chat: str, text: str) -> None:
-    name = f"conversation-{_day(room, room.store.clock())}.md"
+async def _send(room: Room, chat: str, kept: dict[str, Any]) -> None:
+    name = f"chat-{_day(room, room.store.clock())}"
     try:
-        await room.post.file(chat, BytesIO(text.encode()), name, "")
+        for suffix, form in ((".md", markdown), (".json", as_json)):
+            text = await asyncio.to_thread(form, kept)
+            content = BytesIO(text.encode("utf-8", "replace"))
+            await room.post.file(chat, content, name + suffix, "")
     except ChannelError as error:
         await room.say(chat, room.texts.undeliverable.format(why=error))
 
@@ -100,13 +108,22 @@ async def _notes(room: Room, chat: str) -> tuple[str, Rows]:
     found = await room.store.notes.all(chat)
     if not found:
         return room.texts.no_notes, []
-    lines = "\n".join(f"{note.id}. {note.text}" for note in found[-SHOWN:])
+    lines = "\n".join(f"{n.id}. {n.text} ({_day(room, n.saved_at)})" for n in found[-SHOWN:])
     return room.texts.notes.format(notes=lines), _buttons(found[-SHOWN:])
 
 
 def _buttons(found: list[Note]) -> list[list[Choice]]:
     choices = [Choice(f"{NOTE}:del:{note.id}", f"✕ {note.id}") for note in found]
     return [choices[i : i + PER_ROW] for i in range(0, len(choices), PER_ROW)]
+
+
+def _undo(room: Room, id: int) -> list[Choice]:
+    return [Choice(f"{NOTE}:undo:{id}", room.texts.undo)]
+
+
+def _number(text: str) -> int:
+    """The number of a note; 0 where it is none."""
+    return int(text) if text.isdecimal() and len(text) < 19 else 0
 
 
 def _day(room: Room, at: float) -> str:

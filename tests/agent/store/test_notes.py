@@ -1,8 +1,10 @@
+import json
+
 import pytest
 
 from agent.errors import ToolError
 from agent.events import Usage
-from agent.memory import ChatMemory, markdown
+from agent.memory import ChatMemory, as_json, markdown
 from agent.messages import Assistant
 from agent.recall import rank, snippet
 from agent.store import Incoming, Store
@@ -190,20 +192,21 @@ async def test_the_export_holds_everything_and_its_fences_hold(store: Store) -> 
         "chat": "cli",
         "exported_at": at,
         "settings": {"voice": "low"},
-        "notes": [{"text": "likes tea", "pinned": False, "saved_at": at}],
+        "notes": [{"text": "likes tea", "pinned": False, "saved_at": at, "from": None}],
         "conversations": [
             {
                 "id": 1,
                 "title": "hello there",
                 "created_at": at,
                 "messages": [
-                    {"role": "user", "at": at, "text": "hello\nthere"},
-                    {"role": "assistant", "at": at, "text": "hi"},
-                    {"role": "tool", "at": at, "text": "a ```` fence"},
+                    {"id": 1, "role": "user", "at": at, "text": "hello\nthere"},
+                    {"id": 2, "role": "assistant", "at": at, "text": "hi"},
+                    {"id": 3, "role": "tool", "at": at, "text": "a ```` fence"},
                 ],
             }
         ],
     }
+    assert json.loads(as_json(export)) == export
     page = markdown(export)
     assert "- likes tea (2027-01-15)" in page
     assert "`````\na ```` fence\n`````" in page

@@ -1,7 +1,9 @@
 """The chat commands and their buttons."""
 
 import asyncio
+import json
 import re
+from datetime import UTC, datetime
 
 from bot.localgram import Message, is_final
 from bot.telegram.commands import COMMANDS
@@ -80,18 +82,29 @@ async def test_notes_are_shown_deleted_and_restored(house: House) -> None:
         empty = await house.owner.ask("/memory")
         await run.store.notes.add("tg:111", "tea, no sugar")
         await run.store.notes.add("tg:111", "lives in Lyon")
+        day = f"{datetime.fromtimestamp(run.store.clock(), UTC):%Y-%m-%d}"
         list_ = await card(house, "/memory")
         await house.owner.press(list_, "✕ 1")
         shorter = await house.owner.until(list_, lambda m: "Undo" in m.buttons)
         await house.owner.press(list_, "Undo")
         whole = await house.owner.until(list_, lambda m: "Undo" not in m.buttons)
-        gone = await house.owner.ask("/forget 2")
+        gone = await card(house, "/forget 2")
+        await house.owner.press(gone, "Undo")
+        back = await house.owner.until(gone, lambda m: "Undo" not in m.buttons)
         none = await house.owner.ask("/forget 77")
+        also_none = await card(house, f"/forget {'9' * 40}")
+        corrected = await house.owner.ask("/memory 1 tea,  much sugar")
+        notes = [note.text for note in await run.store.notes.all("tg:111")]
     assert empty.text == "I have noted nothing in this chat."
-    assert list_.text == "What I have noted:\n1. tea, no sugar\n2. lives in Lyon"
-    assert shorter.text == "What I have noted:\n2. lives in Lyon"
-    assert whole.text == list_.text
-    assert (gone.text, none.text) == ("Forgotten.", "There is no such note.")
+    tea, lyon = f"1. tea, no sugar ({day})", f"2. lives in Lyon ({day})"
+    how = "\n/memory NUMBER WORDS corrects one."
+    assert list_.text == f"What I have noted:\n{tea}\n{lyon}\n{how}"
+    assert shorter.text == f"What I have noted:\n{lyon}\n{how}"
+    assert whole.text == back.text == list_.text
+    assert (gone.text, gone.buttons) == ("Forgotten.", ["Undo"])
+    assert none.text == "There is no such note."
+    assert also_none.text.startswith("What I have noted")
+    assert (corrected.text, notes) == ("Corrected.", ["tea, much sugar", "lives in Lyon"])
 
 
 async def test_everything_of_a_chat_is_deleted_after_a_second_question(house: House) -> None:
@@ -114,11 +127,15 @@ async def test_a_conversation_is_exported(house: House) -> None:
         nothing = await house.owner.ask("/export")
         await house.owner.ask("hi")
         await house.owner.send("/export")
-        document = await house.owner.next_message(where=lambda m: m.media)
+        page = await house.owner.next_message(where=lambda m: m.media)
+        data = await house.owner.next_message(where=lambda m: m.media)
     assert nothing.text == "Nothing has been said yet."
-    assert document.media
-    content = document.media.file.content.decode()
-    assert content.startswith("**user** (") and content.endswith("Hello.")
+    assert page.media and data.media
+    content = page.media.file.content.decode()
+    assert content.startswith("# tg:111\n") and content.endswith("Hello.\n")
+    [conversation] = json.loads(data.media.file.content)["conversations"]
+    said = [(m["role"], m["text"]) for m in conversation["messages"]]
+    assert said == [("user", "hi"), ("assistant", "Hello.")]
 
 
 async def test_thinking_is_set_by_a_button(house: House) -> None:
