@@ -34,17 +34,25 @@ _PRAGMAS = (
 )
 
 
-class Tx:
-    """One connection inside a transaction (of a writer) or a read."""
+Step = tuple[str, Sequence[Any]]
 
-    def __init__(self, connection: aiosqlite.Connection) -> None:
+
+class Tx:
+    """One connection inside a transaction (of a writer) or a read.
+
+    What is only run goes to the database's thread together with the next statement
+    that is waited for, or with the commit: a way there costs more than a statement.
+    """
+
+    def __init__(self, connection: aiosqlite.Connection, *first: str) -> None:
         self._connection = connection
+        self._steps: list[Step] = [(sql, ()) for sql in first]
 
     async def run(self, sql: str, *values: Any) -> None:
-        await self._connection.execute_fetchall(sql, values)
+        self._steps.append((sql, values))
 
     async def all(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        return list(await self._connection.execute_fetchall(sql, values))  # type: ignore[arg-type]
+        return await self._go((sql, values))
 
     async def one(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
         rows = await self.all(sql, *values)
@@ -56,8 +64,27 @@ class Tx:
         return row[0] if row else None
 
     async def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        if rows:
-            await self._connection.executemany(sql, rows)
+        self._steps.extend((sql, row) for row in rows)
+
+    async def end(self, *last: str) -> None:
+        """Run what has not been yet, and then `last`."""
+        await self._go(*[(sql, ()) for sql in last])
+
+    async def _go(self, *last: Step) -> list[tuple[Any, ...]]:
+        steps, self._steps = [*self._steps, *last], []
+        if not steps:
+            return []
+        connection = self._connection
+        # aiosqlite has no public way for more than one statement with values.
+        return await connection._execute(_each, connection._conn, steps)  # type: ignore[no-any-return,no-untyped-call]
+
+
+def _each(connection: sqlite3.Connection, steps: Sequence[Step]) -> list[tuple[Any, ...]]:
+    """Run the steps in order; the rows of the last."""
+    rows: list[tuple[Any, ...]] = []
+    for sql, values in steps:
+        rows = connection.execute(sql, values).fetchall()
+    return rows
 
 
 class Database:
@@ -75,9 +102,9 @@ class Database:
         async with self._writing:
             with told(self.path):
                 try:
-                    await self._writer.execute("BEGIN IMMEDIATE")
-                    yield Tx(self._writer)
-                    await self._writer.commit()
+                    tx = Tx(self._writer, "BEGIN IMMEDIATE")
+                    yield tx
+                    await tx.end("COMMIT")
                 except BaseException:
                     # Queued behind whatever the cancelled wait left with the thread.
                     await asyncio.shield(asyncio.ensure_future(self._writer.rollback()))
@@ -99,7 +126,9 @@ class Database:
         """The writer outside a transaction, for VACUUM and its like."""
         async with self._writing:
             with told(self.path):
-                yield Tx(self._writer)
+                tx = Tx(self._writer)
+                yield tx
+                await tx.end()
 
     async def _open_reader(self) -> aiosqlite.Connection:
         reader = await self._stack.enter_async_context(_connect(self.path))

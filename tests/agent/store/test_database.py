@@ -59,6 +59,17 @@ async def test_what_raises_is_rolled_back(store: Store) -> None:
     assert await store.facts.get("a") == 2
 
 
+async def test_what_is_only_run_holds_nobody_up_before_the_commit(store: Store) -> None:
+    async with store.database.write() as tx:
+        await tx.run("INSERT INTO facts VALUES ('a', '1')")
+        await tx.many("INSERT INTO facts VALUES (?, ?)", [("b", "2"), ("c", "3")])
+        with closing(sqlite3.connect(store.database.path, timeout=0)) as other, other:
+            other.execute("INSERT INTO facts VALUES ('d', '4')")
+    async with store.database.read() as tx:
+        found = await tx.all("SELECT key, value FROM facts ORDER BY key")
+    assert found == [("a", "1"), ("b", "2"), ("c", "3"), ("d", "4")]
+
+
 async def test_a_cancelled_writer_leaves_nothing_behind_and_nobody_locked(store: Store) -> None:
     begun = asyncio.Event()
 
