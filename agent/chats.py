@@ -21,6 +21,7 @@ from agent.journal import Window
 from agent.store import Incoming, Store
 from agent.store.errors import StoreError
 from agent.store.leases import new_owner
+from agent.store.upkeep import SNAPSHOT
 from agent.worker import EPHEMERAL, Worker
 
 __all__ = ["Assignment", "Chats", "Emit", "Incoming", "Listener", "Run", "Service", "cli_source"]
@@ -118,6 +119,15 @@ class Chats:
     async def resume(self, chat: str, conversation: int) -> bool:
         """Go on with an older conversation of that chat; False when it is not of that chat."""
         return await self.store.chats.resume(chat, conversation)
+
+    async def forget(self, chat: str) -> None:
+        """Delete a chat with everything that belongs to it; its turn, and what waits, end first."""
+        waiting = await self.store.inbox.waiting(chat, self.service.sources)
+        await self.store.inbox.discard(chat, [row.id for row in waiting])
+        if worker := self._workers.get(chat):
+            await worker.emptied()
+        await self.store.chats.forget(chat)
+        await self.store.facts.put(SNAPSHOT, 0)  # the last good copy is not to remember it
 
     async def _recover(self) -> None:
         sources = self.service.sources

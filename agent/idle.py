@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 20.0
 HOUR = 3_600.0
 WARM_CHATS = 3
-SNAPSHOT, VACUUM, PRUNE = "snapshot_at", "vacuum_at", "prune_at"
+VACUUM, PRUNE = "vacuum_at", "prune_at"
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Idle:
             await self._warm(await self.life())
             await self._learn()
             await self._every(HOUR, PRUNE, self._prune)
-            await self._every(DAY, SNAPSHOT, self._snapshot)
+            await self._every(DAY, upkeep.SNAPSHOT, self._snapshot)
             await self._every(DAY, VACUUM, self._vacuum)
         except BackendAway:
             return  # nothing to warm yet

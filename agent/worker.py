@@ -47,6 +47,11 @@ class Worker:
     retire: Callable[[], None]
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     stop: asyncio.Event | None = None  # of the turn that runs now
+    put_down: str = ""  # the turn that waits for a store that can be written: no fault of its own
+    free: asyncio.Event = field(default_factory=asyncio.Event)  # no turn runs or begins
+
+    def __post_init__(self) -> None:
+        self.free.set()
 
     async def run(self) -> None:
         try:
@@ -54,6 +59,15 @@ class Worker:
                 pass
         finally:
             self.retire()
+
+    async def emptied(self) -> None:
+        """Return when no turn runs or begins; one that does is stopped."""
+        while not self.free.is_set():
+            self.wake.set()
+            if self.stop:
+                self.stop.set()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.free.wait(), STOP_POLL_SECONDS)
 
     async def _serve(self) -> bool:
         """Play a turn, or rest for want of one; False when there is nothing more to do."""
@@ -73,7 +87,7 @@ class Worker:
         """Play one turn, an unfinished one first; False when there is none."""
         if not await self._work():
             return False
-        async with self._leased():
+        async with self._leased(), self._busy():
             open_turn = await self.store.turns.unfinished(self.chat)
             if open_turn and open_turn.source in self.service.sources:
                 await self._resume(open_turn)
@@ -84,6 +98,14 @@ class Worker:
             if rows:
                 await self._play(await self._begin(rows))
             return bool(rows)
+
+    @asynccontextmanager
+    async def _busy(self) -> AsyncIterator[None]:
+        self.free.clear()
+        try:
+            yield
+        finally:
+            self.free.set()
 
     async def _begin(self, rows: Sequence[Waiting]) -> OpenTurn:
         turn = secrets.token_hex(8)
@@ -104,7 +126,7 @@ class Worker:
         return bool(open_turn and open_turn.source in self.service.sources)
 
     async def _resume(self, turn: OpenTurn) -> None:
-        if await self.store.turns.resume(turn) <= RESUMES:
+        if turn.id == self.put_down or await self.store.turns.resume(turn) <= RESUMES:
             await self._play(turn)
             return
         log.error("turn %s of %s was cut off %d times and is given up", turn.id, self.chat, RESUMES)
@@ -152,6 +174,7 @@ class Worker:
         try:
             await self.run_turn(assignment, emit)
         except StoreError:
+            self.put_down = assignment.turn.id
             raise  # nothing can be written: the turn stays open and is resumed
         except Exception:
             log.exception("turn %s of %s failed", assignment.turn.id, self.chat)
@@ -208,7 +231,9 @@ class Worker:
         finally:
             beating.cancel()
             await asyncio.wait([beating])
-            await self.store.leases.release(self.chat, self.owner)
+            # An error here would take the place of a cancellation, and nobody could end us.
+            with contextlib.suppress(StoreError):
+                await self.store.leases.release(self.chat, self.owner)
 
     async def _beat(self) -> None:
         while True:

@@ -10,6 +10,7 @@ from pathlib import Path
 from agent.store import Store
 from agent.store.errors import StoreError, told
 
+SNAPSHOT = "snapshot_at"  # the fact that holds when the last was made
 SNAPSHOT_MOST = 1 << 30  # bytes; a larger state is left to `voltaire backup`
 
 

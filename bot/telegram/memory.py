@@ -61,8 +61,7 @@ async def press_note(room: Room, press: Press) -> Outcome:
 async def press_forget(room: Room, press: Press) -> Outcome:
     if press.argument != "yes":
         return Outcome("", room.texts.kept)
-    await room.services.chats.stop(press.chat)
-    await room.store.chats.forget(press.chat)
+    await room.services.chats.forget(press.chat)
     return Outcome("", room.texts.all_forgotten)
 
 

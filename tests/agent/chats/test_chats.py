@@ -167,6 +167,23 @@ async def test_a_failing_turn_is_told_and_the_next_one_runs(bench: Bench) -> Non
         assert await chats.store.outbox.counts() == {"waiting": 2}
 
 
+async def test_a_chat_is_forgotten_once_its_turn_has_ended(bench: Bench) -> None:
+    gate = Gate()
+    bench.tools = [gate.tool()]
+    bench.model.answer = lambda request: echo(request) if gate.entered else calling("gate")
+    async with bench.running() as chats:
+        await chats.submit(said("a secret", "1"))
+        await gate.began.wait()
+        await chats.store.inbox.add(said("and more", "2"))
+        await chats.forget("tg:1")
+        await bench.heard.replies("tg:1", 1)
+        assert [end.reason for end in bench.heard.ends("tg:1")] == ["cancelled"]
+        assert await chats.store.chats.get("tg:1") is None
+        await chats.submit(said("again", "3"))
+        assert (await bench.heard.replies("tg:1", 2))[-1] == "you said again"
+        assert "secret" not in str(bench.model.requests[-1].messages)
+
+
 async def test_no_word_of_a_chat_reaches_another(bench: Bench) -> None:
     async with bench.running() as chats:
         for chat in ("tg:1", "tg:-100:1", "tg:-100:2"):
@@ -209,6 +226,35 @@ async def test_a_full_disk_holds_a_message_up_and_loses_nothing(bench: Bench) ->
         chats.wake("tg:1")
         assert await bench.heard.replies("tg:1", 1) == ["x" * 20_000]
         assert gate.entered == 1
+
+
+async def test_a_shutdown_comes_to_its_end_though_nothing_can_be_written(bench: Bench) -> None:
+    gate = Gate()
+    bench.tools = [gate.tool()]
+    bench.model.answer = lambda r: calling("gate")
+    async with asyncio.timeout(20):
+        async with bench.running() as chats:
+            await chats.submit(said("hello", "1"))
+            await gate.began.wait()
+            async with chats.store.database.alone() as tx:
+                await tx.run("PRAGMA query_only = ON")
+
+
+async def test_a_turn_that_a_full_disk_held_up_often_is_not_given_up(bench: Bench) -> None:
+    full = [StoreFull("The disk is full.")] * 6
+
+    def answer(request: Request) -> Assistant:
+        if full:
+            raise full.pop()
+        return echo(request)
+
+    bench.model.answer = answer
+    async with bench.running() as chats:
+        await chats.submit(said("hello", "1"))
+        for count in range(1, 7):
+            await bench.heard.until(lambda count=count: len(bench.heard.waits) == count)
+            chats.wake("tg:1")
+        assert await bench.heard.replies("tg:1", 1) == ["you said hello"]
 
 
 async def test_two_processes_take_turns_in_one_chat(bench: Bench) -> None:
