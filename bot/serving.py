@@ -70,7 +70,6 @@ async def serve_bot(
                 backend,
                 agent.context,
                 agent.desks.planner,
-                summaries(agent),
                 trials=agent.trials,
             )
         )

@@ -47,7 +47,7 @@ class Summary:
     summaries: Summaries
 
     async def __call__(self, job: Job, occurrence: Occurrence) -> str:
-        report = await self.summaries.make(job.plan.chat, job.plan.task, f"job:{occurrence.id}")
+        report = await self.summaries.make(job.plan.chat, job.plan.task, occurrence.id)
         if report.nothing:
             raise Nothing(report.nothing, tell=bool(job.plan.options.get("tell_nothing")))
         return report.text

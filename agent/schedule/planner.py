@@ -109,6 +109,13 @@ class Planner:
         await self.changed()
         return job
 
+    async def summarise(self, repo: str) -> Job:
+        """A summary now, as a job of its own: it survives a restart, and says so when there is nothing."""
+        now = self._now()
+        once, due = dump(Once(now)), int(now.timestamp())
+        plan = Plan(self.chat, "summary", "now", once, self.zone, repo, {"tell_nothing": True}, next_at=due)  # fmt: skip
+        return await self.add(Proposal(plan, ""))
+
     async def offer(self, proposal: Proposal) -> Job:
         """Keep it without running it, until it is confirmed or withdrawn."""
         return await self.store.jobs.add(replace(proposal.plan, state="proposed", next_at=None))

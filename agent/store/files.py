@@ -74,3 +74,13 @@ class FactTable:
                 key,
                 json.dumps(value),
             )
+
+    async def drop(self, prefix: str, keep: str) -> None:
+        """Forget the facts whose keys begin with `prefix`, but for those that begin with `keep`."""
+        async with self.database.write() as tx:
+            await tx.run(
+                "DELETE FROM facts WHERE substr(key, 1, length(?1)) = ?1"
+                " AND substr(key, 1, length(?2)) <> ?2",
+                prefix,
+                keep,
+            )

@@ -71,6 +71,11 @@ class Ledger:
             ids = await outbox.put(tx, chat, payloads, self.clock())
             await tx.run("UPDATE occurrences SET outbox = ? WHERE id = ?", ids[-1], occurrence)
 
+    async def said(self, occurrence: int) -> bool:
+        """Whether what it had to say is out, on its way, or in doubt and told: not cut off, not refused."""
+        async with self.database.read() as tx:
+            return bool(await tx.value(_SAID, occurrence))
+
     async def settle(self) -> None:
         """End running occurrences whose messages have met their end.
 
@@ -119,6 +124,10 @@ class Ledger:
             )
         return [row[0] for row in rows]
 
+
+_SAID = """
+SELECT occurrences.state = 'done' OR coalesce(outbox.state, 'failed') <> 'failed'
+FROM occurrences LEFT JOIN outbox ON outbox.id = occurrences.outbox WHERE occurrences.id = ?"""
 
 _DUE = """
 INSERT INTO occurrences (job, due_at) SELECT ?1, value FROM json_each(?2) WHERE true ON CONFLICT DO NOTHING"""

@@ -1,6 +1,12 @@
 """The facts as a short text in Markdown: what goes out when there is no model, too."""
 
+from collections.abc import Sequence
+from datetime import date
+
 from agent.summary.facts import Facts, Range
+
+BARS = 31
+_BLOCKS = "▁▂▃▄▅▆▇█"
 
 
 def card(repo: str, span: Range, facts: Facts) -> str:
@@ -10,10 +16,11 @@ def card(repo: str, span: Range, facts: Facts) -> str:
         span.note,
         "This clone is shallow: what lies before its edge is not counted." if facts.shallow else "",
         _authors(facts),
+        _days(facts),
         _changes(facts),
         *_folders(facts),
         _grew(facts),
-        _todos(facts),
+        *_todos(facts),
         _refs(facts),
     ]
     return "\n".join(part for part in parts if part)
@@ -25,6 +32,25 @@ def _authors(facts: Facts) -> str:
     tail = f" and {more} more" if more > 0 else ""
     merges = f"; {_plural(facts.merges, 'merge')}" if facts.merges else ""
     return f"By {', '.join(named)}{tail}{merges}" if named else ""
+
+
+def _days(facts: Facts) -> str:
+    """A small chart: commits by day from the first to the last, or by several days where they are many."""
+    days = {date.fromisoformat(day): count for day, count in facts.by_day.items()}
+    if len(days) < 2:
+        return ""
+    first, last = min(days), max(days)
+    step = -(-((last - first).days + 1) // BARS)
+    bars = [0] * (((last - first).days) // step + 1)
+    for day, count in days.items():
+        bars[(day - first).days // step] += count
+    every = "a day" if step == 1 else f"in {step} days"
+    return f"`{_chart(bars)}` commits {every}, {first:%d %b} to {last:%d %b}"
+
+
+def _chart(bars: Sequence[int]) -> str:
+    most = max(bars)
+    return "".join(" " if not n else _BLOCKS[-(-n * len(_BLOCKS) // most) - 1] for n in bars)
 
 
 def _changes(facts: Facts) -> str:
@@ -47,8 +73,9 @@ def _grew(facts: Facts) -> str:
     return f"Grew most: {', '.join(named)}" if named else ""
 
 
-def _todos(facts: Facts) -> str:
-    return f"{_plural(facts.todos, 'TODO')} added" if facts.todos else ""
+def _todos(facts: Facts) -> list[str]:
+    first = [f"- `{path}`: {line}" for path, line in facts.todo[:3]]
+    return [f"{_plural(facts.todos, 'TODO')} added", *first] if facts.todos else []
 
 
 def _refs(facts: Facts) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from agent.errors import AgentError, ToolError
 from agent.store import Store
+from agent.store.ledger import Ledger
 from agent.summary import facts as by_git
 from agent.summary.card import card
 from agent.summary.facts import Facts, Git, Missing, Range
@@ -13,16 +14,16 @@ from agent.summary.prose import Ask, checked, prose
 
 log = logging.getLogger(__name__)
 
+_STAGE = "summary-stage:"
 AWAY = "_The model is not there, so these are the facts alone._"
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`text` is Markdown; `nothing` says instead why there is none. `facts` serve a chart."""
+    """`text` is Markdown; `nothing` says instead why there is none."""
 
     text: str = ""
     nothing: str = ""
-    facts: Facts | None = None
 
 
 @dataclass(frozen=True)
@@ -39,14 +40,14 @@ class Summaries:
     places: Callable[[str], str]
     days: int = 7
 
-    async def make(self, chat: str, repo: str, by: str) -> Report:
-        """Facts, then prose where the model is there; the next summary begins where this one ends.
+    async def make(self, chat: str, repo: str, occurrence: int) -> Report:
+        """Facts, then prose where the model is there; from where the last one that was delivered ends.
 
-        `by` names who asked (an occurrence, a message): asked again by the same,
-        because the first time was cut off, it covers the same range again.
+        The same occurrence asked again, because the first time was cut off, covers
+        the same range again.
         """
         git, path = self.git(chat), self.places(repo)
-        last = await self._last(chat, repo, by)
+        last = await self._last(chat, repo, occurrence)
         try:
             span = await by_git.ranges(git, path, last, self.days)
         except Missing as nothing:
@@ -54,16 +55,23 @@ class Summaries:
         found = await by_git.collect(git, path, span)
         text = card(repo, span, found)
         told = await self._told(git, path, repo, span, found, text)
-        await self.store.facts.put(_key(chat, repo), {"head": span.head, "before": last, "by": by})
-        return Report(f"{told}\n\n{text}" if told != AWAY else f"{text}\n\n{AWAY}", "", found)
+        mark = {"head": span.head, "before": last, "by": occurrence}
+        await self.store.facts.put(_key(chat, repo), mark)
+        return Report(f"{told}\n\n{text}" if told != AWAY else f"{text}\n\n{AWAY}")
 
-    async def _last(self, chat: str, repo: str, by: str) -> str:
+    async def _last(self, chat: str, repo: str, occurrence: int) -> str:
+        """The last commit that was told of, or empty."""
         mark = await self.store.facts.get(_key(chat, repo)) or {}
-        return str(mark.get("before" if mark.get("by") == by else "head", ""))
+        by = mark.get("by")
+        told = by != occurrence and await Ledger(self.store.database, self.store.clock).said(
+            by or 0
+        )
+        return str(mark.get("head" if told else "before", ""))
 
     async def _told(
         self, git: Git, path: str, repo: str, span: Range, found: Facts, text: str
     ) -> str:
+        await self.store.facts.drop(f"{_STAGE}{repo}:", f"{_STAGE}{repo}:{span.key}")
         room = await self.room()
         commits = await by_git.subjects(git, path, span)
         diff = await by_git.selected_diff(git, path, span, room // 3)
@@ -83,11 +91,11 @@ class _Stages:
     store: Store
 
     async def get(self, key: str) -> str | None:
-        known = await self.store.facts.get(f"summary-stage:{key}")
+        known = await self.store.facts.get(f"{_STAGE}{key}")
         return None if known is None else str(known)
 
     async def put(self, key: str, text: str) -> None:
-        await self.store.facts.put(f"summary-stage:{key}", text)
+        await self.store.facts.put(f"{_STAGE}{key}", text)
 
 
 def _key(chat: str, repo: str) -> str:

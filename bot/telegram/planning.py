@@ -1,7 +1,5 @@
 """Planned work and repositories: /jobs, /schedule, /repos, /summary."""
 
-import asyncio
-
 from agent.errors import AgentError
 from agent.schedule.planner import OWNERS_ONLY, Planner
 from agent.store.jobs import CatchUp, Job
@@ -12,7 +10,6 @@ from bot.telegram.room import Heard, Room
 
 JOB = "job"
 CATCH_UP: dict[str, CatchUp] = {"run once": "once", "run all": "all", "say missed": "missed"}
-SUMMARY_SECONDS = 600.0
 
 
 async def jobs(room: Room, said: Heard) -> None:
@@ -75,22 +72,8 @@ async def summary(room: Room, said: Heard) -> None:
     name = said.argument or (room.config.repos[0] if len(room.config.repos) == 1 else "")
     if name not in room.config.repos and name != ".":
         await repos(room, said)
-    elif room.services.summaries is None:
-        await room.say(said.chat, room.texts.not_here)
     else:
-        room.spawn(_summarize(room, said, name))
-
-
-async def _summarize(room: Room, said: Heard, name: str) -> None:
-    assert room.services.summaries
-    by = f"message {said.message.message_id}"
-    try:
-        async with asyncio.timeout(SUMMARY_SECONDS):
-            report = await room.services.summaries.make(said.chat, name, by)
-    except (AgentError, TimeoutError) as error:
-        await room.say(said.chat, str(error) or room.texts.took_too_long)
-        return
-    await room.say(said.chat, report.text or report.nothing)
+        await (await _planner(room, said.chat)).summarise(name)
 
 
 async def press(room: Room, press: Press) -> Outcome:

@@ -16,7 +16,6 @@ from agent.chats import Chats
 from agent.sandbox.sandbox import Sandbox
 from agent.schedule.planner import Planner
 from agent.store import Store
-from agent.summary.report import Summaries
 from agent.trial import Trials
 from backend.client import BackendClient
 from bot.channel import Letter, Rows
@@ -45,7 +44,6 @@ class Services:
     backend: BackendClient | None = None
     context: Callable[[str], Awaitable[Mapping[str, int]]] | None = None
     planner: Callable[[str], Awaitable[Planner]] | None = None
-    summaries: Summaries | None = None
     sandbox: Callable[[str], Sandbox] | None = None
     trials: Trials | None = None
 

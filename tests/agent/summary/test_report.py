@@ -1,0 +1,187 @@
+"""A chat's summaries: from the last that was delivered on, once per range, without the model too."""
+
+import subprocess
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from agent.errors import BackendAway
+from agent.store import Store, open_store
+from agent.store.jobs import Occurrence, Plan
+from agent.store.ledger import Ledger
+from agent.summary import collect, ranges
+from agent.summary.facts import EMPTY_TREE, Range
+from agent.summary.report import Report, Summaries
+from tests.agent.summary.test_summary import Repository, git
+from tests.fakes import repository_large
+
+CHAT = "tg:1"
+HERE = Path(__file__).parents[3]
+
+
+class Scene:
+    def __init__(self, store: Store, repository: Repository) -> None:
+        self.store = store
+        self.repository = repository
+        self.asked: list[str] = []
+        self.away = False
+        self.due = 0
+        places = {"site": str(repository.path)}
+        self.summaries = Summaries(
+            store, lambda chat: git, self._ask, self._room, places.__getitem__, days=9000
+        )
+
+    async def _ask(self, question: str) -> str:
+        if self.away:
+            raise BackendAway("No model backend is running.")
+        self.asked.append(question)
+        return "Ada worked on it. There were 4711 mistakes."
+
+    async def _room(self) -> int:
+        return 4000
+
+    async def occurrence(self) -> Occurrence:
+        self.due += 1
+        job = await self.store.jobs.add(
+            Plan(CHAT, "summary", "", {"kind": "once"}, "UTC", "site", {})
+        )
+        made = await self.store.jobs.fall_due(job.id, self.due, None)
+        assert made
+        return made
+
+    async def make(self, occurrence: Occurrence) -> Report:
+        return await self.summaries.make(CHAT, "site", occurrence.id)
+
+    async def delivered(self, occurrence: Occurrence, *, refused: bool = False) -> None:
+        await self.store.jobs.begin(occurrence.id)
+        await Ledger(self.store.database, self.store.clock).post(occurrence.id, CHAT, ["{}"])
+        parcel = await self.store.outbox.claim(CHAT)
+        assert parcel
+        if refused:
+            await self.store.outbox.failed(parcel.id, "Refused.")
+        else:
+            await self.store.outbox.delivered(parcel.id, ["7"])
+
+
+@pytest.fixture
+async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
+    repository = Repository(tmp_path / "r")
+    repository.commit("Start the thing", a="1\n")
+    async with open_store(tmp_path / "s.db") as store:
+        yield Scene(store, repository)
+
+
+async def test_prose_stands_before_the_facts_without_what_is_not_in_them(scene: Scene) -> None:
+    report = await scene.make(await scene.occurrence())
+    prose, _, facts = report.text.partition("\n\n")
+    assert prose == "Ada worked on it."
+    assert facts.startswith("**site**, 1 commit on main up to")
+
+
+async def test_a_range_is_told_once_and_again_when_it_was_not_delivered(scene: Scene) -> None:
+    first, second, third, fourth = [await scene.occurrence() for _ in range(4)]
+    cut_off = await scene.make(first)
+    assert await scene.make(first) == cut_off  # killed before it was posted, and begun again
+    assert len(scene.asked) == 1  # the prose was kept
+    await scene.delivered(first)
+    assert (await scene.make(second)).nothing == "Nothing was committed since the last summary."
+    scene.repository.commit("Go on", at=10, a="1\n2\n")
+    assert "1 commit on" in (await scene.make(second)).text
+    await scene.delivered(second, refused=True)
+    scene.repository.commit("And on", at=20, a="1\n2\n3\n")
+    assert "2 commits on" in (await scene.make(third)).text
+    await scene.delivered(third)
+    assert (await scene.make(fourth)).nothing
+
+
+async def test_one_cut_off_leaves_its_commits_to_the_next(scene: Scene) -> None:
+    first, second = await scene.occurrence(), await scene.occurrence()
+    await scene.make(first)  # killed here
+    scene.repository.commit("Go on", at=10, a="1\n2\n")
+    assert "2 commits on" in (await scene.make(second)).text
+    await scene.delivered(second)
+    assert (await scene.make(first)).nothing
+
+
+async def test_without_the_model_the_facts_go_out_alone(scene: Scene) -> None:
+    scene.away = True
+    report = await scene.make(await scene.occurrence())
+    assert report.text.startswith("**site**, 1 commit on main")
+    assert report.text.endswith("_The model is not there, so these are the facts alone._")
+
+
+async def test_days_are_a_small_chart(scene: Scene) -> None:
+    for day, count in enumerate((1, 0, 4, 2)):
+        for number in range(count):
+            scene.repository.commit("x", at=86_400 * day + number)
+    report = await scene.make(await scene.occurrence())
+    assert "`▄ █▄` commits a day, 21 Sep to 24 Sep" in report.text
+
+
+async def test_stages_of_former_ranges_are_forgotten(scene: Scene) -> None:
+    for number in range(3):
+        scene.repository.commit("x", at=number, a=f"{number}\n")
+        occurrence = await scene.occurrence()
+        await scene.make(occurrence)
+        await scene.delivered(occurrence)
+    async with scene.store.database.read() as tx:
+        kept = await tx.value("SELECT count(*) FROM facts WHERE key LIKE 'summary-stage:%'")
+    assert kept == 1
+
+
+# -- right in every number ----------------------------------------------------
+
+
+async def test_five_thousand_commits(tmp_path: Path) -> None:
+    await check_large(tmp_path, 5000)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+async def test_a_hundred_thousand_commits(tmp_path: Path) -> None:
+    await check_large(tmp_path, 100_000)
+
+
+async def check_large(tmp_path: Path, commits: int) -> None:
+    truth = repository_large.make(tmp_path / "r", commits)
+    span = await ranges(git, str(tmp_path / "r"), days=9000)
+    facts = await collect(git, str(tmp_path / "r"), span)
+    assert (facts.commits, facts.merges, facts.renamed, facts.removed) == (commits, 0, 0, 0)
+    assert dict(facts.by_author) == dict(truth.by_author)
+    assert (facts.files, facts.added, facts.todos) == (
+        len(truth.lines),
+        truth.lines.total(),
+        truth.todos,
+    )
+    assert sum(folder.files for folder in facts.folders) == facts.files
+    assert sum(folder.added for folder in facts.folders) == facts.added
+    assert facts.tests == sum(name.startswith("tests/") for name in truth.lines)
+    most = sorted(truth.lines.items(), key=lambda item: (-item[1], item[0]))[:8]
+    assert sorted(facts.grew.values()) == sorted(count for _, count in most)
+
+
+def run(*arguments: str) -> str:
+    done = subprocess.run(["git", "-C", str(HERE), *arguments], capture_output=True, check=True)
+    return done.stdout.decode("utf-8", "replace")
+
+
+@pytest.mark.skipif(not (HERE / ".git").exists(), reason="not a checkout of the project")
+async def test_the_project_s_own_history() -> None:
+    """Counted once more here, from git's plain lists."""
+    head = run("rev-parse", "HEAD").strip()
+    facts = await collect(git, str(HERE), Range(EMPTY_TREE, head))
+    authors = run("log", "--format=%aN", head).splitlines()
+    numstat = [row.split("\t") for row in run("diff", "--numstat", EMPTY_TREE, head).splitlines()]
+    plus = {path: int(added) for added, _, path in numstat if added != "-"}
+    assert facts.commits == len(authors)
+    assert dict(facts.by_author) == {name: authors.count(name) for name in set(authors)}
+    assert (facts.files, facts.added) == (len(numstat), sum(plus.values()))
+    assert facts.tests == sum(is_test(path) for *_, path in numstat)
+    assert set(facts.grew.items()) <= set(plus.items())
+
+
+def is_test(path: str) -> bool:
+    *folders, name = path.split("/")
+    inside: Sequence[str] = ("test", "tests", "spec", "specs", "__tests__")
+    return bool(set(folders) & set(inside)) or name.startswith("test_")
