@@ -1,16 +1,18 @@
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 import pytest
 
 from agent.chats import Chats, Service, cli_source
 from agent.events import Notice, TurnStarted
 from agent.messages import Assistant, ToolResult, User
-from agent.model import Request
+from agent.model import Piece, Request
 from agent.store import Incoming, open_store
 from agent.store.errors import StoreFull
 from agent.store.inbox import Waiting
+from agent.worker import RESUMES
 from tests.agent.chats.conftest import SOURCE, Bench, Gate, calling, echo, said, words_of
+from tests.fakes.model_caching import CachingModel
 
 
 async def test_messages_are_answered_in_order_each_once(bench: Bench) -> None:
@@ -241,18 +243,25 @@ async def test_a_shutdown_comes_to_its_end_though_nothing_can_be_written(bench: 
 
 
 async def test_a_turn_that_a_full_disk_held_up_often_is_not_given_up(bench: Bench) -> None:
-    full = [StoreFull("The disk is full.")] * 6
-
-    def answer(request: Request) -> Assistant:
-        if full:
-            raise full.pop()
-        return echo(request)
-
-    bench.model.answer = answer
     async with bench.running() as chats:
+        full = True
+
+        async def writable(yes: bool) -> None:
+            async with chats.store.database.alone() as tx:
+                await tx.run(f"PRAGMA query_only = {'OFF' if yes else 'ON'}")
+
+        class Filling(CachingModel):
+            async def stream(self, request: Request) -> AsyncGenerator[Piece]:
+                await writable(not full)
+                async for piece in super().stream(request):
+                    yield piece
+
+        bench.model = Filling(echo)
         await chats.submit(said("hello", "1"))
-        for count in range(1, 7):
+        for count in range(1, RESUMES + 3):
             await bench.heard.until(lambda count=count: len(bench.heard.waits) == count)
+            full = count < RESUMES + 2
+            await writable(True)
             chats.wake("tg:1")
         assert await bench.heard.replies("tg:1", 1) == ["you said hello"]
 
