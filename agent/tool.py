@@ -25,8 +25,8 @@ from agent.errors import ToolError
 class Output:
     """What a tool gives: `text` to the model, `shown` to the person where it differs.
 
-    `foreign` marks text that strangers may have written (web, repositories,
-    received files): approvals ask again after it.
+    `foreign` marks text that strangers may have written (web, received and
+    downloaded files): approvals ask again after it.
     """
 
     text: str

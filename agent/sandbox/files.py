@@ -16,6 +16,7 @@ from agent.sandbox.layout import REPORT, REPOS, WORKSPACE
 from agent.sandbox.quota import Quota
 
 RECEIVED = "received"  # in the workspace: files that came with messages or from the web
+REACHED = "reached"  # beside the workspace, out of its reach: a command has talked to a host
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +98,14 @@ class Files:
         with _explained(spot):
             await self._ground.actor.remove(spot.root, spot.path)
 
+    def reached_out(self) -> None:
+        """A command talked to a host: from now on the workspace may hold what came from there."""
+        self._workspace.with_name(REACHED).touch()
+
     async def received(self) -> bool:
         """Whether the workspace holds files from outside: text that strangers may have written."""
+        if self._workspace.with_name(REACHED).exists():
+            return True
         try:
             return bool(await self.names(RECEIVED))
         except ToolError:

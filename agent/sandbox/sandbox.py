@@ -74,6 +74,8 @@ class Sandbox:
             command, min(seconds or limit, 5 * limit), proxy=proxy, progress=progress
         )
         reached = frozenset(proxy.reached if proxy else ())
+        if reached:
+            self.files.reached_out()
         text, cut = bubble.printed.shown(self.keep(keep))
         saved = await self.save(bytes(bubble.printed.raw)) if cut else ""
         return Ran(_code(bubble, reason), text, cut, saved, reason, reached)

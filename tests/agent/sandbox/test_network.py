@@ -9,6 +9,7 @@ import pytest
 from agent.errors import ToolError
 from agent.sandbox.hosts import Hosts, Refused, public
 from agent.sandbox.sandbox import Ran
+from agent.tools.files import read_file
 from agent.tools.shell import bash
 from tests.fakes.sandbox_box import Box, opened
 from tests.fakes.web_server import Site, site
@@ -30,6 +31,14 @@ async def test_an_allowed_host_is_reached_and_marks_the_turn(box: Box, web: Site
     output = await box.use(bash, command=f"curl -sS http://{web.host}/a?b=c")
     assert (output.text, output.foreign) == ("hello", True)
     assert (web.seen, box.asked) == ([f"{web.host}/a?b=c"], [])
+
+
+async def test_what_was_loaded_once_marks_later_turns_too(box: Box, web: Site) -> None:
+    assert not (await box.use(bash, command="ls")).foreign
+    await box.use(bash, command=f"curl -sS http://{web.host}/a -o page")
+    assert (await box.use(read_file, path="page")).foreign
+    await box.use(bash, command="rm -rf /workspace/* /workspace/../reached")
+    assert (await box.use(bash, command="ls")).foreign
 
 
 async def test_a_tunnel(box: Box, web: Site) -> None:
