@@ -35,6 +35,7 @@ from backend.protocol import (
 )
 
 ANSWER_SECONDS = 10.0  # every answer of the control API is at hand; longer means that it hangs
+LOOK_SECONDS = 30.0  # but for where completions go: servers of others are asked first
 PICTURE_SECONDS = 70.0  # drawn in a process of its own
 LONGEST_SOCKET = 100  # bytes
 Wire = Mapping[str, Any]
@@ -133,7 +134,8 @@ class BackendClient:
 
     async def endpoint(self) -> Endpoint:
         """Where completions go now; may change with every restart of llama-server."""
-        return Endpoint.model_validate_json(await self._get("/v1/endpoint"))
+        text = await self._get("/v1/endpoint", LOOK_SECONDS)
+        return Endpoint.model_validate_json(text)
 
     async def ready(self, deadline: float | None = None) -> AsyncGenerator[Stand]:
         """Each change of the server's state until it serves (the last one yielded).
@@ -256,8 +258,8 @@ class BackendClient:
         async with socket:
             yield socket
 
-    async def _get(self, path: str) -> str:
-        async with _within(self._answer_seconds), self._open("GET", path) as answer:
+    async def _get(self, path: str, seconds: float | None = None) -> str:
+        async with _within(seconds or self._answer_seconds), self._open("GET", path) as answer:
             return await answer.text()
 
     async def _post(self, path: str, body: str) -> str:

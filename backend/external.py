@@ -7,7 +7,7 @@ completions break or fail while it still names its models.
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,11 +20,11 @@ from backend.config import BackendConfig
 from backend.profile import ProfileError
 from backend.protocol import Endpoint, Prefix, ProfileCard, Report, ServerStatus
 
-ANSWER_SECONDS = 5.0
+LISTEN_SECONDS = 5.0
 CHECK_SECONDS = 30.0
 FRESH_SECONDS = 5.0  # for which what was found is taken to hold
 DEFAULT_CONTEXT = 8192
-SERVER_ERROR = 500
+FOUND, NO_KEY, NO_LIST, SERVER_ERROR = 200, (401, 403), (404, 405, 501), 500
 _FOREVER = aiohttp.ClientTimeout(total=None)  # deadlines are asyncio's
 
 
@@ -37,6 +37,14 @@ class Found:
     n_ctx: int
     extras: bool
     vision: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """HTTP status (0: none came) and JSON body."""
+
+    status: int
+    body: dict[str, Any] = field(default_factory=dict)
 
 
 class External:
@@ -54,6 +62,7 @@ class External:
         self._found: Found | None = None
         self._found_at = 0.0
         self._failing = False
+        self._keyless: str | None = None  # a server that refused our key
 
     async def run(self) -> None:
         """Look every half minute, and when asked."""
@@ -130,21 +139,17 @@ class External:
                     n_ctx=found.n_ctx,
                 )
             else:
-                self.board.set(state="failed", reason=_unreachable(self.config.urls))
+                self.board.set(state="failed", reason=self._lacking())
             return found
 
     async def _first(self) -> Found | None:
         headers = {"Authorization": f"Bearer {self.config.api_key}"} if self.config.api_key else {}
-        try:
-            async with asyncio.timeout(self.config.connect_seconds):
-                async with aiohttp.ClientSession(headers=headers, timeout=_FOREVER) as session:
-                    for url in self._order():
-                        if found := await self._try(session, url):
-                            self._silent.pop(url, None)
-                            return found
-                        self._silent[url] = monotonic()
-        except TimeoutError:
-            pass
+        async with aiohttp.ClientSession(headers=headers, timeout=_FOREVER) as session:
+            for url in self._order():
+                if found := await self._try(session, url):
+                    self._silent.pop(url, None)
+                    return found
+                self._silent[url] = monotonic()
         return None
 
     def _order(self) -> list[str]:
@@ -152,6 +157,13 @@ class External:
         since = monotonic() - CHECK_SECONDS
         urls = [_root(url) for url in self.config.urls]
         return sorted(urls, key=lambda url: max(since, self._silent.get(url, since)))
+
+    def _lacking(self) -> str:
+        """Why there is none."""
+        if self._keyless:
+            return f"The model server at {self._keyless} refuses the key: check backend.api_key."
+        urls = ", ".join(self.config.urls) or "any address (none is configured)"
+        return f"No model server can be reached at {urls}."
 
     def _instead(self, found: Found) -> str | None:
         """Which servers it stands in for."""
@@ -163,16 +175,21 @@ class External:
         return f"{' and '.join(before)} {verb} not answer; {found.url} is used."
 
     async def _try(self, session: aiohttp.ClientSession, url: str) -> Found | None:
-        models = await _get(session, f"{url}/v1/models")
-        if models is None:
+        # Both at once: a proxy that has just started takes seconds for each.
+        seconds = self.config.connect_seconds / len(self.config.urls)
+        models, props = await asyncio.gather(
+            _get(session, f"{url}/v1/models", seconds), _get(session, f"{url}/props", seconds)
+        )
+        self._keyless = url if models.status in NO_KEY else None
+        # Who names the model needs no list of them.
+        if models.status != FOUND and not (self.config.model and models.status in NO_LIST):
             return None
-        rows = [row for row in models.get("data", []) if isinstance(row, dict)]
+        rows = [row for row in models.body.get("data") or [] if isinstance(row, dict)]
         wanted = self.config.model or next((str(row.get("id")) for row in rows), "")
         row = next((row for row in rows if row.get("id") == wanted), {})
-        props = await _get(session, f"{url}/props") or {}
-        window = (props.get("default_generation_settings") or {}).get("n_ctx")
+        window = (props.body.get("default_generation_settings") or {}).get("n_ctx")
         n_ctx = self.config.context or window or row.get("max_model_len") or DEFAULT_CONTEXT
-        vision = bool((props.get("modalities") or {}).get("vision", False))
+        vision = bool((props.body.get("modalities") or {}).get("vision", False))
         return Found(url, wanted, int(n_ctx), extras=window is not None, vision=vision)
 
 
@@ -180,7 +197,7 @@ async def _listens(url: str) -> bool:
     where = urlsplit(url)
     port = where.port or (443 if where.scheme == "https" else 80)
     try:
-        async with asyncio.timeout(ANSWER_SECONDS):
+        async with asyncio.timeout(LISTEN_SECONDS):
             _, writer = await asyncio.open_connection(where.hostname, port)
     except (OSError, ValueError):
         return False
@@ -188,18 +205,14 @@ async def _listens(url: str) -> bool:
     return True
 
 
-async def _get(session: aiohttp.ClientSession, url: str) -> dict[str, Any] | None:
+async def _get(session: aiohttp.ClientSession, url: str, seconds: float) -> _Answer:
     try:
-        async with asyncio.timeout(ANSWER_SECONDS), session.get(url) as answer:
-            body = await answer.json(content_type=None) if answer.status == 200 else None
+        async with asyncio.timeout(seconds), session.get(url) as answer:
+            body = await answer.json(content_type=None) if answer.status == FOUND else None
     except (OSError, aiohttp.ClientError, ValueError):
-        return None
-    return body if isinstance(body, dict) else None
+        return _Answer(0)
+    return _Answer(answer.status, body if isinstance(body, dict) else {})
 
 
 def _root(url: str) -> str:
     return url.rstrip("/").removesuffix("/v1")
-
-
-def _unreachable(urls: tuple[str, ...]) -> str:
-    return f"No model server can be reached at {', '.join(urls) or 'any address (none is configured)'}."

@@ -1,9 +1,10 @@
-"""Past one machine: the agent's client through the LiteLLM proxy over two llama.cpp servers, one of which dies.
+"""Past one machine: the agent through the LiteLLM proxy over two llama.cpp servers, one of which dies.
 
-    python -m bench.scaling [--venv FOLDER] [--turns N]
+    python -m bench.scaling [--venv FOLDER] [--turns N] [--retries N]
 
-LiteLLM is installed into a folder of its own; it is no part of the product. A
-turn asks in OpenAI's plain form, streamed with tools, as with any external server.
+LiteLLM is installed into a folder of its own; it is no part of the product. The
+agent asks in OpenAI's plain form, streamed with tools, as with any external
+server; the first of the two servers is killed while answers are under way.
 """
 
 import argparse
@@ -13,19 +14,26 @@ import os
 import socket
 import sys
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from time import monotonic
 
 import aiohttp
 
-from agent.errors import BackendAway
+from agent.asking import Asking
+from agent.errors import AgentError, BackendAway
+from agent.events import Event, Notice
+from agent.limits import Limits
 from agent.messages import System, User
-from agent.model import Completion, ModelRefused, Request
+from agent.model import Model, Piece, Request
 from agent.openai import OpenAIModel
+from agent.reported import ReportedModel
+from agent.salvage import Known
 from agent.toolset import chosen
-from backend.client import BackendClient
+from backend.client import BackendClient, BackendUnavailable
 from backend.config import BackendConfig
 from backend.protocol import Endpoint
 from backend.service import serve_backend
@@ -34,15 +42,16 @@ from tests.fakes.llama_embedded import serve
 
 CALL = '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>'
 KEY = "sk-scaling"
-START_SECONDS, PAUSE_SECONDS, TRIES = 300.0, 1.0, 5
+QUIET = {"LITELLM_TELEMETRY": "False", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+START_SECONDS, KILL_AFTER = 300.0, 1.5
 
 
 async def installed(venv: Path) -> Path:
     """The proxy's program, installed when it is not there yet."""
     program = venv / "bin" / "litellm"
     if not program.exists():
-        await _run("uv", "venv", "-q", "--python", sys.executable, str(venv))
-        await _run("uv", "pip", "install", "-q", "--python", str(venv / "bin/python"), "litellm[proxy]")  # fmt: skip
+        await _run(sys.executable, "-m", "venv", str(venv))
+        await _run(str(venv / "bin" / "pip"), "install", "-q", "litellm[proxy]")
     return program
 
 
@@ -53,8 +62,10 @@ async def _run(*command: str) -> None:
 
 
 @asynccontextmanager
-async def proxy(program: Path, folder: Path, places: list[Endpoint]) -> AsyncIterator[str]:
-    """The proxy in front of the servers; its URL."""
+async def proxy(
+    program: Path, folder: Path, places: list[Endpoint], retries: int
+) -> AsyncIterator[str]:
+    """The proxy in front of the servers, with as many retries of its own; its URL."""
     rows = [
         {
             "model_name": "local",
@@ -66,7 +77,7 @@ async def proxy(program: Path, folder: Path, places: list[Endpoint]) -> AsyncIte
         }
         for place in places
     ]
-    settings = {"num_retries": 3, "allowed_fails": 0, "cooldown_time": 30}
+    settings = {"num_retries": retries, "allowed_fails": 0, "cooldown_time": 30}
     config = folder / "litellm.yaml"
     whole = {
         "model_list": rows,
@@ -78,7 +89,7 @@ async def proxy(program: Path, folder: Path, places: list[Endpoint]) -> AsyncIte
     argv = ("--config", str(config), "--host", "127.0.0.1", "--port", str(port))
     with (folder / "litellm.log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
-            program, *argv, stdout=log, stderr=log, env={**os.environ, "LITELLM_TELEMETRY": "False"}
+            program, *argv, stdout=log, stderr=log, env={**os.environ, **QUIET}
         )
     url = f"http://127.0.0.1:{port}"
     try:
@@ -101,30 +112,86 @@ async def _up(url: str, process: asyncio.subprocess.Process) -> None:
     raise SystemExit(f"the proxy ended with code {process.returncode}")
 
 
-async def turn(model: OpenAIModel, number: int) -> tuple[bool, int]:
-    """Whether a structured call came back, and how many tries it took."""
-    schemas = tuple(tool.schema for tool in chosen(("bash",)))
-    request = Request((System("You are a test."), User(f"Question {number}.")), schemas, max_tokens=64)  # fmt: skip
-    for tries in range(1, TRIES + 1):
+@dataclass
+class Tally:
+    """What became of turns: calls that came back, requests they took, what the person was told."""
+
+    turns: int = 0
+    good: int = 0
+    requests: int = 0
+    told: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A model whose requests are counted."""
+
+    model: Model
+    tally: Tally
+
+    async def stream(self, request: Request) -> AsyncGenerator[Piece]:
+        self.tally.requests += 1
+        async with aclosing(self.model.stream(request)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def window(self) -> int:
+        return await self.model.window()
+
+    async def count(self, request: Request) -> int:
+        return await self.model.count(request)
+
+
+@dataclass(frozen=True)
+class Chat:
+    """Turns as the agent's loop asks for them: with its patience, its forms and its reports."""
+
+    client: BackendClient
+    model: OpenAIModel
+
+    async def turns(self, numbers: Iterable[int]) -> Tally:
+        tally = Tally()
+        for number in numbers:
+            await self.turn(number, tally)
+        return tally
+
+    async def turn(self, number: int, tally: Tally) -> None:
+        schemas = tuple(tool.schema for tool in chosen(("bash",)))
+        messages = (System("You are a test. " * 50), User(f"Question {number}."))
+        told = ReportedModel(Counted(self.model, tally), self.client.report, "bench")
+        known = Known.of(schemas)
+        asking = Asking(told, known, Limits(), self._ready, partial(_hear, tally))
+        tally.turns += 1
         try:
-            pieces = [piece async for piece in model.stream(request)]
-        except (BackendAway, ModelRefused):  # LiteLLM answers 500 while it finds out
-            await asyncio.sleep(PAUSE_SECONDS)
-            continue
-        last = pieces[-1]
-        return isinstance(last, Completion) and [c.name for c in last.calls] == ["bash"], tries
-    return False, TRIES
+            completion, _ = await asking(Request(messages, schemas, max_tokens=64))
+        except AgentError as error:
+            tally.failed.append(str(error))
+            return
+        tally.good += [call.name for call in completion.calls] == ["bash"]
+
+    async def _ready(self) -> None:
+        try:
+            async for _ in self.client.ready(60):
+                pass
+        except BackendUnavailable as error:
+            raise BackendAway(str(error)) from None
 
 
-async def measure(venv: Path, turns: int) -> int:
-    """Print what became of each half of the turns; 1 when a turn was lost."""
+def _hear(tally: Tally, event: Event) -> None:
+    if isinstance(event, Notice):
+        tally.told.append(event.text)
+
+
+async def measure(venv: Path, turns: int, retries: int) -> int:
+    """Print what became of the turns; 1 when one was lost."""
     program = await installed(venv)
     with tempfile.TemporaryDirectory(prefix="vs") as name:
         folder = Path(name)
         file = make_chain(folder / "m.gguf", CALL)
         async with AsyncExitStack() as dying, serve(file) as second:
             first = await dying.enter_async_context(serve(file))
-            async with proxy(program, folder, [first, second]) as url:
+            async with proxy(program, folder, [first, second], retries) as url:
                 config = BackendConfig(folder / "state", kind="external", urls=(url,), model="local", api_key=KEY)  # fmt: skip
                 return await _halves(config, dying, turns)
 
@@ -135,19 +202,25 @@ async def _halves(config: BackendConfig, dying: AsyncExitStack, turns: int) -> i
         BackendClient(backend.socket) as client,
         OpenAIModel(client.endpoint) as model,
     ):
-        before = await _some(model, range(turns // 2), "both servers")
+        chat = Chat(client, model)
+        good = _print("both servers", *await _timed(chat, range(turns // 2)))
+        running = asyncio.create_task(_timed(chat, range(turns // 2, turns)))
+        await asyncio.sleep(KILL_AFTER)
         await dying.aclose()
-        after = await _some(model, range(turns // 2, turns), "one was killed")
-    return 0 if before and after else 1
+        good &= _print("one is killed meanwhile", *await running)
+    return 0 if good else 1
 
 
-async def _some(model: OpenAIModel, numbers: range, name: str) -> bool:
+async def _timed(chat: Chat, numbers: range) -> tuple[Tally, float]:
     began = monotonic()
-    found = [await turn(model, number) for number in numbers]
-    good = sum(ok for ok, _ in found)
-    tries = sum(tries for _, tries in found)
-    print(f"{name}: {good} of {len(found)} turns with their call, {tries} requests, {monotonic() - began:.1f} s")  # fmt: skip
-    return good == len(found)
+    return await chat.turns(numbers), monotonic() - began
+
+
+def _print(name: str, tally: Tally, seconds: float) -> bool:
+    print(f"{name}: {tally.good} of {tally.turns} turns with their call, {tally.requests} requests, {seconds:.1f} s")  # fmt: skip
+    for words in (*tally.told, *tally.failed):
+        print(f"    told: {words}")
+    return tally.good == tally.turns
 
 
 def _free_port() -> int:
@@ -160,8 +233,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--venv", type=Path, default=Path.home() / ".cache" / "voltaire" / "litellm")  # fmt: skip
     parser.add_argument("--turns", type=int, default=20)
+    parser.add_argument(
+        "--retries", type=int, default=0, help="of the proxy; 3 is its usual number"
+    )
     chosen_ = parser.parse_args()
-    sys.exit(asyncio.run(measure(chosen_.venv, chosen_.turns)))
+    sys.exit(asyncio.run(measure(chosen_.venv, chosen_.turns, chosen_.retries)))
 
 
 if __name__ == "__main__":

@@ -8,14 +8,17 @@ from agent.model import ModelRefused
 from agent.openai.values import mapping, text, whole
 
 _AWAY = {429, 502, 503, 504}
-# What proxies say in a 500 when the server behind them is gone: LiteLLM (its issue 33969), nginx,
-# Envoy, aiohttp, Go's net/http.
+# What proxies say in a 500, or in the middle of a stream, when the server behind them is gone:
+# LiteLLM (measured with 1.106), aiohttp, httpx, Envoy, Go's net/http.
 _AWAY_WORDS = (
+    "apiconnectionerror",
     "connection error",
     "connection refused",
     "connection reset",
     "cannot connect to host",
     "server disconnected",
+    "payload is not completed",
+    "peer closed connection",
     "no healthy upstream",
     "no deployments available",
     "bad gateway",

@@ -1,10 +1,12 @@
 """Several servers of others: the first that answers, the next when it dies, and the plain form."""
 
 import asyncio
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from agent.asking import Asking
 from agent.events import Event, ModelFinished, Notice, TextDelta
@@ -14,6 +16,7 @@ from agent.model import Completion, Request, TextPiece
 from agent.openai import OpenAIModel
 from agent.reported import ReportedModel
 from agent.salvage import Known
+from backend.client import BackendUnavailable
 from backend.config import BackendConfig
 from backend.protocol import Report
 from tests.backend.conftest import running
@@ -66,11 +69,13 @@ async def test_a_box_that_hangs_costs_its_silence_once(state: Path) -> None:
     hanging = await asyncio.start_server(hang, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{hanging.sockets[0].getsockname()[1]}"
     async with hanging, ModelServer(says("Hello.")) as other:
-        config = BackendConfig(state_dir=state, kind="external", urls=(url, other.url))
+        config = BackendConfig(
+            state_dir=state, kind="external", urls=(url, other.url), connect_seconds=1
+        )
         async with running(config) as it:
             found = [(await it.client.endpoint()).url for _ in range(3)]
     assert found == [other.url] * 3
-    assert asked == 1
+    assert asked == 2  # for its models and its properties, at once
 
 
 async def asked_of(config: BackendConfig, *reports: Report) -> list[str]:
@@ -127,3 +132,36 @@ async def test_the_plain_form_is_enough(state: Path) -> None:
             text = await answer(model)
     assert (endpoint.extras, endpoint.n_ctx, endpoint.model) == (False, 4096, "scripted")
     assert text == "Hello."
+
+
+@asynccontextmanager
+async def answering(status: int) -> AsyncIterator[str]:
+    """A server that answers everything with this status; its URL."""
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.json_response({"error": {"message": "no"}}, status=status)
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    yield "http://{}:{}".format(*runner.addresses[0][:2])
+    await runner.cleanup()
+
+
+async def test_a_key_that_is_refused_is_said(state: Path) -> None:
+    async with answering(401) as url:
+        config = BackendConfig(state_dir=state, kind="external", urls=(url,), api_key="sk-wrong")
+        async with running(config) as it:
+            with pytest.raises(BackendUnavailable) as told:
+                await it.ready()
+    assert str(told.value) == f"The model server at {url} refuses the key: check backend.api_key."
+
+
+async def test_a_server_without_a_list_of_models_serves_the_one_that_is_named(state: Path) -> None:
+    async with answering(404) as url:
+        config = BackendConfig(state_dir=state, kind="external", urls=(url,), model="qwen")
+        async with running(config) as it:
+            endpoint = await it.client.endpoint()
+    assert (endpoint.model, endpoint.url, endpoint.extras) == ("qwen", url, False)

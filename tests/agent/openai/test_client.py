@@ -269,6 +269,11 @@ async def test_an_error_in_the_stream() -> None:
             BackendAway,
             "litellm.InternalServerError: OpenAIException - Connection error.",
         ),
+        (
+            refused(500, "litellm.APIConnectionError: Response payload is not completed"),
+            BackendAway,
+            "litellm.APIConnectionError: Response payload is not completed",
+        ),
         (refused(400, "connection error is no tool"), ModelRefused, "connection error is no tool"),
         (refused(401, "Invalid API Key"), ModelRefused, "Invalid API Key"),
     ],
