@@ -76,6 +76,8 @@ class Texts:
         "Write to me as to a person; I can use files, commands and repositories.\n\n{commands}"
     )
     new: str = "A new conversation. What I have noted, I still know; /resume goes back."
+    go_on: str = "Go on"
+    goes_on: str = "I go on."
     nothing_runs: str = "Nothing is running."
     nothing_to_retry: str = "There is nothing to answer again."
     not_here: str = "That is not set up here."

@@ -42,6 +42,7 @@ from bot.telegram import (
     members,
     memory,
     models,
+    onward,
     pairing,
     planning,
 )
@@ -110,6 +111,7 @@ BUTTONS: dict[str, Handler] = {
     planning.JOB: planning.press,
     cards.STATUS: cards.press_status,
     models.MODEL: models.press_model,
+    onward.GO_ON: onward.press,
     cards.SETTING: cards.press_setting,
     cards.REVOKE: cards.press_revoke,
     intake.HELD: intake.press_backlog,
@@ -139,7 +141,7 @@ class TelegramBot:
 
     def compose(self, reply: Reply) -> Sequence[str]:
         """A finished turn as outbox payloads (agent.journal.Compose)."""
-        return [Letter(reply.text).written()]
+        return [Letter(reply.text, onward.rows(reply, self.texts)).written()]
 
     def courier(self, chat: str) -> "Courier":
         """What sends files to that chat (agent.desk.Courier)."""
