@@ -81,14 +81,14 @@ class Letter:
     def written(self) -> str:
         """The outbox's payload."""
         rows = [[[choice.key, choice.label] for choice in row] for row in self.rows]
-        fields = {"text": self.text, "rows": rows, "part": self.part}
+        fields = {"text": self.text, "rows": rows, "part": self.part, "to": self.reply_to}
         return json.dumps({k: v for k, v in fields.items() if v}, ensure_ascii=False)
 
     @classmethod
-    def read(cls, payload: str, *, quiet: bool = False, reply_to: str = "") -> "Letter":
+    def read(cls, payload: str, *, quiet: bool = False) -> "Letter":
         fields = json.loads(payload)
         rows = [[Choice(*choice) for choice in row] for row in fields.get("rows", ())]
-        return cls(fields["text"], rows, quiet, reply_to, fields.get("part", 0))
+        return cls(fields["text"], rows, quiet, fields.get("to", ""), fields.get("part", 0))
 
 
 class Live(Protocol):

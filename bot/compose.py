@@ -1,6 +1,8 @@
 """Where the objects of a program are put together: settings in, a running agent out."""
 
 import logging
+import math
+import time
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -34,6 +36,7 @@ from agent.sandbox.sandboxes import Sandboxes, open_sandboxes
 from agent.schedule.planner import Planner
 from agent.schedule.wish import Wishes
 from agent.store import Store, open_store
+from agent.store.chats import Chat
 from agent.store.retention import Retention
 from agent.tool import Call, Output, Tool
 from agent.toolset import chosen
@@ -51,6 +54,7 @@ from bot.switching import keep_file
 log = logging.getLogger(__name__)
 
 DATABASE = "voltaire.db"
+LOOKED_SECONDS = 5.0  # how old the machine's figures may be when a turn begins
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,9 @@ class Agent:
 
     async def run(self, assignment: Assignment, emit: Emit) -> TurnFinished:
         """Run or resume one turn of a chat."""
-        await self.look()
+        if self._warm.age() > LOOKED_SECONDS:
+            await self.look()
+        known = await self.store.chats.get(assignment.chat)
         told = ReportedModel(self.model, self.backend.report, assignment.chat)
         model = LanedModel(told, self.window.lane, assignment.chat, assignment.priority)
         turn = Turn(
@@ -85,10 +91,10 @@ class Agent:
             journal=assignment.journal,
             tools=self.tools,
             schemas=self.schemas,
-            desk=await self.desks.of(assignment.chat),
+            desk=await self.desks.at(assignment.chat, zone_of(known, self.settings)),
             approvals=self.approvals,
             limits=limits(self.settings),
-            thinking=await thinking_of(self.store, assignment.chat),
+            thinking=thinking_of(known),
             ready=self.ready,
             stop=assignment.stop,
         )
@@ -143,6 +149,11 @@ class Warmth:
     """Tells each backend once what to keep warm."""
 
     known: float | None = None  # uptime of the backend that was told
+    looked_at: float = -math.inf  # on the monotonic clock
+
+    def age(self) -> float:
+        """Seconds since the backend was last looked at."""
+        return time.monotonic() - self.looked_at
 
     async def register(
         self, backend: BackendClient, schemas: Sequence[Mapping[str, Any]], status: Status
@@ -150,6 +161,7 @@ class Warmth:
         if self.known is None or status.uptime_s < self.known:
             await backend.warm([message_json(System(system_text()))], schemas)
         self.known = status.uptime_s
+        self.looked_at = time.monotonic()
 
 
 @dataclass
@@ -163,12 +175,15 @@ class Desks:
     planned: Callable[[], None] = lambda: None
 
     async def of(self, chat: str) -> Desk:
-        zone = await zone_of(self.store, chat, self.settings)
+        return await self.at(chat, zone_of(await self.store.chats.get(chat), self.settings))
+
+    async def at(self, chat: str, zone: str) -> Desk:
+        """The desk of a chat whose time zone is known."""
         return Desk(
             sandbox=await self.sandboxes.of(chat),
             web=Fetcher(hosts) if (hosts := hosts_of(self.settings)) else None,
             notes=ChatMemory(self.store, chat, zone, meaning_of(self.store, self.settings)),
-            jobs=await self.planner(chat),
+            jobs=planner_in(self.store, chat, zone, self.settings, self.planned),
             courier=self.courier(chat) if self.courier else None,
         )
 
@@ -180,12 +195,17 @@ async def planner_of(
     store: Store, chat: str, settings: Settings, planned: Callable[[], None] = lambda: None
 ) -> Planner:
     """The jobs of a chat, in its own time zone; `planned` hears of each change."""
+    zone = zone_of(await store.chats.get(chat), settings)
+    return planner_in(store, chat, zone, settings, planned)
 
+
+def planner_in(
+    store: Store, chat: str, zone: str, settings: Settings, planned: Callable[[], None]
+) -> Planner:
     async def changed() -> None:
         planned()
         await keep_file(store, settings.path, settings.agent.timezone)
 
-    zone = await zone_of(store, chat, settings)
     return Planner(
         store, chat, zone, Wishes(list(settings.agent.repos), profile_names), changed=changed
     )
@@ -197,14 +217,12 @@ def meaning_of(store: Store, settings: Settings) -> Meaning | None:
     return Meaning(store, Embedder(url)) if url else None
 
 
-async def zone_of(store: Store, chat: str, settings: Settings) -> str:
-    known = await store.chats.get(chat)
+def zone_of(known: Chat | None, settings: Settings) -> str:
     return known.timezone if known and known.timezone else settings.agent.timezone
 
 
-async def thinking_of(store: Store, chat: str) -> int:
-    """How many tokens the model may think in that chat; 0: as its profile has it."""
-    known = await store.chats.get(chat)
+def thinking_of(known: Chat | None) -> int:
+    """How many tokens the model may think in a chat; 0: as its profile has it."""
     return int(known.settings.get("thinking", 0)) if known else 0
 
 
@@ -230,7 +248,7 @@ async def open_agent(
             shared_lane(backend),
             schemas,
             partial(_spill, sandboxes),
-            partial(_useful, backend),
+            model.useful,
         )
         desks = Desks(sandboxes, store, settings, courier)
         approvals = Approvals(store.approvals, ask)
@@ -256,14 +274,6 @@ async def _spill(sandboxes: Sandboxes, chat: str, text: str) -> str:
         return await (await sandboxes.of(chat)).save(text.encode("utf-8", "replace"))
     except ToolError:
         return ""
-
-
-async def _useful(backend: BackendClient) -> int | None:
-    """The profile's useful context in tokens."""
-    try:
-        return (await backend.endpoint()).useful_context
-    except BackendUnavailable as error:
-        raise BackendAway(str(error)) from None
 
 
 def _tools(settings: Settings) -> tuple[Tool, ...]:

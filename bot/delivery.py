@@ -47,6 +47,8 @@ class Delivery:
         self._prefix = prefix
         self._final = final
         self._busy: set[str] = set()
+        self._more: set[str] = set()  # of the busy ones, those that were looked at again
+        self._doubts = True  # whether there may be some that nobody was told of
         self._failures: Counter[str] = Counter()
         self._noticing: Counter[int] = Counter()
 
@@ -62,6 +64,8 @@ class Delivery:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LOOK_SECONDS):
                         await self._outbox.added.wait()
+                        continue
+                self._doubts = True
 
     async def again(self, id: int) -> bool:
         """Send a text in doubt once more; False when it is no longer in doubt."""
@@ -72,9 +76,16 @@ class Delivery:
 
     async def _start(self, group: asyncio.TaskGroup) -> None:
         for chat in await self._outbox.chats_waiting(self._prefix):
-            if chat not in self._busy:
+            if chat in self._busy:
+                self._more.add(chat)
+            else:
                 self._busy.add(chat)
                 group.create_task(self._empty(chat))
+        if self._doubts:
+            self._doubts = False
+            await self._tell_doubts(group)
+
+    async def _tell_doubts(self, group: asyncio.TaskGroup) -> None:
         for parcel in await self._outbox.unnoticed(self._prefix):
             if 0 <= self._noticing[parcel.id] < NOTICE_TRIES:
                 group.create_task(self._notify(parcel))
@@ -91,8 +102,9 @@ class Delivery:
             log.warning("%s: delivery waits: %s", chat, error)
         finally:
             self._busy.discard(chat)
-            if not self._failures[chat]:
-                self._outbox.added.set()  # something may have come in meanwhile
+            if chat in self._more:  # something came in meanwhile
+                self._more.discard(chat)
+                self._outbox.added.set()
 
     async def _next(self, chat: str) -> bool:
         """Deliver one message; False when the chat takes nothing now."""
@@ -114,7 +126,7 @@ class Delivery:
             return await self._deliver(parcel)
         except Exception:
             log.exception("delivery to %s failed", parcel.chat)
-            await self._kept(parcel, lambda: self._outbox.uncertain(parcel.id, "a fault of mine"))
+            await self._kept(parcel, lambda: self._in_doubt(parcel, "a fault of mine"))
             return True
 
     async def _kept(self, parcel: Parcel, write: Callable[[], Awaitable[None]]) -> None:
@@ -128,7 +140,7 @@ class Delivery:
                 await asyncio.sleep(self._backoff(parcel.chat, 0))
 
     async def _deliver(self, parcel: Parcel) -> bool:
-        letter = await self._letter(parcel)
+        letter = Letter.read(parcel.payload, quiet=parcel.silent)
         self._final(parcel.turn or "")
         try:
             message, left = await self._channel.post(parcel.chat, letter)
@@ -143,12 +155,6 @@ class Delivery:
         self._failures.pop(parcel.chat, None)
         return True
 
-    async def _letter(self, parcel: Parcel) -> Letter:
-        """With what it answers, so that the app may show that."""
-        rows = await self._store.inbox.of_turn(parcel.turn) if parcel.turn else []
-        refs = [row.incoming.ref for row in rows if row.incoming.ref]
-        return Letter.read(parcel.payload, quiet=parcel.silent, reply_to=refs[-1] if refs else "")
-
     async def _undelivered(self, parcel: Parcel, letter: Letter, error: ChannelError) -> bool:
         log.warning("%s: message %d was not delivered: %s", parcel.chat, parcel.id, error)
         match error:
@@ -156,7 +162,7 @@ class Delivery:
                 wait = self._backoff(parcel.chat, after)
                 await self._outbox.postponed(parcel.id, self._store.clock() + wait, str(error))
             case Uncertain():
-                await self._outbox.uncertain(parcel.id, str(error))
+                await self._in_doubt(parcel, str(error))
             case Moved(to=to):
                 await self._follow(parcel, letter, to)
                 return False
@@ -169,6 +175,11 @@ class Delivery:
                 await self._tell_failure(parcel, letter, error)
         return True
 
+    async def _in_doubt(self, parcel: Parcel, why: str) -> None:
+        await self._outbox.uncertain(parcel.id, why)
+        self._doubts = True
+        self._outbox.added.set()
+
     def _backoff(self, chat: str, after: float) -> float:
         self._failures[chat] += 1
         return max(after, min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (self._failures[chat] - 1)))
@@ -179,6 +190,7 @@ class Delivery:
         if not await self._store.chats.rename(parcel.chat, to):
             await self._outbox.failed(parcel.id, f"sent to {to} instead")
             await self._outbox.add(to, [letter.written()])
+        self._outbox.added.set()
 
     async def _tell_failure(self, parcel: Parcel, letter: Letter, error: ChannelError) -> None:
         told = Letter(self._texts.undeliverable.format(why=error))
@@ -191,7 +203,7 @@ class Delivery:
         tries, self._noticing[parcel.id] = self._noticing[parcel.id], -1
         button = Choice(f"{AGAIN}:{parcel.id}", self._texts.show_again)
         try:
-            asked = (await self._letter(parcel)).reply_to
+            asked = Letter.read(parcel.payload).reply_to
             notice = Letter(self._texts.in_doubt, [[button]], reply_to=asked)
             sent = await self._channel.send(parcel.chat, notice)
         except Uncertain:

@@ -34,6 +34,7 @@ from backend.protocol import Endpoint
 
 _BROKEN = (aiohttp.ClientError, OSError, TimeoutError, StreamTooLong)
 _LONGEST_ERROR = 65536
+FRESH_SECONDS = 1.0  # how old a server's figures may be; a switch of the model takes longer
 # What "[DONE]" says to a stream that gave no reason before.
 _LAST: Mapping[str, Any] = {"done": True}
 
@@ -57,6 +58,7 @@ class OpenAIModel:
             total=None, sock_connect=connect_seconds, sock_read=silence_seconds
         )
         self._session: aiohttp.ClientSession | None = None
+        self._known: tuple[float, Endpoint] | None = None
         self._names: dict[str, str] = {}
         self._takes_text_calls: dict[tuple[str, str, str | None], bool] = {}
 
@@ -71,7 +73,11 @@ class OpenAIModel:
             await self._session.close()
 
     async def window(self) -> int:
-        return (await self._endpoint()).n_ctx
+        return (await self._figures()).n_ctx
+
+    async def useful(self) -> int | None:
+        """How much of the window the model uses well, in tokens; None: all of it."""
+        return (await self._figures()).useful_context
 
     async def sees(self) -> bool:
         """Whether the model takes pictures: llama-server tells; of others nobody knows, so no."""
@@ -206,9 +212,17 @@ class OpenAIModel:
 
     async def _endpoint(self) -> Endpoint:
         try:
-            return await self._source()
+            endpoint = await self._source()
         except BackendUnavailable as error:
             raise BackendAway(str(error)) from None
+        self._known = asyncio.get_running_loop().time(), endpoint
+        return endpoint
+
+    async def _figures(self) -> Endpoint:
+        """What a turn asks many times over, of a moment ago at most; nothing is sent there."""
+        if self._known and asyncio.get_running_loop().time() - self._known[0] < FRESH_SECONDS:
+            return self._known[1]
+        return await self._endpoint()
 
 
 async def _pieces(answer: aiohttp.ClientResponse, asked: float) -> AsyncGenerator[Piece]:

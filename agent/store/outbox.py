@@ -106,27 +106,15 @@ class OutboxTable:
         """Delivered with the app's ids; a scheduled occurrence is done then, also one that was in doubt."""
         async with self.database.write() as tx:
             await _move(tx, id, "delivered", self.clock())
-            ids = [*json.loads(await _ids(tx, id)), *message_ids]
-            await tx.run("UPDATE outbox SET message_ids = ? WHERE id = ?", json.dumps(ids), id)
-            await tx.run(
-                "UPDATE occurrences SET state = 'done', message_id = ?, ended_at = ?, detail = ''"
-                " WHERE outbox = ? AND state IN ('running', 'failed')",
-                str(ids[-1]) if ids else "",
-                self.clock(),
-                id,
-            )
+            await tx.many(_SENT, [(message_id, id) for message_id in message_ids])
+            await tx.run(_OCCURRED, id, self.clock())
         self._tell()
 
     async def part_delivered(self, id: int, message_id: str, payload: str) -> None:
         """One message of several is out: keep its id, and as payload what is left."""
         async with self.database.write() as tx:
-            ids = [*json.loads(await _ids(tx, id)), message_id]
-            await tx.run(
-                "UPDATE outbox SET message_ids = ?, payload = ? WHERE id = ?",
-                json.dumps(ids),
-                payload,
-                id,
-            )
+            await tx.run(_SENT, message_id, id)
+            await tx.run("UPDATE outbox SET payload = ? WHERE id = ?", payload, id)
 
     async def postponed(self, id: int, not_before: float, error: str = "") -> None:
         """Surely not sent: it waits again, until that instant."""
@@ -207,6 +195,13 @@ class OutboxTable:
 
 _COLUMNS = "id, chat, turn, payload, silent, state, message_ids, notice_id, attempts, not_before, error, created_at"
 
+_SENT = "UPDATE outbox SET message_ids = json_insert(message_ids, '$[#]', ?) WHERE id = ?"
+_OCCURRED = """
+UPDATE occurrences SET state = 'done', ended_at = ?2, detail = '', message_id = (
+    SELECT coalesce(json_extract(message_ids, '$[#-1]'), '') FROM outbox WHERE id = ?1)
+WHERE outbox = ?1 AND state IN ('running', 'failed')
+"""
+
 
 def _parcel(row: tuple[Any, ...]) -> Parcel:
     number, chat, turn, payload, silent, state, ids, *rest = row
@@ -241,7 +236,3 @@ async def _move(tx: Tx, id: int, state: State, now: float, error: str = "") -> N
     await tx.run(
         "UPDATE outbox SET state = ?, error = ?, changed_at = ? WHERE id = ?", state, error, now, id
     )
-
-
-async def _ids(tx: Tx, id: int) -> str:
-    return str(await tx.value("SELECT message_ids FROM outbox WHERE id = ?", id) or "[]")

@@ -137,15 +137,15 @@ async def append(
     *,
     head: str = "",
     own: bool = False,
-) -> int:
+) -> None:
     """Add a message to the end. `head` is the part of a person's message that the program wrote."""
     role, text, extra = codec.columns(message)
     if head:
         text = text.removeprefix(codec.storable(head))
-    number = await tx.value(
+    await tx.run(
         "INSERT INTO transcript (conversation, position, turn, role, head, text, extra, own, at)"
         " VALUES (?1, (SELECT coalesce(max(position), 0) + 1 FROM transcript WHERE conversation = ?1),"
-        " ?2, ?3, ?4, ?5, ?6, ?7, ?8) RETURNING id",
+        " ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         conversation,
         turn,
         role,
@@ -155,7 +155,6 @@ async def append(
         own,
         now,
     )
-    return int(number)
 
 
 async def shorten(tx: Tx, id: int, message: Message) -> None:

@@ -121,13 +121,13 @@ class TurnTable:
             )
         return Steps(tuple(entries), frozenset(run[0] for run in runs))
 
-    async def add(self, turn: OpenTurn, message: Message, *, own: bool = False) -> int:
+    async def add(self, turn: OpenTurn, message: Message, *, own: bool = False) -> None:
         """Append a step; a tool's result also ends its run."""
         now = self.clock()
         async with self.database.write() as tx:
             if isinstance(message, ToolResult):
                 await tx.run(_FINISHED, turn.id, message.call, now)
-            return await transcript.append(tx, turn.conversation, turn.id, message, now, own=own)
+            await transcript.append(tx, turn.conversation, turn.id, message, now, own=own)
 
     async def started(self, turn: OpenTurn, call: str) -> None:
         async with self.database.write() as tx:

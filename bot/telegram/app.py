@@ -141,7 +141,9 @@ class TelegramBot:
 
     def compose(self, reply: Reply) -> Sequence[str]:
         """A finished turn as outbox payloads (agent.journal.Compose)."""
-        return [Letter(reply.text, onward.rows(reply, self.texts)).written()]
+        refs = [answered.ref for answered in reply.answers if answered.ref]
+        rows = onward.rows(reply, self.texts)
+        return [Letter(reply.text, rows, reply_to=refs[-1] if refs else "").written()]
 
     def courier(self, chat: str) -> "Courier":
         """What sends files to that chat (agent.desk.Courier)."""
