@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 
 THROTTLED_AFTER, CLEAR_AFTER = 5, 60  # samples in a row
 BLIND_SECONDS = 60.0
+SLOW, USUAL = 0.75, 0.85  # of the profile's own median speed: an alert, and its end
 FLUSH_BUSY, FLUSH_IDLE = 5.0, 60.0  # seconds between two writes of the black box
 
 
@@ -54,7 +55,7 @@ class Health:
     latest: Sample | None = None
     felt: float = 0.0  # when a temperature was last known, steady clock
     throttling: Streak = field(default_factory=lambda: Streak(THROTTLED_AFTER, CLEAR_AFTER))
-    slow: Streak = field(default_factory=lambda: Streak(1, 1))
+    slow: bool = False
     lost: frozenset[int] = frozenset()
     ecc: dict[int, int] = field(default_factory=dict)
     tally: Tally = field(init=False)
@@ -78,9 +79,7 @@ class Health:
         self._turn_minute()
         if report.decode_tok_s:
             self.tally.speeds.append(report.decode_tok_s)
-        fallen = self.speed.fallen
-        if self.slow.take(fallen is not None):
-            self._tell_speed(fallen)
+        self._tell_speed(self.speed.share)
 
     def collect(self) -> list[Minute]:
         """Finished minutes, once."""
@@ -165,13 +164,17 @@ class Health:
         for index, number in sample.xids:
             self.news("xid", "critical", f"GPU {index} reported Xid {number}{_xid(number)}.")
 
-    def _tell_speed(self, fallen: float | None) -> None:
-        if fallen is None:
-            self.news("speed", "over", "The model writes at its usual speed again.")
-        else:
+    def _tell_speed(self, share: float | None) -> None:
+        if share is None:  # another profile serves, whose usual speed is not known yet
+            self.slow = False
+        elif not self.slow and share < SLOW:
+            self.slow = True
             self.news(
-                "speed", "warning", f"The model writes {fallen:.0%} slower than it usually does."
+                "speed", "warning", f"The model writes {1 - share:.0%} slower than it usually does."
             )
+        elif self.slow and share > USUAL:
+            self.slow = False
+            self.news("speed", "over", "The model writes at its usual speed again.")
 
 
 _XIDS = {

@@ -1,7 +1,7 @@
 """Figures of the last requests: how fast, how cached, how much a token costs. Pure but for the clock."""
 
 import statistics
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -11,19 +11,35 @@ KEPT = 50
 LOADING = 503  # the server says that it is not ready, which is no error
 MEDIAN_OF = 500
 LEAST_TOKENS = 16  # a shorter answer says little about speed
-SLOW_SHARE = 0.75  # of the profile's own median
 LEAST_FOR_MEDIAN = 20
+NOW_OF = 5  # answers whose median is the speed of now
+
+
+@dataclass(slots=True)
+class Figures:
+    """Of one profile: each model has its own usual speed."""
+
+    reports: deque[Report] = field(default_factory=lambda: deque(maxlen=KEPT))
+    decoded: deque[float] = field(default_factory=lambda: deque(maxlen=MEDIAN_OF))
+    joules: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT))
 
 
 @dataclass(slots=True)
 class Speedometer:
     """Takes reports; `errors` are 5xx in a row, `served` completions that gave tokens."""
 
-    reports: deque[Report] = field(default_factory=lambda: deque(maxlen=KEPT))
-    decoded: deque[float] = field(default_factory=lambda: deque(maxlen=MEDIAN_OF))
-    joules: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT))
     errors: int = 0
     served: int = 0
+    _of: dict[str, Figures] = field(default_factory=lambda: defaultdict(Figures))
+    _profile: str = ""
+
+    def begin(self, profile: str) -> None:
+        """A server starts with this profile."""
+        self.errors, self._profile = 0, profile
+
+    @property
+    def now(self) -> Figures:
+        return self._of[self._profile]
 
     def add(self, report: Report, watts: float | None = None) -> None:
         if report.status >= 500 and report.status != LOADING:
@@ -33,37 +49,40 @@ class Speedometer:
         self.errors = 0
         if report.completion_tokens:
             self.served += 1
-        self.reports.append(report)
+        now = self.now
+        now.reports.append(report)
         if report.decode_tok_s and (report.completion_tokens or 0) >= LEAST_TOKENS:
-            self.decoded.append(report.decode_tok_s)
+            now.decoded.append(report.decode_tok_s)
             if watts:
-                self.joules.append(report.decode_tok_s / watts)
+                now.joules.append(report.decode_tok_s / watts)
 
     def speed(self) -> Speed:
+        reports = self.now.reports
         return Speed(
-            decode_tok_s=_mean(r.decode_tok_s for r in self.reports),
-            prefill_tok_s=_mean(r.prefill_tok_s for r in self.reports),
-            ttft_ms=_mean(r.ttft_ms for r in self.reports),
-            cache_hit=_share((r.cached_tokens, r.prompt_tokens) for r in self.reports),
-            draft_acceptance=_share((r.draft_accepted, r.draft_tokens) for r in self.reports),
+            decode_tok_s=_mean(r.decode_tok_s for r in reports),
+            prefill_tok_s=_mean(r.prefill_tok_s for r in reports),
+            ttft_ms=_mean(r.ttft_ms for r in reports),
+            cache_hit=_share((r.cached_tokens, r.prompt_tokens) for r in reports),
+            draft_acceptance=_share((r.draft_accepted, r.draft_tokens) for r in reports),
             median_decode_tok_s=self.median,
         )
 
     @property
     def tokens_per_joule(self) -> float | None:
-        return round(statistics.fmean(self.joules), 3) if self.joules else None
+        joules = self.now.joules
+        return round(statistics.fmean(joules), 3) if joules else None
 
     @property
     def median(self) -> float | None:
-        return statistics.median(self.decoded) if len(self.decoded) >= LEAST_FOR_MEDIAN else None
+        decoded = self.now.decoded
+        return statistics.median(decoded) if len(decoded) >= LEAST_FOR_MEDIAN else None
 
     @property
-    def fallen(self) -> float | None:
-        """How far the last five answers fell below the median, as a share; None if they did not."""
+    def share(self) -> float | None:
+        """The speed of now as a share of the median of this profile; None while there is none."""
         if self.median is None:
             return None
-        now = statistics.median(list(self.decoded)[-5:])
-        return 1 - now / self.median if now < SLOW_SHARE * self.median else None
+        return statistics.median(list(self.now.decoded)[-NOW_OF:]) / self.median
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

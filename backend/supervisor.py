@@ -126,7 +126,7 @@ class Supervisor:
         room.board.set(
             state="starting", profile=self.ladder.full.name, warm=None, done=None, total=None
         )
-        room.speed.errors = 0
+        room.speed.begin(self.ladder.full.name)
         served = room.speed.served
         try:
             launch = await prepare(room.config, profile)

@@ -262,14 +262,19 @@ def test_errors_in_a_row_end_with_an_answer() -> None:
     assert (meter.errors, meter.served) == (0, 1)
 
 
-def test_a_fall_below_three_quarters_of_the_median() -> None:
+def test_the_speed_of_now_is_a_share_of_the_median_of_its_own_profile() -> None:
     meter = Speedometer()
-    for _ in range(30):
-        meter.add(Report(completion_tokens=50, decode_tok_s=100))
-    assert meter.fallen is None
-    for _ in range(5):
-        meter.add(Report(completion_tokens=50, decode_tok_s=70))
-    assert meter.fallen == pytest.approx(0.3)
+    meter.begin("quick")
+    for speed in [100] * 30 + [70] * 5:
+        meter.add(Report(completion_tokens=50, decode_tok_s=speed))
+    assert meter.share == pytest.approx(0.7)
+    meter.begin("slow")
+    for _ in range(20):
+        assert meter.share is None
+        meter.add(Report(completion_tokens=50, decode_tok_s=30))
+    assert (meter.share, meter.median, meter.speed().decode_tok_s) == (1, 30, 30)
+    meter.begin("quick")
+    assert (meter.share, meter.median) == (pytest.approx(0.7), 100)
 
 
 HELP = """
