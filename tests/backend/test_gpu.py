@@ -265,7 +265,9 @@ def test_memory_errors_xids_and_lost_cards_are_told() -> None:
 
 def test_a_slow_model_is_told_once() -> None:
     desk = Desk()
-    around = [74.0, 76.0, 80.0] * 10  # neither slow enough for an alert nor quick enough to end one
+    around = (
+        [74.0] * 5 + [80.0] * 5
+    ) * 3  # neither slow enough for an alert nor quick enough to end one
     for speed in [100.0] * 60 + [60.0] * 5 + around + [100.0] * 5:
         desk.health.report(Report(completion_tokens=64, decode_tok_s=speed))
     assert desk.news == [
