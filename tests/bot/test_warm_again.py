@@ -80,3 +80,24 @@ async def test_recent_chats_are_read_in_again_when_the_model_server_was_killed(s
     fixed = prefix.backend.warm.tokens
     assert all(abs(new - (prompt - fixed)) <= 32 for _, prompt, new in reads[:4])
     assert [new <= 2 for _, _, new in reads[4:]] == [True, True]
+
+
+async def test_after_everything_was_killed_a_chat_costs_its_own_transcript_once(
+    state: Path,
+) -> None:
+    model = gguf_maker.make(state / "noise.gguf")
+    config = BackendConfig(state_dir=state / "b", model=str(model), server="embedded")
+    settings = Settings(state=State(dir=state / "a"))
+    async with running(config) as it, stored_agent(settings, it.client) as agent:
+        await it.ready()
+        await talk(agent.store, "one")
+        await agent.look()
+        prefix = (await it.until(lambda status: status.backend.warm is not None)).backend.warm
+    async with running(config) as it, stored_agent(settings, it.client) as agent:
+        await it.ready()
+        for _ in range(2):
+            await agent.window.warm("one")
+        [(_, prompt, first), (_, _, second)] = await read_again(agent.store)
+    assert prefix
+    assert abs(first - (prompt - prefix.tokens)) <= 32
+    assert second <= 2

@@ -1,4 +1,4 @@
-"""A conversation that goes on and on in a window of 8,192 tokens."""
+"""A conversation that goes on and on in a window of 8,192 tokens, with the default tools."""
 
 import asyncio
 import gc
@@ -12,6 +12,7 @@ import pytest
 from agent.messages import Assistant, ToolCall, ToolResult, User
 from agent.model import Request
 from agent.tool import Call, Output, tool
+from agent.toolset import chosen
 from tests.agent.chats.conftest import Bench, said
 from tests.fakes.model_caching import CachingModel
 
@@ -44,7 +45,7 @@ def pinned_there(request: Request) -> None:
 async def talk(path: Path, turns: int) -> tuple[CachingModel, list[int]]:
     """The model, and the process's peak memory (KiB) after each fifth of the turns."""
     model = CachingModel(answer, n_ctx=8192, before=pinned_there)
-    bench, dice, memory = Bench(path, model, [tool(work)]), random.Random(1), []
+    bench, dice, memory = Bench(path, model, [*chosen([]), tool(work)]), random.Random(1), []
     async with bench.running() as chats:
         for fact in PINNED:
             await chats.store.notes.add(CHAT, fact, pinned=True)
