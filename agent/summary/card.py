@@ -6,30 +6,28 @@ from datetime import date
 from agent.summary.facts import Facts, Range
 
 BARS = 31
+TODO_LETTERS = 60
 _BLOCKS = "▁▂▃▄▅▆▇█"
 
 
 def card(repo: str, span: Range, facts: Facts) -> str:
     """Every number of it is git's."""
-    parts = [
+    head = [
         f"**{repo}**, {_plural(facts.commits, 'commit')} on {facts.branch} up to `{facts.head}`",
         span.note,
         "This clone is shallow: what lies before its edge is not counted." if facts.shallow else "",
         _authors(facts),
         _days(facts),
-        _changes(facts),
-        *_folders(facts),
-        _grew(facts),
-        *_todos(facts),
-        _refs(facts),
     ]
-    return "\n".join(part for part in parts if part)
+    changes = "\n".join([_changes(facts), *_folders(facts)])
+    more = "\n".join(filter(None, [_grew(facts), _todos(facts), _refs(facts)]))
+    return "\n\n".join(filter(None, ["\n".join(filter(None, head)), changes, more]))
 
 
 def _authors(facts: Facts) -> str:
-    named = [f"{name} {count}" for name, count in list(facts.by_author.items())[:6]]
+    named = [f"{name} ({count:,})" for name, count in list(facts.by_author.items())[:6]]
     more = facts.authors - len(named)
-    tail = f" and {more} more" if more > 0 else ""
+    tail = f" and {more:,} more" if more > 0 else ""
     merges = f"; {_plural(facts.merges, 'merge')}" if facts.merges else ""
     return f"By {', '.join(named)}{tail}{merges}" if named else ""
 
@@ -56,35 +54,49 @@ def _chart(bars: Sequence[int]) -> str:
 def _changes(facts: Facts) -> str:
     if not facts.files:
         return "No file differs between the two ends."
-    extra = [f"{_plural(facts.tests, 'test file')}" if facts.tests else "no tests"]
-    extra += [f"{facts.renamed} renamed"] if facts.renamed else []
-    return f"{_plural(facts.files, 'file')} changed, +{facts.added} −{facts.removed} lines ({', '.join(extra)})"
+    extra = [f"{facts.tests:,} of them tests" if facts.tests else "no tests"]
+    extra += [f"{facts.renamed:,} renamed"] if facts.renamed else []
+    files = f"{_plural(facts.files, 'file')} changed ({', '.join(extra)})"
+    return f"{files}, {_lines(facts.added, facts.removed)} lines"
 
 
 def _folders(facts: Facts) -> list[str]:
     return [
-        f"- `{folder.name}` {_plural(folder.files, 'file')}, +{folder.added} −{folder.removed}"
-        for folder in facts.folders[:6]
+        f"- {_name(folder.name)}: {_plural(folder.files, 'file')}, {_lines(folder.added, folder.removed)}"
+        for folder in facts.folders[:5]
     ]
 
 
+def _name(folder: str) -> str:
+    return "top level" if folder == "./" else f"`{folder}`"
+
+
+def _lines(added: int, removed: int) -> str:
+    return f"+{added:,} −{removed:,}"
+
+
 def _grew(facts: Facts) -> str:
-    named = [f"`{path}` +{lines}" for path, lines in list(facts.grew.items())[:3]]
+    named = [f"`{path}` +{lines:,}" for path, lines in list(facts.grew.items())[:3]]
     return f"Grew most: {', '.join(named)}" if named else ""
 
 
-def _todos(facts: Facts) -> list[str]:
-    first = [f"- `{path}`: {line}" for path, line in facts.todo[:3]]
-    return [f"{_plural(facts.todos, 'TODO')} added", *first] if facts.todos else []
+def _todos(facts: Facts) -> str:
+    if not facts.todos:
+        return ""
+    path, line = facts.todo[0]
+    shown = line.replace("`", "'")
+    shown = shown if len(shown) <= TODO_LETTERS else f"{shown[: TODO_LETTERS - 1]}…"
+    first = "such as " if facts.todos > 1 else ""
+    return f"{_plural(facts.todos, 'TODO')} added, {first}`{shown}` in `{path}`"
 
 
 def _refs(facts: Facts) -> str:
-    said = [f"tags {', '.join(facts.tags)}"] if facts.tags else []
-    branches = [name for name in facts.moved if name not in (facts.branch, "origin")]
-    said += [f"branches that moved: {', '.join(branches)}"] if branches else []
-    text = "; ".join(said)
-    return text[:1].upper() + text[1:]
+    tags = f"Tags: {', '.join(facts.tags)}" if facts.tags else ""
+    own = (facts.branch, f"origin/{facts.branch}")
+    moved = [name for name in facts.moved if name not in own]
+    branches = f"Other branches that moved: {', '.join(moved)}" if moved else ""
+    return "\n".join(filter(None, [tags, branches]))
 
 
 def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

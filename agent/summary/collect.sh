@@ -47,13 +47,14 @@ END {
 
 git diff -U0 --no-ext-diff --no-textconv "$base" "$head" | head -c 33554432 | awk '
 /^\+\+\+ / { path = substr($0, 7); next }
-/^\+/ && /(^|[^A-Za-z])(TODO|FIXME|HACK)([^A-Za-z]|$)/ {
+# At the beginning of a line or a comment: the word within code or prose promises nothing.
+/^\+([ \t]*|.*(#|\/\/|\/\*|<!--|--|;|%)[ \t]*)(TODO|FIXME|HACK)([^A-Za-z_]|$)/ {
     n++; if (n <= 8) { line = substr($0, 2); sub(/^[ \t]+/, "", line); gsub("\t", " ", line); printf "todo\t%s\t%s\n", path, substr(line, 1, 120) }
 }
 END { printf "todos\t%d\n", n }'
 
 since=$(git log -1 --format=%ct "$base" 2>/dev/null || echo 0)
 git for-each-ref --sort=-committerdate --count=40 --format='%(committerdate:unix)%09%(refname:short)' refs/heads refs/remotes |
-    awk -F'\t' -v since="${since:-0}" '$1 > since && n < 10 { n++; printf "moved\t%s\n", $2 }'
+    awk -F'\t' -v since="${since:-0}" '$1 > since && $2 !~ /(^|\/)(HEAD|origin)$/ && n < 10 { n++; printf "moved\t%s\n", $2 }'
 git for-each-ref --sort=-creatordate --count=40 --format='%(creatordate:unix)%09%(refname:short)' refs/tags |
     awk -F'\t' -v since="${since:-0}" '$1 > since && n < 10 { n++; printf "tag\t%s\n", $2 }'

@@ -90,7 +90,8 @@ async def test_facts_of_a_range(repository: Repository) -> None:
     ]
     text = card("website", span, facts)
     assert text.splitlines()[0] == f"**website**, 2 commits on main up to `{head[:7]}`"
-    assert "3 files changed, +7 −0 lines (1 test file)" in text
+    assert "3 files changed (1 of them tests), +7 −0 lines" in text
+    assert "1 TODO added, `# TODO: three` in `src/a.py`" in text
     assert "+# TODO: three" in await selected_diff(git, str(repository.path), span, 4000)
 
 
@@ -178,11 +179,29 @@ async def test_prose_in_stages_is_resumed(repository: Repository) -> None:
     assert len(asked) == 4 and all(len(q) < 1600 for q in asked)
 
 
-def test_sentences_with_invented_numbers_or_people_are_left_out() -> None:
+@pytest.mark.parametrize(
+    ("sentence", "kept"),
+    [
+        ("There were 12 commits.", True),
+        ("It grew by 1,400 lines.", True),
+        ("Twelve commits came from Ada Lovelace.", True),
+        ("Three files changed.", True),
+        ("It moved to 2.5.1.", True),
+        ("Ada removed 40 files of a cache.", True),  # a commit says so
+        ("Ninety went.", True),  # counts nothing that is known
+        ("There were 3 commits.", False),  # that is the number of files
+        ("Four files changed.", False),
+        ("It has 77 tests.", False),
+        ("It costs 99.", False),
+        ("As John Smith wrote, fine.", False),
+    ],
+)
+def test_sentences_with_invented_counts_or_people_are_left_out(sentence: str, kept: bool) -> None:
     facts = Facts(commits=12, files=3, added=1400)
-    material = "abc Ada Lovelace: bump to 2.5.1"
-    text = "There were 12 commits. It grew by 1,400 lines. Ninety went. It has 77 tests.\n- Ada Lovelace moved to 2.5.1.\n- As John Smith wrote, fine."
-    assert checked(text, facts, material) == (
-        "There were 12 commits. It grew by 1,400 lines. Ninety went.\n- Ada Lovelace moved to 2.5.1.",
-        2,
-    )
+    material = "abc Ada Lovelace: bump to 2.5.1\ndef Ada Lovelace: Remove 40 files of a cache"
+    assert checked(sentence, facts, material) == (sentence if kept else "", int(not kept))
+
+
+def test_what_is_left_keeps_its_lines() -> None:
+    text = "It was fine. It has 77 tests.\n\n- Ada moved on.\n- 8 authors left.\n- Good."
+    assert checked(text, Facts(), "") == ("It was fine.\n\n- Ada moved on.\n- Good.", 2)
