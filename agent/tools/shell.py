@@ -1,5 +1,6 @@
 """bash: a command in the chat's sandbox."""
 
+import re
 from functools import partial
 from typing import Annotated
 
@@ -7,6 +8,8 @@ from pydantic import Field
 
 from agent.sandbox.sandbox import Ran
 from agent.tool import Call, Output, tool
+
+_GUARDED = re.compile(r"/\.git/.*Read-only file system")
 
 
 @tool
@@ -38,6 +41,8 @@ def told(ran: Ran) -> str:
         lines.append(f"[The whole output is in {ran.saved}; search it with grep or read_file.]")
     if ran.reason:
         lines.append(ran.reason)
+    if ran.exit_code and _GUARDED.search(ran.output):
+        lines.append("A .git in /repos is read-only here: use git_commit.")
     if ran.exit_code:
         lines.append(f"exit code: {ran.exit_code}")
     return "\n".join(lines) or "(no output)"

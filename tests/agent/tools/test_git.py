@@ -125,6 +125,13 @@ async def test_bash_and_files_cannot_change_the_git_of_the_host(host: Box, tmp_p
     ).output == (" M a.txt\n")
 
 
+async def test_a_commit_by_bash_is_told_the_way(host: Box) -> None:
+    said = await host.text(bash, command="cd /repos/app && git commit -qm x --allow-empty")
+    assert said.endswith(
+        "Read-only file system\nA .git in /repos is read-only here: use git_commit.\nexit code: 128"
+    )
+
+
 async def test_a_repository_whose_git_is_a_link_is_not_written_to(tmp_path: Path) -> None:
     repository(tmp_path / "app", {"a.txt": "one\n"})
     (tmp_path / "app/.git").rename(tmp_path / "app/.real")
