@@ -98,7 +98,11 @@ _COUNT = re.compile(
     rf"(?<![\w.])(\d[\d,]*|{'|'.join(_WORDS)}) (?:new |different )?(commit|merge|author|file|line|test|todo)s?\b",
     re.IGNORECASE,
 )
-_NAME = re.compile(r"\b[A-Z][a-zé]+ [A-Z][a-zé]+\b")
+_NAME = re.compile(r"\b[A-Z][a-zé]+(?: [A-Z][a-zé]+)+\b")
+_STARTERS = set(
+    "A All An Another As At Both But By Each Every For From In It Its Most New No Now Of On One Other"
+    " Several Some The Their These This Those To Under With".split()
+)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z*`-])")
 
 
@@ -129,12 +133,16 @@ class _Known:
         self._numbers = set(_numbers(material)) | every
 
     def holds(self, sentence: str) -> bool:
-        names = (name for name in _NAME.findall(sentence) if not sentence.startswith(name))
         return (
             set(_numbers(sentence)) <= self._numbers
             and all(self._counted(match) for match in _COUNT.finditer(sentence))
-            and all(name in self._material for name in names)
+            and all(self._named(match[0].split()) for match in _NAME.finditer(sentence))
         )
+
+    def _named(self, words: list[str]) -> bool:
+        """A person, or something else that is written so; a sentence's first word is no part of a name."""
+        name = words[1:] if words[0] in _STARTERS else words
+        return len(name) < 2 or " ".join(name) in self._material
 
     def _counted(self, match: re.Match[str]) -> bool:
         number, noun = match[1].lower().replace(",", ""), match[2].lower()
