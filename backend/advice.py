@@ -13,6 +13,7 @@ from backend.profile import Profile
 
 CONTEXTS = (8192, 16384, 32768, 65536, 131072)
 CACHES = ("f16", "q8_0")  # never below q8_0: q4_0 loses JSON and recall first
+MOST_WORDS_APART = 128  # llama.cpp's SPEC_VOCAB_MAX_SIZE_DIFFERENCE
 _MOE = ("--n-cpu-moe", "-ncmoe")
 
 
@@ -78,14 +79,29 @@ def refusal(profile: Profile, model: Header, draft: Header | None) -> str:
             "ik_llama.cpp keeps sliding-window layers in full, which costs many times the memory for"
             f" {model.architecture}; run it on upstream llama.cpp."
         )
-    if draft and _vocabulary(draft) != _vocabulary(model):
+    if draft and not _same_words(draft, model):
         return "The draft model has another vocabulary than the model it drafts for; it cannot be used."
     return ""
 
 
-def _vocabulary(model: Header) -> tuple[object, ...]:
-    names = ("tokenizer.ggml.model", "tokenizer.ggml.pre", "tokenizer.ggml.eos_token_id")
-    return (model.vocabulary, *(model.values.get(name) for name in names))
+def _same_words(draft: Header, model: Header) -> bool:
+    """llama.cpp's own rule (common_speculative_are_compatible): Qwen2.5's 0.5B and 14B differ by 128."""
+    words = "tokenizer.ggml.tokens.digest"
+    digests = {header.values[words] for header in (draft, model) if words in header.values}
+    return (
+        draft.values.get("tokenizer.ggml.model") == model.values.get("tokenizer.ggml.model")
+        and all(_added(draft, end) == _added(model, end) for end in ("bos", "eos"))
+        and abs(draft.vocabulary - model.vocabulary) <= MOST_WORDS_APART
+        and len(digests) <= 1
+    )
+
+
+def _added(model: Header, end: str) -> object:
+    """The token that is put around each text by itself; None where there is none."""
+    by_itself = end == "bos" and model.values.get("tokenizer.ggml.model") == "llama"
+    if not model.values.get(f"tokenizer.ggml.add_{end}_token", by_itself):
+        return None
+    return model.values.get(f"tokenizer.ggml.{end}_token_id")
 
 
 def _without_draft(budget: Budget, draft: Header | None, way: Way) -> Budget:

@@ -6,6 +6,7 @@ memory), so that it can run before each start of a server.
 Format: GGUF version 2 and 3, docs/gguf.md of ggml.
 """
 
+import hashlib
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,6 +30,9 @@ _SCALARS = {
 }
 _STRING, _ARRAY = 8, 9
 _KEPT = 1024  # arrays up to this length are kept (per-layer values), longer ones skipped
+# Of a long list of words these are digested, so that two vocabularies can be told apart; the first
+# few are left out, as llama.cpp does where it compares them (SPEC_VOCAB_CHECK_START_TOKEN_ID).
+DIGESTED = range(5, 16_384)
 
 
 class NotAModel(Exception):
@@ -46,7 +50,8 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Header:
-    """`values` holds the metadata; of a long array only its length, as `NAME.length`."""
+    """`values` holds the metadata; of a long array only its length, as `NAME.length`, and of words
+    `NAME.digest`."""
 
     values: Mapping[str, Any]
     tensors: tuple[Tensor, ...]
@@ -103,8 +108,10 @@ def _read_pair(file: BinaryIO, values: dict[str, Any], size: int) -> None:
     values[f"{key}.length"] = length
     if length <= _KEPT:
         values[key] = [_value(file, kind, size) for _ in range(length)]
+    elif kind == _STRING:
+        values[f"{key}.digest"] = _digest(file, length, size)
     else:
-        _skip(file, kind, length, size)
+        file.seek(length * struct.calcsize("<" + _SCALARS[kind]), 1)
 
 
 def _value(file: BinaryIO, kind: int, size: int) -> Any:
@@ -114,12 +121,16 @@ def _value(file: BinaryIO, kind: int, size: int) -> Any:
     return struct.unpack(form, file.read(struct.calcsize(form)))[0]
 
 
-def _skip(file: BinaryIO, kind: int, length: int, size: int) -> None:
-    if kind != _STRING:
-        file.seek(length * struct.calcsize("<" + _SCALARS[kind]), 1)
-        return
-    for _ in range(length):
-        file.seek(_length(file, size), 1)
+def _digest(file: BinaryIO, length: int, size: int) -> str:
+    """Walk over the words; what the first of them are comes out as a digest."""
+    digest = hashlib.sha1(usedforsecurity=False)
+    for index in range(length):
+        word = _length(file, size)
+        if index in DIGESTED:
+            digest.update(file.read(word) + b"\0")
+        else:
+            file.seek(word, 1)
+    return digest.hexdigest()
 
 
 def _text(file: BinaryIO, size: int) -> str:

@@ -161,8 +161,46 @@ def test_what_can_never_run_is_refused_with_the_reason(folder: Path) -> None:
     assert refusal(plain, gemma, llama) == ""
     assert "upstream llama.cpp" in refusal(replace(plain, engine="ik_llama.cpp"), gemma, None)
     assert "row crashes" in refusal(replace(plain, required={"--split-mode": "row"}), llama, None)
-    other = Header({**llama.values, "tokenizer.ggml.tokens.length": 99}, ())
-    assert "another vocabulary" in refusal(plain, llama, other)
+
+
+def test_a_draft_with_another_vocabulary_is_refused_and_a_padded_one_is_not() -> None:
+    qwen = {
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.tokens.length": 152_064,
+        "tokenizer.ggml.tokens.digest": "a",
+        "tokenizer.ggml.add_bos_token": False,
+        "tokenizer.ggml.bos_token_id": 151_643,
+        "tokenizer.ggml.eos_token_id": 151_645,
+    }
+    plain, target = Profile("p", "P", 8192, Source(path="x")), Header(qwen, ())
+
+    def said(**changes: object) -> str:
+        draft = {
+            **qwen,
+            **{f"tokenizer.ggml.{k}".replace("__", "."): v for k, v in changes.items()},
+        }
+        return refusal(plain, target, Header(draft, ()))
+
+    # Qwen2.5-Coder 0.5B for 14B: the same words, padded to another size; another end of text.
+    assert said(tokens__length=151_936, bos_token_id=1, eos_token_id=151_643) == ""
+    for other in (
+        {"tokens__length": 151_935},
+        {"tokens__digest": "b"},
+        {"model": "llama"},
+        {"add_bos_token": True},
+    ):
+        assert "another vocabulary" in said(**other), other
+
+
+def test_words_of_two_vocabularies_are_told_apart(tmp_path: Path, folder: Path) -> None:
+    path = make(folder / "w.gguf", "llama")
+    other = tmp_path / "other.gguf"
+    content = path.read_bytes()
+    words = b"the"
+    assert words in content
+    other.write_bytes(content.replace(words, b"teh", 1))
+    names = [read_header(file).values["tokenizer.ggml.tokens.digest"] for file in (path, other)]
+    assert names[0] != names[1]
 
 
 def test_the_word_before_a_start_names_what_would_fit(folder: Path) -> None:
