@@ -15,7 +15,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help install dev demo test check format bench pocket pocket-eval faults-backend faults-schedule attacks soak campaign clean \
+.PHONY: help install upgrade dev demo test check format bench pocket pocket-eval faults-backend faults-schedule attacks soak campaign clean \
 	system system-test
 
 help:  ## list the targets
@@ -46,6 +46,11 @@ $(STAMP)-dev: requirements-dev.lock $(STAMP)
 install: system $(STAMP)  ## make .venv with the command in .venv/bin/voltaire
 dev: system-test $(STAMP)-dev
 
+upgrade:  ## the newest version: sources, packages, units; state and configuration stay
+	@git pull --quiet --ff-only
+	@$(MAKE) --no-print-directory install
+	@$(BIN)/voltaire setup --upgrade
+
 # -- using --------------------------------------------------------------------
 
 demo: install  ## try it: chat page at http://127.0.0.1:8765, or ASK="..." for one answer
@@ -73,8 +78,8 @@ LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-annotat
 
 # -- measuring ----------------------------------------------------------------
 
-bench: dev  ## every figure of the README, on this machine
-	@$(BIN)/python -m bench
+bench: dev  ## every figure of the README, on this machine, put into it
+	@$(BIN)/python -m bench --readme
 
 faults-backend: dev  ## every known fault of a model server, injected for real
 	@$(BIN)/python -m bench.faults_backend

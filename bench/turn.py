@@ -11,80 +11,28 @@ import asyncio
 import json
 import os
 import resource
-import signal
 import statistics
-import sys
-import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, distribution
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from bot.localgram import Localgram, Person
+from bench.installation import Installation, installation
+from bot.localgram import Person
 from bot.presence import resident_mib
 from tests.fakes.model_scripted import ModelServer, Reply, says
 
-VOLTAIRE = Path(sys.executable).with_name("voltaire")
-TOKEN = "1000001:bench"
-OWNER = 7
 SECONDS = 60
 TICK = os.sysconf("SC_CLK_TCK")
 
 
-@dataclass
-class Bench:
-    """One installation: a phone, a model server, and where the state is."""
-
-    gram: Localgram
-    owner: Person
-    model: ModelServer
-    home: Path
-    asked: list[float] = field(default_factory=list)
-
-    @property
-    def environment(self) -> dict[str, str]:
-        plain = {k: v for k, v in os.environ.items() if not k.startswith("VOLTAIRE_")}
-        return plain | {
-            "XDG_CONFIG_HOME": str(self.home / "c"),
-            "VOLTAIRE_TELEGRAM__TOKEN": TOKEN,
-            "VOLTAIRE_TELEGRAM__BASE_URL": self.gram.url,
-            "VOLTAIRE_TELEGRAM__OWNERS": str(OWNER),
-            "VOLTAIRE_BACKEND__KIND": "external",
-            "VOLTAIRE_BACKEND__URL": self.model.url,
-            "VOLTAIRE_BACKEND__SOCKET": str(self.home / "b.sock"),
-            "VOLTAIRE_STATE__DIR": str(self.home / "s"),
-        }
-
-    @asynccontextmanager
-    async def process(self, *words: str) -> AsyncIterator[asyncio.subprocess.Process]:
-        process = await asyncio.create_subprocess_exec(
-            VOLTAIRE,
-            *words,
-            env=self.environment,
-            stderr=asyncio.subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        try:
-            yield process
-        finally:
-            if process.returncode is None:
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-
-
 @asynccontextmanager
-async def bench(script: Any) -> AsyncIterator[Bench]:
-    with tempfile.TemporaryDirectory(prefix="vb-") as folder:
-        async with (
-            Localgram(TOKEN) as gram,
-            ModelServer(script=script) if callable(script) else ModelServer(*script) as model,
-        ):
-            owner = gram.user("Ada", id=OWNER, started=True)
-            yield Bench(gram, owner, model, Path(folder))
+async def bench(script: Callable[[Any], Reply]) -> AsyncIterator[tuple[Installation, ModelServer]]:
+    async with ModelServer(script=script) as model, installation(model.url) as b:
+        yield b, model
 
 
 async def turns(count: int) -> dict[str, Any]:
@@ -100,7 +48,11 @@ async def turns(count: int) -> dict[str, Any]:
         asked.append(time.perf_counter())
         return says("The answer is four.", hold=at_end)
 
-    async with bench(script) as b, b.process("backend") as backend, b.process("bot") as bot:
+    async with (
+        bench(script) as (b, model),
+        b.process("backend") as backend,
+        b.process("bot") as bot,
+    ):
         await b.owner.ask("warm up", seconds=SECONDS)
         before = _cpu(bot.pid)
         for number in range(count):
@@ -111,9 +63,9 @@ async def turns(count: int) -> dict[str, Any]:
             times["update_to_request_ms"].append(1000 * (asked[0] - sent))
             times["last_byte_to_sent_ms"].append(1000 * (done - ended[0]))
         cpu = 1000 * (_cpu(bot.pid) - before) / count
-        memory = {"bot_mib": resident_mib(bot.pid), "backend_mib": resident_mib(backend.pid)}
-        kept = _prefix_kept(b.model.requests)
-        first = _tokens(b.model.requests[0])
+        memory = {"bot_mb": _resident_mb(bot.pid), "backend_mb": _resident_mb(backend.pid)}
+        kept = _prefix_kept(model.requests)
+        first = _tokens(model.requests[0])
     figures = {name: round(statistics.median(values), 1) for name, values in times.items()}
     return {
         **figures,
@@ -121,6 +73,7 @@ async def turns(count: int) -> dict[str, Any]:
         **memory,
         "prefix_kept": kept,
         "first_request_tokens": first,
+        "small_window": "works",  # the model server's window is 8,192, and all were answered
     }
 
 
@@ -128,6 +81,11 @@ def _cpu(pid: int) -> float:
     """Seconds of CPU that a process has used."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICK
+
+
+def _resident_mb(pid: int) -> float:
+    """In 10^6 bytes, as the peers' figures."""
+    return round((resident_mib(pid) or 0) * 2**20 / 1e6, 1)
 
 
 def _prefix_kept(requests: list[dict[str, Any]]) -> float:
@@ -151,7 +109,7 @@ def _tokens(request: dict[str, Any]) -> int:
 
 async def starts() -> dict[str, float]:
     """Seconds to the first poll, and of a one-shot command."""
-    async with bench([says("Four.")]) as b:
+    async with bench(lambda _: says("Four.")) as (b, _):
         polls: list[float] = []
         one_shot: list[float] = []
         for _ in range(5):
@@ -173,20 +131,42 @@ async def kills(count: int) -> dict[str, str]:
     gate = asyncio.Event()
 
     async with (
-        bench(lambda request: says("A long answer that is cut off.", size=1, hold=gate.wait)) as b,
+        bench(lambda _: says("A long answer that is cut off.", size=1, hold=gate.wait)) as (
+            b,
+            model,
+        ),
         b.process("backend"),
     ):
         for number in range(count):
             gate.clear()
-            seen = len(b.model.requests)
+            seen = len(model.requests)
             async with b.process("bot"):
                 await b.owner.send(f"question {number}")
-                await _until(lambda seen=seen: len(b.model.requests) > seen)
+                await _until(lambda seen=seen: len(model.requests) > seen)
             gate.set()
             async with b.process("bot"):
                 await b.owner.next_message(where=lambda m: not m.silent, seconds=SECONDS)
                 answered += 1
     return {"killed_mid_answer_answered": f"{answered} of {count}"}
+
+
+async def throughput(people: int, each: int) -> dict[str, float]:
+    """Messages a second of people who all write at once, each again as soon as they are answered."""
+    async with bench(lambda _: says("Four.")) as (b, _), b.process("backend"):
+        crowd = [b.gram.user(f"Person {number}", started=True) for number in range(people)]
+        async with b.process("bot", allow=[person.id for person in crowd]):
+            await b.owner.ask("warm up", seconds=SECONDS)
+            began = time.perf_counter()
+            async with asyncio.TaskGroup() as group:
+                for person in crowd:
+                    group.create_task(_chatter(person, each))
+            seconds = time.perf_counter() - began
+    return {"messages_per_second": round(people * each / seconds, 1)}
+
+
+async def _chatter(person: Person, count: int) -> None:
+    for number in range(count):
+        await person.ask(f"question {number}", seconds=SECONDS)
 
 
 async def _until(look: Any) -> None:
@@ -210,7 +190,7 @@ def installed() -> dict[str, Any]:
         for f in (root / p).rglob("*")
         if f.suffix != ".pyc" and f.is_file()
     )
-    return {"packages": len(set(names)) + 1, "installed_mib": round((size + own) / 2**20)}
+    return {"packages": len(set(names)) + 1, "installed_mb": round((size + own) / 1e6)}
 
 
 def _size(name: str) -> int:
@@ -224,10 +204,24 @@ def _size(name: str) -> int:
     )
 
 
+Part = Callable[[], Awaitable[dict[str, Any]]]
+
+
+def parts(count: int, kill_count: int) -> dict[str, Part]:
+    """What there is to measure, by name."""
+    return {
+        "turns": lambda: turns(count),
+        "starts": starts,
+        "installed": lambda: asyncio.to_thread(installed),
+        "messages per second": lambda: throughput(20, 10),
+        "killed mid-answer": lambda: kills(kill_count),
+    }
+
+
 async def measure(count: int, kill_count: int) -> dict[str, Any]:
-    figures: dict[str, Any] = {**await turns(count), **await starts(), **installed()}
-    if kill_count:
-        figures |= await kills(kill_count)
+    figures: dict[str, Any] = {}
+    for part in parts(count, kill_count).values():
+        figures |= await part()
     return figures
 
 
