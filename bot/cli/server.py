@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,9 +51,9 @@ async def build_server(
         raise Misused("ik_llama.cpp is built from a checkout of yours: --engine ik --source DIR")
     settings = settings_of(ctx)
     try:
-        machine = await _machine([_capability(text) for text in capability])
-        chosen = kind or ("cuda" if machine.cards else "cpu")
-        how = await asyncio.to_thread(recipe, chosen, machine)
+        here = await machine([_capability(text) for text in capability])
+        chosen = kind or ("cuda" if here.cards else "cpu")
+        how = await asyncio.to_thread(recipe, chosen, here)
         if check:
             click.echo("\n".join([how.title, f"PATH={how.path}", *how.arguments]))
             return
@@ -66,14 +67,15 @@ async def build_server(
     )
 
 
-async def _machine(named: "list[Capability]") -> "Machine":
+async def machine(named: "Sequence[Capability]" = ()) -> "Machine":
+    """This machine as a recipe needs to know it, with the cards that are here unless named."""
     from backend.recipe import Machine
     from backend.toolkit import toolkits, usual_roots
     from bot.cli.checks.server import capabilities
 
     path = os.environ.get("PATH", os.defpath)
     found = await asyncio.to_thread(toolkits, path, usual_roots())
-    return Machine(path, named or await asyncio.to_thread(capabilities), found)
+    return Machine(path, list(named) or await asyncio.to_thread(capabilities), found)
 
 
 def _capability(text: str) -> "Capability":

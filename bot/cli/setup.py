@@ -26,56 +26,54 @@ READY = "Voltaire is set up and listens. Write to me."
 )
 @click.option("--timezone", help="IANA name, such as Europe/Paris.")
 @click.option("--profile", help="Which model; `voltaire model list`.")
-@click.option("--server", help="auto, or the path of llama-server.")
+@click.option("--pull/--no-pull", default=None, help="Download the model's files, or do not.")
+@click.option("--server", help="auto, build (one for this machine, now), or its path.")
 @click.option("--units/--no-units", default=None, help="Install systemd units, or do not.")
 @click.option(
     "--yes", is_flag=True, help="Ask nothing: options, then what is configured, then defaults."
 )
 @click.option("--remove", is_flag=True, help="Remove the units; state and configuration stay.")
+@click.option("--upgrade", is_flag=True, help="After an update: renew and restart the units.")
 @click.pass_obj
 @runs
-async def command(options: Options, yes: bool, remove: bool, **answers: object) -> None:
+async def command(
+    options: Options, yes: bool, remove: bool, upgrade: bool, **answers: object
+) -> None:
+    from bot.cli.engine import LocalEngine
+    from bot.setup.engine import SetupError
     from bot.setup.units import Place, UnitsError
     from bot.setup.units import remove as remove_units
-    from bot.setup.wizard import Given, SetupError, Wizard
+    from bot.setup.wizard import Given, Wizard
 
     place = Place.here()
-    if remove:
-        try:
-            names = await asyncio.to_thread(remove_units, place)
-        except UnitsError as error:
-            raise Failed(str(error)) from None
-        click.echo(
-            f"Removed: {', '.join(names)}. State and configuration stay."
-            if names
-            else "No units are installed."
-        )
-        return
     config = options.config or find_file(None) or _default_config()
-    wizard = Wizard(config, _state(config), Given(**answers), yes, click.echo, _ask, _check, place)  # type: ignore[arg-type]
+    state = _state(config)
+    engine = LocalEngine(state, click.echo)
+    wizard = Wizard(config, state, Given(**answers), yes, click.echo, _ask, engine, place)  # type: ignore[arg-type]
     try:
-        await wizard.run(_greet, _serve)
-    except SetupError as error:
+        if remove:
+            _tell(await asyncio.to_thread(remove_units, place), "Removed")
+        elif upgrade:
+            _tell(await wizard.upgrade(), "Restarted")
+        else:
+            await wizard.run(_greet, _serve)
+            click.echo(f"Configuration: {config}")
+    except (SetupError, UnitsError) as error:
         raise Failed(str(error)) from None
     except ConfigurationError as error:
         raise Misused(str(error)) from None
-    click.echo(f"Configuration: {config}")
+
+
+def _tell(names: list[str], done: str) -> None:
+    click.echo(
+        f"{done}: {', '.join(names)}. State and configuration stay."
+        if names
+        else "No units are installed."
+    )
 
 
 def _ask(question: str, default: str) -> str:
     return str(click.prompt(question, default=default or None, show_default=bool(default)))
-
-
-def _check(profile: str) -> None:
-    from backend.profile import ProfileError
-    from backend.profile import load as load_profile
-    from bot.reach import profiles_folder
-    from bot.setup.wizard import SetupError
-
-    try:
-        load_profile(profile, profiles_folder())
-    except ProfileError as error:
-        raise SetupError(str(error)) from None
 
 
 def _default_config() -> Path:

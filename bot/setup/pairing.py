@@ -9,7 +9,8 @@ from agent.store import Store, open_store
 from bot.channel import Letter
 from bot.compose import DATABASE
 from bot.settings import Settings
-from bot.setup.wizard import PAIRING_SECONDS, SetupError
+from bot.setup.engine import SetupError
+from bot.setup.wizard import PAIRING_SECONDS
 
 LOOK_SECONDS = 0.5
 DELIVERY_SECONDS = 60

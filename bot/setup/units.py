@@ -7,12 +7,13 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "systemd"
 UNITS = ("voltaire-backend.service", "voltaire-bot.service", "voltaire.target")
+HIDDEN = ("/home", "/root", "/run/user")  # by ProtectHome=tmpfs
 LOOPBACK = "# The server listens on loopback alone.\nIPAddressDeny=any\nIPAddressAllow=localhost"
 SECONDS = 60
 
@@ -47,6 +48,7 @@ class Installation:
 
     config: Path
     token: Path
+    state: Path
     managed: bool = True
     repos: tuple[tuple[Path, bool], ...] = ()
     memory: str = "6G"
@@ -59,12 +61,19 @@ class Installation:
             "TOKEN": str(self.token),
             "MEMORY": self.memory,
             "NETWORK": LOOPBACK if self.managed else "",
+            "PROGRAM": "\n".join(_bind(path, writable=False) for path in own()),
             "REPOS": "\n".join(_bind(path, writable) for path, writable in self.repos),
         }
 
 
+def own(hidden: Iterable[str] = HIDDEN) -> list[Path]:
+    """Where the program and its Python are, as far as the units would hide that from themselves."""
+    places = {Path(__file__).parents[2], Path(sys.prefix), Path(sys.base_prefix).resolve()}
+    return sorted(place for place in places if any(place.is_relative_to(h) for h in hidden))
+
+
 def _bind(path: Path, writable: bool) -> str:
-    """Repositories show through ProtectHome and ProtectSystem."""
+    """Repositories and the program show through ProtectHome and ProtectSystem."""
     return f"{'BindPaths' if writable else 'BindReadOnlyPaths'}=-{path}"
 
 
@@ -91,12 +100,26 @@ def install(place: Place, installation: Installation) -> None:
     """Write, enable and start the units; UnitsError when systemd refuses."""
     if place.root:
         _make_user()
+        _hand_over(installation.state)
+    _write(place, installation)
+    _systemctl(place, "enable", "--now", "voltaire.target")
+    _systemctl(place, "restart", *UNITS[:2])
+
+
+def renew(place: Place, installation: Installation) -> list[str]:
+    """After an update of the program: its units, restarted. The names that were there; none are made."""
+    there = [name for name in UNITS if (place.folder / name).exists()]
+    if there:
+        _write(place, installation)
+        _systemctl(place, "restart", *UNITS[:2])
+    return there
+
+
+def _write(place: Place, installation: Installation) -> None:
     place.folder.mkdir(parents=True, exist_ok=True)
     for name, text in render(place, installation).items():
         (place.folder / name).write_text(text, "utf-8")
     _systemctl(place, "daemon-reload")
-    _systemctl(place, "enable", "--now", "voltaire.target")
-    _systemctl(place, "restart", *UNITS[:2])
 
 
 def remove(place: Place) -> list[str]:
@@ -123,6 +146,12 @@ def _make_user() -> None:
         Path(target).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(TEMPLATES / source, target)
         _run(program, *(["--create"] if program == "systemd-tmpfiles" else []), target)
+
+
+def _hand_over(state: Path) -> None:
+    """What the wizard pulled and built as root belongs to the services."""
+    if state.exists():
+        _run("chown", "-R", "voltaire:voltaire", str(state))
 
 
 def _systemctl(place: Place, *words: str) -> None:

@@ -6,7 +6,6 @@ already is the answer that Return gives.
 
 import asyncio
 import os
-import shutil
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,14 +13,11 @@ from typing import Any
 
 from bot.cli.checks.people import get_me
 from bot.setup import file
-from bot.setup.units import Installation, Place, UnitsError, available, install
+from bot.setup.engine import Engine, SetupError, choose_model, choose_server
+from bot.setup.units import Installation, Place, UnitsError, active, available, install, renew
 
 TOKEN_FILE = "telegram-token"  # noqa: S105 - the name of a file
 PAIRING_SECONDS = 900.0
-
-
-class SetupError(Exception):
-    """A step cannot be finished; `str` is one sentence, and what was done so far stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +29,14 @@ class Given:
     owner: int | None = None
     timezone: str | None = None
     profile: str | None = None
-    server: str | None = None
+    pull: bool | None = None
+    server: str | None = None  # auto, build, or a path
     units: bool | None = None
 
 
 @dataclass
 class Wizard:
-    """`say` prints, `ask` puts a question with a default (never called with `yes`).
-
-    `check` raises SetupError for a profile that there is not.
-    """
+    """`say` prints, `ask` puts a question with a default (never called with `yes`)."""
 
     config: Path
     state: Path
@@ -50,7 +44,7 @@ class Wizard:
     yes: bool
     say: Callable[[str], None]
     ask: Callable[[str, str], str]
-    check: Callable[[str], None]
+    engine: Engine
     place: Place = field(default_factory=Place.here)
     values: file.Values = field(default_factory=dict)
     username: str = ""
@@ -61,20 +55,27 @@ class Wizard:
         self.values = file.read(self.config)
         await self.telegram()
         self.timezone()
-        self.model()
+        if self.managed:
+            await choose_server(self, await choose_model(self))
         self.place_state()
         await (greet if await self.start() else serve)(self)
 
     # -- answers --------------------------------------------------------------
 
-    def _answer(self, key: str, question: str, default: str, given: str | None) -> str:
+    def answer(self, key: str, question: str, default: str, given: str | None) -> str:
         known = file.get(self.values, key)
         if given is not None:
             return given
         default = str(known) if known is not None else default
         return default if self.yes else self.ask(question, default).strip()
 
-    def _keep(self, key: str, value: object) -> None:
+    def agrees(self, question: str, given: bool | None) -> bool:
+        """Yes unless it was refused, by option or by answer."""
+        if given is not None:
+            return given
+        return self.yes or self.ask(f"{question} yes or no", "yes").strip().lower() in ("y", "yes")
+
+    def keep(self, key: str, value: object) -> None:
         """Write the answer down: from here on it survives an interruption."""
         file.put(self.values, key, value)
         file.write(self.config, self.values, group=self._group())
@@ -94,7 +95,7 @@ class Wizard:
 
     async def telegram(self) -> None:
         """The token, checked with Telegram before it is kept, in a file of its own."""
-        base = self._answer(
+        base = self.answer(
             "telegram.base_url", "Bot API server", "https://api.telegram.org", self.given.base_url
         )
         token = self.given.token or self._known_token()
@@ -111,10 +112,10 @@ class Wizard:
             token = ""
         self.username = str(found["username"])
         self._keep_token(token)
-        self._keep("telegram.base_url", base)
+        self.keep("telegram.base_url", base)
         self.say(f"Bot: https://t.me/{self.username}")
         if self.given.owner is not None:
-            self._keep(
+            self.keep(
                 "telegram.owners",
                 sorted({*(file.get(self.values, "telegram.owners") or []), self.given.owner}),
             )
@@ -135,50 +136,55 @@ class Wizard:
             kept.write(token + "\n")
         new.replace(self.token_file)
         self.values.get("telegram", {}).pop("token", None)
-        self._keep("telegram.token_file", str(self.token_file))
+        self.keep("telegram.token_file", str(self.token_file))
 
     def timezone(self) -> None:
         from bot.cli.demo import zone_here
 
-        zone = self._answer("agent.timezone", "Time zone", zone_here(), self.given.timezone)
-        self._keep("agent.timezone", zone)
-
-    def model(self) -> None:
-        """The profile: what fits the card that was found; the pocket model where there is none."""
-        default = propose()
-        name = self._answer(
-            "backend.profile",
-            f"Model profile (`voltaire model list`; proposed: {default})",
-            default,
-            self.given.profile,
-        )
-        self.check(name)
-        self._keep("backend.profile", name)
-        server = self.given.server or file.get(self.values, "backend.server") or "auto"
-        self._keep("backend.server", server)
-        if server == "auto" and name != "pocket" and not shutil.which("llama-server"):
-            self.say(
-                "No llama-server is on PATH: `voltaire server build --cuda` makes one for this card."
-            )
+        zone = self.answer("agent.timezone", "Time zone", zone_here(), self.given.timezone)
+        self.keep("agent.timezone", zone)
 
     def place_state(self) -> None:
         """Units and command line find the same state and socket."""
-        self._keep("state.dir", str(self.state))
-        self._keep("backend.socket", str(self.state / "run" / "backend.sock"))
+        self.keep("state.dir", str(self.state))
+        self.keep("backend.socket", str(self.state / "run" / "backend.sock"))
 
     async def start(self) -> bool:
         """Install the units and pair through the running bot; False where there is no systemd."""
         if self.given.units is False or not (available() or self.place.systemctl != "systemctl"):
             return False
-        managed = file.get(self.values, "backend.kind") != "external"
-        installation = Installation(self.config, self.token_file, managed, self._repos())
         try:
-            await asyncio.to_thread(install, self.place, installation)
+            await asyncio.to_thread(install, self.place, self.installation())
         except UnitsError as error:
             raise SetupError(str(error)) from None
-        self._keep("state.dir", str(self.state))  # once more: now the services' group may read it
+        self.keep("state.dir", str(self.state))  # once more: now the services' group may read it
+        self._check_running()
         self.say("Units installed and started: voltaire.target")
         return True
+
+    @property
+    def managed(self) -> bool:
+        """Whether the model server is ours to run."""
+        return bool(file.get(self.values, "backend.kind") != "external")
+
+    def installation(self) -> Installation:
+        return Installation(self.config, self.token_file, self.state, self.managed, self._repos())
+
+    async def upgrade(self) -> list[str]:
+        """The units as this version has them, restarted; the names of those that were there."""
+        self.values = file.read(self.config)
+        try:
+            names = await asyncio.to_thread(renew, self.place, self.installation())
+        except UnitsError as error:
+            raise SetupError(str(error)) from None
+        if names:
+            self._check_running()
+        return names
+
+    def _check_running(self) -> None:
+        down = [name for name, state in active(self.place).items() if state != "active"]
+        if down:
+            raise SetupError(f"{down[0]} does not run: journalctl -u {down[0]} says why.")
 
     def _repos(self) -> tuple[tuple[Path, bool], ...]:
         repos: dict[str, Any] = file.get(self.values, "agent.repos") or {}
@@ -189,17 +195,3 @@ class Wizard:
 
 
 Greet = Callable[[Wizard], Awaitable[None]]
-
-
-def propose() -> str:
-    """The profile for this machine's cards: (count, GiB of the smallest) decide."""
-    from bot.cli.checks.server import memory_of_cards
-
-    cards = memory_of_cards()
-    if len(cards) >= 2 and min(cards) >= 15:
-        return "qwen3.6-35b-a3b-q6-2x"
-    if cards and max(cards) >= 15:
-        return "gemma4-26b-a4b"
-    if cards and max(cards) >= 3.5:
-        return "qwen2.5-3b"
-    return "pocket"

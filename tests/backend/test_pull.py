@@ -1,6 +1,5 @@
 """Models from a server that speaks the hub's protocol: cut mid-file, gated, damaged, too large."""
 
-import hashlib
 import os
 import subprocess
 import sys
@@ -8,62 +7,16 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from aiohttp import web
+
+from tests.fakes.hub import Hub
 
 CONTENT = bytes(range(256)) * 200_000  # 51 MB: the library writes pieces of 10
-COMMIT = "c" * 40
-
-
-class Hub:
-    """One repository with one file; `cuts` counts how often a download is broken off."""
-
-    def __init__(self) -> None:
-        self.cuts, self.ranges, self.status, self.content = 0, [], 200, CONTENT
-        self.size = len(CONTENT)
-        self.etag = hashlib.sha256(CONTENT).hexdigest()
-        self.url = ""
-
-    async def answer(self, request: web.Request) -> web.StreamResponse:
-        if self.status != 200:
-            code = {401: "RepoNotFound", 403: "GatedRepo", 404: "EntryNotFound"}[self.status]
-            return web.Response(status=self.status, headers={"X-Error-Code": code})
-        first = request.http_range.start or 0
-        headers = {
-            "ETag": f'"{self.etag}"',
-            "X-Repo-Commit": COMMIT,
-            "X-Linked-Size": str(self.size),
-            "Content-Length": str(self.size - first),
-            "Accept-Ranges": "bytes",
-        }
-        if first:
-            headers["Content-Range"] = f"bytes {first}-{self.size - 1}/{self.size}"
-        response = web.StreamResponse(status=206 if first else 200, headers=headers)
-        await response.prepare(request)
-        if request.method == "HEAD":
-            return response
-        self.ranges.append(first)
-        if self.cuts:
-            self.cuts -= 1
-            await response.write(self.content[first : first + 15_000_000])
-            assert request.transport
-            request.transport.abort()
-            return response
-        await response.write(self.content[first:])
-        return response
 
 
 @pytest.fixture
 async def hub() -> AsyncIterator[Hub]:
-    hub = Hub()
-    app = web.Application()
-    app.router.add_route("*", "/{owner}/{repo}/resolve/{revision}/{file}", hub.answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    hub.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    yield hub
-    await runner.cleanup()
+    async with Hub(CONTENT).running() as hub:
+        yield hub
 
 
 async def pulled(hub: Hub, folder: Path, **source: str) -> tuple[int, str]:

@@ -10,8 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from backend.build import VERSION
+from bot.cli.demo import zone_here
 from bot.localgram import Localgram
 from bot.setup import file
+from tests.fakes import gguf_maker
+from tests.fakes.hub import Hub
+from tests.fakes.toolkits import gcc, program
 
 VOLTAIRE = Path(sys.executable).with_name("voltaire")
 SECONDS = 50
@@ -23,21 +28,26 @@ async def gram() -> AsyncIterator[Localgram]:
         yield gram
 
 
-async def voltaire(home: Path, *words: str) -> asyncio.subprocess.Process:
-    env = {**os.environ, "XDG_CONFIG_HOME": str(home / "c"), "XDG_STATE_HOME": str(home / "s")}
+async def voltaire(
+    home: Path, *words: str, said: str = "", **more: str
+) -> asyncio.subprocess.Process:
+    """`voltaire setup` with `more` in its environment, the lines of `said` as answers."""
+    folders = {"XDG_CONFIG_HOME": str(home / "c"), "XDG_STATE_HOME": str(home / "s")}
     config = home / "c" / "voltaire" / "config.toml"
     pipe = asyncio.subprocess.PIPE
-    return await asyncio.create_subprocess_exec(
-        VOLTAIRE,
-        "--config",
-        config,
-        "setup",
-        "--no-units",
-        *words,
-        env=env,
-        stdout=pipe,
-        stderr=pipe,
-    )
+    process = await asyncio.create_subprocess_exec(
+        VOLTAIRE, "--config", config, "setup", "--no-units", *words,
+        env={**os.environ, **folders, **more}, stdin=pipe, stdout=pipe, stderr=pipe,
+    )  # fmt: skip
+    assert process.stdin
+    process.stdin.write(said.encode())
+    process.stdin.close()
+    return process
+
+
+async def ended(process: asyncio.subprocess.Process) -> tuple[int | None, str, str]:
+    out, err = await asyncio.wait_for(process.communicate(), SECONDS)
+    return process.returncode, out.decode(), err.decode()
 
 
 def configured(home: Path) -> dict:
@@ -83,6 +93,106 @@ async def test_a_wrong_token_changes_nothing(gram: Localgram, tmp_path: Path) ->
     assert process.returncode == 1
     assert err.decode() == "The token was not accepted; nothing was changed.\n"
     assert not (tmp_path / "c" / "voltaire").exists() and b"wrong" not in out + err
+
+
+TINY = """
+title = "Tiny"
+gpu = false
+context = 8192
+[model]
+repo = "a/b"
+file = "tiny.gguf"
+"""
+
+
+def profiled(home: Path) -> tuple[str, ...]:
+    """Options for a profile "tiny" of one's own, which is to be downloaded."""
+    folder = home / "c" / "voltaire" / "profiles"
+    folder.mkdir(parents=True)
+    (folder / "tiny.toml").write_text(TINY)
+    return "--yes", "--token", "1000001:abc", "--owner", "7", "--profile", "tiny"
+
+
+@pytest.mark.timeout(120)
+async def test_the_model_is_pulled_and_an_interrupted_wizard_goes_on(
+    gram: Localgram, tmp_path: Path
+) -> None:
+    gram.user("Ada", id=7, started=True)
+    words = (*profiled(tmp_path), "--base-url", gram.url)
+    content = gguf_maker.make(tmp_path / "tiny.gguf").read_bytes()
+    async with Hub(content).running() as hub:
+        own = {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "hf")}
+        hub.status = 404
+        code, _, err = await ended(await voltaire(tmp_path, *words, **own))
+        assert (code, err) == (1, "a/b has no file tiny.gguf.\n")
+        assert configured(tmp_path) == {
+            "telegram": {
+                "token_file": str(tmp_path / "c" / "voltaire" / "telegram-token"),
+                "base_url": gram.url,
+                "owners": [7],
+            },
+            "agent": {"timezone": zone_here()},
+        }
+        hub.status = 200
+        again = ("--yes", "--profile", "tiny")
+        code, out, err = await ended(await voltaire(tmp_path, *again, **own))
+    assert code == 0, err
+    assert "Pulling a/b/tiny.gguf" in out and "The first message is delivered." in out
+    assert (tmp_path / "s" / "voltaire" / "models" / "tiny.gguf").read_bytes() == content
+    backend = configured(tmp_path)["backend"]
+    assert (backend["profile"], backend["server"]) == ("tiny", "auto")
+
+
+async def test_a_server_that_is_not_there_is_not_configured(
+    gram: Localgram, tmp_path: Path
+) -> None:
+    words = ("--yes", "--token", "1000001:abc", "--base-url", gram.url, "--server", "/absent")
+    code, _, err = await ended(await voltaire(tmp_path, *words))
+    assert (code, err) == (1, "The model server /absent is missing or not executable.\n")
+    assert configured(tmp_path)["backend"] == {"profile": "pocket"}
+
+
+@pytest.mark.timeout(120)
+async def test_a_server_is_built(gram: Localgram, tmp_path: Path) -> None:
+    gram.user("Ada", id=7, started=True)
+    path = builder(tmp_path / "tools")
+    sources = tmp_path / "s/voltaire/servers" / f"source-{VERSION}" / "x/tools/server"
+    sources.mkdir(parents=True)
+    (sources / "CMakeLists.txt").touch()
+    words = ("--yes", "--token", "1000001:abc", "--base-url", gram.url, "--owner", "7")
+    process = await voltaire(tmp_path, *words, "--server", "build", PATH=path)
+    code, out, err = await ended(process)
+    assert code == 0, err
+    server = tmp_path / "s/voltaire/servers/llama-server"
+    assert f"Model server: {server}\n" in out and server.exists()
+    assert configured(tmp_path)["backend"]["server"] == "auto"
+
+
+def builder(tools: Path) -> str:
+    """A PATH with tools that make a server out of nothing."""
+    made = program(
+        tools / "made", 'case "$1" in --help) echo "-m, --model FNAME  the model" ;; esac'
+    )
+    copies = " ".join(f'; cp {made} "$2/bin/{name}"' for name in ("llama-server", "llama-bench"))
+    program(tools / "cmake", f'[ "$1" = --build ] || exit 0; mkdir -p "$2/bin" {copies}')
+    program(tools / "ninja", "exit 0")
+    gcc(tools, 12)
+    return os.pathsep.join([str(tools), os.environ["PATH"]])
+
+
+@pytest.mark.timeout(120)
+async def test_what_the_person_wants_later_is_left_to_later(
+    gram: Localgram, tmp_path: Path
+) -> None:
+    gram.user("Ada", id=7, started=True)
+    answers = [gram.url, "1000001:abc", "UTC", "qwen2.5-3b", "no", "later"]
+    process = await voltaire(tmp_path, "--owner", "7", said="\n".join(answers) + "\n")
+    code, out, err = await ended(process)
+    assert code == 0, err
+    assert "Bring it with: voltaire model pull qwen2.5-3b\n" in out
+    assert "Build one with: voltaire server build\n" in out
+    backend = configured(tmp_path)["backend"]
+    assert (backend["profile"], backend["server"]) == ("qwen2.5-3b", "auto")
 
 
 def test_the_file_is_read_back_as_it_was_written(tmp_path: Path) -> None:

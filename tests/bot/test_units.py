@@ -4,11 +4,23 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from bot.setup.units import UNITS, Installation, Place, UnitsError, active, install, remove, render
+from bot.setup.units import (
+    UNITS,
+    Installation,
+    Place,
+    UnitsError,
+    active,
+    install,
+    own,
+    remove,
+    render,
+    renew,
+)
 
 needs_systemd = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd-analyze")
 
@@ -20,8 +32,9 @@ case "$*" in *is-active*) echo active ;; *fail*) echo "Unit is masked." >&2; exi
 
 @pytest.fixture
 def installation(tmp_path: Path) -> Installation:
+    repos = ((Path("/home/a/site"), False),)
     return Installation(
-        tmp_path / "config.toml", tmp_path / "token", True, ((Path("/home/a/site"), False),)
+        tmp_path / "config.toml", tmp_path / "token", tmp_path / "state", True, repos
     )
 
 
@@ -96,6 +109,37 @@ def test_install_check_and_remove_speak_to_systemctl(
         "--user disable --now voltaire.target voltaire-backend.service voltaire-bot.service voltaire.target",
         "--user daemon-reload",
     ]
+
+
+def test_an_upgrade_renews_the_units_that_are_there(
+    tmp_path: Path, installation: Installation
+) -> None:
+    log, program = tmp_path / "log", tmp_path / "systemctl"
+    program.write_text(STANDIN.format(log=log))
+    program.chmod(0o755)
+    place = Place(False, tmp_path / "units", str(program))
+    assert renew(place, installation) == [] and not place.folder.exists()
+    install(place, installation)
+    bot = place.folder / "voltaire-bot.service"
+    text = bot.read_text()
+    bot.write_text("of an earlier version")
+    log.unlink()
+    assert renew(place, installation) == list(UNITS)
+    assert bot.read_text() == text
+    assert log.read_text().splitlines() == [
+        "--user daemon-reload",
+        "--user restart voltaire-backend.service voltaire-bot.service",
+    ]
+
+
+def test_the_program_shows_through_where_the_units_hide_homes(installation: Installation) -> None:
+    shown = {"BindReadOnlyPaths=-" + str(path) for path in own(("/home", "/root", sys.prefix))}
+    assert f"BindReadOnlyPaths=-{sys.prefix}" in shown
+    for name in UNITS[:2]:
+        text = render(Place(True, Path("/x")), installation)[name]
+        assert shown & set(text.splitlines()) == {
+            "BindReadOnlyPaths=-" + str(path) for path in own()
+        }
 
 
 def test_what_systemd_says_is_told_in_one_sentence(

@@ -1,0 +1,106 @@
+"""What the wizard asks of the backend: profiles, files, servers; on this machine, for one state."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bot.setup.engine import SetupError
+
+if TYPE_CHECKING:
+    from backend.config import BackendConfig
+    from backend.profile import Profile, Source
+    from backend.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class LocalEngine:
+    """bot.setup.engine.Engine over `state`; `say` prints."""
+
+    state: Path
+    say: Callable[[str], None]
+
+    def propose(self) -> str:
+        """(count, GiB of the smallest) of the cards decide; the pocket model where there is none."""
+        from bot.cli.checks.server import memory_of_cards
+
+        cards = memory_of_cards()
+        if len(cards) >= 2 and min(cards) >= 15:
+            return "qwen3.6-35b-a3b-q6-2x"
+        if cards and max(cards) >= 15:
+            return "gemma4-26b-a4b"
+        if cards and max(cards) >= 3.5:
+            return "qwen2.5-3b"
+        return "pocket"
+
+    def check(self, profile: str) -> None:
+        self._profile(profile)
+
+    def missing(self, profile: str) -> list[str]:
+        from backend.launch import models_folder
+        from backend.profile import locate
+
+        folder = models_folder(self._config())
+        paths = [locate(source, folder) for source in self._sources(profile)]
+        return [path.name for path in paths if not path.is_file()]
+
+    async def pull(self, profile: str) -> None:
+        from backend.pull import PullError, pull
+
+        try:
+            await asyncio.to_thread(pull, self._sources(profile), self._config(), self.say)
+        except PullError as error:
+            raise SetupError(str(error)) from None
+
+    async def server(self, wish: str) -> str:
+        from backend.launch import EMBEDDED, CannotStart, find
+
+        try:
+            found = await find(self._config(wish))
+        except CannotStart as error:
+            raise SetupError(str(error)) from None
+        return "" if found.command == EMBEDDED else found.command[0]
+
+    def needs_card(self, profile: str) -> bool:
+        return self._profile(profile).gpu
+
+    async def recipe(self) -> str:
+        return (await self._recipe()).title
+
+    async def build(self) -> None:
+        from backend.build import Sources, build
+        from backend.recipe import CannotBuild
+
+        try:
+            await build(await self._recipe(), Sources(), self.state, self.say)
+        except CannotBuild as error:
+            raise SetupError(str(error)) from None
+
+    async def _recipe(self) -> "Recipe":
+        from backend.recipe import CannotBuild, recipe
+        from bot.cli.server import machine
+
+        here = await machine()
+        try:
+            return await asyncio.to_thread(recipe, "cuda" if here.cards else "cpu", here)
+        except CannotBuild as error:
+            raise SetupError(str(error)) from None
+
+    def _sources(self, profile: str) -> list["Source"]:
+        found = self._profile(profile)
+        return [source for source in (found.model, found.draft) if source]
+
+    def _profile(self, name: str) -> "Profile":
+        from backend.profile import ProfileError, load
+        from bot.reach import profiles_folder
+
+        try:
+            return load(name, profiles_folder())
+        except ProfileError as error:
+            raise SetupError(str(error)) from None
+
+    def _config(self, server: str = "auto") -> "BackendConfig":
+        from backend.config import BackendConfig
+
+        return BackendConfig(state_dir=self.state, server=server)

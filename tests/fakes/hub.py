@@ -1,0 +1,60 @@
+"""A server that speaks the model hub's protocol, and can cut, refuse or damage a download."""
+
+import hashlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+
+COMMIT = "c" * 40
+
+
+class Hub:
+    """One repository with one file; `cuts` counts how often a download is still to be broken off."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content, self.size = content, len(content)
+        self.etag = hashlib.sha256(content).hexdigest()
+        self.cuts, self.status, self.url = 0, 200, ""
+        self.ranges: list[int] = []
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator["Hub"]:
+        app = web.Application()
+        app.router.add_route("*", "/{owner}/{repo}/resolve/{revision}/{file}", self._answer)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        try:
+            yield self
+        finally:
+            await runner.cleanup()
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        if self.status != 200:
+            code = {401: "RepoNotFound", 403: "GatedRepo", 404: "EntryNotFound"}[self.status]
+            return web.Response(status=self.status, headers={"X-Error-Code": code})
+        first = request.http_range.start or 0
+        headers = {
+            "ETag": f'"{self.etag}"',
+            "X-Repo-Commit": COMMIT,
+            "X-Linked-Size": str(self.size),
+            "Content-Length": str(self.size - first),
+            "Accept-Ranges": "bytes",
+        }
+        if first:
+            headers["Content-Range"] = f"bytes {first}-{self.size - 1}/{self.size}"
+        response = web.StreamResponse(status=206 if first else 200, headers=headers)
+        await response.prepare(request)
+        if request.method == "HEAD":
+            return response
+        self.ranges.append(first)
+        if self.cuts:
+            self.cuts -= 1
+            await response.write(self.content[first : first + 15_000_000])
+            assert request.transport
+            request.transport.abort()
+            return response
+        await response.write(self.content[first:])
+        return response
