@@ -12,6 +12,7 @@ class Texts:
     reading: str = "reading {done:,} of {total:,} tokens"
     reading_eta: str = "reading {done:,} of {total:,} tokens, about {seconds} s"
     reading_estimate: str = "reading, about {seconds} s (an estimate)"
+    interrupted: str = "interrupted by a restart"
     # delivery
     in_doubt: str = "I could not tell whether my last message reached you."
     show_again: str = "Show again"

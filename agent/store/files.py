@@ -75,6 +75,19 @@ class FactTable:
                 json.dumps(value),
             )
 
+    async def under(self, prefix: str) -> dict[str, Any]:
+        """The facts whose keys begin with `prefix`."""
+        async with self.database.read() as tx:
+            rows = await tx.all(
+                "SELECT key, value FROM facts WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key",
+                prefix,
+            )
+        return {key: json.loads(value) for key, value in rows}
+
+    async def remove(self, key: str) -> None:
+        async with self.database.write() as tx:
+            await tx.run("DELETE FROM facts WHERE key = ?", key)
+
     async def drop(self, prefix: str, keep: str) -> None:
         """Forget the facts whose keys begin with `prefix`, but for those that begin with `keep`."""
         async with self.database.write() as tx:

@@ -57,6 +57,7 @@ from bot.telegram.polling import Poll, Poller, Take, only_poller
 from bot.telegram.post import Post
 from bot.telegram.presses import Handler, Outcome, Press, pressed
 from bot.telegram.room import Room, Services
+from bot.telegram.traces import Traces
 from bot.telegram.webhook import Webhook
 from bot.texts import Texts, texts
 
@@ -127,7 +128,8 @@ class TelegramBot:
         self.texts: Texts = texts(config.language)
         self.poll = Poll()
         self.application = _application(config)
-        self.channel = Post(self.application.bot, Pacers(), local=config.own_server)
+        self.traces = Traces(store.facts, self.texts)
+        self.channel = Post(self.application.bot, Pacers(), self.traces, local=config.own_server)
         self.replies = Replies(self.channel, self.texts)
         self.delivery = Delivery(store, self.channel, self.texts, PREFIX, self.replies.final)
         self.door = Door(store.people, config.owners, config.allow)
@@ -167,6 +169,7 @@ class TelegramBot:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.delivery.run())
+                group.create_task(self.traces.end(self.channel))
                 group.create_task(self._updates(room, take).run())
                 group.create_task(commands.register(room))
         finally:
@@ -219,6 +222,7 @@ async def telegram_bot(config: TelegramConfig, store: Store) -> AsyncIterator[Te
     """The bot, not yet listening. Raises TelegramUnavailable where another process polls this token."""
     with only_poller(config.lock):
         bot = TelegramBot(config, store)
+        await bot.traces.recall()
         async with bot.replies:
             try:
                 yield bot

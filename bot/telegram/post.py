@@ -23,6 +23,7 @@ from bot.telegram.place import Place
 from bot.telegram.refusals import no_such_method, unchanged, understood
 from bot.telegram.render import plain, render
 from bot.telegram.styled import CAPTION_UNITS, TEXT_UNITS, Styled, entities, head, split
+from bot.telegram.traces import Traces
 
 MOST_PARTS = 4  # longer answers come as a document
 MIB = 1 << 20
@@ -37,8 +38,11 @@ Wanted = Callable[[], bool]
 class Post:
     """A Channel over one bot. `local` is a Bot API server of one's own, with its larger limits."""
 
-    def __init__(self, bot: Bot, pacers: Pacers, *, local: bool = False) -> None:
+    def __init__(
+        self, bot: Bot, pacers: Pacers, traces: Traces | None = None, *, local: bool = False
+    ) -> None:
         self._bot = bot
+        self._traces = traces
         self._pacers = pacers
         self._local = local
         self._drafts = True
@@ -83,7 +87,7 @@ class Post:
             await self._run(chat, lambda: self._replace(chat, message, styled, rows))
 
     def live(self, chat: str) -> Live:
-        return LiveMessage(self, chat)
+        return LiveMessage(self, chat, self._traces)
 
     async def react(self, chat: str, message: str, emoji: str) -> None:
         await self._quietly(
@@ -164,6 +168,13 @@ class Post:
 
         with understood():
             return await self._pacer(chat).run(call, Urgency.PROGRESS)
+
+    async def finish(self, chat: str, message: str, text: Styled) -> None:
+        """End a message of progress with that text; without one it goes."""
+        if text.text:
+            await self.put(chat, message, text, lambda: True)
+        else:
+            await self.delete(chat, message)
 
     async def delete(self, chat: str, message: str) -> None:
         await self._quietly(chat, lambda p: self._bot.delete_message(p.chat_id, int(message)))

@@ -48,9 +48,10 @@ def _thoughts(view: View) -> Styled:
 
 
 def _line(step: Step) -> Styled:
-    mark = Styled(f"{_MARKS[step.state]} ") + plain(step.name).within("bold") + Styled(" ")
-    took = Styled(f" · {step.seconds:.1f} s" if step.seconds >= 0.1 else "")
-    return mark + plain(step.what).within("code") + took
+    took = Styled(f"· {step.seconds:.1f} s" if step.seconds >= 0.1 else "")
+    mark = Styled(_MARKS[step.state])
+    words = [mark, plain(step.name).within("bold"), plain(step.what).within("code"), took]
+    return join(words, " ")
 
 
 def _step(step: Step) -> Styled:

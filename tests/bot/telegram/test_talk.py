@@ -188,3 +188,47 @@ async def test_reading_progress_is_shown(house: House) -> None:
         go_on.set()
         answer = await house.owner.next_message(where=is_final)
     assert (draft.text, answer.text) == ("reading 14,000 of 14,000 tokens", "Done.")
+
+
+async def test_the_lines_of_a_turn_that_was_cut_off_are_ended_by_the_next_start(
+    house: House,
+) -> None:
+    never = asyncio.Event()
+    house.tools = [look, wait_for(never)]
+    asks = [calls("look", place="tree"), calls("wait")]
+    house.script = in_order([*asks, says("Never mind.")])
+    async with house.open() as run:
+        await house.owner.send("how long?")
+        line = await house.owner.next_message(where=lambda m: m.silent)
+        shown = await house.owner.until(line, lambda m: "⏳ wait" in m.text)
+        async with asyncio.timeout(10):
+            while "wait" not in str(await run.store.facts.under("live:")):
+                await asyncio.sleep(0.01)
+    assert "⏳ wait" in shown.text
+    async with house.open() as run:
+        ended = await house.owner.until(line, lambda m: "⏳" not in m.text)
+        await house.owner.next_message(where=is_final)
+        async with asyncio.timeout(10):
+            while await run.store.facts.under("live:"):
+                await asyncio.sleep(0.01)
+    assert ended.text == (
+        "✓ look tree\nThere are 3 birds in the tree.\n✗ wait\ninterrupted by a restart"
+    )
+
+
+async def test_the_live_message_of_a_group_is_gone_after_a_restart(house: House) -> None:
+    never = asyncio.Event()
+    lines = in_order([says("One two three", hold=never.wait), says("Four.")])
+    house.script = lines
+    group = house.gram.group("Team", house.owner)
+    house.config = {"allow": frozenset({group.id})}
+    async with house.open() as run:
+        await house.owner.send("@voltaire_bot count", chat=group)
+        live = await house.owner.next_message(chat=group)
+        async with asyncio.timeout(10):
+            while not await run.store.facts.under("live:"):
+                await asyncio.sleep(0.01)
+    async with house.open():
+        await house.gram.until(lambda: house.owner.now(live) is None or None)
+        answer = await house.owner.next_message(chat=group, where=is_final)
+    assert (live.text, answer.text) == ("One two three", "Four.")
