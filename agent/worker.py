@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -171,8 +172,9 @@ class Worker:
             self.stop = None
 
     async def _run(self, assignment: Assignment, emit: Emit) -> None:
+        began = time.monotonic()
         try:
-            await self.run_turn(assignment, emit)
+            _tell(assignment, await self.run_turn(assignment, emit), time.monotonic() - began)
         except StoreError:
             self.put_down = assignment.turn.id
             raise  # nothing can be written: the turn stays open and is resumed
@@ -262,6 +264,16 @@ class Worker:
         await self._waits(why)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.wake.wait(), STORE_RETRY_SECONDS)
+
+
+def _tell(assignment: Assignment, ended: TurnFinished, seconds: float) -> None:
+    """One line for the log: ids and figures, nothing that was said."""
+    turn, usage = assignment.turn, ended.usage
+    log.info(
+        "turn turn=%s chat=%s source=%s reason=%s tool_calls=%d prompt=%d cached=%d completion=%d seconds=%.2f",
+        *(turn.id, turn.chat, turn.source, ended.reason, ended.tool_calls),
+        *(usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens, seconds),
+    )
 
 
 def gathered(rows: list[Waiting]) -> list[Waiting]:

@@ -1,4 +1,6 @@
 import asyncio
+import logging
+import re
 from collections.abc import AsyncGenerator, Sequence
 
 import pytest
@@ -23,6 +25,25 @@ async def test_messages_are_answered_in_order_each_once(bench: Bench) -> None:
         assert await bench.heard.replies("tg:1", 5) == [f"you said {n}" for n in range(5)]
         assert await chats.store.inbox.count_waiting() == 0
         assert await chats.store.outbox.counts() == {"waiting": 5}
+
+
+async def test_each_turn_is_one_line_of_the_log_without_what_was_said(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "agent.worker")
+    async with bench.running() as chats:
+        await chats.submit(said("a secret", "1"))
+        await bench.heard.replies("tg:1", 1)
+        last = await chats.store.turns.last("tg:1")
+    assert last
+    (line,) = caplog.messages
+    prompt, cached = bench.model.reads[0]
+    written = "\\d+"
+    assert re.fullmatch(
+        f"turn turn={last[0].id} chat=tg:1 source=test reason=done tool_calls=0"
+        f" prompt={prompt} cached={cached} completion={written} seconds={written}\\.{written}",
+        line,
+    )
 
 
 async def test_a_chat_that_waits_holds_up_no_other(bench: Bench) -> None:
