@@ -38,7 +38,7 @@ export function upload(chat, file, fields) {
 export function listen(feed, after, { event, open, closed }) {
   const place = new URLSearchParams({ ...(user && { user }), feed, after });
   const source = new EventSource(`/api/events?${place}`);
-  source.onmessage = (message) => event(JSON.parse(message.data));
+  source.onmessage = (message) => event(JSON.parse(message.data), Number(message.lastEventId));
   source.onopen = open;
   source.onerror = closed;
   return source;

@@ -14,6 +14,8 @@ let me = null;
 let bot = null;
 let open = null; // {id, thread}
 let source = null;
+let shows = 0;
+let held = null; // events that came while a chat was being fetched
 
 const waiting = new Waiting(() => live());
 const log = new Log({
@@ -162,8 +164,28 @@ function here(message) {
   return (message.message_thread_id ?? null) === open.thread;
 }
 
+// What a fetched chat tells may be older than the events that have come meanwhile: they wait.
+async function fetched(id) {
+  const number = ++shows;
+  held ??= [];
+  let history = null;
+  try {
+    history = await api.history(id);
+  } finally {
+    if (number === shows && !history) go(() => true);
+  }
+  return number === shows ? history : null; // another chat was opened meanwhile
+}
+
+function go(wanted) {
+  const events = held;
+  held = null;
+  for (const [event, at] of events) if (wanted(event, at)) heard(event, at);
+}
+
 async function show(id, thread = null) {
-  const history = await api.history(id);
+  const history = await fetched(id);
+  if (!history) return;
   open = { id, thread };
   chats.set(id, { ...history, unread: 0, messages: new Map(history.messages.map((message) => [message.message_id, message])) });
   document.body.classList.add("open");
@@ -176,6 +198,7 @@ async function show(id, thread = null) {
   log.toEnd();
   setTimeout(() => log.root.setAttribute("aria-live", "polite"), 300);
   for (const event of history.waiting) waiting.heard(event);
+  go((event, at) => event.chat !== id || at > history.event);
   head();
   live();
   if (matchMedia("(pointer: fine)").matches) byId("text").focus();
@@ -212,8 +235,9 @@ function changed(event) {
   if (open?.id === event.chat) head();
 }
 
-function heard(event) {
+function heard(event, at) {
   if (event.event === "lost") return reload();
+  if (held) return held.push([event, at]);
   if (event.event === "posted") posted(event);
   if (event.event === "edited") edited(event);
   if (event.event === "deleted") deleted(event);

@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import Browser, Page, Route, async_playwright, expect
 
 from bot.localgram import Localgram, Person
 
@@ -230,6 +230,30 @@ async def test_several_chats_and_topics(
     await page.keyboard.press("Enter")
     await expect(bubble(page, "in the topic")).to_be_visible()
     assert alice.messages(chat=forum)[-1].thread == topic.thread
+    await page.close()
+
+
+HEARD = """text => new Promise(done => {
+  const stream = new EventSource("/api/events?after=0");
+  stream.onmessage = event => event.data.includes(text) && done(stream.close());
+})"""
+
+
+async def test_what_is_said_while_a_chat_is_fetched_is_shown(
+    browser: Browser, gram: Localgram, alice: Person
+) -> None:
+    page = await browser.new_page(viewport=PHONE)  # type: ignore[arg-type]
+
+    async def slowly(route: Route) -> None:
+        """The chat as it was; then something is said, and the page hears of it first."""
+        answer = await route.fetch()
+        await alice.send("meanwhile")
+        await page.evaluate(HEARD, "meanwhile")
+        await route.fulfill(response=answer)
+
+    await page.route("**/api/chats/*", slowly)
+    await page.goto(gram.url)
+    await expect(bubble(page, "meanwhile")).to_have_count(1)
     await page.close()
 
 
