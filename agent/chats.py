@@ -8,7 +8,6 @@ A worker lives while its chat has something waiting or running, so that idle
 chats cost nothing. Whatever a killed process left behind is taken up at start.
 """
 
-import asyncio
 import os
 import secrets
 from contextlib import suppress
@@ -17,6 +16,7 @@ from types import TracebackType
 from typing import Self
 
 from agent.assignment import Assignment, Emit, Listener, Run, Service, Unheard
+from agent.crew import Crew
 from agent.journal import Window
 from agent.store import Incoming, Store
 from agent.store.errors import StoreError
@@ -50,7 +50,7 @@ class Chats:
         self._listener = listener or Unheard()
         self._owner = ""
         self._workers: dict[str, Worker] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._crew = Crew()
 
     async def __aenter__(self) -> Self:
         self._owner = new_owner()
@@ -65,10 +65,7 @@ class Chats:
         trace: TracebackType | None,
     ) -> None:
         """Turns are cut off where they stand; the next start takes them up again."""
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._crew.__aexit__(kind, error, trace)
         with suppress(StoreError):  # a cancelled worker may not have come to it
             await self.store.leases.release_all(self._owner)
 
@@ -147,9 +144,7 @@ class Chats:
             retire=partial(self._retire, chat),
         )
         self._workers[chat] = worker
-        task = asyncio.create_task(worker.run(), name=f"chat {chat}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._crew.start(worker.run(), f"chat {chat}")
 
     def _retire(self, chat: str) -> None:
         self._workers.pop(chat, None)

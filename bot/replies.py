@@ -1,12 +1,12 @@
 """Live replies of all turns that run: the listener of the agent's chats."""
 
-import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from agent.assignment import Assignment
+from agent.crew import Crew
 from agent.events import ApprovalAsked, Event, TurnFinished
 from bot.channel import Channel, ChannelError, Letter
 from bot.reply import Gathering, Pace, Reply
@@ -24,7 +24,7 @@ class Replies:
         self.decided: Callable[[str], None] = lambda id: None  # of an approval that has ended
         self._paces: dict[str, Pace] = {}
         self._open: dict[str, Reply] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._crew = Crew()
 
     async def __aenter__(self) -> Self:
         return self
@@ -35,10 +35,7 @@ class Replies:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._crew.__aexit__(kind, error, trace)
 
     async def event(self, assignment: Assignment, event: Event) -> None:
         turn = assignment.turn.id
@@ -53,7 +50,7 @@ class Replies:
             self._open.pop(turn, None)
 
     async def waiting(self, chat: str, why: str) -> None:
-        self._spawn(self._say(chat, why))
+        self._crew.start(self._say(chat, why), "a notice")
 
     def final(self, turn: str) -> None:
         """The turn's text is about to be sent: nothing of the live view may come after it."""
@@ -63,7 +60,7 @@ class Replies:
     def _begin(self, assignment: Assignment) -> Reply:
         pace = self._paces.setdefault(assignment.chat, Pace())
         reply = Reply(self._channel, assignment.chat, Gathering(self._texts, pace))
-        self._spawn(reply.run())
+        self._crew.start(reply.run(), "a live reply")
         return reply
 
     async def _say(self, chat: str, why: str) -> None:
@@ -71,13 +68,3 @@ class Replies:
             await self._channel.send(chat, Letter(why, quiet=True))
         except ChannelError as error:
             log.warning("%s was not told that it waits: %s", chat, error)
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a live reply failed", exc_info=error)
