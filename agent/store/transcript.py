@@ -121,6 +121,20 @@ async def prompt(tx: Tx, conversation: int) -> list[Entry]:
     return [_entry(row) for row in rows]
 
 
+async def of_turn(tx: Tx, turn: str) -> list[Message]:
+    """A turn's messages, none shortened."""
+    rows = await tx.all(
+        "SELECT role, head || text, extra FROM transcript WHERE turn = ? ORDER BY position", turn
+    )
+    return [codec.message(*row) for row in rows]
+
+
+async def before(tx: Tx, conversation: int, turn: str) -> list[Message]:
+    """What stands in the prompt before a turn."""
+    first = await tx.value("SELECT min(id) FROM transcript WHERE turn = ?", turn)
+    return [e.message for e in await prompt(tx, conversation) if first and e.id < first]
+
+
 def _entry(row: tuple[Any, ...]) -> Entry:
     number, turn, role, head, text, extra, short, at, own = row
     if short is not None:

@@ -61,6 +61,23 @@ class Ended:
     silent: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A turn as it is on record: what stood before it, its own messages in full, how it ended.
+
+    `compacted` counts how often its conversation was shortened, before or since:
+    what stood before it may then have been longer.
+    """
+
+    id: str
+    chat: str
+    started_at: float
+    reason: str
+    before: tuple[Message, ...]
+    own: tuple[Message, ...]
+    compacted: int
+
+
 @dataclass(frozen=True)
 class TurnTable:
     database: Database
@@ -186,6 +203,20 @@ class TurnTable:
                 chat,
             )
         return (OpenTurn(*row[:7]), row[7]) if row else None
+
+    async def recorded(self, id: str) -> Recorded | None:
+        async with self.database.read() as tx:
+            row = await tx.one(
+                "SELECT turns.id, turns.chat, started_at, reason, conversation, compacted FROM turns"
+                " JOIN conversations ON conversations.id = conversation WHERE turns.id = ?",
+                id,
+            )
+            if row is None:
+                return None
+            number, chat, at, reason, conversation, compacted = row
+            own = await transcript.of_turn(tx, id)
+            before = await transcript.before(tx, conversation, id)
+        return Recorded(number, chat, at, reason, tuple(before), tuple(own), compacted)
 
     async def undo(self, turn: OpenTurn) -> bool:
         """Cut the tail for another try: the turn's messages leave the prompt and its

@@ -27,6 +27,7 @@ COMMANDS = {
     "tool": "run one tool as the agent would",
     "sandbox": "run a command in a chat's sandbox",
     "context": "tokens by part",
+    "replay": "a recorded turn once more, dry",
     "status": "what runs, and how well",
     "doctor": "check everything, with remedies",
     "setup": "the wizard: token, owner, model, server, units",

@@ -1,0 +1,107 @@
+"""voltaire replay: a recorded turn put to the current model once more; nothing is executed."""
+
+import difflib
+import json
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bot.cli import Failed
+from bot.cli.options import chat_option, json_option, runs, settings_of
+
+if TYPE_CHECKING:
+    from agent.replay import Answered
+    from agent.store import Store
+    from agent.store.turns import Recorded
+    from bot.compose import Agent
+
+
+@click.command(
+    "replay",
+    help="Put a recorded turn's requests to the current model and show where it now says something"
+    " else. Tool results come from the record; nothing is executed, delivered or written."
+    " TURN is the id that the log names; without one, the chat's last turn.",
+)
+@click.argument("turn", default="")
+@chat_option
+@json_option
+@click.pass_context
+@runs
+async def command(ctx: click.Context, turn: str, chat: str, as_json: bool) -> None:
+    from bot.compose import stored_agent
+    from bot.reach import reach_backend
+
+    settings = settings_of(ctx)
+    async with reach_backend(settings) as backend, stored_agent(settings, backend) as agent:
+        recorded = await _recorded(agent.store, turn, chat)
+        await agent.ready()
+        click.echo(_head(recorded), err=as_json)
+        replay = await _replay(agent, recorded.chat)
+        differing = 0
+        async for answered in replay(recorded):
+            differing += not answered.same
+            click.echo(json.dumps(_fields(answered)) if as_json else _shown(answered))
+    click.echo(_verdict(differing), err=as_json)
+
+
+async def _recorded(store: "Store", turn: str, chat: str) -> "Recorded":
+    last = None if turn else await store.turns.last(chat)
+    recorded = await store.turns.recorded(turn or (last[0].id if last else ""))
+    if recorded is None:
+        raise Failed(f"There is no turn {turn}." if turn else f"{chat} has no turn yet.")
+    return recorded
+
+
+async def _replay(agent: "Agent", chat: str) -> Any:
+    from agent.asking import Asking
+    from agent.lane import LanedModel
+    from agent.replay import Replay
+    from agent.salvage import Known
+    from bot.compose import limits, thinking_of
+
+    bounds = limits(agent.settings)
+    model = LanedModel(agent.model, agent.window.lane, chat)
+    asking = Asking(model, Known.of(agent.schemas), bounds, agent.ready, lambda event: None)
+    thinking = thinking_of(await agent.store.chats.get(chat))
+    return Replay(asking, agent.schemas, bounds, thinking)
+
+
+def _head(recorded: "Recorded") -> str:
+    began = datetime.fromtimestamp(recorded.started_at).astimezone()
+    head = f"turn {recorded.id} of {recorded.chat}, {began:%Y-%m-%d %H:%M}, ended: {recorded.reason or 'not yet'}"
+    shortened = (
+        "The conversation was shortened once or more: what stood before may have been longer then."
+    )
+    return f"{head}\n{shortened}" if recorded.compacted else head
+
+
+def _shown(answered: "Answered") -> str:
+    from agent.replay import told
+
+    then, now = told(answered.then), told(answered.now)
+    if answered.same:
+        return "\n".join(f"  {line}" for line in then)
+    lines = difflib.unified_diff(then, now, "then", "now", lineterm="", n=99)
+    return "\n".join(line for line in lines if not line.startswith("@@"))
+
+
+def _fields(answered: "Answered") -> dict[str, Any]:
+    from agent.replay import told
+
+    done = answered.completion
+    return {
+        "same": answered.same,
+        "then": told(answered.then),
+        "now": told(answered.now),
+        "prompt_tokens": done.prompt_tokens,
+        "cached_tokens": done.cached_tokens,
+        "completion_tokens": done.completion_tokens,
+        "ttft_ms": done.ttft_ms,
+        "finish_reason": done.finish_reason,
+    }
+
+
+def _verdict(differing: int) -> str:
+    calls = "One model call differs." if differing == 1 else f"{differing} model calls differ."
+    return calls if differing else "The model says the same."
