@@ -130,7 +130,7 @@ async def _schedule(agent: Agent, submit: Submit) -> AsyncIterator[Scheduler]:
     kinds: dict[str, Kind] = {
         "remind": remind,
         "task": Task(submit),
-        "summary": Summary(summaries(agent)),
+        "summary": Summary(summaries(agent), _letter),
         "digest": digest,
         switching.KIND: switching.ProfileSwitch(agent.backend),
     }

@@ -1,12 +1,14 @@
 """What each kind of job does, cheap checks first: nothing new costs no GPU time."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from agent.schedule.rounds import Nothing
 from agent.store import Incoming
 from agent.store.jobs import Job, Occurrence
+from agent.store.ledger import Ledger
 from agent.summary.report import Summaries
 from agent.when import load, tell
 
@@ -42,12 +44,23 @@ class Task:
 
 @dataclass(frozen=True)
 class Summary:
-    """A repository's summary since the last one that was delivered."""
+    """A repository's summary since the last one that was delivered.
+
+    It posts by itself, because the next one of that repository must begin where
+    this one ends: only once it is in the outbox is it sure to be told.
+    """
 
     summaries: Summaries
+    letter: Callable[[str], str]
+    _turns: dict[tuple[str, str], asyncio.Lock] = field(default_factory=dict)
 
-    async def __call__(self, job: Job, occurrence: Occurrence) -> str:
-        report = await self.summaries.make(job.plan.chat, job.plan.task, occurrence.id)
-        if report.nothing:
-            raise Nothing(report.nothing, tell=bool(job.plan.options.get("tell_nothing")))
-        return report.text
+    async def __call__(self, job: Job, occurrence: Occurrence) -> None:
+        chat, repo = job.plan.chat, job.plan.task
+        async with self._turns.setdefault((chat, repo), asyncio.Lock()):
+            report = await self.summaries.make(chat, repo, occurrence.id)
+            if report.nothing:
+                raise Nothing(report.nothing, tell=bool(job.plan.options.get("tell_nothing")))
+            store = self.summaries.store
+            ledger = Ledger(store.database, store.clock)
+            await ledger.post(occurrence.id, chat, [self.letter(report.text)])
+        store.outbox.added.set()

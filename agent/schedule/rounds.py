@@ -37,7 +37,7 @@ class Nothing(Exception):
 
 
 Kind = Callable[[Job, Occurrence], Awaitable[str | None]]
-"""Does it; gives the text to send (Markdown), or None when a turn was started that answers itself.
+"""Does it; gives the text to send (Markdown), or None when that is seen to already, as by a turn.
 
 Raises Nothing, or an AgentError whose sentence is told to the person."""
 

@@ -1,5 +1,7 @@
 """A chat's summaries: from the last that was delivered on, once per range, without the model too."""
 
+import asyncio
+import json
 import subprocess
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -7,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from agent.errors import BackendAway
+from agent.schedule import Nothing
+from agent.schedule.kinds import Summary
 from agent.store import Store, open_store
 from agent.store.jobs import Occurrence, Plan
 from agent.store.ledger import Ledger
@@ -128,6 +132,18 @@ async def test_stages_of_former_ranges_are_forgotten(scene: Scene) -> None:
     async with scene.store.database.read() as tx:
         kept = await tx.value("SELECT count(*) FROM facts WHERE key LIKE 'summary-stage:%'")
     assert kept == 1
+
+
+async def test_two_at_once_tell_each_commit_once(scene: Scene) -> None:
+    kind = Summary(scene.summaries, json.dumps)
+    both = [await scene.occurrence() for _ in range(2)]
+    jobs = [await scene.store.jobs.get(each.job) for each in both]
+    for each in both:
+        await scene.store.jobs.begin(each.id)
+    ends = await asyncio.gather(*map(kind, jobs, both), return_exceptions=True)  # type: ignore[arg-type]
+    assert [type(end) for end in ends] == [type(None), Nothing]
+    (state,) = (await scene.store.outbox.counts()).items()
+    assert state == ("waiting", 1)
 
 
 # -- right in every number ----------------------------------------------------
