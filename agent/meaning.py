@@ -40,10 +40,10 @@ class Embedder:
     async def vectors(self, texts: Sequence[str], seconds: float) -> list[Vector]:
         """A vector of unit length for each text."""
         body = {"model": self.model, "input": [text[:TEXT_CHARACTERS] for text in texts]}
-        timeout = aiohttp.ClientTimeout(total=seconds)
         try:
             async with (
-                aiohttp.ClientSession(timeout=timeout) as session,
+                asyncio.timeout(seconds),  # aiohttp's own may swallow a cancellation
+                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session,
                 session.post(f"{_base(self.url)}/v1/embeddings", json=body) as answer,
             ):
                 answer.raise_for_status()

@@ -1,5 +1,6 @@
 """Pages from the hosts that the owner allows. The one place of the agent that fetches from the web."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
@@ -65,7 +66,8 @@ async def _get(url: str, addresses: Sequence[str]) -> tuple[str, str]:
 
     try:
         async with (
-            session(addresses, _SECONDS) as web,
+            asyncio.timeout(_SECONDS),
+            session(addresses) as web,
             web.get(url, allow_redirects=False) as response,
         ):
             if response.status in _REDIRECTS:

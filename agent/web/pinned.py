@@ -33,10 +33,11 @@ class _Pinned(AbstractResolver):
         return
 
 
-def session(addresses: Sequence[str], seconds: float) -> aiohttp.ClientSession:
+def session(addresses: Sequence[str]) -> aiohttp.ClientSession:
+    """Without a deadline: aiohttp's own total time-out may swallow a cancellation."""
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(resolver=_Pinned(addresses), use_dns_cache=False),
-        timeout=aiohttp.ClientTimeout(total=seconds),
+        timeout=aiohttp.ClientTimeout(total=None),
         cookie_jar=aiohttp.DummyCookieJar(),
         headers={"User-Agent": _AGENT, "Accept": "text/html, text/plain, application/json, */*"},
     )

@@ -31,8 +31,7 @@ class Webhook:
 
     async def run(self) -> None:
         """Deliver until cancelled."""
-        timeout = aiohttp.ClientTimeout(total=ANSWER_SECONDS)
-        async with aiohttp.ClientSession(timeout=timeout) as http:
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as http:
             pause = FIRST_PAUSE
             while True:
                 await self._set.wait()
@@ -47,7 +46,10 @@ class Webhook:
     async def _deliver(self, http: aiohttp.ClientSession, update: dict[str, object]) -> bool:
         headers = {HEADER: self._secret} if self._secret else {}
         with contextlib.suppress(aiohttp.ClientError, TimeoutError):
-            async with http.post(self.url, json=update, headers=headers) as response:
+            async with (
+                asyncio.timeout(ANSWER_SECONDS),
+                http.post(self.url, json=update, headers=headers) as response,
+            ):
                 if response.ok:
                     return True
                 self._fail(f"Wrong response from the webhook: {response.status} {response.reason}")

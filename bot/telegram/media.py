@@ -142,8 +142,11 @@ async def transcribe(server: str, name: str, content: bytes) -> str:
     form.add_field("file", content, filename=name, content_type="application/octet-stream")
     form.add_field("model", "whisper-1")
     url = server.rstrip("/").removesuffix("/v1") + "/v1/audio/transcriptions"
-    timeout = aiohttp.ClientTimeout(total=TRANSCRIBE_SECONDS)
-    async with aiohttp.ClientSession(timeout=timeout) as session, session.post(url, data=form) as a:
+    async with (
+        asyncio.timeout(TRANSCRIBE_SECONDS),  # aiohttp's own may swallow a cancellation
+        aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session,
+        session.post(url, data=form) as a,
+    ):
         a.raise_for_status()
         return str((await a.json())["text"]).strip()
 

@@ -1,5 +1,6 @@
 """What people would lose or miss: the database, and Telegram."""
 
+import asyncio
 from typing import Any
 
 from bot.cli.checks import Finding, passed
@@ -73,8 +74,11 @@ async def get_me(base_url: str, token: str) -> dict[str, Any] | str:
 
     url = f"{base_url.rstrip('/')}/bot{token}/getMe"
     try:
-        timeout = aiohttp.ClientTimeout(total=ANSWER_SECONDS)
-        async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url) as answer:
+        async with (
+            asyncio.timeout(ANSWER_SECONDS),  # aiohttp's own may swallow a cancellation
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session,
+            session.get(url) as answer,
+        ):
             body = await answer.json(content_type=None)
     except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
         return f"The Bot API server {base_url} cannot be reached ({type(error).__name__})."
