@@ -7,6 +7,7 @@ from pathlib import Path
 
 from agent.store import Store
 from agent.store.jobs import Job, Occurrence
+from agent.store.ledger import Ledger
 from backend.client import BackendClient, BackendUnavailable
 from backend.protocol import Minute, Status
 
@@ -31,7 +32,13 @@ class Digest:
             lines = [f"The backend is away: {error}"]
         else:
             lines = [*_server(status), *_cards(status, minutes, self.price)]
-        return "\n".join(["**The last 24 hours**", *lines, await self._undelivered(), self._disk()])
+        more = [await self._errors(), await self._undelivered(), self._disk()]
+        return "\n".join(["**The last 24 hours**", *lines, *more])
+
+    async def _errors(self) -> str:
+        ledger = Ledger(self.store.database, self.store.clock)
+        turns, jobs = await ledger.failures(self.store.clock() - DAY_MINUTES * 60)
+        return f"- errors: {turns} turns, {jobs} jobs"
 
     async def _undelivered(self) -> str:
         counts = await self.store.outbox.counts()

@@ -76,6 +76,18 @@ class Ledger:
         async with self.database.read() as tx:
             return bool(await tx.value(_SAID, occurrence))
 
+    async def failures(self, since: float) -> tuple[int, int]:
+        """Turns that ended by a fault, and occurrences that failed, since an instant."""
+        async with self.database.read() as tx:
+            turns = await tx.value(
+                "SELECT count(*) FROM turns WHERE reason IN ('error', 'backend') AND ended_at >= ?",
+                since,
+            )
+            jobs = await tx.value(
+                "SELECT count(*) FROM occurrences WHERE state = 'failed' AND ended_at >= ?", since
+            )
+        return int(turns), int(jobs)
+
     async def settle(self) -> None:
         """End running occurrences whose messages have met their end.
 

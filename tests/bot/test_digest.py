@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from agent.store import open_store
+from agent.store.jobs import Plan
 from backend.client import BackendUnavailable
 from backend.protocol import Gpu, Minute, Restart, ServerStatus, Speed, Status
 from bot.digest import Digest
@@ -45,19 +46,24 @@ class Backend:
         ]
 
 
-async def test_a_day_in_five_lines(tmp_path: Path) -> None:
+async def test_a_day_in_six_lines(tmp_path: Path) -> None:
     async with open_store(tmp_path / "s.db") as store:
         await store.outbox.add("tg:1", ['{"text": "hi"}'])
+        job = await store.jobs.add(Plan("tg:1", "task", "", {}, "UTC", "x", {}))
+        due = await store.jobs.fall_due(job.id, 1, None)
+        assert due
+        await store.jobs.end(due.id, "failed", "x")
         text = await Digest(store, Backend(), tmp_path, 0.3)(None, None)  # type: ignore[arg-type]
     lines = text.splitlines()
-    assert lines[:5] == [
+    assert lines[:6] == [
         "**The last 24 hours**",
         "- gemma: ready, 2 restarts, last: It was killed.",
         "- speed: 99 tokens/s",
         "- V100: at most 81 °C, 150 W on average, 0.30 kWh, 0.09 at 0.3 a kWh, throttled 60 min, 3 ECC errors",
+        "- errors: 0 turns, 1 jobs",
         "- to send: 1 waiting, 0 uncertain, 0 refused",
     ]
-    assert lines[5].startswith("- disk: ") and len(lines) == 6
+    assert lines[6].startswith("- disk: ") and len(lines) == 7
 
 
 async def test_without_a_backend_it_says_so(tmp_path: Path) -> None:
