@@ -137,11 +137,19 @@ class Agent:
         return status
 
     async def life(self) -> Hashable | None:
-        """What tells the lives of the model server apart; None while none serves, or it sleeps."""
+        """What tells the lives of the model server apart.
+
+        None while none serves, or it sleeps; and of a server that does not say what
+        it keeps: reading chats in there may cost money and gain nothing.
+        """
         status = await self.look()
         if status is None or status.backend.state not in ("ready", "busy"):
             return None
-        return status.backend.pid, status.backend.profile, status.backend.restarts
+        with suppress(BackendUnavailable):
+            if (await self.backend.endpoint()).extras:
+                server = status.backend
+                return server.pid, server.profile, server.restarts, server.model
+        return None
 
 
 @dataclass

@@ -20,6 +20,7 @@ from bot.compose import open_chats, stored_agent
 from bot.settings import Settings, State
 from tests.fakes import gguf_maker
 from tests.fakes.backend_running import Running, running
+from tests.fakes.model_scripted import ModelServer
 
 
 @pytest.fixture
@@ -80,6 +81,16 @@ async def test_recent_chats_are_read_in_again_when_the_model_server_was_killed(s
     fixed = prefix.backend.warm.tokens
     assert all(abs(new - (prompt - fixed)) <= 32 for _, prompt, new in reads[:4])
     assert [new <= 2 for _, _, new in reads[4:]] == [True, True]
+
+
+async def test_a_server_that_tells_nothing_of_its_cache_is_asked_for_nothing(state: Path) -> None:
+    async with ModelServer() as server:
+        config = BackendConfig(state_dir=state / "b", kind="external", urls=(server.url,))
+        settings = Settings(state=State(dir=state / "a"))
+        async with running(config) as it, stored_agent(settings, it.client) as agent:
+            await it.ready()
+            assert await agent.life() is None
+            assert (await it.client.status()).backend.state == "ready"
 
 
 async def test_after_everything_was_killed_a_chat_costs_its_own_transcript_once(
