@@ -4,7 +4,7 @@ app.py       the application: start, polling, the one table of handlers
 intake.py    an update becomes an inbox row; who may speak
 post.py      the channel: sends, edits, drafts, files
 pacer.py     when something may be sent
-render.py    Markdown to text and entities
+render.py    Markdown to text and entities; page.py does it, loaded with the first text
 """
 
 import os

@@ -10,12 +10,15 @@ import json
 import logging
 import secrets
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from aiohttp import web
 from telegram import Bot, Update
 from telegram.error import RetryAfter, TelegramError
 
 from bot.telegram.polling import FIRST_PAUSE, LONGEST_PAUSE, Poll, Take
+
+if TYPE_CHECKING:  # a server's modules cost 20 ms of every start, and few have a webhook
+    from aiohttp import web
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +45,8 @@ class Webhook:
 
     async def run(self) -> None:
         """Listen until cancelled. Raises OSError when the address cannot be used."""
+        from aiohttp import web
+
         app = web.Application(client_max_size=LARGEST)
         app.add_routes([web.post(PATH, self._came)])
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=3.0)
@@ -69,7 +74,9 @@ class Webhook:
                 self._poll.answered()
                 return
 
-    async def _came(self, request: web.Request) -> web.Response:
+    async def _came(self, request: "web.Request") -> "web.Response":
+        from aiohttp import web
+
         given = request.headers.get(HEADER, "")
         if not hmac.compare_digest(given.encode(), self._secret.encode()):
             return web.Response(status=403)
