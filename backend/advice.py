@@ -1,14 +1,13 @@
 """What a profile needs on this machine: the table of `voltaire model fit`, and the word before each start.
 
-`advise` reads headers and computes; nothing here starts or downloads anything.
+Pure: headers go in, a table comes out.
 """
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from backend import fit
 from backend.fit import Budget, Row, Way
-from backend.gguf_header import Header, read_header
+from backend.gguf_header import Header
 from backend.profile import Profile
 
 CONTEXTS = (8192, 16384, 32768, 65536, 131072)
@@ -34,13 +33,11 @@ class Advice:
         return max(same or fitting, key=lambda row: row.way.context, default=None)
 
 
-def advise(profile: Profile, model: Path, draft: Path | None, budget: Budget) -> Advice:
-    """NotAModel or OSError when a file cannot be read."""
-    target = read_header(model)
-    small = read_header(draft) if draft else None
+def advise(profile: Profile, target: Header, small: Header | None, budget: Budget) -> Advice:
+    """The headers are those of the model and of its draft."""
     way = way_of(profile, target, budget)
     left = _without_draft(budget, small, way)
-    contexts = [c for c in CONTEXTS if c <= _trained(target)] or [_trained(target)]
+    contexts = sorted({way.context, *(c for c in CONTEXTS if c <= _trained(target))})
     rows = fit.table(target, way, left, contexts, CACHES)
     own = row_of(profile, target, small, budget)
     return Advice(target, own, tuple(rows), refusal(profile, target, small))

@@ -78,18 +78,21 @@ class Header:
 def read_header(path: Path) -> Header:
     """Read the header of `path`; NotAModel when it is damaged, OSError when it cannot be read."""
     with path.open("rb") as file:
-        try:
-            return _read(file, path.stat().st_size)
-        except (struct.error, UnicodeDecodeError, MemoryError, KeyError):
-            raise NotAModel(
-                f"{path.name} is damaged: its header breaks off or makes no sense."
-            ) from None
+        return read_open(file, path.stat().st_size, path.name)
 
 
-def _read(file: BinaryIO, size: int) -> Header:
+def read_open(file: BinaryIO, size: int, name: str) -> Header:
+    """Read the header of a file of `size` bytes from its beginning; it may be far away."""
+    try:
+        return _read(file, size, name)
+    except (struct.error, UnicodeDecodeError, MemoryError, KeyError):
+        raise NotAModel(f"{name} is damaged: its header breaks off or makes no sense.") from None
+
+
+def _read(file: BinaryIO, size: int, name: str) -> Header:
     magic, version = struct.unpack("<4sI", file.read(8))
     if magic != b"GGUF" or version not in (2, 3):
-        raise NotAModel(f"{Path(file.name).name} is not a GGUF model.")
+        raise NotAModel(f"{name} is not a GGUF model.")
     tensors, pairs = struct.unpack("<QQ", file.read(16))
     values: dict[str, Any] = {}
     for _ in range(pairs):

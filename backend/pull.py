@@ -3,9 +3,11 @@
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from backend.config import BackendConfig
 from backend.launch import models_folder
@@ -36,11 +38,12 @@ def _pull_one(source: Source, folder: Path, say: Callable[[str], None]) -> None:
         return
     if source.repo is None or source.file is None:
         raise PullError(f"{path} is missing, and its profile names no repository to pull it from.")
-    size, checksum = _metadata(source)
-    _room(folder, path.name, size)
-    say(f"Pulling {source.repo}/{source.file}" + (f", {size / 2**30:.1f} GiB" if size else ""))
+    known = metadata(source)
+    _room(folder, path.name, known.size)
+    size = f", {known.size / 2**30:.1f} GiB" if known.size else ""
+    say(f"Pulling {source.repo}/{source.file}{size}")
     part = _downloaded(source, folder)
-    wanted = source.sha256 or checksum
+    wanted = source.sha256 or known.sha256
     if wanted and _sha256(part) != wanted:
         part.unlink()
         raise PullError(f"{path.name} arrived damaged (checksum); it was removed. Pull it again.")
@@ -67,15 +70,28 @@ def _room(folder: Path, name: str, size: int | None) -> None:
         )
 
 
-def _metadata(source: Source) -> tuple[int | None, str | None]:
-    """Size and SHA-256 as the hub tells them."""
-    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """A file at the hub: size in bytes, SHA-256, and where it lies with the headers to send there."""
 
-    found: Any = _explained(
-        lambda: get_hf_file_metadata(hf_hub_url(str(source.repo), str(source.file))), source
-    )
+    size: int | None
+    sha256: str | None
+    url: str
+    headers: Mapping[str, str]
+
+
+def metadata(source: Source) -> Metadata:
+    """What the hub tells of a file; PullError when it tells nothing."""
+    from huggingface_hub import get_hf_file_metadata, get_token, hf_hub_url
+
+    asked = hf_hub_url(str(source.repo), str(source.file))
+    found: Any = _explained(lambda: get_hf_file_metadata(asked), source)
     etag = str(found.etag or "")
-    return found.size, etag if len(etag) == 64 else None
+    # The store behind the hub has signed addresses; the person's token is not for it.
+    same = urlsplit(found.location).netloc == urlsplit(asked).netloc
+    token = get_token() if same else None
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    return Metadata(found.size, etag if len(etag) == 64 else None, found.location, headers)
 
 
 def _downloaded(source: Source, folder: Path) -> Path:
@@ -109,8 +125,8 @@ def _explained(call: Callable[[], Any], source: Source, tries: int = 1) -> Any:
         except Exception as error:  # noqa: BLE001 - the hub's own HTTP library changes with it
             if not left or (isinstance(error, OSError) and error.errno):
                 raise PullError(
-                    f"The hub could not be reached or cut the download ({_short(error)});"
-                    " pull again to go on where it stopped."
+                    f"The hub could not be reached or broke off ({_short(error)});"
+                    " try again: a download goes on where it stopped."
                 ) from None
     raise AssertionError
 

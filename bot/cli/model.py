@@ -14,12 +14,12 @@ from bot.cli.options import json_option, runs, settings_of
 if TYPE_CHECKING:
     from backend.advice import Advice
     from backend.client import BackendClient
-    from backend.fit import Budget, Row
-    from backend.profile import Profile
+    from backend.fit import Budget
+    from backend.gguf_header import Header
+    from backend.profile import Profile, Source
     from bot.settings import Settings
 
 GIB = 2**30
-BAR = 40
 
 
 @click.group("model", help="Profiles: list them, see what fits, download, switch.")
@@ -63,28 +63,49 @@ async def fit(
     """What a profile or a GGUF file needs, and which windows fit this machine."""
     from backend.advice import advise, verdict
     from backend.gguf_header import NotAModel
+    from backend.pull import PullError
+    from bot.cli import fit_table
 
     settings = settings_of(ctx)
     profile = _profile(model or settings.backend.profile)
     budget = _budget(profile, vram, ram)
-    path = _path(settings, profile)
-    draft = _path(settings, profile, draft=True) if profile.draft else None
     try:
-        advice = await asyncio.to_thread(advise, profile, path, draft, budget)
+        target, draft = await asyncio.to_thread(_headers, settings, profile)
     except FileNotFoundError as error:
-        raise Failed(
-            f"{error.filename} is not here; voltaire model pull {profile.name} downloads it."
-        ) from None
+        raise Failed(f"{error.filename} is not here.") from None
+    except PullError as error:
+        said = f"{profile.name} is not here, and what it needs cannot be read at the hub. {error}"
+        raise Failed(f"{said} {fit_table.expected(profile)}".strip()) from None
     except NotAModel as error:
         raise Failed(str(error)) from None
+    advice = advise(profile, target, draft, budget)
+    said = verdict(profile.name, advice)
     if as_json:
         click.echo(json.dumps(_advice_fields(profile, budget, advice), ensure_ascii=False))
     else:
-        _print(profile, budget, advice)
-    said = verdict(profile.name, advice)
-    if said and not as_json:
-        click.echo(said)
+        fit_table.show(profile, budget, advice)
+        click.echo(said or fit_table.outlook(profile, budget, advice))
     return 1 if said else 0
+
+
+def _headers(settings: "Settings", profile: "Profile") -> tuple["Header", "Header | None"]:
+    """Of the model and its draft: from the files, or from the hub while they are not here."""
+    draft = _header(settings, profile.draft) if profile.draft else None
+    return _header(settings, profile.model), draft
+
+
+def _header(settings: "Settings", source: "Source") -> "Header":
+    from backend.gguf_header import read_header
+    from backend.hub import peek
+    from backend.launch import models_folder
+    from backend.profile import locate
+    from bot.reach import backend_config
+
+    path = locate(source, models_folder(backend_config(settings)))
+    if path.is_file() or source.repo is None:
+        return read_header(path)
+    click.echo(f"{path.name} is not here; its header is read at the hub.", err=True)
+    return peek(source)
 
 
 @command.command("pull")
@@ -201,13 +222,12 @@ def _sources(model: str) -> list[Any]:
     return [source for source in (profile.model, profile.draft) if source]
 
 
-def _path(settings: "Settings", profile: "Profile", *, draft: bool = False) -> Path:
+def _path(settings: "Settings", profile: "Profile") -> Path:
     from backend.launch import models_folder
     from backend.profile import locate
     from bot.reach import backend_config
 
-    source = profile.draft if draft and profile.draft else profile.model
-    return locate(source, models_folder(backend_config(settings)))
+    return locate(profile.model, models_folder(backend_config(settings)))
 
 
 def _budget(profile: "Profile", vram: float | None, ram: float | None) -> "Budget":
@@ -221,31 +241,6 @@ def _budget(profile: "Profile", vram: float | None, ram: float | None) -> "Budge
     on_cards = sum(cards) if split else max(cards, default=0)
     host = ram * GIB if ram is not None else proc.available_mib() * 2**20
     return Budget(int(on_cards * GIB), int(host))
-
-
-def _print(profile: "Profile", budget: "Budget", advice: "Advice") -> None:
-    model, own = advice.model, advice.own
-    where = f"{budget.card / GIB:.1f} GiB card" if own.way.gpu else "no card"
-    click.echo(
-        f"{profile.name}: {model.architecture}, {model.weights / GIB:.2f} GiB of weights; {where}, {budget.host / GIB:.1f} GiB RAM"
-    )
-    click.echo(
-        f"{'window':>8}  {'cache':5}  {'weights':>8}  {'KV':>8}  {'compute':>8}  {'experts in RAM':>14}  fits"
-    )
-    for row in advice.rows:
-        click.echo(_line(row, budget))
-
-
-def _line(row: "Row", budget: "Budget") -> str:
-    need, way = row.need, row.way
-    total = (need.card if way.gpu else need.card + need.host_weights) / max(
-        1, budget.card if way.gpu else budget.host
-    )
-    bar = "█" * min(BAR, round(total * BAR)) + "·" * max(0, BAR - round(total * BAR))
-    weights = need.weights if way.gpu else need.host_weights
-    sizes = "  ".join(f"{size / 2**20:>6,.0f} M" for size in (weights, need.kv, need.compute))
-    experts = f"{way.cpu_experts} layers" if way.cpu_experts else "-"
-    return f"{way.context:>8}  {way.cache_k:5}  {sizes}  {experts:>14}  {'yes' if row.fits else 'no ':3} {bar}"
 
 
 def _fields(profile: "Profile", settings: "Settings") -> dict[str, Any]:

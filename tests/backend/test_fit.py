@@ -204,17 +204,15 @@ def test_words_of_two_vocabularies_are_told_apart(tmp_path: Path, folder: Path) 
 
 
 def test_the_word_before_a_start_names_what_would_fit(folder: Path) -> None:
-    path = make(folder / "v.gguf", "llama")
-    profile = Profile(
-        "tiny", "T", 16384, Source(path=str(path)), gpu=False, optional={"-ctk": "f16"}
-    )
-    assert verdict("tiny", advise(profile, path, None, Budget(0, GIB))) == ""
-    tight = advise(profile, path, None, Budget(0, 55 * MIB))
+    model = read_header(make(folder / "v.gguf", "llama"))
+    profile = Profile("tiny", "T", 16384, Source(path="x"), gpu=False, optional={"-ctk": "f16"})
+    assert verdict("tiny", advise(profile, model, None, Budget(0, GIB))) == ""
+    tight = advise(profile, model, None, Budget(0, 55 * MIB))
     assert re.fullmatch(
         r"tiny with a window of 16,384 tokens needs \d+ MiB more in memory; 8,192 tokens with a f16 cache would fit\.",
         verdict("tiny", tight),
     )
-    assert verdict("tiny", advise(profile, path, None, Budget(0, MIB))).endswith("no window fits.")
+    assert verdict("tiny", advise(profile, model, None, Budget(0, MIB))).endswith("no window fits.")
 
 
 def test_a_damaged_file_is_told(tmp_path: Path, folder: Path) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.bot.cli.test_model_commands import voltaire
+from tests.fakes import gguf_kinds
 from tests.fakes.hub import Hub
 
 CONTENT = bytes(range(256)) * 200_000  # 51 MB: the library writes pieces of 10
@@ -86,3 +88,37 @@ async def test_a_profile_without_a_repository_says_so(hub: Hub, tmp_path: Path) 
     hub.url = "http://127.0.0.1:9"
     code, said = await pulled(hub, tmp_path)
     assert code == 1 and "could not be reached" in said
+
+
+async def fits(hub: Hub, home: Path, *words: str) -> tuple[int, str, str]:
+    """`voltaire model fit` for a profile whose model is at the hub."""
+    folder = home / "x" / "voltaire" / "profiles"
+    folder.mkdir(parents=True)
+    (folder / "far.toml").write_text(
+        'title = "F"\ncontext = 8192\n[model]\nrepo = "a/b"\nfile = "m.gguf"\n'
+        "[memory]\nvram_mib = 900\n"
+        '[reference]\ndecode_tok_s = 50\nsource = "a write-up"\n'
+    )
+    env = {"HF_ENDPOINT": hub.url, "HF_HOME": str(home / "hf")}
+    return await voltaire(home, "model", "fit", "far", *words, env=env)
+
+
+async def test_what_fits_is_known_before_the_download(hub: Hub, tmp_path: Path) -> None:
+    path = gguf_kinds.make(tmp_path / "m.gguf", "llama")
+    hub.content, hub.size = path.read_bytes(), path.stat().st_size
+    code, out, err = await fits(hub, tmp_path, "--vram", "2")
+    assert (code, err) == (0, "m.gguf is not here; its header is read at the hub.\n")
+    *rows, said = out.splitlines()
+    assert [row.split()[1:3] for row in rows if row.startswith("*")] == [["8192", "f16"]]
+    assert said == (
+        "It runs with a window of 8,192 tokens and a f16 cache. 50 tokens/s reported (a write-up)."
+    )
+    assert hub.ranges == [0]  # one piece, not the whole file
+    assert not list(tmp_path.rglob("models/*.gguf"))
+
+
+async def test_without_the_hub_the_profiles_own_word_is_told(hub: Hub, tmp_path: Path) -> None:
+    hub.url = "http://127.0.0.1:9"
+    code, _, err = await fits(hub, tmp_path)
+    assert code == 1
+    assert err.endswith("Its profile expects 900 MiB on the card for a window of 8,192 tokens.\n")

@@ -35,7 +35,9 @@ class Hub:
         if self.status != 200:
             code = {401: "RepoNotFound", 403: "GatedRepo", 404: "EntryNotFound"}[self.status]
             return web.Response(status=self.status, headers={"X-Error-Code": code})
-        first = request.http_range.start or 0
+        first, end = request.http_range.start or 0, request.http_range.stop
+        if end is not None:  # a piece, as headers are read
+            return self._piece(first, end)
         headers = {
             "ETag": f'"{self.etag}"',
             "X-Repo-Commit": COMMIT,
@@ -58,3 +60,9 @@ class Hub:
             return response
         await response.write(self.content[first:])
         return response
+
+    def _piece(self, first: int, end: int) -> web.Response:
+        self.ranges.append(first)
+        body = self.content[first:end]
+        where = f"bytes {first}-{first + len(body) - 1}/{self.size}"
+        return web.Response(status=206, body=body, headers={"Content-Range": where})
