@@ -87,7 +87,8 @@ class Speech:
         if draft is None or not draft.can_stop or draft.until <= self._world.clock():
             raise LookupError("nothing is being written that can be stopped")
         self._world.end_draft(chat, thread)
-        body = {"chat": chat.json(), "draft_id": draft.id}
+        place = {} if thread is None else {"message_thread_id": thread}
+        body = {"chat": chat.json(), **place, "draft_id": draft.id}
         self._world.updates.put("stopped_message_generation", body)
 
     def stop_bot(self, status: str) -> None:

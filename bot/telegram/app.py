@@ -24,6 +24,7 @@ from telegram.ext import (
     CommandHandler,
     ContextTypes,
     MessageHandler,
+    TypeHandler,
     filters,
 )
 
@@ -66,7 +67,7 @@ __all__ = ["SOURCE", "TelegramBot", "TelegramUnavailable", "telegram_bot"]
 log = logging.getLogger(__name__)
 
 POLL_ANSWER_SECONDS = 5.0  # beyond the time that a poll may wait
-UPDATES = ["message", "edited_message", "callback_query", "my_chat_member"]
+UPDATES = ["message", "edited_message", "callback_query", "my_chat_member", commands.STOPPED]
 Callback = Callable[[Update, ContextTypes.DEFAULT_TYPE], Coroutine[Any, Any, None]]
 
 
@@ -92,6 +93,7 @@ def table(room: Room) -> Sequence[BaseHandler[Update, Any, None]]:
         MessageHandler(new & filters.COMMAND, _with(room, commands.unknown)),
         MessageHandler(new & ~filters.StatusUpdate.ALL, _with(room, intake.message)),
         MessageHandler(edited & ~filters.COMMAND, _with(room, intake.edited)),
+        TypeHandler(Update, _with(room, commands.stopped)),
     ]
 
 

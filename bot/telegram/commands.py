@@ -15,10 +15,13 @@ from telegram.error import TelegramError
 
 from agent.errors import AgentError
 from bot.telegram import cards, memory, models, pairing, planning
+from bot.telegram.door import Speaker
 from bot.telegram.intake import welcome
+from bot.telegram.place import Place
 from bot.telegram.room import Heard, Room, heard
 
 Handler = Callable[[Room, Heard], Awaitable[None]]
+STOPPED = "stopped_message_generation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,16 @@ async def new(room: Room, said: Heard) -> None:
 async def stop(room: Room, said: Heard) -> None:
     if not await room.services.chats.stop(said.chat):
         await room.say(said.chat, room.texts.nothing_runs)
+
+
+async def stopped(room: Room, update: Update) -> None:
+    """The Stop button under a draft, of which python-telegram-bot does not know yet."""
+    press = update.api_kwargs.get(STOPPED)
+    if not press:
+        return
+    place = Place(press["chat"]["id"], press.get("message_thread_id"))
+    if room.door.standing(Speaker(place.chat_id, "")) != "stranger":
+        await room.services.chats.stop(place.key)
 
 
 async def retry(room: Room, said: Heard) -> None:

@@ -29,6 +29,8 @@ MOST_PARTS = 4  # longer answers come as a document
 MIB = 1 << 20
 PHOTO_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
 NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
+# Bot API 10.3: a button under the draft; its press comes as `stopped_message_generation`.
+CAN_STOP = {"can_stop": True}
 UPLOAD_SECONDS = 120.0
 
 T = TypeVar("T")
@@ -144,7 +146,12 @@ class Post:
         async def call() -> None:
             if wanted():
                 await self._bot.send_message_draft(
-                    place.chat_id, number, text.text, place.thread_id, entities=entities(text)
+                    place.chat_id,
+                    number,
+                    text.text,
+                    place.thread_id,
+                    entities=entities(text),
+                    api_kwargs=CAN_STOP,
                 )
 
         try:

@@ -82,6 +82,18 @@ async def test_stop_ends_a_running_turn_at_once(house: House) -> None:
     assert idle.text == "Nothing is running."
 
 
+async def test_the_button_under_a_draft_ends_the_turn(house: House) -> None:
+    never = asyncio.Event()
+    house.script = lambda request: says("Thinking about it", hold=never.wait)
+    async with house.open():
+        await house.owner.send("think")
+        draft = await house.owner.event(lambda e: e if isinstance(e, Drafted) else None)
+        assert draft.can_stop
+        await house.owner.stop_draft()
+        answer = await house.owner.next_message(where=is_final, seconds=2)
+    assert answer.text == "Thinking about it\n\nStopped."
+
+
 async def test_messages_in_a_row_are_answered_in_order(house: House) -> None:
     def script(request: object) -> Line:
         words = request.messages[-1].text.rpartition("\n")[2]  # type: ignore[attr-defined]

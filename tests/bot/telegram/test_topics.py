@@ -81,6 +81,23 @@ async def test_a_busy_topic_keeps_no_other_waiting(house: House) -> None:
     assert late.text == " ".join(["slow"] * 8)
 
 
+async def test_the_button_under_a_draft_stops_its_topic_alone(house: House) -> None:
+    release = asyncio.Event()
+    house.script = lambda request: says("Let me see", hold=release.wait)
+    async with house.open():
+        one, two = [await house.owner.create_topic(name) for name in ("One", "Two")]
+        for topic in (one, two):
+            await house.owner.send("hi", thread=topic.thread)
+            async with asyncio.timeout(10):
+                while house.owner.draft(thread=topic.thread) is None:
+                    await house.owner.chat().feed.changed()
+        await house.owner.stop_draft(thread=two.thread)
+        stopped = await house.owner.next_message(where=lambda m: m.thread == two.thread)
+        release.set()
+        whole = await house.owner.next_message(where=lambda m: m.thread == one.thread)
+    assert (stopped.text, whole.text) == ("Let me see\n\nStopped.", "Let me see")
+
+
 async def test_new_ends_the_conversation_of_its_topic_alone(house: House) -> None:
     async with house.open():
         work, home = [await house.owner.create_topic(name) for name in ("Work", "Home")]
