@@ -8,6 +8,7 @@ from agent.messages import System, User
 from agent.model import Completion, ModelRefused, Request
 from agent.prompt import system_text
 from agent.summary.facts import Git
+from agent.summary.fetched import Place, fetched
 from agent.summary.report import Summaries, runner
 from bot.compose import Agent
 
@@ -24,11 +25,32 @@ def summaries(agent: Agent) -> Summaries:
         budget = await agent.window.budget()
         return max(2000, (budget.limit - budget.prefix - ANSWER_TOKENS) * BYTES_A_TOKEN)
 
-    return Summaries(agent.store, lambda chat: _git(agent, chat), ask, room, _place)
+    async def place(chat: str, repo: str) -> Place:
+        return await _place(agent, chat, repo)
+
+    return Summaries(agent.store, lambda chat: _git(agent, chat), ask, room, place)
 
 
-def _place(repo: str) -> str:
-    return "/workspace" if repo in (".", "") else f"/repos/{repo}"
+async def _place(agent: Agent, chat: str, repo: str) -> Place:
+    if repo in (".", ""):
+        return Place("/workspace")
+    path, known = f"/repos/{repo}", agent.settings.agent.repos.get(repo)
+    return (
+        await fetched(_network(agent, chat), path, repo) if known and known.fetch else Place(path)
+    )
+
+
+def _network(agent: Agent, chat: str) -> Git:
+    """Commands that reach the hosts which the owner allows."""
+
+    async def allowed(_host: str) -> None:
+        """The owner asked for this by setting `fetch`; other hosts the proxy refuses."""
+
+    async def run(argv: Sequence[str]) -> str:
+        sandbox = await agent.sandboxes.of(chat)
+        return (await sandbox.run(argv, seconds=GIT_SECONDS, permit=allowed)).output
+
+    return runner(run)
 
 
 def _git(agent: Agent, chat: str) -> Git:

@@ -96,6 +96,8 @@ class Repo(Section):
     """Where the repository is on this machine."""
     write: bool = False
     """Whether the agent may change its files, and commit, which asks first; nothing else changes its .git."""
+    fetch: bool = False
+    """Before a summary, fetch what its origin has (public HTTPS, a host of `allow_hosts`)."""
 
 
 class Agent(Section):

@@ -9,7 +9,7 @@ Git = Callable[[Sequence[str]], Awaitable[str]]
 """Runs an argument list in the sandbox, read-only, and gives its whole output."""
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git's name for no files at all
-_BASH = ("/bin/bash", "--noprofile", "--norc", "-c")
+BASH = ("/bin/bash", "--noprofile", "--norc", "-c")
 
 
 class Missing(Exception):
@@ -63,7 +63,8 @@ class Facts:
 
 
 @cache
-def _script(name: str) -> str:
+def script(name: str) -> str:
+    """A shell script of this folder."""
     return files("agent").joinpath(f"summary/{name}").read_text("utf-8")
 
 
@@ -83,7 +84,7 @@ echo "days $head $(command git rev-list -1 --before="$days days ago" "$head")"
 
 async def ranges(git: Git, path: str, last: str = "", days: int = 7) -> Range:
     """The range since the commit `last` summarised, or of the last `days`; Missing says why there is none."""
-    said = (await git([*_BASH, _RANGES, "range", path, last, str(days)])).splitlines()
+    said = (await git([*BASH, _RANGES, "range", path, last, str(days)])).splitlines()
     lost = any(line.startswith("lost") for line in said)
     words = (said[-1] if said else "missing").split()
     if words[0] in _NOTHING:
@@ -109,7 +110,7 @@ _NOTHING = {
 
 async def collect(git: Git, path: str, span: Range) -> Facts:
     """Git's facts of a range."""
-    said = await git([*_BASH, _script("collect.sh"), "collect", path, span.base, span.head])
+    said = await git([*BASH, script("collect.sh"), "collect", path, span.base, span.head])
     rows: dict[str, list[list[str]]] = {}
     for line in said.splitlines():
         key, *values = line.split("\t")
@@ -166,5 +167,5 @@ async def selected_diff(git: Git, path: str, span: Range, keep: int) -> str:
     skip = [":(exclude,glob)**/*.lock", ":(exclude,glob)**/*.min.*", ":(exclude,glob)**/package-lock.json", ":(exclude,glob)**/*.svg"]  # fmt: skip
     flags = ["--no-ext-diff", "--no-textconv", "-U1", "-M"]
     command = ["/usr/bin/git", "-C", path, "diff", *flags, span.base, span.head, "--", ".", *skip]
-    said = await git([*_BASH, f'"$@" | head -c {keep}', "diff", *command])
+    said = await git([*BASH, f'"$@" | head -c {keep}', "diff", *command])
     return said.encode()[:keep].decode("utf-8", "ignore")

@@ -10,6 +10,7 @@ from agent.store.ledger import Ledger
 from agent.summary import facts as by_git
 from agent.summary.card import card
 from agent.summary.facts import Facts, Git, Missing, Range
+from agent.summary.fetched import Place
 from agent.summary.prose import Ask, checked, prose
 
 log = logging.getLogger(__name__)
@@ -30,14 +31,14 @@ class Report:
 class Summaries:
     """`git` gives the runner of a chat's sandbox, `ask` a question to the model, `room` its bytes.
 
-    `places` maps a repository's name to its path in the sandbox.
+    `place` finds where a repository is read in a chat's sandbox.
     """
 
     store: Store
     git: Callable[[str], Git]
     ask: Ask
     room: Callable[[], Awaitable[int]]
-    places: Callable[[str], str]
+    place: Callable[[str, str], Awaitable[Place]]
     days: int = 7
 
     async def make(self, chat: str, repo: str, occurrence: int) -> Report:
@@ -46,14 +47,15 @@ class Summaries:
         The same occurrence asked again, because the first time was cut off, covers
         the same range again.
         """
-        git, path = self.git(chat), self.places(repo)
+        git, place = self.git(chat), await self.place(chat, repo)
+        path = place.path
         last = await self._last(chat, repo, occurrence)
         try:
             span = await by_git.ranges(git, path, last, self.days)
         except Missing as nothing:
-            return Report(nothing=str(nothing))
+            return Report(nothing=f"{nothing} {place.note}".strip())
         found = await by_git.collect(git, path, span)
-        text = card(repo, span, found)
+        text = "\n\n".join(filter(None, [card(repo, span, found), place.note]))
         told = await self._told(git, path, repo, span, found, text)
         mark = {"head": span.head, "before": last, "by": occurrence}
         await self.store.facts.put(_key(chat, repo), mark)

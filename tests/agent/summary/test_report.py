@@ -16,6 +16,7 @@ from agent.store.jobs import Occurrence, Plan
 from agent.store.ledger import Ledger
 from agent.summary import collect, ranges
 from agent.summary.facts import EMPTY_TREE, Range
+from agent.summary.fetched import Place
 from agent.summary.report import Report, Summaries
 from tests.agent.summary.test_summary import Repository, git
 from tests.fakes import repository_large
@@ -31,9 +32,9 @@ class Scene:
         self.asked: list[str] = []
         self.away = False
         self.due = 0
-        places = {"site": str(repository.path)}
+        self.place = Place(str(repository.path))
         self.summaries = Summaries(
-            store, lambda chat: git, self._ask, self._room, places.__getitem__, days=9000
+            store, lambda chat: git, self._ask, self._room, self._place, days=9000
         )
 
     async def _ask(self, question: str) -> str:
@@ -41,6 +42,9 @@ class Scene:
             raise BackendAway("No model backend is running.")
         self.asked.append(question)
         return "Ada worked on it. There were 4711 mistakes."
+
+    async def _place(self, chat: str, repo: str) -> Place:
+        return self.place
 
     async def _room(self) -> int:
         return 4000

@@ -1,0 +1,111 @@
+"""What an origin has is fetched in the sandbox, from a real server, and the owner's clone stays as it is."""
+
+import subprocess
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from agent.sandbox.limits import Repo
+from agent.sandbox.sandbox import Sandbox
+from agent.summary.facts import Git
+from agent.summary.fetched import Place, fetched
+from tests.agent.summary.test_summary import Repository
+from tests.fakes.sandbox_box import opened
+from tests.fakes.web_server import Site, site
+
+MIRROR = Place("/workspace/.fetched/site.git")
+
+
+class Bare(dict[str, Callable[[], web.StreamResponse]]):
+    """The files of a bare repository as git's plain HTTP wants them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def get(self, path: str, default: object = None) -> Callable[[], web.StreamResponse]:  # type: ignore[override]
+        file = self.path / path.removeprefix("/site.git/")
+        return lambda: web.FileResponse(file) if file.is_file() else web.Response(status=404)
+
+
+class Scene:
+    def __init__(self, folder: Path, web: Site) -> None:
+        self.folder, self.web = folder, web
+        self.origin = Repository(folder / "origin")
+        self.origin.commit("One", a="1\n")
+        self.clone = folder / "clone"
+        subprocess.run(["git", "clone", "-q", self.origin.path, self.clone], check=True)
+        self.point(f"http://{web.host}/site.git")
+        web.pages = Bare(self.origin.path / ".git")
+
+    def point(self, url: str) -> None:
+        subprocess.run(["git", "-C", self.clone, "remote", "set-url", "origin", url], check=True)
+
+    def publish(self) -> None:
+        self.origin("update-server-info")
+
+    async def fetch(self, sandbox: Sandbox) -> Place:
+        return await fetched(reaching(sandbox), "/repos/site", "site")
+
+
+def reaching(sandbox: Sandbox) -> Git:
+    async def allowed(_host: str) -> None:
+        pass
+
+    async def run(argv: Sequence[str]) -> str:
+        return (await sandbox.run(argv, seconds=60, permit=allowed)).output
+
+    return run
+
+
+@pytest.fixture
+async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
+    async with site() as web:
+        yield Scene(tmp_path, web)
+
+
+async def test_new_commits_are_read_beside_the_clone(scene: Scene) -> None:
+    newest = scene.origin.commit("Two", at=10, a="1\n2\n")
+    scene.publish()
+    before = sorted(p.relative_to(scene.clone) for p in scene.clone.rglob("*"))
+    repos = [Repo("site", scene.clone)]
+    async with opened(scene.folder, hosts=scene.web.hosts(), repos=repos) as sandboxes:
+        sandbox = await sandboxes.of("cli")
+        assert await scene.fetch(sandbox) == MIRROR
+        head = await sandbox.run(["/usr/bin/git", "-C", MIRROR.path, "rev-parse", "HEAD"])
+        assert head.output.strip() == newest
+        assert await scene.fetch(sandbox) == MIRROR  # and once more, with nothing new
+    assert sorted(p.relative_to(scene.clone) for p in scene.clone.rglob("*")) == before
+
+
+async def test_what_cannot_be_fetched_is_read_from_the_clone_and_told(scene: Scene) -> None:
+    scene.publish()
+    clone = scene.clone
+    repos = [Repo("site", clone)]
+    async with opened(scene.folder, hosts=scene.web.hosts(), repos=repos) as sandboxes:
+        sandbox = await sandboxes.of("cli")
+        scene.point("http://example.org/site.git")
+        refused = await scene.fetch(sandbox)
+        scene.point("ext::sh -c touch% /workspace/trap")
+        trap = await scene.fetch(sandbox)
+        scene.point(f"http://{scene.web.host}/site.git")
+        author = ["-c", "user.name=A", "-c", "user.email=a@b"]
+        subprocess.run(
+            ["git", "-C", clone, *author, "commit", "-q", "--allow-empty", "-m", "mine"], check=True
+        )
+        ahead = await scene.fetch(sandbox)
+        listed = await sandbox.run(["/usr/bin/ls", "-A", "/workspace"])
+    assert refused.path == "/repos/site" and "403" in refused.note
+    assert trap == Place("/repos/site", "It was not fetched: Its origin is not reached over HTTPS.")
+    assert ahead == Place(
+        "/repos/site", "It was not fetched: It has commits that its origin lacks."
+    )
+    assert "trap" not in listed.output
+
+
+async def test_without_network_it_says_so(scene: Scene) -> None:
+    repos = [Repo("site", scene.clone)]
+    async with opened(scene.folder, repos=repos) as sandboxes:
+        place = await scene.fetch(await sandboxes.of("cli"))
+    assert place.path == "/repos/site" and place.note.startswith("It was not fetched: ")
