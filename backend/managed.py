@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -101,7 +100,7 @@ class Managed:
 
     async def _read_ahead(self, name: str) -> None:
         if self.supervisor.profile != name:
-            await asyncio.to_thread(read_ahead, self._file(name))
+            await asyncio.to_thread(read_ahead, self._files(name))
 
     async def _switch_by_clock(self, name: str) -> None:
         if self.supervisor.profile == name:
@@ -111,11 +110,15 @@ class Managed:
         except (SwitchFailed, ProfileError) as error:
             self.room.news("schedule", "warning", str(error))
 
-    def _file(self, name: str) -> Path:
+    def _files(self, name: str) -> list[Path]:
+        """A profile's model and its draft; none of a profile that is gone."""
         config = self.room.config
-        with suppress(ProfileError):
-            return locate(load(name, config.profiles).model, models_folder(config))
-        return Path()
+        try:
+            profile = load(name, config.profiles)
+        except ProfileError:
+            return []
+        sources = [source for source in (profile.model, profile.draft) if source]
+        return [locate(source, models_folder(config)) for source in sources]
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self.room.timing.clock(), ZoneInfo(self.room.config.timezone))

@@ -63,9 +63,10 @@ class Choice:
         return last.profile if last else config.profile
 
 
-def read_ahead(path: Path) -> None:
-    """Read a file into the page cache, so that loading it takes seconds. Blocks."""
-    with suppress(OSError), path.open("rb", buffering=0) as file:
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_SEQUENTIAL)
-        while file.read(PIECE):
-            pass
+def read_ahead(paths: Sequence[Path]) -> None:
+    """Read files into the page cache, so that loading them takes seconds. Blocks."""
+    for path in paths:
+        with suppress(OSError), path.open("rb", buffering=0) as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_SEQUENTIAL)
+            while file.read(PIECE):
+                pass

@@ -1,11 +1,16 @@
 """Profiles by the clock, and by hand until the clock's next word."""
 
+import os
+import shutil
+import subprocess
 from datetime import datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import pytest
+
 from backend.config import BackendConfig, ScheduledProfile
-from backend.schedule import Choice, Due, following, standing
+from backend.schedule import Choice, Due, following, read_ahead, standing
 
 PARIS = ZoneInfo("Europe/Paris")
 DAY = (ScheduledProfile("08:00", "coder"), ScheduledProfile("18:30", "chat"))
@@ -46,3 +51,24 @@ def test_a_choice_by_hand_lasts_without_a_schedule_until_the_configuration_chang
     now = at("2026-05-01 10:00")
     assert choice.profile(BackendConfig(tmp_path, profile="pocket"), now) == "mine"
     assert choice.profile(BackendConfig(tmp_path, profile="other"), now) == "other"
+
+
+def resident(path: Path) -> int:
+    """Pages of a file that are in the page cache."""
+    said = subprocess.run(
+        ["fincore", "--bytes", "--noheadings", "--output", "PAGES", path],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return int(said.stdout)
+
+
+@pytest.mark.skipif(not shutil.which("fincore"), reason="needs util-linux with fincore")
+def test_models_are_read_into_the_page_cache(tmp_path: Path) -> None:
+    model = tmp_path / "m.gguf"
+    model.write_bytes(bytes(8 << 20))
+    with model.open("rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    cold = resident(model)
+    read_ahead([tmp_path / "gone", model])
+    assert (cold, resident(model)) == (0, 2048)

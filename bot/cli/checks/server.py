@@ -117,25 +117,25 @@ def _driver(name: str, capability: tuple[int, int], driver: str) -> Finding:
 
 
 async def binary(settings: Settings) -> list[Finding]:
-    """The server's flags against the profile's."""
-    from backend.launch import CannotStart, prepare
+    """The server, and its flags against the profile's."""
+    from backend.launch import CannotStart, find, prepare
     from backend.profile import ProfileError, load
     from bot.reach import backend_config, profiles_folder
 
     if settings.backend.kind == "external":
         return []
+    config = backend_config(settings)
     try:
+        found = await find(config)
         profile = load(settings.backend.profile, profiles_folder())
-        launch = await prepare(backend_config(settings), profile, measure=False)
-    except (CannotStart, ProfileError) as error:
-        return [
-            Finding(
-                "server",
-                "fail",
-                str(error),
-                "voltaire model list; voltaire model pull; voltaire server build",
-            )
-        ]
+        launch = await prepare(config, profile, measure=False)
+    except ProfileError as error:
+        return [Finding("server", "fail", str(error), "voltaire model list")]
+    except CannotStart as error:
+        if error.cause.kind == "model missing":  # another check's matter
+            return [passed("server", f"{Path(found.command[0]).name} answers")]
+        remedy = "voltaire server build, or name one that is there (backend.server)."
+        return [Finding("server", "fail", str(error), remedy)]
     detail = f"{Path(launch.argv[0]).name} takes the flags of profile {profile.name}"
     if launch.left_out:
         left = ", ".join(launch.left_out)
