@@ -33,6 +33,7 @@ async def command(ctx: click.Context, as_json: bool) -> int:
 
 def checks() -> list[Check]:
     from bot.cli.checks import machine, people, server
+    from bot.cli.checks.fit import fit
 
     return [
         machine.python,
@@ -40,6 +41,7 @@ def checks() -> list[Check]:
         server.card,
         server.binary,
         server.model,
+        fit,
         server.running,
         server.tool_calls,
         people.database,

@@ -65,10 +65,11 @@ async def fit(
     from backend.gguf_header import NotAModel
     from backend.pull import PullError
     from bot.cli import fit_table
+    from bot.cli.checks.fit import budget
 
     settings = settings_of(ctx)
     profile = _profile(model or settings.backend.profile)
-    budget = _budget(profile, vram, ram)
+    room = budget(profile, vram, ram)
     try:
         target, draft = await asyncio.to_thread(_headers, settings, profile)
     except FileNotFoundError as error:
@@ -78,13 +79,13 @@ async def fit(
         raise Failed(f"{said} {fit_table.expected(profile)}".strip()) from None
     except NotAModel as error:
         raise Failed(str(error)) from None
-    advice = advise(profile, target, draft, budget)
+    advice = advise(profile, target, draft, room)
     said = verdict(profile.name, advice)
     if as_json:
-        click.echo(json.dumps(_advice_fields(profile, budget, advice), ensure_ascii=False))
+        click.echo(json.dumps(_advice_fields(profile, room, advice), ensure_ascii=False))
     else:
-        fit_table.show(profile, budget, advice)
-        click.echo(said or fit_table.outlook(profile, budget, advice))
+        fit_table.show(profile, room, advice)
+        click.echo(said or fit_table.outlook(profile, room, advice))
     return 1 if said else 0
 
 
@@ -228,19 +229,6 @@ def _path(settings: "Settings", profile: "Profile") -> Path:
     from bot.reach import backend_config
 
     return locate(profile.model, models_folder(backend_config(settings)))
-
-
-def _budget(profile: "Profile", vram: float | None, ram: float | None) -> "Budget":
-    """The cards that the profile uses: the largest, or all of them when it splits."""
-    from backend import proc
-    from backend.fit import Budget
-    from bot.cli.checks.server import memory_of_cards
-
-    cards = [vram] if vram is not None else memory_of_cards()
-    split = profile.flag("--split-mode", "-sm") in ("layer", "tensor")
-    on_cards = sum(cards) if split else max(cards, default=0)
-    host = ram * GIB if ram is not None else proc.available_mib() * 2**20
-    return Budget(int(on_cards * GIB), int(host))
 
 
 def _fields(profile: "Profile", settings: "Settings") -> dict[str, Any]:

@@ -5,6 +5,7 @@
  * The file named by FAKE_NVML is read anew at each call: one "key value" a line.
  *   cards N             number of cards (default 1)
  *   temperature C, memory_temperature C, power MW, limit MW, load %, used BYTES, total BYTES,
+ *   driver N (told as N.10), capability TENTHS (70 is 7.0),
  *   clock MHZ, throttle BITS, ecc N, pid PID, xid N (told once per change), links N
  *   lost I              card I answers NVML_ERROR_GPU_IS_LOST
  *   hang S              every sample call sleeps S seconds first
@@ -73,6 +74,22 @@ int nvmlDeviceGetHandleByIndex_v2(uint index, void **device) {
 int nvmlDeviceGetName(void *device, char *name, uint length) {
     (void)device;
     snprintf(name, length, "Tesla V100-SXM2-16GB");
+    return SUCCESS;
+}
+
+int nvmlSystemGetDriverVersion(char *version, uint length) {
+    ull number;
+    if (!look("driver", &number)) return NOT_SUPPORTED;
+    snprintf(version, length, "%llu.10", number);
+    return SUCCESS;
+}
+
+int nvmlDeviceGetCudaComputeCapability(void *device, int *major, int *minor) {
+    uint tenths;
+    int state = give(device, "capability", &tenths);
+    if (state) return state;
+    *major = (int)tenths / 10;
+    *minor = (int)tenths % 10;
     return SUCCESS;
 }
 

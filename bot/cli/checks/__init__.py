@@ -1,7 +1,8 @@
 """What `voltaire doctor` looks at: one async function a check, each with its remedy.
 
 machine.py   Python, sandbox, disk, clock, secrets, units
-server.py    card and driver, server binary, model file, fit, the running backend
+server.py    card and driver, server binary, model file, the running backend
+fit.py       the model against the card
 people.py    the database, Telegram
 """
 

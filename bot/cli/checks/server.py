@@ -133,10 +133,10 @@ async def binary(settings: Settings) -> list[Finding]:
         return [Finding("server", "fail", str(error), "voltaire model list")]
     except CannotStart as error:
         if error.cause.kind == "model missing":  # another check's matter
-            return [passed("server", f"{Path(found.command[0]).name} answers")]
+            return [passed("server", f"{_named(found.command)} answers.")]
         remedy = "voltaire server build, or name one that is there (backend.server)."
         return [Finding("server", "fail", str(error), remedy)]
-    detail = f"{Path(launch.argv[0]).name} takes the flags of profile {profile.name}"
+    detail = f"{_named(found.command)} takes the flags of profile {profile.name}"
     if launch.left_out:
         left = ", ".join(launch.left_out)
         return [
@@ -147,7 +147,13 @@ async def binary(settings: Settings) -> list[Finding]:
                 "Build a newer one: voltaire server build.",
             )
         ]
-    return [passed("server", detail)]
+    return [passed("server", f"{detail}.")]
+
+
+def _named(command: tuple[str, ...]) -> str:
+    from backend.launch import EMBEDDED
+
+    return "The embedded server" if command == EMBEDDED else Path(command[0]).name
 
 
 async def model(settings: Settings) -> list[Finding]:

@@ -1,0 +1,60 @@
+"""Whether the configured model fits this machine's card, or its memory where there is none."""
+
+from typing import TYPE_CHECKING
+
+from bot.cli.checks import Finding, passed
+from bot.settings import Settings
+
+if TYPE_CHECKING:
+    from backend.advice import Advice
+    from backend.fit import Budget
+    from backend.profile import Profile
+
+GIB = 2**30
+
+
+async def fit(settings: Settings) -> list[Finding]:
+    """Nothing where the model file is not here: another check says so."""
+    from backend.advice import advise, verdict
+    from backend.gguf_header import NotAModel, read_header
+    from backend.launch import models_folder
+    from backend.profile import ProfileError, load, locate
+    from bot.reach import backend_config, profiles_folder
+
+    if settings.backend.kind == "external":
+        return []
+    try:
+        profile = load(settings.backend.profile, profiles_folder())
+        folder = models_folder(backend_config(settings))
+        sources = [source for source in (profile.model, profile.draft) if source]
+        target, *draft = [read_header(locate(source, folder)) for source in sources]
+    except (ProfileError, NotAModel, OSError):
+        return []
+    room = budget(profile)
+    advice = advise(profile, target, draft[0] if draft else None, room)
+    if said := verdict(profile.name, advice):
+        return [Finding("fit", "fail", said, f"voltaire model fit {profile.name}")]
+    return [passed("fit", f"{profile.name} needs {_needed(advice, room)}")]
+
+
+def _needed(advice: "Advice", room: "Budget") -> str:
+    need, way = advice.own.need, advice.own.way
+    if way.gpu:
+        return f"{need.card / GIB:.1f} of {room.card / GIB:.1f} GiB on the card"
+    return (
+        f"{(need.card + need.host_weights) / GIB:.1f} of {room.host / GIB:.1f} GiB of free memory"
+    )
+
+
+def budget(profile: "Profile", vram: float | None = None, ram: float | None = None) -> "Budget":
+    """The cards that the profile uses: the largest, or all of them when it splits. In GiB what
+    is to be supposed in place of what is here."""
+    from backend import proc
+    from backend.fit import Budget
+    from bot.cli.checks.server import memory_of_cards
+
+    cards = [vram] if vram is not None else memory_of_cards()
+    split = profile.flag("--split-mode", "-sm") in ("layer", "tensor")
+    on_cards = sum(cards) if split else max(cards, default=0)
+    host = ram * GIB if ram is not None else proc.available_mib() * 2**20
+    return Budget(int(on_cards * GIB), int(host))

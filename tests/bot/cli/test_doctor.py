@@ -1,0 +1,128 @@
+"""What `voltaire doctor` finds: each fault by its name, with a remedy; nothing where all is well."""
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from bot.localgram import Localgram
+from tests.fakes import gguf_maker
+
+VOLTAIRE = Path(sys.executable).with_name("voltaire")
+NVML = Path(__file__).parents[2] / "fakes" / "nvml.c"
+SECONDS = 100
+pytestmark = pytest.mark.timeout(150)
+
+Found = dict[str, tuple[str, str, str]]  # check: status, detail, remedy
+
+BIG = """
+title = "Big"
+context = 32768
+[model]
+path = "{model}"
+"""
+
+
+async def doctor(home: Path, **settings: object) -> tuple[int | None, Found]:
+    """Exit code and findings; of a check that found several things, the worst."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("VOLTAIRE_")}
+    env |= {"XDG_CONFIG_HOME": str(home / "c"), "VOLTAIRE_STATE__DIR": str(home / "s")}
+    env |= {name: str(value) for name, value in settings.items()}
+    process = await asyncio.create_subprocess_exec(
+        VOLTAIRE, "doctor", "--json", env=env, stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await asyncio.wait_for(process.communicate(), SECONDS)
+    rows = [
+        tuple(row[k] for k in ("check", "status", "detail", "remedy")) for row in json.loads(out)
+    ]
+    worst = sorted(rows, key=lambda row: ("pass", "warn", "fail").index(row[1]))
+    return process.returncode, {check: (status, said, how) for check, status, said, how in worst}
+
+
+def trouble(found: Found) -> Mapping[str, str]:
+    return {check: status for check, (status, _, _) in found.items() if status != "pass"}
+
+
+async def test_a_new_installation_lacks_a_backend_and_a_token(tmp_path: Path) -> None:
+    code, found = await doctor(tmp_path)
+    assert (code, trouble(found)) == (0, {"backend": "warn", "telegram": "warn"})
+    assert set(found) == {
+        *("python", "sandbox", "gpu", "server", "model", "fit", "backend", "database"),
+        *("telegram", "disk", "clock", "secrets", "units"),
+    }
+
+
+async def test_each_fault_is_named_with_its_remedy(tmp_path: Path) -> None:
+    state, token = tmp_path / "s", tmp_path / "token"
+    state.mkdir(mode=0o755)
+    (state / "voltaire.db").write_bytes(b"no database" * 1000)
+    token.write_text("1000001:wrong")
+    token.chmod(0o644)
+    async with Localgram("1000001:right") as gram:
+        code, found = await doctor(
+            tmp_path,
+            VOLTAIRE_TELEGRAM__TOKEN_FILE=token,
+            VOLTAIRE_TELEGRAM__BASE_URL=gram.url,
+            VOLTAIRE_BACKEND__PROFILE="qwen2.5-3b",
+            VOLTAIRE_BACKEND__SERVER="/absent",
+        )
+    assert code == 1
+    database, model = state / "voltaire.db", state / "models/qwen2.5-3b-instruct-q4_k_m.gguf"
+    told = {check: found[check] for check in ("server", "model", "telegram", "secrets")}
+    assert told == {
+        "server": (
+            "fail",
+            "The model server /absent is missing or not executable.",
+            "voltaire server build, or name one that is there (backend.server).",
+        ),
+        "model": ("fail", f"{model} is missing.", "voltaire model pull qwen2.5-3b"),
+        "telegram": (
+            "fail",
+            "Telegram refuses the token: Unauthorized.",
+            "Check the token with @BotFather, and the network.",
+        ),
+        "secrets": ("fail", f"Others can read {state} {token}.", f"chmod go= {state} {token}"),
+    }
+    status, said, remedy = found["database"]
+    assert (status, remedy) == ("fail", "voltaire restore FILE, from a backup.")
+    assert said.startswith(f"The database {database} is damaged")
+    assert "wrong" not in str(found)
+
+
+async def test_a_driver_that_does_not_fit_a_v100_and_a_model_too_large_for_it(
+    tmp_path: Path,
+) -> None:
+    card = fake_card(tmp_path, driver=590, capability=70, total=8 << 20)
+    profiles = tmp_path / "c/voltaire/profiles"
+    profiles.mkdir(parents=True)
+    model = gguf_maker.make(tmp_path / "big.gguf")
+    (profiles / "big.toml").write_text(BIG.format(model=model))
+    code, found = await doctor(tmp_path, VOLTAIRE_BACKEND__PROFILE="big", **card)
+    assert code == 1
+    assert (
+        found["gpu"][0] == "fail" and "driver 590.10: this driver does not fit" in found["gpu"][1]
+    )
+    assert found["gpu"][2].startswith("Install a driver from 570 to 580")
+    assert found["fit"][0] == "fail" and "MiB more on the card" in found["fit"][1]
+    assert found["fit"][2] == "voltaire model fit big"
+    card = fake_card(tmp_path, driver=575, capability=70, total=16 << 30)
+    _, found = await doctor(tmp_path, VOLTAIRE_BACKEND__PROFILE="big", **card)
+    assert (found["gpu"][0], found["fit"][0]) == ("pass", "pass")
+
+
+def fake_card(folder: Path, **scene: int) -> dict[str, str]:
+    """An environment in which NVML tells of such a card."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    library = folder / "libnvidia-ml.so.1"
+    flags = ("-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1")
+    subprocess.run([compiler, *flags, "-o", library, NVML], check=True)
+    (folder / "scene").write_text("".join(f"{k} {v}\n" for k, v in {"used": 0, **scene}.items()))
+    return {"LD_LIBRARY_PATH": str(folder), "FAKE_NVML": str(folder / "scene")}
