@@ -66,10 +66,20 @@ class Idle:
             since = self.store.clock() - DAY
             recent = await self.store.chats.recent(WARM_CHATS)
             for chat in reversed([chat.key for chat in recent if chat.active_at > since]):
-                await self.window.warm(chat)
+                await self._read_in(chat)
                 if self.chats.running():
                     return  # dropped for somebody; the rest when nobody waits again
         self.warm = life
+
+    async def _read_in(self, chat: str) -> None:
+        """A prompt that is too long for this model is shortened first; one that it refuses waits for its turn."""
+        try:
+            await self.window.rest(chat)
+            await self.window.warm(chat)
+        except BackendAway:
+            raise
+        except (AgentError, ModelRefused) as error:
+            log.warning("%s could not be read in: %s", chat, error)
 
     async def _learn(self) -> None:
         """What recent chats said gets its vectors, a few texts at a time."""

@@ -10,7 +10,7 @@ from agent.chats import Chats
 from agent.errors import BackendAway
 from agent.idle import Idle
 from agent.lane import PERSON
-from agent.model import Request
+from agent.model import ModelRefused, Request
 from agent.store.retention import DAY, Retention
 from agent.window import ModelWindow
 from tests.agent.chats.conftest import Bench, Gate, calling, echo, said
@@ -131,6 +131,38 @@ async def test_what_was_dropped_for_somebody_is_read_in_later(bench: Bench) -> N
         await bench.heard.replies("tg:9", 1)
         await idle._once()
         assert (idle.warm, len(warmed(bench))) == ("first", 4)
+
+
+async def test_a_prompt_too_long_for_another_model_is_shortened_and_read_in(bench: Bench) -> None:
+    server = Server()
+    async with bench.running() as chats:
+        for number in range(4):
+            await chats.submit(said(f"{'word ' * 1000} from {number}", str(number)))
+            await bench.heard.replies("tg:1", number + 1)
+        idle = idle_of(chats, server)
+        server.serving, bench.model.n_ctx = "smaller", 4096
+        await idle._once()
+        assert idle.warm == "smaller"
+        prompt, cached = bench.model.reads[-1]
+        assert prompt < 4096 and prompt - cached <= 1
+
+
+async def test_a_chat_that_the_model_refuses_keeps_no_other_cold(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with bench.running() as chats:
+        await greet(bench, chats, 2)
+
+        def refuses(request: Request) -> None:
+            if "from 0" in request.messages[1].text:
+                raise ModelRefused(400, "the template wants something else")
+
+        bench.model.before = refuses
+        idle = idle_of(chats, Server())
+        await idle._once()
+        await idle._once()
+        assert (idle.warm, warmed(bench)) == ("first", ["0", "1"])
+        assert caplog.messages == ["tg:0 could not be read in: the template wants something else"]
 
 
 async def test_a_model_server_that_is_away_is_asked_again(bench: Bench) -> None:
