@@ -34,7 +34,7 @@ def state() -> Iterator[Path]:
 async def talk(store: Store, chat: str) -> None:
     await store.inbox.add(Incoming(chat, "test", chat, "hello"))
     rows = await store.inbox.waiting(chat, ["test"])
-    turn = await store.turns.begin(chat, rows, Told("", User(f"{chat} " * 500)))
+    turn = await store.turns.begin(chat, rows, Told("", User(f"{chat} " * 150)))
     await store.turns.end(turn, Ended(Assistant("yes"), "yes", "done", Usage()))
 
 
