@@ -1,0 +1,63 @@
+"""`voltaire backup` and `voltaire restore` as processes: beside a running backend, and after it."""
+
+import asyncio
+import os
+import re
+import sys
+from pathlib import Path
+
+from agent.store import Incoming, open_store
+from backend.client import BackendClient
+from bot.succession import answers_within
+
+VOLTAIRE = Path(sys.executable).with_name("voltaire")
+SECONDS = 50
+
+
+async def start(home: Path, *words: str) -> asyncio.subprocess.Process:
+    env = {k: v for k, v in os.environ.items() if not k.startswith("VOLTAIRE_")} | {
+        "XDG_CONFIG_HOME": str(home / "c"),
+        "VOLTAIRE_STATE__DIR": str(home / "s"),
+        "VOLTAIRE_BACKEND__SOCKET": str(home / "b.sock"),
+        "VOLTAIRE_BACKEND__KIND": "external",
+        "VOLTAIRE_BACKEND__URL": "http://127.0.0.1:9",
+    }
+    pipe = asyncio.subprocess.PIPE
+    return await asyncio.create_subprocess_exec(VOLTAIRE, *words, env=env, stdout=pipe, stderr=pipe)
+
+
+async def voltaire(home: Path, *words: str) -> tuple[int | None, str, str]:
+    process = await start(home, *words)
+    out, err = await asyncio.wait_for(process.communicate(), SECONDS)
+    return process.returncode, out.decode(), err.decode()
+
+
+async def said(state: Path) -> list[str]:
+    async with open_store(state / "voltaire.db") as store:
+        return [row.incoming.words for row in await store.inbox.waiting("cli", {"cli"})]
+
+
+async def test_there_and_back_but_not_under_a_running_backend(tmp_path: Path) -> None:
+    state, file = tmp_path / "s", tmp_path / "b.tar.gz"
+    async with open_store(state / "voltaire.db") as store:
+        await store.inbox.add(Incoming("cli", "cli", "1", "before"))
+    backend = await start(tmp_path, "backend")
+    try:
+        async with BackendClient(tmp_path / "b.sock") as client:
+            assert await answers_within(client, SECONDS)
+        code, out, err = await voltaire(tmp_path, "backup", str(file))
+        assert (code, err) == (0, "")
+        assert re.fullmatch(rf"{file}: [\d.]+ MiB, without secrets\.\n", out)
+        async with open_store(state / "voltaire.db") as store:
+            await store.inbox.add(Incoming("cli", "cli", "2", "after"))
+        refused = await voltaire(tmp_path, "restore", str(file))
+        assert refused == (1, "", "Bot or backend still run on this state; stop them first.\n")
+        assert await said(state) == ["before", "after"]
+    finally:
+        backend.terminate()
+        await asyncio.wait_for(backend.wait(), SECONDS)
+    code, out, err = await voltaire(tmp_path, "restore", str(file))
+    assert (code, err) == (0, "")
+    (aside,) = tmp_path.glob("s-before-*")
+    assert out == f"Restored. The state before is at {aside}.\n"
+    assert (await said(state), await said(aside)) == (["before"], ["before", "after"])
