@@ -129,18 +129,22 @@ class Reply:
         self._gathering = gathering
         self._live = channel.live(chat)
         self._changed = asyncio.Event()
+        self._due = asyncio.Event()  # a tool's line comes at once, lest the answer overtake it
         self._ended = asyncio.Event()
 
     def feed(self, event: Event) -> None:
         self._gathering.add(event)
         if isinstance(event, TurnFinished):
             self.end()
+        if isinstance(event, ToolCalled):
+            self._due.set()
         self._changed.set()
 
     def end(self) -> None:
         """From now on nothing more is shown of the running turn."""
         self._live.close(self._gathering.view)
         self._ended.set()
+        self._due.set()
         self._changed.set()
 
     async def run(self) -> None:
@@ -159,13 +163,15 @@ class Reply:
             await asyncio.sleep(TYPING_SECONDS)
 
     async def _show(self) -> None:
-        pause = FIRST_PAUSE
-        while not await _set_within(self._ended, pause):
+        pause = 0.0
+        await _set_within(self._due, FIRST_PAUSE)
+        while not self._ended.is_set():
             await _set_within(self._changed, REFRESH_SECONDS)
             self._gathering.waiting()
             self._changed.clear()
             await self._live.show(self._gathering.view)
             pause = self._longer(pause)
+            await _set_within(self._ended, pause)
 
     def _longer(self, pause: float) -> float:
         base = self._channel.limits(self._chat).pause

@@ -47,13 +47,14 @@ class LiveMessage:
 
     async def settle(self, view: View) -> None:
         self._open = True
+        if not self._message:
+            return  # what was too quick to be shown is not put behind its own answer
+        ended = True
         if view.steps:
             ended = await self._put(views.log(view))
         else:
-            ended = bool(self._message)
-            if self._message:
-                await self._post.delete(self._chat, self._message)
-        if ended and self._kept is not None and self._traces:
+            await self._post.delete(self._chat, self._message)
+        if ended and self._traces:
             await self._traces.settled(self._chat, self._message)
 
     async def _put(self, text: Styled) -> bool:

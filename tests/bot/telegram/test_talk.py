@@ -67,6 +67,18 @@ async def test_a_tool_call_becomes_its_result_in_a_silent_line(house: House) -> 
     assert [m.id for m in house.owner.messages()] == sorted(m.id for m in house.owner.messages())
 
 
+async def test_a_quick_tools_line_stands_before_its_answer(house: House) -> None:
+    house.tools = [look]
+    house.script = in_order([calls("look", place="tree"), says("Three birds.")])
+    async with house.open():
+        await house.owner.send("birds?")
+        line = await house.owner.next_message(where=lambda m: m.silent)
+        await house.owner.next_message(where=is_final)
+        await house.owner.until(line, lambda m: "✓" in m.text)
+    said = [m.text.partition("\n")[0] for m in house.owner.messages()]
+    assert said == ["birds?", "✓ look tree", "Three birds."]
+
+
 async def test_stop_ends_a_running_turn_at_once(house: House) -> None:
     never = asyncio.Event()
     house.script = lambda request: says("Thinking about it", hold=never.wait)
