@@ -17,6 +17,7 @@ from backend.gpu import Sample, Sampler, sampling
 from backend.launch import EMBEDDED
 
 STREAMS = (1, 4, 8)
+UNDRAFTED = ", no drafting"
 MARGIN = 512  # tokens of the window left for the reply
 KV = (("-ctk", "--cache-type-k"), ("-ctv", "--cache-type-v"))
 
@@ -122,13 +123,16 @@ class Bench:
         return self._row(f"{context:,} tokens", run, seen.conditions(), context)
 
     async def _undrafted(self, drafted: Row) -> Row | None:
-        """The last size without drafting; None where the server cannot leave it off for a request."""
+        """The last size without drafting; None where the server cannot leave it off for a request.
+
+        llama.cpp's server could, until somewhere before build 11434.
+        """
         context = drafted.context or 0
         async with weather(self.sampler) as seen:
             run = await self.gauge.run(await self.gauge.tokens(context), draft=False)
         if run.drafted:
             return None
-        return self._row(f"{context:,} tokens, no drafting", run, seen.conditions(), context)
+        return self._row(f"{context:,} tokens{UNDRAFTED}", run, seen.conditions(), context)
 
     async def _answers(self, context: int, shared: int) -> AsyncIterator[Row]:
         async with weather(self.sampler) as seen:

@@ -274,7 +274,13 @@ FLAGS: tuple[Flag, ...] = (
         _to("speculative.draft.mparams.path"),
         "draft model (GGUF)",
     ),
-    Flag(("--spec-type",), "TYPE", str, _spec_types, "kinds of drafting, separated by commas"),
+    Flag(
+        ("--spec-type",),
+        "TYPE",
+        str,
+        _spec_types,
+        "kinds of drafting, separated by commas: draft-simple, draft-mtp, ngram-mod",
+    ),
     Flag(("--spec-draft-n-max",), "N", int, _to("speculative.draft.n_max"), "most tokens to draft"),
     Flag(
         ("--spec-draft-n-min",), "N", int, _to("speculative.draft.n_min"), "fewest tokens to draft"

@@ -25,6 +25,7 @@ from backend.profile import Profile, Source, locate
 
 HELP_SECONDS = 30.0
 MOST_CRAM_MIB, LEAST_CRAM_MIB = 16384, 256
+SPEC_TYPE, DRAFTS = ("--spec-type",), "draft-simple"
 _TRACE = re.compile(r"\b4\s*[-:=]\s*trace")
 EMBEDDED = (sys.executable, "-m", "backend.embedded")
 
@@ -232,6 +233,9 @@ def _extras(config: BackendConfig, profile: Profile, binary: Binary) -> dict[str
     if _TRACE.search(binary.help):
         # Names devices, layers and buffers; at 5 prompts would be in the log (llama.cpp b9752 and later).
         extras["-lv"] = "4"
+    if profile.draft and DRAFTS in binary.help and profile.flag(*SPEC_TYPE) is None:
+        # Without it the draft model is loaded and nobody asks it (build 11434, measured).
+        extras[SPEC_TYPE[0]] = DRAFTS
     if profile.template:
         extras["--chat-template-kwargs"] = json.dumps(dict(profile.template))
     return extras

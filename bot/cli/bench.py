@@ -236,6 +236,7 @@ class Told:
         self.rows.append(row)
 
     def end(self) -> None:
+        from backend.bench import UNDRAFTED
         from backend.versus import versus
 
         pairs = list(versus(self.rows))
@@ -246,6 +247,11 @@ class Told:
             return
         if any(row.throttled for row in self.rows):
             click.echo("! The card was slowed in the marked rows; they are no reference.")
+        drafts = any(row.acceptance is not None for row in self.rows)
+        if drafts and not any(row.name.endswith(UNDRAFTED) for row in self.rows):
+            click.echo(
+                "This server drafts for every request; voltaire bench sweep measures it without."
+            )
         show_pairs(pairs)
 
 

@@ -67,6 +67,15 @@ async def test_what_comes_from_the_cache_is_counted_as_such(config: BackendConfi
     assert other.cached < 20
 
 
+async def test_a_draft_model_drafts(config: BackendConfig, noise: Path) -> None:
+    """Build 11434 loads one and asks it nothing unless it is told the kind of drafting, too."""
+    drafting = replace(PLAIN, gpu=False, context=4096, draft=Source(path=str(noise)))
+    async with cards_sampled() as sampler, measured(config, drafting, sampler) as bench:
+        row = await bench.at(256)
+    assert " --spec-type draft-simple" in row.setting.flags
+    assert row.acceptance is not None and 0 <= row.acceptance <= 1
+
+
 async def test_a_server_that_does_not_start_is_one_sentence(config: BackendConfig) -> None:
     async with cards_sampled() as sampler:
         required = replace(PLAIN, required={"--no-such-flag": ""})
