@@ -1,6 +1,6 @@
 """The turn and what it may do. Knows no messaging app.
 
-chats.py     one worker per chat: inbox to turn, turn to outbox
+chats.py     one worker per chat: inbox to turn, turn to outbox; lease.py: one process at a time
 loop.py      run_turn: ask, act, repeat; turn.py is what a turn is given
              asking.py, acting.py, course.py (its transcript), objections.py,
              claims.py, repetition.py, limits.py, texts.py (the fixed sentences)

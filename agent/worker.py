@@ -14,6 +14,7 @@ from agent.assignment import Assignment, Emit, Listener, Run, Service
 from agent.errors import BackendAway
 from agent.events import Event, TurnFinished, Usage
 from agent.journal import StoredJournal, Window
+from agent.lease import STOP_POLL_SECONDS, Lease
 from agent.messages import Assistant, ToolCall, ToolResult, User
 from agent.store import Store
 from agent.store.errors import StoreError
@@ -24,9 +25,6 @@ from agent.unless import unless
 
 log = logging.getLogger(__name__)
 
-LEASE_POLL_SECONDS = 0.25  # another process's turn in the same chat ends unheard
-STOP_POLL_SECONDS = 0.5  # how soon another process's wish to stop is seen
-BEATS = 10  # of those polls per heartbeat
 SETTLE_BOUND_SECONDS = 10.0
 STORE_RETRY_SECONDS = 5.0
 RESUMES = 4  # a turn cut off more often in the same step is ended, lest it take us down for ever
@@ -65,8 +63,7 @@ class Worker:
         """Return when no turn runs or begins; one that does is stopped."""
         while not self.free.is_set():
             self.wake.set()
-            if self.stop:
-                self.stop.set()
+            self._wish_to_stop()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.free.wait(), STOP_POLL_SECONDS)
 
@@ -88,7 +85,8 @@ class Worker:
         """Play one turn, an unfinished one first; False when there is none."""
         if not await self._work():
             return False
-        async with self._leased(), self._busy():
+        lease = Lease(self.store.leases, self.chat, self.owner, self._wish_to_stop, self._waits)
+        async with lease.held(), self._busy():
             open_turn = await self.store.turns.unfinished(self.chat)
             if open_turn and open_turn.source in self.service.sources:
                 await self._resume(open_turn)
@@ -219,34 +217,10 @@ class Worker:
         except Exception:
             log.exception("the listener of turn %s failed", assignment.turn.id)
 
-    @asynccontextmanager
-    async def _leased(self) -> AsyncIterator[None]:
-        told = False
-        while not await self.store.leases.take(self.chat, self.owner):
-            if not told:
-                await self._waits(texts.CHAT_BUSY)
-                told = True
-            await asyncio.sleep(LEASE_POLL_SECONDS)
-        beating = asyncio.create_task(self._beat())
-        try:
-            yield
-        finally:
-            beating.cancel()
-            await asyncio.wait([beating])
-            # An error here would take the place of a cancellation, and nobody could end us.
-            with contextlib.suppress(StoreError):
-                await self.store.leases.release(self.chat, self.owner)
-
-    async def _beat(self) -> None:
-        while True:
-            for _ in range(BEATS):
-                await asyncio.sleep(STOP_POLL_SECONDS)
-                if await self.store.leases.asked_to_stop(self.chat) and self.stop:
-                    self.stop.set()
-            with contextlib.suppress(StoreError):
-                if not await self.store.leases.beat(self.chat, self.owner) and self.stop:
-                    log.error("the lease of %s went to another process", self.chat)
-                    self.stop.set()
+    def _wish_to_stop(self) -> bool:
+        if self.stop:
+            self.stop.set()
+        return self.stop is not None
 
     async def _waits(self, why: str) -> None:
         try:

@@ -329,15 +329,15 @@ async def test_a_shutdown_leaves_the_turn_to_the_next_start(bench: Bench) -> Non
     bench.model.answer = lambda r: calling("gate") if len(r.messages) == 2 else Assistant("done")
     async with bench.running() as chats:
         await chats.submit(said("wait", "1"))
-        await chats.submit(said("me too", "2", "tg:2"))
         await gate.began.wait()
+        await chats.submit(said("me too", "2", "tg:2"))
     assert bench.heard.ends("tg:1") == []
     again = Bench(bench.path)
     again.model.answer = lambda r: Assistant("resumed")
     async with again.running():
         assert await again.heard.replies("tg:1", 1) == ["resumed"]
         assert gate.entered <= 2
-        result = again.model.requests[0].messages[3]
+        [result] = [r.messages[3] for r in again.model.requests if "wait" in r.messages[1].text]
         assert isinstance(result, ToolResult)
         assert "interrupted" in result.text
 
