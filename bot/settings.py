@@ -266,19 +266,29 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def _with_token(settings: Settings) -> Settings:
-    """The settings with the token read from its file or from systemd's credentials."""
+    """The settings with the token read from its file or from systemd's credentials.
+
+    A file that this user may not read is no error: the backend's service has no use for it.
+    """
     telegram = settings.telegram
     if telegram.token.get_secret_value():
         return settings
-    path = telegram.token_file or _credential("telegram-token")
-    if path is None:
-        return settings
+    for path in filter(None, (telegram.token_file, _credential("telegram-token"))):
+        if token := _readable(path):
+            found = telegram.model_copy(update={"token": SecretStr(token)})
+            return settings.model_copy(update={"telegram": found})
+    return settings
+
+
+def _readable(path: Path) -> str:
+    """What the file holds; empty where it belongs to somebody else."""
     try:
-        token = SecretStr(path.read_text("utf-8").strip())
+        return path.read_text("utf-8").strip()
+    except PermissionError:
+        return ""
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
         raise ConfigurationError(f"telegram.token_file: {path} cannot be read: {reason}.") from None
-    return settings.model_copy(update={"telegram": telegram.model_copy(update={"token": token})})
 
 
 def _credential(name: str) -> Path | None:

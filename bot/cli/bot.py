@@ -40,6 +40,8 @@ async def serve(
     from bot.telegram.polling import AlreadyPolling
 
     if not settings.telegram.token.get_secret_value():
+        if kept := settings.telegram.token_file:
+            raise Misused(f"telegram.token_file: {kept} cannot be read by this user, or is empty.")
         raise Misused(
             "telegram.token is missing: run `voltaire setup`, or put it into the configuration."
         )

@@ -100,7 +100,7 @@ def install(place: Place, installation: Installation) -> None:
     """Write, enable and start the units; UnitsError when systemd refuses."""
     if place.root:
         _make_user()
-        _hand_over(installation.state)
+        _hand_over(installation)
     _write(place, installation)
     _systemctl(place, "enable", "--now", "voltaire.target")
     _systemctl(place, "restart", *UNITS[:2])
@@ -120,6 +120,15 @@ def _write(place: Place, installation: Installation) -> None:
     for name, text in render(place, installation).items():
         (place.folder / name).write_text(text, "utf-8")
     _systemctl(place, "daemon-reload")
+
+
+def linger() -> bool:
+    """Let this user's services run while nobody is logged in; False where that is not allowed."""
+    try:
+        _run("loginctl", "enable-linger")
+    except UnitsError:
+        return False
+    return True
 
 
 def remove(place: Place) -> list[str]:
@@ -148,10 +157,12 @@ def _make_user() -> None:
         _run(program, *(["--create"] if program == "systemd-tmpfiles" else []), target)
 
 
-def _hand_over(state: Path) -> None:
-    """What the wizard pulled and built as root belongs to the services."""
-    if state.exists():
-        _run("chown", "-R", "voltaire:voltaire", str(state))
+def _hand_over(installation: Installation) -> None:
+    """The services may read the configuration; what the wizard pulled and built is theirs."""
+    _run("chown", "root:voltaire", str(installation.config))
+    _run("chmod", "0640", str(installation.config))
+    if installation.state.exists():
+        _run("chown", "-R", "voltaire:voltaire", str(installation.state))
 
 
 def _systemctl(place: Place, *words: str) -> None:

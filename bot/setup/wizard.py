@@ -14,7 +14,16 @@ from typing import Any
 from bot.cli.checks.people import get_me
 from bot.setup import file
 from bot.setup.engine import Engine, SetupError, choose_model, choose_server
-from bot.setup.units import Installation, Place, UnitsError, active, available, install, renew
+from bot.setup.units import (
+    Installation,
+    Place,
+    UnitsError,
+    active,
+    available,
+    install,
+    linger,
+    renew,
+)
 
 TOKEN_FILE = "telegram-token"  # noqa: S105 - the name of a file
 PAIRING_SECONDS = 900.0
@@ -157,9 +166,12 @@ class Wizard:
             await asyncio.to_thread(install, self.place, self.installation())
         except UnitsError as error:
             raise SetupError(str(error)) from None
-        self.keep("state.dir", str(self.state))  # once more: now the services' group may read it
         self._check_running()
         self.say("Units installed and started: voltaire.target")
+        if available() and not self.place.root and not await asyncio.to_thread(linger):
+            self.say(
+                "They end when you log out; an administrator can change that: loginctl enable-linger"
+            )
         return True
 
     @property

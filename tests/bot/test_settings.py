@@ -1,5 +1,9 @@
 """The configuration says what is wrong in one sentence, and never a secret."""
 
+import os
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -105,3 +109,36 @@ def test_what_is_kept_is_the_owners_choice(tmp_path: Path) -> None:
     text = "[state]\nkeep_days = 90\nkeep_mib = 200\nrecords_days = 7\nusage_days = 0"
     kept = retention_of(load(written(tmp_path, text)))
     assert kept == Retention(transcript=90, records=7, usage=0, most_bytes=200 << 20)
+
+
+READ = """
+import os, sys; from pathlib import Path; from bot.settings import load
+load(None)  # what is imported late comes from where others may not read
+if os.geteuid() == 0: os.seteuid(12345)
+telegram = load(Path(sys.argv[1])).telegram
+print(telegram.token.get_secret_value() or f"none in {telegram.token_file}")
+"""
+
+
+def test_a_service_that_may_not_read_the_token_file_goes_without_or_by_its_credential() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        place.chmod(0o755)
+        path = written(place, f"[telegram]\ntoken_file = '{place}/t'")
+        path.chmod(0o644)
+        (place / "t").write_text("1:secret")
+        (place / "t").chmod(0)
+        (place / "telegram-token").write_text("1:credential")
+        plain = {k: v for k, v in os.environ.items() if not k.startswith("VOLTAIRE_")}
+        plain["XDG_CONFIG_HOME"] = folder
+        told = [
+            subprocess.run(
+                [sys.executable, "-c", READ, path],
+                env={**plain, **more},
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout
+            for more in ({}, {"CREDENTIALS_DIRECTORY": folder})
+        ]
+        assert told == [f"none in {place}/t\n", "1:credential\n"]
