@@ -96,6 +96,21 @@ async def test_out_of_memory_steps_down_where_most_is_won_and_says_so(
     assert full.backend.n_ctx == 8192
 
 
+async def test_the_full_settings_come_back_by_themselves_between_turns(
+    config: BackendConfig,
+) -> None:
+    faulty = stand_in(config, ["oom load", ""], gpu=True)
+    async with running(faulty, replace(QUICK, climb=0.5)) as it, asyncio.timeout(50):
+        await it.until(lambda status: status.backend.less_memory != [])
+        async with it.client.lane("a"):
+            while it.backend.room.lanes.reason is None:  # the half second is over
+                await asyncio.sleep(0.01)
+            low = (await it.client.status()).backend
+        full = await it.until(lambda s: s.backend.less_memory == [] and s.backend.serving)
+    assert (low.n_ctx, low.held) == (6144, "The model server returns to its full settings.")
+    assert (full.backend.n_ctx, full.backend.restarts) == (8192, 2)
+
+
 async def test_a_server_that_loads_for_ever_is_started_again(config: BackendConfig) -> None:
     hasty = replace(QUICK, load_stall=1.0)
     async with running(stand_in(config, ["load for ever", ""]), hasty) as it:
