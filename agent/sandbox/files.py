@@ -5,7 +5,7 @@ import io
 import os
 import posixpath
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -100,7 +100,8 @@ class Files:
 
     def reached_out(self) -> None:
         """A command talked to a host: from now on the workspace may hold what came from there."""
-        self._workspace.with_name(REACHED).touch()
+        with suppress(OSError):  # a full disk must not fail what has run already
+            self._workspace.with_name(REACHED).touch()
 
     async def received(self) -> bool:
         """Whether the workspace holds files from outside: text that strangers may have written."""
