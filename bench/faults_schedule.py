@@ -27,6 +27,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from agent import texts
 from agent.store import Store, open_store
 from agent.store.jobs import Plan
 from agent.when import Every, Once, dump
@@ -57,6 +58,7 @@ class Report:
     ended: Counter[str] = field(default_factory=Counter)
     doubts: int = 0
     shown_again: int = 0
+    given_up: int = 0
     wrong: list[str] = field(default_factory=list)
 
     def table(self) -> str:
@@ -70,6 +72,7 @@ class Report:
         lines += [f"{where:<34}{count:>5}" for where, count in self.stood.most_common()]
         lines += ["", f"occurrences {sum(self.ended.values())}: {ends}"]
         lines += [f"sends in doubt, told {self.doubts}; shown again {self.shown_again}"]
+        lines += [f"cut off so often that it was given up, told {self.given_up}"]
         return "\n".join([*lines, f"lost, doubled or untold {len(self.wrong)}", *self.wrong])
 
 
@@ -259,11 +262,20 @@ class Campaign:
         self._wrong_unless(not lost, f"jobs that never fell due: {lost}")
 
     def _check_words(self) -> None:
+        """Each once; else what the person was told in its place."""
         for word, job in self.words.items():
             copies = self._copies(word)
-            told = any("failed" in m.text and word in m.text for m in self._texts())
-            if copies != 1 and not (copies == 0 and told):
+            if copies != 1 and not (copies == 0 and self._told_of(word, job)):
                 self.report.wrong.append(f"{word} of job {job} came {copies} times")
+
+    def _told_of(self, word: str, job: int) -> bool:
+        """Cut off so often that it was given up, which is said: of the job, or as its turn's answer."""
+        (message,) = self._row(f"SELECT message_id FROM occurrences WHERE job = {job}")
+        answer = self.olga.chat().messages.get(int(message or 0))
+        given_up = answer is not None and answer.text == texts.GIVEN_UP
+        told = given_up or any("failed" in m.text and word in m.text for m in self._texts())
+        self.report.given_up += told
+        return told
 
     def _check_ticks(self, tick: int) -> None:
         """Every two seconds a row, from the first to the last."""

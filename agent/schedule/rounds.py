@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 GRACE = 300  # seconds: a reminder that late is still the reminder, not a missed one
 CATCH_UP = 10  # of "run all", at most this many
-ATTEMPTS = 3
+ATTEMPTS = 8  # one that takes the whole program down each time must end, too
 _MISSED_AT_ONCE = 1000  # rows entered for one long absence; the count is told, not the rows
 
 
