@@ -8,6 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from agent.asking import Asking
+from agent.events import Event, ModelFinished, ModelProgress, Notice, TextDelta
+from agent.limits import Limits
+from agent.messages import System, User
+from agent.model import Request
+from agent.openai import OpenAIModel
+from agent.reported import ReportedModel
+from agent.salvage import Known
 from backend import proc
 from backend.client import BackendUnavailable
 from backend.config import BackendConfig
@@ -64,6 +72,36 @@ async def test_a_streak_of_errors_restarts_it(config: BackendConfig) -> None:
     assert answer["predicted_n"] == 20
     assert status.last_restart is not None
     assert status.last_restart.cause.endswith("requests in a row with an error.")
+
+
+async def test_the_agent_goes_on_with_its_tools_after_a_streak_of_errors(
+    config: BackendConfig,
+) -> None:
+    """It asks in every form, all refused; the watch restarts the server, and it asks anew."""
+    events: list[Event] = []
+    tool = {"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}
+    request = Request((System("You are a test."), User("Go on.")), (tool,), max_tokens=20)
+    async with (
+        running(stand_in(config, ["errors", ""])) as it,
+        OpenAIModel(it.client.endpoint) as model,
+    ):
+        await it.ready()
+        told = ReportedModel(model, it.client.report, "a")
+        limits = Limits(trouble_seconds=0.5)
+        asking = Asking(told, Known.of((tool,)), limits, it.ready, events.append)
+        async with it.client.lane("a"):
+            completion, _ = await asking(request)
+        status = (await it.client.status()).backend
+    assert completion.text == "fine " * 20
+    assert [type(event) for event in events if not isinstance(event, TextDelta)] == [
+        Notice,
+        ModelProgress,
+        ModelFinished,
+    ]
+    assert status.last_restart
+    assert (
+        status.last_restart.cause == "The model server answered 4 requests in a row with an error."
+    )
 
 
 async def test_a_crash_in_the_middle_of_an_answer(config: BackendConfig) -> None:
