@@ -99,9 +99,7 @@ async def test_the_agent_goes_on_with_its_tools_after_a_streak_of_errors(
         ModelFinished,
     ]
     assert status.last_restart
-    assert (
-        status.last_restart.cause == "The model server answered 4 requests in a row with an error."
-    )
+    assert status.last_restart.cause.endswith("requests in a row with an error.")
 
 
 async def test_a_crash_in_the_middle_of_an_answer(config: BackendConfig) -> None:
@@ -139,8 +137,8 @@ async def test_the_full_settings_come_back_by_themselves_between_turns(
 ) -> None:
     faulty = stand_in(config, ["oom load", ""], gpu=True)
     async with running(faulty, replace(QUICK, climb=0.5)) as it, asyncio.timeout(50):
-        await it.until(lambda status: status.backend.less_memory != [])
         async with it.client.lane("a"):
+            await it.until(lambda s: s.backend.less_memory != [] and s.backend.serving)
             while it.backend.room.lanes.reason is None:  # the half second is over
                 await asyncio.sleep(0.01)
             low = (await it.client.status()).backend
