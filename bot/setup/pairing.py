@@ -2,8 +2,9 @@
 
 import asyncio
 import io
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 
 from agent.store import Store, open_store
 from bot.channel import Letter
@@ -19,7 +20,7 @@ SOURCE = "telegram"
 
 async def pair(settings: Settings, username: str, say: Callable[[str], None]) -> list[int]:
     """Show the link and wait until somebody has used it; their ids. SetupError when nobody does."""
-    async with open_store(settings.state_dir / DATABASE) as store:
+    async with _opened(settings) as store:
         code = await store.people.make_code("owner", PAIRING_SECONDS)
         link = f"https://t.me/{username}?start={code}"
         say(
@@ -52,7 +53,7 @@ async def _owners(store: Store) -> list[int]:
 
 async def first_message(settings: Settings, owners: Sequence[int], text: str) -> None:
     """Put the first message into the outbox and see it delivered by the running bot."""
-    async with open_store(settings.state_dir / DATABASE) as store:
+    async with _opened(settings) as store:
         ids = [
             id
             for owner in owners
@@ -65,6 +66,17 @@ async def first_message(settings: Settings, owners: Sequence[int], text: str) ->
             raise SetupError(
                 "The first message was not delivered; see `voltaire status`."
             ) from None
+
+
+@asynccontextmanager
+async def _opened(settings: Settings) -> AsyncIterator[Store]:
+    """The database, which stays that of the services' user when we are root and first to open it."""
+    async with open_store(settings.state_dir / DATABASE) as store:
+        if os.geteuid() == 0:
+            owner = settings.state_dir.stat()
+            for path in settings.state_dir.glob(f"{DATABASE}*"):
+                os.chown(path, owner.st_uid, owner.st_gid)
+        yield store
 
 
 async def _delivered(store: Store, id: int) -> None:
