@@ -59,7 +59,8 @@ async def build(recipe: Recipe, sources: Sources, state_dir: Path, say: Say) -> 
     """CannotBuild with the failing step and where its log lies."""
     began = monotonic()
     servers = state_dir / "servers"
-    servers.mkdir(parents=True, exist_ok=True)  # a service of another user reads it, too
+    state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    servers.mkdir(exist_ok=True)  # a service of another user reads it, too
     _room(servers)
     folder = servers / f"{sources.name}-{recipe.kind}"
     folder.mkdir(exist_ok=True)

@@ -25,6 +25,7 @@ def pull(sources: Sequence[Source], config: BackendConfig, say: Callable[[str], 
     """Download each source that is not here; the first one's path. Blocks."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     folder = models_folder(config)
+    config.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
     for source in sources:
         _pull_one(source, folder, say)

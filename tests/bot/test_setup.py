@@ -138,7 +138,9 @@ async def test_the_model_is_pulled_and_an_interrupted_wizard_goes_on(
         code, out, err = await ended(await voltaire(tmp_path, *again, **own))
     assert code == 0, err
     assert "Pulling a/b/tiny.gguf" in out and "The first message is delivered." in out
-    assert (tmp_path / "s" / "voltaire" / "models" / "tiny.gguf").read_bytes() == content
+    state = tmp_path / "s" / "voltaire"
+    assert (state / "models" / "tiny.gguf").read_bytes() == content
+    assert state.stat().st_mode & 0o777 == 0o700
     backend = configured(tmp_path)["backend"]
     assert (backend["profile"], backend["server"]) == ("tiny", "auto")
 
