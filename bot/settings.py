@@ -136,6 +136,8 @@ class Switch(Section):
     """Time of day, HH:MM, in the agent's time zone."""
     profile: str
     """The profile from then on."""
+    job: int = 0
+    """The planned job that keeps this entry; 0: you."""
 
 
 class Backend(Section):

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 KIND = "profile"
 _ENTRY = re.compile(
-    r'\n*^\[\[backend\.schedule\]\]  # job \d+\nat = "[^"\n]*"\nprofile = "[^"\n]*"\n?', re.M
+    r'\n*^\[\[backend\.schedule\]\]\nat = "[^"\n]*"\nprofile = "[^"\n]*"\njob = [1-9]\d*$\n?', re.M
 )
 
 
@@ -81,7 +81,7 @@ def _entries(job: Job, zone: str) -> Iterator[str]:
         return
     for minute in rule.times:
         at = f"{minute // 60:02}:{minute % 60:02}"
-        yield f'[[backend.schedule]]  # job {job.id}\nat = "{at}"\nprofile = "{job.plan.task}"'
+        yield f'[[backend.schedule]]\nat = "{at}"\nprofile = "{job.plan.task}"\njob = {job.id}'
 
 
 def _daily(rule: Calendar) -> bool:
