@@ -44,6 +44,7 @@ class Asking:
         self._ready = ready
         self._emit = emit
         self._forms = Forms()
+        self._told_form = False
         self._troubled = False  # the server has failed with a request in every form
         self._breaks = 0
         self._away_since: float | None = None
@@ -83,6 +84,7 @@ class Asking:
         completion = None
         async with aclosing(self._model.stream(request)) as pieces:
             async for piece in pieces:
+                self._tell_form()
                 match piece:
                     case Reading(processed, total, cached):
                         self._emit(ModelProgress(processed, total, cached))
@@ -96,6 +98,12 @@ class Asking:
         if completion.finish_reason != "cut":
             self._show(reader.close())
         return completion, reader
+
+    def _tell_form(self) -> None:
+        """An answer comes, but without tools: the person is told why, once."""
+        if self._forms.why and not self._told_form:
+            self._told_form = True
+            self._emit(Notice(texts.WITHOUT_TOOLS.format(reason=self._forms.why)))
 
     def _show(self, text: str) -> None:
         if text:

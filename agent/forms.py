@@ -12,6 +12,7 @@ AS_IT_IS, NO_CALLS, NO_TOOLS = range(3)
 class Forms:
     """Remembers over a turn which form of a request its server takes."""
 
+    why: str = ""  # the refusal after which the form was changed; empty while it is as it is
     _form: int = AS_IT_IS
     _tries: int = 0  # of this form
     _refusals: list[tuple[int, str]] = field(default_factory=list)
@@ -29,7 +30,7 @@ class Forms:
         alike = len(set(self._refusals[-SAME:])) == 1 and len(self._refusals) >= SAME
         if not alike and self._tries < ANY:
             return True
-        self._form, self._tries = self._form + 1, 0
+        self._form, self._tries, self.why = self._form + 1, 0, str(error)
         return self._form <= NO_TOOLS
 
     def answered(self) -> None:
@@ -39,4 +40,4 @@ class Forms:
     def anew(self) -> None:
         """Another server, or the same one restarted: the request was perhaps not at fault."""
         self.answered()
-        self._form = AS_IT_IS
+        self._form, self.why = AS_IT_IS, ""
