@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import datetime
+from functools import partial
 from io import BytesIO
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -61,8 +62,13 @@ async def press_note(room: Room, press: Press) -> Outcome:
 async def press_forget(room: Room, press: Press) -> Outcome:
     if press.argument != "yes":
         return Outcome("", room.texts.kept)
-    await room.services.chats.forget(press.chat)
-    return Outcome("", room.texts.all_forgotten)
+    return Outcome(later=partial(_forget_all, room, press.chat))
+
+
+async def _forget_all(room: Room, chat: str) -> tuple[str, Rows]:
+    """A turn that runs is ended first, which may take a moment."""
+    await room.services.chats.forget(chat)
+    return room.texts.all_forgotten, []
 
 
 async def resume(room: Room, said: Heard) -> None:
