@@ -25,6 +25,7 @@ from backend.profile import Profile, Source, locate
 
 HELP_SECONDS = 30.0
 MOST_CRAM_MIB, LEAST_CRAM_MIB = 16384, 256
+THREADS = ("--threads", "-t")
 SPEC_TYPE, DRAFTS = ("--spec-type",), "draft-simple"
 _TRACE = re.compile(r"\b4\s*[-:=]\s*trace")
 EMBEDDED = (sys.executable, "-m", "backend.embedded")
@@ -77,7 +78,7 @@ async def prepare(config: BackendConfig, profile: Profile, *, measure: bool = Tr
     model = _model(config, profile.model if not config.model else Source(path=config.model))
     binary = await find(config)
     placed = await _placed(config, binary, profile, model) if measure else Placement(profile)
-    profile = placed.profile
+    profile = _within_cores(placed.profile)
     slots_folder(config).mkdir(parents=True, exist_ok=True)
     port, key = _free_port(), secrets.token_urlsafe(24)
     names = flags.known(binary.help)
@@ -225,6 +226,14 @@ def _own(config: BackendConfig, profile: Profile, model: Path) -> dict[str, str]
     if profile.template_file:
         given["--chat-template-file"] = str(profile.template_file)
     return given
+
+
+def _within_cores(profile: Profile) -> Profile:
+    """Never more threads than there are cores for us: they would wait for each other at each token."""
+    wanted, cores = profile.flag(*THREADS), len(os.sched_getaffinity(0))
+    if wanted is None or not wanted.isdigit() or int(wanted) <= cores:
+        return profile
+    return profile.with_flag(str(cores), *THREADS)
 
 
 def _extras(config: BackendConfig, profile: Profile, binary: Binary) -> dict[str, str]:

@@ -19,6 +19,8 @@ LEAST_CONTEXT = 4096  # tokens for each slot
 SPLIT = ("--split-mode", "-sm")
 SHARES = ("--tensor-split", "-ts")
 EXPERTS = ("--n-cpu-moe", "-ncmoe")
+# More threads only add scheduling there, a larger batch takes memory (github.com/andrewleech/v100-llm-kit).
+ON_CARD = ((("--threads", "-t"), 6), (("--ubatch-size", "-ub"), 1024))
 VISIBLE = {"CUDA": "CUDA_VISIBLE_DEVICES", "Vulkan": "GGML_VK_VISIBLE_DEVICES"}
 _SHARES = (1, 3 / 4, 1 / 2, 3 / 8, 1 / 4, 1 / 8)  # of the profile's window
 
@@ -121,7 +123,17 @@ def _may_work(row: Row, budget: Budget) -> bool:
 def _with_experts(profile: Profile, row: Row) -> Profile:
     if profile.flag(*EXPERTS) != "auto":
         return profile
-    return profile.with_flag(str(row.way.cpu_experts), *EXPERTS)
+    placed = profile.with_flag(str(row.way.cpu_experts), *EXPERTS)
+    return placed if row.way.cpu_experts else _all_on_card(placed)
+
+
+def _all_on_card(profile: Profile) -> Profile:
+    """A profile whose flags are for experts in RAM, with those for a card that holds everything."""
+    for names, most in ON_CARD:
+        value = profile.flag(*names)
+        if value and value.isdigit() and int(value) > most:
+            profile = profile.with_flag(str(most), *names)
+    return profile
 
 
 def _smaller(full: int, context: int, budget: Budget, row: Row) -> str:

@@ -1,5 +1,6 @@
 """What does not fit is made smaller or refused before the start, never after an abort."""
 
+import os
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -55,6 +56,14 @@ def test_experts_move_to_host_memory_as_far_as_needed() -> None:
     assert found == Placement(MOE.with_flag(str(moved), "--n-cpu-moe"))
     assert 5 <= moved <= 12
     assert place(MOE, model(250), None, [V100], HOST).profile.flag("--n-cpu-moe") == "0"
+
+
+def test_threads_and_batch_go_by_where_the_experts_are() -> None:
+    made = MOE.with_flag("12", "--threads").with_flag("2048", "--ubatch-size")
+    partly = place(made, model(450), None, [V100], HOST).profile
+    wholly = place(made, model(250), None, [V100], HOST).profile
+    assert (partly.flag("-t", "--threads"), partly.flag("--ubatch-size")) == ("12", "2048")
+    assert (wholly.flag("-t", "--threads"), wholly.flag("--ubatch-size")) == ("6", "1024")
 
 
 def test_a_window_that_does_not_fit_gives_way_to_a_smaller_one() -> None:
@@ -172,6 +181,15 @@ async def _first(events: AsyncIterator[Alert]) -> AsyncIterator[Alert]:
     async for alert in events:
         yield alert
         return
+
+
+async def test_threads_are_never_more_than_cores(state: Path, mine: Path) -> None:
+    config = on(state, mine, "  CUDA0: A (16144 MiB, 9000 MiB free)")
+    profile = load("small", mine)
+    cores = len(os.sched_getaffinity(0))
+    for asked, given in ((cores + 10, cores), (1, 1)):
+        launch = await prepare(config, profile.with_flag(str(asked), "-t"))
+        assert launch.profile.flag("-t") == str(given)
 
 
 async def test_what_cannot_fit_is_one_sentence_and_no_start(state: Path, mine: Path) -> None:
