@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
 from agent import texts
+from agent.circling import Circling
 from agent.errors import BackendAway, BackendLost, TurnError
 from agent.events import Event, ModelFinished, ModelProgress, Notice, TextDelta, ThoughtDelta
 from agent.forms import Forms
@@ -81,7 +82,7 @@ class Asking:
 
     async def _stream(self, request: Request) -> tuple[Completion, Reader]:
         self._reader = reader = Reader(self._known)
-        completion = None
+        circling, completion = Circling(), None
         async with aclosing(self._model.stream(request)) as pieces:
             async for piece in pieces:
                 self._tell_form()
@@ -89,7 +90,10 @@ class Asking:
                     case Reading(processed, total, cached):
                         self._emit(ModelProgress(processed, total, cached))
                     case TextPiece(text):
-                        self._show(reader.feed(text))
+                        self._show(shown := reader.feed(text))
+                        if circling.feed(shown):
+                            completion = self._stopped(reader)
+                            break
                     case ReasoningPiece(text):
                         self._emit(ThoughtDelta(text))
                     case Completion():
@@ -98,6 +102,11 @@ class Asking:
         if completion.finish_reason != "cut":
             self._show(reader.close())
         return completion, reader
+
+    def _stopped(self, reader: Reader) -> Completion:
+        """The end of a completion that would have gone in a circle up to its limit."""
+        self._emit(Notice(texts.CIRCLING))
+        return Completion(reader.generated, (), "", "stop")
 
     def _tell_form(self) -> None:
         """An answer comes, but without tools: the person is told why, once."""

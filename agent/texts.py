@@ -20,6 +20,7 @@ LIMIT_SECONDS = "I stopped because the time for one turn ({count} s) was used up
 LIMIT_TOKENS = "I stopped because the limit of {count} generated tokens for one turn was reached."
 LOOPING = "I stopped because I kept making the same call with the same result: {call}"
 DONE_SO_FAR = "What I did:"
+CIRCLING = "The model began to repeat itself without end; I have stopped it."
 CUT = "(cut off at the length limit)"
 NOTHING_SAVED = "(Correction by the program: nothing was saved.)"
 NOTHING_SCHEDULED = "(Correction by the program: nothing was scheduled.)"
