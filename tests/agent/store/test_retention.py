@@ -1,5 +1,7 @@
 """What leaves the database, and what never does."""
 
+import pytest
+
 from agent.approvals import Request
 from agent.events import Usage
 from agent.messages import Assistant, User
@@ -119,3 +121,29 @@ async def test_beyond_its_size_the_longest_unused_conversation_leaves_first(
     await prune(store, Retention(most_bytes=1))
     assert await said(store) == ["here and now"] * 2
     assert (await count(store, "turns"), await count(store, "conversations")) == (1, 1)
+
+
+@pytest.mark.parametrize("table", ["outbox", "turns", "transcript", "notes", "conversations"])
+async def test_no_deletion_walks_through_a_table_that_grows(store: Store, table: str) -> None:
+    """Deleting a parent looks for its children; each way there must be an index."""
+    async with store.database.read() as tx:
+        children = [
+            row[0]
+            for row in await tx.all(
+                "SELECT name FROM sqlite_schema WHERE sql LIKE ?", f"%REFERENCES {table}%"
+            )
+        ]
+        keys = [
+            (child, key[3])
+            for child in children
+            for key in await tx.all(f"PRAGMA foreign_key_list({child})")
+            if key[2] == table
+        ]
+        plans = {
+            (child, column): await tx.all(
+                f"EXPLAIN QUERY PLAN SELECT 1 FROM {child} WHERE {column} = ?", 1
+            )
+            for child, column in keys
+        }
+    walked = [key for key, [(*_, plan)] in plans.items() if plan.startswith("SCAN")]
+    assert [key for key in walked if key[0] != "chats"] == []  # as many as there are chats
