@@ -102,6 +102,8 @@ class History:
         """The file, or a new one in place of a damaged one: seven days of averages are no treasure."""
         try:
             return self._open()
+        except sqlite3.OperationalError:
+            raise  # locked, or the disk is full: the file itself is sound
         except sqlite3.DatabaseError:
             self.path.replace(self.path.with_suffix(".damaged"))
             return self._open()

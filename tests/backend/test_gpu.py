@@ -4,6 +4,7 @@ import asyncio
 import ctypes
 import os
 import shutil
+import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -224,6 +225,14 @@ def test_a_damaged_history_is_begun_anew(tmp_path: Path) -> None:
     minute = Minute(at=datetime.fromtimestamp(60, UTC), gpu=0, power_w=100)
     history.write([minute])
     assert history.read(0) == [minute]
+
+
+def test_a_history_that_cannot_be_opened_now_is_left_where_it_is(tmp_path: Path) -> None:
+    folder = tmp_path / "history.db"
+    folder.mkdir()
+    with pytest.raises(sqlite3.OperationalError):
+        History(folder).write([])
+    assert folder.is_dir()
 
 
 def test_throttling_is_told_once_it_lasts_and_once_it_is_over() -> None:
