@@ -7,19 +7,27 @@ export LC_ALL=C GIT_OPTIONAL_LOCKS=0
 git() { command git -c core.quotepath=off -c core.fsmonitor=false -c log.showSignature=false "$@"; }
 span="$base..$head"
 [ "$(git cat-file -t "$base" 2>/dev/null)" = commit ] || span=$head
-top() { sort -t"$(printf '\t')" -k"$1","$1"nr -k2,2 | head -n "$2"; }
 
-printf 'commits\t%s\n' "$(git rev-list --count "$span")"
-printf 'merges\t%s\n' "$(git rev-list --count --merges "$span")"
 printf 'shallow\t%s\n' "$(git rev-parse --is-shallow-repository)"
 printf 'branch\t%s\n' "$(git symbolic-ref --quiet --short HEAD || echo detached)"
 printf 'head\t%s\t%s\n' "$(git log -1 --format=%h "$head")" "$(git log -1 --format=%ct "$head")"
 
-git log --format='%aN' "$span" | awk '{ n[$0]++ } END { for (a in n) printf "author\t%s\t%d\n", a, n[a]; }' |
-    { tee /dev/fd/3 | wc -l | awk '{ printf "authors\t%d\n", $1 }' >&4; } 3> >(top 3 30) 4>&1 | cat
-
-git log --format='%ad' --date=format:%Y-%m-%d "$span" | sort | uniq -c |
-    awk '{ printf "day\t%s\t%d\n", $2, $1 }' | tail -n 92
+# One walk over the history: it may be long.
+git log --format='%ad%x09%p%x09%aN' --date=format:%Y-%m-%d "$span" | awk -F'\t' '
+{
+    commits++; day[$1]++
+    if (index($2, " ")) merges++
+    name = $0; sub(/^[^\t]*\t[^\t]*\t/, "", name); author[name]++
+}
+END {
+    most = "sort -t\"\t\" -k3,3nr -k2,2 | head -n 30"
+    for (x in author) { authors++; printf "author\t%s\t%d\n", x, author[x] | most }
+    close(most)
+    newest = "sort -t\"\t\" -k2,2 | tail -n 92"
+    for (x in day) printf "day\t%s\t%d\n", x, day[x] | newest
+    close(newest)
+    printf "commits\t%d\nmerges\t%d\nauthors\t%d\n", commits, merges, authors
+}'
 
 git diff --numstat -M --no-ext-diff --no-textconv "$base" "$head" | awk -F'\t' '
 {
