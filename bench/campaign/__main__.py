@@ -33,6 +33,7 @@ from bench.reader import Reader
 LEAST_SECONDS = 40.0  # of faults, in the shortest campaign
 SETTLE_SECONDS = 150.0  # at most, after the last fault
 PAUSE_SECONDS = 2.0  # between two faults of the surroundings, on average; of processes twice that
+TRIES = 8  # of a fault that finds nothing to strike
 CALM_SECONDS = 4.0  # in which a second copy would come
 LONG_SECONDS = 240.0  # a campaign that long has faults of a longer kind, too
 
@@ -126,9 +127,18 @@ async def _inject(
         await asyncio.sleep(chance.uniform(0.5, 2 * pause))
         if time.monotonic() - began > course.seconds:
             return
-        if await fault(it, _length(course.seconds, chance)):
+        if await _struck(it, fault, _length(course.seconds, chance)):
             injected[name] += 1
             print(f"{time.monotonic() - began:7.1f} s  {name}", file=sys.stderr, flush=True)
+
+
+async def _struck(it: Whole, fault: Fault, seconds: float) -> bool:
+    """A fault that finds nothing to strike, as a process between two lives, tries again."""
+    for _ in range(TRIES):
+        if await fault(it, seconds):
+            return True
+        await asyncio.sleep(1.0)
+    return False
 
 
 def _length(seconds: float, chance: Random) -> float:
