@@ -1,0 +1,98 @@
+"""/jobs with a number, switches of the model for owners alone, /summary as a job."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from agent.schedule.planner import Planner
+from agent.schedule.wish import Wishes
+from bot.localgram import Person
+from tests.bot.telegram.house import House, Running
+
+
+@pytest.fixture
+def house(house: House) -> House:
+    def services(run: Running) -> dict[str, Any]:
+        async def planner(chat: str) -> Planner:
+            return Planner(run.store, chat, "UTC", Wishes(["site"], lambda: ["coder"]))
+
+        return {"planner": planner}
+
+    house.services = services
+    house.config = {"repos": ("site",)}
+    return house
+
+
+async def said(person: Person, text: str) -> str:
+    await person.send(text)
+    return (await person.next_message()).text
+
+
+async def planned(house: House, text: str) -> None:
+    await house.owner.send(f"/schedule {text}")
+    card = await house.owner.next_message()
+    await house.owner.press(card, "Plan it")
+    await house.owner.until(card, lambda m: not m.keyboard)
+
+
+async def test_one_job_is_told_and_changed_by_its_number(house: House) -> None:
+    async with house.open():
+        await planned(house, "every day at 9 stretch")
+        first = await said(house.owner, "/jobs 1")
+        other = await said(house.owner, "/jobs 1 say missed")
+        policy = await said(house.owner, "/jobs 1")
+        moved = await said(house.owner, "/jobs 1 every Monday at 10")
+        unclear = await said(house.owner, "/jobs 1 soonish")
+        none = await said(house.owner, "/jobs 7")
+    assert first.startswith("Task “stretch”, every day at 09:00; next: ")
+    assert first.endswith("\nWhen times were missed, it runs once.")
+    assert other.startswith("Job 1: Task “stretch”, every day at 09:00")
+    assert policy.endswith("\nWhen times were missed, it says so and does not run.")
+    assert moved.startswith("Job 1: Task “stretch”, every Monday at 10:00")
+    assert unclear.startswith("I did not understand when that is.")
+    assert none == "There is no job 7 in this chat."
+
+
+async def test_a_switch_of_the_model_is_for_owners(house: House) -> None:
+    member = house.gram.user("Max", id=222, started=True)
+    house.config |= {"allow": frozenset({member.id})}
+    async with house.open() as run:
+        assert await said(member, "/schedule every day at 8 switch to the model coder") == (
+            "Only an owner can do that."
+        )
+        assert await said(member, "/schedule every day at 8 switch to the model gone") == (
+            "There is no model gone. There are: coder."
+        )
+        await planned(house, "every day at 8 switch to the model coder")
+        (job,) = await run.store.jobs.active()
+    assert (job.plan.kind, job.plan.task, job.plan.chat) == ("profile", "coder", "tg:111")
+
+
+async def test_in_a_group_only_an_owner_stops_a_switch(house: House) -> None:
+    member = house.gram.user("Max", id=222, started=True)
+    group = house.gram.group("Us", house.owner, member)
+    house.config |= {"allow": frozenset({group.id}), "groups": "all"}
+    async with house.open() as run:
+        chat = f"tg:{group.id}"
+        planner = await run.services.planner(chat)  # type: ignore[misc]
+        proposal = await planner.propose_text("every day at 8 switch to coder")
+        await planner.add(replace(proposal, told=""))
+        await member.send("/jobs", chat=group)
+        card = await member.next_message(chat=group, where=lambda m: m.keyboard)
+        refused = await member.answer(await member.press(card, "✕ 1"))
+        still = await run.store.jobs.active()
+        await house.owner.press(card, "✕ 1")
+        await house.owner.until(card, lambda m: not m.keyboard)
+        assert len(still) == 1 and await run.store.jobs.active() == []
+    assert refused.text == "Only an owner can do that."
+
+
+async def test_a_summary_asked_for_is_a_job_that_survives(house: House) -> None:
+    async with house.open() as run:
+        await house.owner.send("/summary")
+        await house.owner.ask("hi")
+        (job,) = await run.store.jobs.active()
+    assert (job.plan.kind, job.plan.task, job.plan.timing["kind"]) == ("summary", "site", "once")
+    assert job.plan.next_at and job.plan.next_at <= run.store.clock()
+    assert job.plan.options == {"tell_nothing": True}
