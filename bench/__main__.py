@@ -47,7 +47,7 @@ PEERS = (
 )
 ROWS = (
     Row("first request, tokens (o200k)", "6,881", "11,964", "11,239-13,092", "at most 1,500", "first_request_tokens", "{:,}"),
-    Row("prefix kept between turns", "100 % in a short script", "100 %, side requests break it", "97.5-99 %", "100 %", "prefix_kept", "{:.0%}"),
+    Row("prefix kept between turns", "100 % in a short script", "100 %, side requests break it", "97.5-99 %", "100 %", "prefix_kept_percent", "{:g} %"),
     Row("update received to model request, median", "254 ms", "232 ms", "708 ms", "at most 15 ms", "update_to_request_ms", "{:.1f} ms"),
     Row("model's last byte to final text sent", "18 ms", "35 ms", "680 ms", "at most 10 ms", "last_byte_to_sent_ms", "{:.1f} ms"),
     Row("CPU per turn", "80 ms", "70 ms", "1,120 ms", "at most 15 ms", "cpu_ms_per_turn", "{:.1f} ms"),

@@ -71,7 +71,7 @@ async def turns(count: int) -> dict[str, Any]:
         **figures,
         "cpu_ms_per_turn": round(cpu, 1),
         **memory,
-        "prefix_kept": kept,
+        "prefix_kept_percent": round(100 * kept, 1),
         "first_request_tokens": first,
         "small_window": "works",  # the model server's window is 8,192, and all were answered
     }

@@ -6,10 +6,10 @@ from bench.__main__ import BEGIN, END, ROOT, ROWS, section, written
 
 
 def test_a_figure_stands_with_its_unit_and_one_that_is_missing_is_a_question_mark() -> None:
-    text = section({"first_request_tokens": 1133, "prefix_kept": 1.0}, "somewhere")
+    text = section({"first_request_tokens": 1133, "prefix_kept_percent": 100.0}, "somewhere")
     assert text.splitlines()[2:5] == [
         "| first request, tokens (o200k) | 6,881 | 11,964 | 11,239-13,092 | at most 1,500 | **1,133** |",
-        "| prefix kept between turns | 100 % in a short script | 100 %, side requests break it | 97.5-99 % | 100 % | **100%** |",
+        "| prefix kept between turns | 100 % in a short script | 100 %, side requests break it | 97.5-99 % | 100 % | **100 %** |",
         "| update received to model request, median | 254 ms | 232 ms | 708 ms | at most 15 ms | **?** |",
     ]
     assert len(text.splitlines()) == 2 + len(ROWS) + 2
