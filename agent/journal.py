@@ -109,6 +109,10 @@ def nothing(reply: Reply) -> Sequence[str]:  # noqa: ARG001 - the form of a Comp
 class Window(Protocol):
     """What leaves the prompt when it is full (agent.window)."""
 
+    async def roomy(self, messages: Sequence[Message]) -> bool:
+        """Whether a prompt of these messages, the system message left out, surely fits."""
+        ...
+
     async def fit(self, turn: OpenTurn, *, full: bool) -> bool:
         """Shorten the turn's conversation if it must be; whether anything changed."""
         ...
@@ -141,6 +145,7 @@ class StoredJournal:
     sources: frozenset[str]
     compose: Compose = nothing
     fetch: tail.Fetch = tail.as_they_are
+    answers: list[Incoming] = field(default_factory=list)
     sent: list[Message] = field(default_factory=list)
 
     @property
@@ -185,6 +190,7 @@ class StoredJournal:
         said = await self.fetch(said)
         told = await tail.tell(self.store, said, self.zone, self.window.enter)
         await self.store.turns.tell(self.open_turn, said, told)
+        self.answers += [row.incoming for row in said]
         self.sent.append(told.message)
         return (told.message,)
 
@@ -192,14 +198,15 @@ class StoredJournal:
         await self._add(message, own=True)
 
     async def compact(self, *, full: bool = False) -> Opening | None:
+        if not full and await self.window.roomy(self.sent[1:]):
+            return None
         changed = await self.window.fit(self.open_turn, full=full)
         return await self.open() if changed else None
 
     async def finish(
         self, message: Assistant | None, text: str, reason: Reason, usage: Usage
     ) -> None:
-        answers = await self.store.inbox.of_turn(self.turn)
-        reply = Reply(self.chat, self.turn, text, reason, tuple(row.incoming for row in answers))
+        reply = Reply(self.chat, self.turn, text, reason, tuple(self.answers))
         ended = Ended(message, text, reason, usage, self.compose(reply))
         if await self.store.turns.end(self.open_turn, ended):
             self.store.outbox.added.set()

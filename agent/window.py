@@ -82,12 +82,22 @@ class ModelWindow:
         except BackendAway:
             return False  # the model call itself will say so, and wait
 
+    async def roomy(self, messages: Sequence[Message]) -> bool:
+        """Whether a prompt of these messages, the system message left out, surely fits."""
+        try:
+            budget = await self.check()
+        except BackendAway:
+            return True  # the model call itself will say so, and wait
+        return budget.prefix + sum(map(weight, messages)) <= budget.hard
+
     async def rest(self, chat: str) -> None:
         """While nobody waits: shorten what is nearly full, and read the new prompt in."""
+        size, budget = await self.store.transcript.size(chat), await self.budget()
+        if not size or size + budget.prefix <= budget.high:
+            return
         conversation, entries = await self.store.transcript.current(chat)
         if conversation is None or not entries:
             return
-        budget = await self.budget()
         if await self._size(entries, budget, budget.high) <= budget.high:
             return
         async with self.lane(chat, IDLE, None) as hold:

@@ -48,6 +48,7 @@ class Worker:
     stop: asyncio.Event | None = None  # of the turn that runs now
     put_down: str = ""  # the turn that waits for a store that can be written: no fault of its own
     free: asyncio.Event = field(default_factory=asyncio.Event)  # no turn runs or begins
+    zone: str = ""  # of the chat, an IANA name; read when a turn begins
 
     def __post_init__(self) -> None:
         self.free.set()
@@ -87,6 +88,7 @@ class Worker:
             return False
         lease = Lease(self.store.leases, self.chat, self.owner, self._wish_to_stop, self._waits)
         async with lease.held(), self._busy():
+            self.zone = await self._zone()
             open_turn = await self.store.turns.unfinished(self.chat)
             if open_turn and open_turn.source in self.service.sources:
                 await self._resume(open_turn)
@@ -95,7 +97,7 @@ class Worker:
                 await self._abandon(open_turn)
             rows = await self._settled()
             if rows:
-                await self._play(await self._begin(rows))
+                await self._play(await self._begin(rows), rows)
             return bool(rows)
 
     @asynccontextmanager
@@ -110,7 +112,7 @@ class Worker:
         turn = secrets.token_hex(8)
         try:
             rows = await self.service.fetch(rows)
-            told = await tell(self.store, rows, await self._zone(), self.window.enter)
+            told = await tell(self.store, rows, self.zone, self.window.enter)
         except StoreError:
             raise
         except Exception:  # better answered without what came along than never
@@ -126,11 +128,11 @@ class Worker:
 
     async def _resume(self, turn: OpenTurn) -> None:
         if turn.id == self.put_down or await self.store.turns.resume(turn) <= RESUMES:
-            await self._play(turn)
+            await self._play(turn, await self.store.inbox.of_turn(turn.id))
             return
         log.error("turn %s of %s was cut off %d times and is given up", turn.id, self.chat, RESUMES)
         await self._close_calls(turn)
-        journal = await self._journal(turn)
+        journal = self._journal(turn, await self.store.inbox.of_turn(turn.id))
         await journal.finish(None, texts.GIVEN_UP, "error", Usage())
 
     async def _abandon(self, turn: OpenTurn) -> None:
@@ -158,10 +160,9 @@ class Worker:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.wake.wait(), min(remaining, SETTLE_BOUND_SECONDS))
 
-    async def _play(self, turn: OpenTurn) -> None:
-        journal = await self._journal(turn)
-        answers = tuple(row.incoming for row in await self.store.inbox.of_turn(turn.id))
-        assignment = Assignment(turn, answers, journal)
+    async def _play(self, turn: OpenTurn, rows: Sequence[Waiting]) -> None:
+        journal = self._journal(turn, rows)
+        assignment = Assignment(turn, tuple(journal.answers), journal)
         self.stop = assignment.stop
         try:
             async with self._heard(assignment) as emit:
@@ -182,15 +183,16 @@ class Worker:
             await assignment.journal.finish(None, texts.BUG, "error", Usage())
             emit(TurnFinished(texts.BUG, "error", 0))
 
-    async def _journal(self, turn: OpenTurn) -> StoredJournal:
+    def _journal(self, turn: OpenTurn, rows: Sequence[Waiting]) -> StoredJournal:
         return StoredJournal(
             self.store,
             turn,
             self.window,
-            await self._zone(),
+            self.zone,
             self.service.sources,
             self.service.compose,
             self.service.fetch,
+            [row.incoming for row in rows],
         )
 
     async def _zone(self) -> str:

@@ -65,6 +65,11 @@ class TranscriptTable:
             conversation = await tx.value("SELECT conversation FROM chats WHERE key = ?", chat)
             return conversation, await prompt(tx, conversation) if conversation else []
 
+    async def size(self, chat: str) -> int:
+        """At least as many as the bytes of the current conversation's prompt rows; 0 without any."""
+        async with self.database.read() as tx:
+            return int(await tx.value(_SIZE, chat, ROW_BYTES, IMAGES_BYTES) or 0)
+
     async def said(self, conversation: int) -> list[Said]:
         """Everything ever said in a conversation, tool output included."""
         async with self.database.read() as tx:
@@ -110,6 +115,15 @@ class TranscriptTable:
                 conversation,
             )
         return [codec.message(*row) for row in rows]
+
+
+ROW_BYTES = 128  # more than the marks of a message and of its calls
+IMAGES_BYTES = 8_192  # more than pictures count for, however small their files
+_SIZE = """
+SELECT sum(length(CAST(coalesce(short, head || text) AS BLOB)) + coalesce(length(CAST(extra AS BLOB)), 0)
+           + ?2 + CASE WHEN role = 'user' AND extra IS NOT NULL THEN ?3 ELSE 0 END)
+FROM transcript WHERE live = 1 AND conversation = (SELECT conversation FROM chats WHERE key = ?1)
+"""
 
 
 async def prompt(tx: Tx, conversation: int) -> list[Entry]:

@@ -26,7 +26,7 @@ HELD = "held"
 async def message(room: Room, update: Update) -> None:
     """A message that is no command."""
     said = heard(room, update)
-    if said is None or not await welcome(room, said) or not _meant(room, said):
+    if said is None or not await welcomed(room, said) or not _meant(room, said):
         return
     entry = incoming(said.update_id, said.message, room.me)
     if _is_old(room, said):
@@ -58,6 +58,15 @@ async def edited(room: Room, update: Update) -> None:
 
 
 async def welcome(room: Room, said: Heard) -> bool:
+    """The same, and who writes can be written to: what waited while the chat rested goes out.
+    (A message that enters the inbox wakes its chat by that.)"""
+    welcome = await welcomed(room, said)
+    if welcome:
+        await _back(room, said.chat)
+    return welcome
+
+
+async def welcomed(room: Room, said: Heard) -> bool:
     """Whether this person is answered at all; a stranger costs one fixed line a day."""
     if said.speaker.group is not None and room.config.groups == "off":
         return False
@@ -65,7 +74,6 @@ async def welcome(room: Room, said: Heard) -> bool:
         if said.speaker.group is None and await room.door.is_due_a_line(said.speaker):
             await room.say(said.chat, room.texts.stranger)
         return False
-    await _back(room, said.chat)
     flood = room.door.floods(said.speaker)
     if flood == "first":
         await room.say(said.chat, room.texts.slower)
@@ -73,7 +81,6 @@ async def welcome(room: Room, said: Heard) -> bool:
 
 
 async def _back(room: Room, chat: str) -> None:
-    """Who writes can be written to: what waited while the chat rested goes out."""
     known = await room.store.chats.get(chat)
     if known is not None and known.resting:
         await room.store.chats.rest(chat, resting=False)

@@ -176,7 +176,8 @@ async def test_an_answer_of_many_parts_keeps_its_order(house: House) -> None:
 
 
 async def test_a_very_long_answer_comes_as_a_document(house: House) -> None:
-    text = "\n\n".join(f"## Part {n}\n\n" + "word " * 300 for n in range(20))
+    words = [" ".join(f"{part}-{n}" for n in range(300)) for part in range(20)]
+    text = "\n\n".join(f"## Part {part}\n\n{said}" for part, said in enumerate(words))
     house.script = lambda request: says(text, size=8000)
     async with house.open():
         await house.owner.send("all of it")
