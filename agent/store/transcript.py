@@ -68,7 +68,7 @@ class TranscriptTable:
     async def size(self, chat: str) -> int:
         """At least as many as the bytes of the current conversation's prompt rows; 0 without any."""
         async with self.database.read() as tx:
-            return int(await tx.value(_SIZE, chat, ROW_BYTES, IMAGES_BYTES) or 0)
+            return int(await tx.value(_SIZE, chat, ROW_BYTES, CALL_BYTES, IMAGES_BYTES) or 0)
 
     async def said(self, conversation: int) -> list[Said]:
         """Everything ever said in a conversation, tool output included."""
@@ -117,11 +117,14 @@ class TranscriptTable:
         return [codec.message(*row) for row in rows]
 
 
-ROW_BYTES = 128  # more than the marks of a message and of its calls
+ROW_BYTES = 16  # more than a message's role and end marks
+CALL_BYTES = 32  # more than the marks of a call
 IMAGES_BYTES = 8_192  # more than pictures count for, however small their files
 _SIZE = """
-SELECT sum(length(CAST(coalesce(short, head || text) AS BLOB)) + coalesce(length(CAST(extra AS BLOB)), 0)
-           + ?2 + CASE WHEN role = 'user' AND extra IS NOT NULL THEN ?3 ELSE 0 END)
+SELECT sum(length(CAST(coalesce(short, head || text) AS BLOB))
+    + coalesce(length(CAST(extra AS BLOB)), 0) + ?2
+    + ?3 * coalesce(json_array_length(coalesce(json_extract(short, '$[1]'), extra), '$.calls'), 0)
+    + iif(role = 'user' AND extra IS NOT NULL, ?4, 0))
 FROM transcript WHERE live = 1 AND conversation = (SELECT conversation FROM chats WHERE key = ?1)
 """
 

@@ -6,8 +6,10 @@ import pytest
 
 from agent.events import Usage
 from agent.messages import Assistant, Message, ToolCall, ToolResult, User
+from agent.shortening import weight
 from agent.store import Incoming, Store
 from agent.store.leases import STALE_SECONDS, new_owner, standing
+from agent.store.transcript import Compaction
 from agent.store.turns import Ended, OpenTurn, Told
 from tests.agent.store.conftest import Clock
 
@@ -43,6 +45,28 @@ async def test_messages_come_back_to_the_letter(store: Store) -> None:
         await store.turns.add(turn, message)
     assert (await prompt(store, turn))[1:] == ODD
     assert await store.transcript.messages(turn.conversation) == await prompt(store, turn)
+
+
+CALLS = Assistant("", tuple(ToolCall(f"{n}", "x", "{}") for n in range(32)))
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [ODD, [CALLS] * 9, [User("four pictures", ("data:,",) * 4)], [Assistant("ä" * 9000)]],
+)
+async def test_the_size_of_a_prompt_is_never_told_too_small(
+    store: Store, messages: list[Message]
+) -> None:
+    turn = await begin(store)
+    for message in messages:
+        await store.turns.add(turn, message)
+    entries = (await store.turns.steps(turn)).entries
+    weighed = sum(weight(entry.message) for entry in entries)
+    assert weighed <= await store.transcript.size("cli") < 2 * weighed + 10_000
+    short = {entry.id: entry.message for entry in entries}
+    await store.transcript.compact(turn.conversation, Compaction(entries[-1].id, short, (), ""))
+    assert weighed <= await store.transcript.size("cli")
+    assert await store.transcript.size("nobody") == 0
 
 
 async def test_a_turn_takes_its_rows_and_ends_them_with_its_reply(store: Store) -> None:
