@@ -2,6 +2,6 @@
 
 from agent.summary.card import card
 from agent.summary.facts import Facts, Missing, Range, collect, ranges
-from agent.summary.prose import checked, prose
+from agent.summary.prose import checked, prose, worded
 
-__all__ = ["Facts", "Missing", "Range", "card", "checked", "collect", "prose", "ranges"]
+__all__ = ["Facts", "Missing", "Range", "card", "checked", "collect", "prose", "ranges", "worded"]

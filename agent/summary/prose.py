@@ -106,6 +106,18 @@ _STARTERS = set(
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z*`-])")
 
 
+_FENCED = re.compile(r"^[ \t]*(?:```|~~~).*?(?:^[ \t]*(?:```|~~~)[ \t]*$|\Z)", re.M | re.S)
+_COPIED = re.compile(
+    r"^(?:\+\+\+ |--- |@@ |diff --git |index [0-9a-f]+\.\.|(?:new|deleted) file mode |[+-](?! ))"
+)
+
+
+def worded(text: str) -> str:
+    """What a small model writes, without what it only copied: code blocks, lines of a diff."""
+    lines = _FENCED.sub("", text).splitlines()
+    return "\n".join(line for line in lines if not _COPIED.match(line)).strip()
+
+
 def checked(text: str, facts: Facts, material: str) -> tuple[str, int]:
     """The prose without sentences that hold a count or a person found nowhere; how many were left out.
 

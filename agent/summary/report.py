@@ -11,12 +11,13 @@ from agent.summary import facts as by_git
 from agent.summary.card import card
 from agent.summary.facts import Facts, Git, Missing, Range
 from agent.summary.fetched import Place
-from agent.summary.prose import Ask, checked, prose
+from agent.summary.prose import Ask, checked, prose, worded
 
 log = logging.getLogger(__name__)
 
 _STAGE = "summary-stage:"
 AWAY = "_The model is not there, so these are the facts alone._"
+WORDLESS = "_The model found no words of its own, so these are the facts alone._"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,8 @@ class Summaries:
         told = await self._told(git, path, repo, span, found, text)
         mark = {"head": span.head, "before": last, "by": occurrence}
         await self.store.facts.put(_key(chat, repo), mark)
-        return Report(f"{told}\n\n{text}" if told != AWAY else f"{text}\n\n{AWAY}")
+        alone = told in (AWAY, WORDLESS)
+        return Report(f"{text}\n\n{told}" if alone else f"{told}\n\n{text}")
 
     async def _last(self, chat: str, repo: str, occurrence: int) -> str:
         """The last commit that was told of, or empty."""
@@ -82,10 +84,10 @@ class Summaries:
         except AgentError as error:
             log.warning("summary without prose repo=%s: %s", repo, error)
             return AWAY
-        good, dropped = checked(said, found, "\n".join([text, *commits, diff]))
+        good, dropped = checked(worded(said), found, "\n".join([text, *commits, diff]))
         if dropped:
             log.info("summary repo=%s sentences_left_out=%d", repo, dropped)
-        return good or AWAY
+        return good or WORDLESS
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ class Scene:
         self.store = store
         self.repository = repository
         self.asked: list[str] = []
-        self.away = False
+        self.away = self.copies = False
         self.due = 0
         self.place = Place(str(repository.path))
         self.summaries = Summaries(
@@ -41,6 +41,8 @@ class Scene:
         if self.away:
             raise BackendAway("No model backend is running.")
         self.asked.append(question)
+        if self.copies:
+            return "```text\n+++ b/tests/f6.txt"
         return "Ada worked on it. There were 4711 mistakes."
 
     async def _place(self, chat: str, repo: str) -> Place:
@@ -117,6 +119,15 @@ async def test_without_the_model_the_facts_go_out_alone(scene: Scene) -> None:
     report = await scene.make(await scene.occurrence())
     assert report.text.startswith("**site**, 1 commit on main")
     assert report.text.endswith("_The model is not there, so these are the facts alone._")
+
+
+async def test_a_model_without_words_does_not_swallow_the_facts(scene: Scene) -> None:
+    scene.copies = True
+    report = await scene.make(await scene.occurrence())
+    assert report.text.startswith("**site**, 1 commit on main")
+    assert report.text.endswith(
+        "_The model found no words of its own, so these are the facts alone._"
+    )
 
 
 async def test_days_are_a_small_chart(scene: Scene) -> None:

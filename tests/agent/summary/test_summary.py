@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.summary import Missing, Range, card, checked, collect, prose, ranges
+from agent.summary import Missing, Range, card, checked, collect, prose, ranges, worded
 from agent.summary.facts import EMPTY_TREE, Facts, Folder, selected_diff, subjects
 
 
@@ -208,3 +208,17 @@ def test_sentences_with_invented_counts_or_people_are_left_out(sentence: str, ke
 def test_what_is_left_keeps_its_lines() -> None:
     text = "It was fine. It has 77 tests.\n\n- Ada moved on.\n- 8 authors left.\n- Good."
     assert checked(text, Facts(), "") == ("It was fine.\n\n- Ada moved on.\n- Good.", 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("It moved.\n\n```text\n+++ b/x\n", "It moved."),  # a fence that never closes
+        ("```\ncode\n```\nIt moved.", "It moved."),
+        ("diff --git a/x b/x\n+++ b/x\n+line\nIt moved.", "It moved."),
+        ("- It moved.\n+ It grew.", "- It moved.\n+ It grew."),
+        ("~~~\nall of it", ""),
+    ],
+)
+def test_what_was_only_copied_is_no_prose(text: str, kept: str) -> None:
+    assert worded(text) == kept
