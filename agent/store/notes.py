@@ -146,14 +146,15 @@ _SHOWN = """
 FROM notes_shown s WHERE s.note = ?1 AND s.conversation = transcript.conversation
 AND instr({text}, s.line || char(10)) > 0
 """
+_WHERE = "conversation IN (SELECT conversation FROM notes_shown WHERE note = ?1)"
 _BLOT = f"""
 UPDATE transcript SET head = replace(head, (SELECT s.line || char(10) {_SHOWN.format(text="head")}), '')
-WHERE role = 'user' AND head <> '' AND EXISTS (SELECT 1 {_SHOWN.format(text="head")})
+WHERE {_WHERE} AND role = 'user' AND head <> '' AND EXISTS (SELECT 1 {_SHOWN.format(text="head")})
 """
 _BLOT_SHORT = f"""
 UPDATE transcript SET short = json_set(short, '$[0]', replace(json_extract(short, '$[0]'),
     (SELECT s.line || char(10) {_SHOWN.format(text="json_extract(short, '$[0]')")}), ''))
-WHERE role = 'user' AND short IS NOT NULL
+WHERE {_WHERE} AND role = 'user' AND short IS NOT NULL
 AND EXISTS (SELECT 1 {_SHOWN.format(text="json_extract(short, '$[0]')")})
 """
 

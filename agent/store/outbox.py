@@ -64,8 +64,9 @@ class OutboxTable:
         """Chats, not resting, for which something waits; the longest waiting first."""
         async with self.database.read() as tx:
             rows = await tx.all(
-                "SELECT o.chat FROM outbox o JOIN chats c ON c.key = o.chat"
-                " WHERE o.state = 'waiting' AND c.resting = 0 AND substr(o.chat, 1, ?) = ?"
+                "SELECT o.chat FROM outbox o INDEXED BY outbox_open JOIN chats c ON c.key = o.chat"
+                " WHERE o.state IN ('waiting', 'sending') AND o.state <> 'sending'"
+                " AND c.resting = 0 AND substr(o.chat, 1, ?) = ?"
                 " GROUP BY o.chat ORDER BY min(o.id)",
                 len(prefix),
                 prefix,
@@ -161,7 +162,8 @@ class OutboxTable:
         """Uncertain rows of which nobody was told yet."""
         async with self.database.read() as tx:
             rows = await tx.all(
-                f"SELECT {_COLUMNS} FROM outbox WHERE state = 'uncertain' AND notice_id = ''"
+                f"SELECT {_COLUMNS} FROM outbox INDEXED BY outbox_uncertain"
+                " WHERE state = 'uncertain' AND notice_id = ''"
                 " AND substr(chat, 1, ?) = ? ORDER BY id",
                 len(prefix),
                 prefix,
@@ -172,8 +174,10 @@ class OutboxTable:
         """At start: what was being sent when the process died is uncertain now."""
         async with self.database.write() as tx:
             rows = await tx.all(
-                "UPDATE outbox SET state = 'uncertain', changed_at = ?, error = 'stopped while sending'"
-                f" WHERE state = 'sending' AND substr(chat, 1, ?) = ? RETURNING {_COLUMNS}",
+                "UPDATE outbox INDEXED BY outbox_open"
+                " SET state = 'uncertain', changed_at = ?, error = 'stopped while sending'"
+                " WHERE state IN ('waiting', 'sending') AND state <> 'waiting'"
+                f" AND substr(chat, 1, ?) = ? RETURNING {_COLUMNS}",
                 self.clock(),
                 len(prefix),
                 prefix,
