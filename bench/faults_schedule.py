@@ -41,6 +41,7 @@ KINDS = ("remind", "task", "summary", "digest")
 TICK_SECONDS = 2
 LOOK_SECONDS = 30.0  # how long a step is waited for; a kill without it is a kill all the same
 END_SECONDS = 240.0
+STUCK_SECONDS = 60.0
 WORD = re.compile(r"\bw\d+[a-z]\b")
 STEPS = (
     "while it starts", "entered", "running", "in the inbox", "model asked", "model half done",
@@ -213,11 +214,13 @@ class Campaign:
             await self.process.stop()
 
     async def _quiet(self) -> None:
-        """Until nothing is open any more; what stays open is told."""
-        try:
-            await soon(lambda: not self._rows(_OPEN), END_SECONDS)
-        except TimeoutError:
-            self.report.wrong += [f"never ended: {row}" for row in self._rows(_OPEN)]
+        """Until nothing is open any more; what does not move is told."""
+        while left := self._rows(_OPEN):
+            try:
+                await soon(lambda now=left: self._rows(_OPEN) != now, STUCK_SECONDS)
+            except TimeoutError:
+                self.report.wrong += [f"never ended: {row}" for row in left]
+                return
 
     def _doubts(self) -> list[tuple[int, str]]:
         return self._rows("SELECT id, notice_id FROM outbox WHERE state = 'uncertain' ORDER BY id")

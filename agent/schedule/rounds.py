@@ -140,8 +140,8 @@ class Rounds:
             return
         if self._silent(job, now) or occurrence.job in self._running:
             return
-        if job.plan.catch_up == "once":
-            await self.ledger.drop_older(job.id, "a later one was due, too")
+        keep = CATCH_UP if job.plan.catch_up == "all" else 1
+        await self.ledger.drop_older(job.id, keep, "a later one was due, too")
         begun = await self.store.jobs.begin(occurrence.id)
         if begun:
             task = tasks.create_task(self._run(job, begun))

@@ -101,15 +101,16 @@ class Ledger:
             await tx.run(_END_BY_OUTBOX, self.clock())
             await tx.run(_END_SILENT, self.clock())
 
-    async def drop_older(self, job: int, detail: str) -> list[int]:
-        """Of several occurrences of a job that wait, all but the newest are missed; their due times."""
+    async def drop_older(self, job: int, keep: int, why: str) -> list[int]:
+        """Of the occurrences of a job that wait, all but the newest `keep` are missed; their due times."""
         async with self.database.write() as tx:
             rows = await tx.all(
-                "UPDATE occurrences SET state = 'missed', detail = ?2, ended_at = ?3"
-                " WHERE job = ?1 AND state = 'due' AND due_at < (SELECT max(due_at) FROM occurrences"
-                " WHERE job = ?1 AND state = 'due') RETURNING due_at",
+                "UPDATE occurrences SET state = 'missed', detail = ?3, ended_at = ?4"
+                " WHERE job = ?1 AND state = 'due' AND due_at NOT IN (SELECT due_at FROM occurrences"
+                " WHERE job = ?1 AND state = 'due' ORDER BY due_at DESC LIMIT ?2) RETURNING due_at",
                 job,
-                detail,
+                keep,
+                why,
                 self.clock(),
             )
         return sorted(row[0] for row in rows)

@@ -136,6 +136,20 @@ async def test_a_long_run_never_overlaps_itself(store: Store, clock) -> None:
     assert [state for _, state in await ledger(store, job)] == ["done", "missed", "missed", "done"]
 
 
+async def test_what_fell_due_meanwhile_runs_ten_times_at_most(store: Store, clock) -> None:
+    """Telegram was away for four hours; the message of the first run waits."""
+    job = await planned(store, "every 15 minutes", catch_up="all")
+    made = rounds(store, clock)
+    for _ in range(16):
+        clock.now += 900
+        await once(made)
+    for _ in range(20):
+        await deliver(store)
+        await once(made)
+    states = [state for _, state in await ledger(store, job)]
+    assert states == ["done"] + ["missed"] * 5 + ["done"] * 10
+
+
 async def test_what_waits_for_a_delivery_runs_as_soon_as_it_has_ended(store: Store, clock) -> None:
     job = await planned(store, "every day at 8", catch_up="all")
     await once(rounds(store, clock))
