@@ -28,10 +28,10 @@ COMMAND_SECONDS = 60.0
 
 
 def answers(message: Message) -> bool:
-    """The bot's last word on a message: no progress, no question, no reminder."""
+    """The bot's last word on a message: no progress, no question, no reminder, no file of a tool."""
     text = message.text
-    fixed = RING.search(text) or text.startswith(NO_ANSWER)
-    return message.sender.is_bot and is_final(message) and not fixed
+    other = message.media or RING.search(text) or text.startswith(NO_ANSWER)
+    return message.sender.is_bot and is_final(message) and not other
 
 
 @dataclass
