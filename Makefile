@@ -35,12 +35,12 @@ $(STAMP)-uv: | system
 	@touch $@
 
 $(STAMP): requirements.lock pyproject.toml $(STAMP)-uv
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --config-settings editable_mode=compat -e .
 	@touch $@
 
 $(STAMP)-dev: requirements-dev.lock $(STAMP)
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements-dev.lock
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements-dev.lock
 	@touch $@
 
 install: system $(STAMP)  ## make .venv with the command in .venv/bin/voltaire

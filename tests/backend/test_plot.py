@@ -76,9 +76,11 @@ async def test_the_picture_comes_over_the_control_api(config: BackendConfig) -> 
             [Minute(at=now - timedelta(minutes=n), gpu=0, power_w=100 + n) for n in range(30)]
         )
         picture = await it.client.gpu_picture(1, theme="dark", zone="Europe/Paris")
-        minutes = await it.client.gpu_history(60)
+        found = await it.client.gpu_history(60)
     assert picture.startswith(b"\x89PNG")
-    assert [minute.power_w for minute in minutes] == [129.0 - n for n in range(30)]
+    # A minute of this very machine may have ended meanwhile.
+    powers = [minute.power_w for minute in found if minute.power_w is not None]
+    assert powers == [129.0 - n for n in range(30)]
 
 
 def test_what_is_drawn() -> None:
