@@ -9,7 +9,7 @@ says from now on, and a time that was served before is not served again.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, time
 from functools import partial
 from zoneinfo import ZoneInfo
@@ -108,14 +108,12 @@ class Rounds:
     async def _enter(self, job: Job, now: float) -> None:
         upcoming = _next(job, now)
         if job.plan.next_at is None or (upcoming and job.plan.next_at > upcoming):
-            await self._move(job, upcoming)  # new, or the clock had been ahead
+            # New, or the clock had been ahead.
+            await self.ledger.enter(Fallen(job, (), (), upcoming), "", lambda _: None)
             return
         if job.plan.next_at > now:
             return
         await self._fall_due(job, _between(job, job.plan.next_at, now), upcoming, now)
-
-    async def _move(self, job: Job, upcoming: int | None) -> None:
-        await self.store.jobs.change(job.id, replace(job.plan, next_at=upcoming))
 
     async def _fall_due(
         self, job: Job, due: Sequence[int], upcoming: int | None, now: float

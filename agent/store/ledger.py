@@ -35,20 +35,31 @@ class Ledger:
     clock: Clock
 
     async def enter(self, fallen: Fallen, why: str, notice: Notice) -> None:
-        """All of it in one transaction, so that a kill in between loses no occurrence and no word of it."""
+        """All of it in one transaction, so that a kill in between loses no occurrence and no word of it.
+
+        Nothing where the job was edited, paused or deleted since it was read.
+        """
         job = fallen.job
         async with self.database.write() as tx:
+            if not await self._moved(tx, fallen):
+                return
             new = await self._missed(tx, job.id, fallen.missed, why)
             await tx.run(_DUE, job.id, json.dumps(list(fallen.run)))
-            state = "active" if fallen.next_at is not None else "ended"
-            await tx.run(
-                "UPDATE jobs SET next_at = ?2, state = ?3 WHERE id = ?1 AND state = 'active'",
-                job.id,
-                fallen.next_at,
-                state,
-            )
             if new and (payload := notice(new)):
                 await outbox.put(tx, job.plan.chat, [payload], self.clock())
+
+    async def _moved(self, tx: Tx, fallen: Fallen) -> bool:
+        """Give the job its next time, if it is still the job that was read."""
+        job = fallen.job
+        rows = await tx.all(
+            "UPDATE jobs SET next_at = ?2, state = iif(?2 IS NULL, 'ended', 'active')"
+            " WHERE id = ?1 AND state = 'active' AND timing = ?3 AND next_at IS ?4 RETURNING id",
+            job.id,
+            fallen.next_at,
+            json.dumps(dict(job.plan.timing)),
+            job.plan.next_at,
+        )
+        return bool(rows)
 
     async def fail(self, occurrence: int, chat: str, payload: str, why: str) -> None:
         """End a running occurrence and tell why, once."""

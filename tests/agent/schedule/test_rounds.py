@@ -136,6 +136,17 @@ async def test_a_long_run_never_overlaps_itself(store: Store, clock) -> None:
     assert [state for _, state in await ledger(store, job)] == ["done", "missed", "missed", "done"]
 
 
+async def test_a_job_that_is_edited_while_it_falls_due_keeps_the_edit(store: Store, clock) -> None:
+    job = await planned(store, "every day at 8")
+    made = rounds(store, clock)
+    clock.to("2026-11-21 07:00")
+    planner = Planner(store, CHAT, "Europe/Paris")
+    edited = await planner.edit(job.id, "every day at 21:00 wine")
+    await made._enter(job, clock.now)  # with the job as it was read before
+    assert (await store.jobs.get(job.id)).plan == edited.plan
+    assert await ledger(store, job) == []
+
+
 async def test_what_fell_due_meanwhile_runs_ten_times_at_most(store: Store, clock) -> None:
     """Telegram was away for four hours; the message of the first run waits."""
     job = await planned(store, "every 15 minutes", catch_up="all")
