@@ -36,6 +36,7 @@ OWNER = 1
 START_SECONDS = 120.0
 ANSWER_SECONDS = 120.0
 STEAL_SECONDS = 20.0
+STOLEN_SECONDS = 1.0  # how long a second poller holds the first up
 SENT = ("drop", "execute_then_drop", "bad_gateway", "delay", "flood")
 POLLED = ("drop", "bad_gateway", "duplicate")
 
@@ -56,8 +57,8 @@ class Soak:
     each: int
     pause: float  # seconds between an answer and the next message, on average
     chance: random.Random
-
     readers: list[Reader] = field(default_factory=list)
+    stolen_at: float = 0.0  # when a second poller last asked
 
     async def person(self, olga: Person) -> None:
         """Says one thing after the other, each some time after the last was answered."""
@@ -77,7 +78,7 @@ class Soak:
         await olga.event(lambda event: _sign(event, said), seconds=ANSWER_SECONDS)
         seconds = time.monotonic() - started
         self.tally.signs.append(seconds)
-        if self._struck() == struck:
+        if self._struck() == struck and started - self.stolen_at > STOLEN_SECONDS:
             self.tally.calm.append(seconds)
         return said
 
@@ -124,11 +125,12 @@ def misbehave(gram: Localgram, rate: float, chance: random.Random) -> None:
             gram.fault(method, kind, times=None, rate=rate / len(kinds)).chance = chance  # type: ignore[arg-type]
 
 
-async def steal(gram: Localgram) -> None:
+async def steal(gram: Localgram, soak: Soak) -> None:
     """Now and then another copy of the bot asks for updates."""
     async with aiohttp.ClientSession() as session:
         while True:
             await asyncio.sleep(STEAL_SECONDS)
+            soak.stolen_at = time.monotonic()
             url = f"{gram.url}/bot{TOKEN}/getUpdates"
             try:
                 async with session.post(url, data={"timeout": "0", "limit": "1"}):
@@ -162,7 +164,7 @@ async def run(
 
 
 async def _all(soak: Soak, gram: Localgram, people: Sequence[Person]) -> None:
-    stealing = asyncio.create_task(steal(gram))
+    stealing = asyncio.create_task(steal(gram, soak))
     try:
         async with asyncio.TaskGroup() as group:
             for person in people:

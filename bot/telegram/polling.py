@@ -16,7 +16,11 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS = 25
 STALE_SECONDS = 90.0
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+FIRST_PAUSE, LONGEST_PAUSE = (
+    0.05,
+    30.0,
+)  # a call that fails once is made again before anybody sees it
+CONFLICT_PAUSE = 0.5  # two that poll at full speed would only cut each other off
 LAST_SECONDS = 3.0  # for the update in hand, and to acknowledge it, when we stop
 AGAIN = 10_000  # numbers by which an update that comes once more may lie behind
 Take = Callable[[Update], Awaitable[None]]
@@ -140,8 +144,9 @@ class Poller:
         if isinstance(error, TimedOut):
             return  # waiting has happened already
         after = error._retry_after.total_seconds() if isinstance(error, RetryAfter) else 0.0
-        await asyncio.sleep(max(after, self._pause))
-        self._pause = min(LONGEST_PAUSE, 1.5 * self._pause)
+        least = CONFLICT_PAUSE if isinstance(error, Conflict) else 0.0
+        await asyncio.sleep(max(after, least, self._pause))
+        self._pause = min(LONGEST_PAUSE, 2 * self._pause)
 
     async def _acknowledge(self) -> None:
         if self._offset is not None:
