@@ -12,9 +12,9 @@ from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 
+from backend.binary import EMBEDDED
 from backend.gauge import SHARED, Gauge, Run
 from backend.gpu import Sample, Sampler, sampling
-from backend.launch import EMBEDDED
 
 STREAMS = (1, 4, 8)
 UNDRAFTED = ", no drafting"

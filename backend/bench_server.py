@@ -6,11 +6,12 @@ from contextlib import asynccontextmanager
 from time import monotonic
 
 from backend.bench import Bench, setting
+from backend.binary import CannotStart
 from backend.config import BackendConfig
 from backend.diagnosis import diagnose
 from backend.gauge import CannotMeasure, gauge
 from backend.gpu import Sampler
-from backend.launch import CannotStart, Launch, prepare
+from backend.launch import Launch, prepare
 from backend.llama import llama_server
 from backend.process import Child, child
 from backend.profile import Profile

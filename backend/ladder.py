@@ -20,12 +20,13 @@ DRAFTING = ("--spec-type", "--spec-draft-n-max", "--spec-draft-n-min", "-ngld")
 
 @dataclass(frozen=True, slots=True)
 class Buffers:
-    """MiB on the GPU, as llama-server logs them; 0 where it did not come so far."""
+    """MiB on the GPU, as llama-server logs them; 0 where it did not come so far. `draft` is its file."""
 
     compute: float = 0
     kv: float = 0
     weights: float = 0
     layers: int = 0
+    draft: float = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ def steps(profile: Profile, buffers: Buffers) -> Iterator[Step]:
     yield from _ubatch(profile, buffers)
     yield from _context(profile, buffers)
     yield from _experts(profile, buffers)
-    yield from _draft(profile)
+    yield from _draft(profile, buffers)
     yield from _kv(profile, buffers)
 
 
@@ -104,11 +105,10 @@ def _experts(profile: Profile, buffers: Buffers) -> Iterator[Step]:
         yield Step(f"experts {more}", words, profile.with_flag(str(more), *EXPERTS), won)
 
 
-def _draft(profile: Profile) -> Iterator[Step]:
+def _draft(profile: Profile, buffers: Buffers) -> Iterator[Step]:
     if profile.draft:
         plain = replace(profile.without_flags(*DRAFTING), draft=None)
-        won = (profile.draft.size or 0) / (1 << 20)
-        yield Step("draft none", "no draft model", plain, won)
+        yield Step("draft none", "no draft model", plain, buffers.draft)
 
 
 def _kv(profile: Profile, buffers: Buffers) -> Iterator[Step]:
@@ -123,11 +123,11 @@ _BUFFER = re.compile(r"(?:CUDA|Vulkan|ROCm)\d*\s+(compute|KV|model) buffer size\
 _LAYERS = re.compile(r"n_layer\s*=\s*(\d+)")
 
 
-def buffers(log: Sequence[str]) -> Buffers:
-    """The GPU buffers that a server's log names, summed over the cards."""
+def buffers(log: Sequence[str], draft: float = 0) -> Buffers:
+    """The GPU buffers that a server's log names, summed over the cards; `draft` in MiB."""
     sums = {"compute": 0.0, "KV": 0.0, "model": 0.0}
     text = "\n".join(log)
     for kind, mib in _BUFFER.findall(text):
         sums[kind] += float(mib)
     layers = [int(n) for n in _LAYERS.findall(text)]
-    return Buffers(sums["compute"], sums["KV"], sums["model"], max(layers, default=0))
+    return Buffers(sums["compute"], sums["KV"], sums["model"], max(layers, default=0), draft)

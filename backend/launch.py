@@ -6,37 +6,24 @@ import json
 import os
 import re
 import secrets
-import shutil
-import signal
 import socket
-import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from backend import flags, proc
+from backend.binary import EMBEDDED, Binary, CannotStart, find, stamp
 from backend.cards import ORDER, cards
 from backend.config import BackendConfig
-from backend.diagnosis import Cause, diagnose
+from backend.diagnosis import Cause
 from backend.gguf_header import NotAModel, read_header
 from backend.placement import EXPERTS, Card, Misfit, Placement, place
 from backend.profile import Profile, Source, locate
 
-HELP_SECONDS = 30.0
 MOST_CRAM_MIB, LEAST_CRAM_MIB = 16384, 256
 THREADS = ("--threads", "-t")
 SPEC_TYPE, DRAFTS = ("--spec-type",), "draft-simple"
 _TRACE = re.compile(r"\b4\s*[-:=]\s*trace")
-EMBEDDED = (sys.executable, "-m", "backend.embedded")
-
-
-class CannotStart(Exception):
-    """Nothing was started; `cause` says why."""
-
-    def __init__(self, cause: Cause) -> None:
-        super().__init__(cause.sentence)
-        self.cause = cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +43,7 @@ class Launch:
     left_out: tuple[str, ...]
     profile: Profile
     changed: str
-
-
-@dataclass(frozen=True, slots=True)
-class Binary:
-    command: tuple[str, ...]
-    env: Mapping[str, str]
-    help: str
+    draft_mib: float = 0
 
 
 def wanted(config: BackendConfig, profile: Profile) -> Profile:
@@ -100,6 +81,7 @@ async def prepare(config: BackendConfig, profile: Profile, *, measure: bool = Tr
         left_out=tuple(flag for flag in fitted.left_out if flag in profile.optional),
         profile=profile,
         changed=placed.changed,
+        draft_mib=_draft_mib(config, profile),
     )
 
 
@@ -134,89 +116,15 @@ def slots_folder(config: BackendConfig) -> Path:
     return config.state_dir / "slots"
 
 
-async def find(config: BackendConfig) -> Binary:
-    """The server to use and what its `--help` says."""
-    command = _command(config)
-    env = _environment(command)
-    text = await _help(command, env)
-    return Binary(command, env, text)
-
-
-def _command(config: BackendConfig) -> tuple[str, ...]:
-    if config.server == "embedded":
-        return EMBEDDED
-    if config.server == "auto":
-        built = config.state_dir / "servers" / "llama-server"
-        found = str(built) if built.exists() else shutil.which("llama-server")
-        return (found,) if found else EMBEDDED
-    path = Path(config.server).expanduser()
-    if not path.is_file() or not os.access(path, os.X_OK):
-        raise CannotStart(
-            Cause("unknown", f"The model server {path} is missing or not executable.")
-        )
-    return (str(path.resolve()),)
-
-
-def _environment(command: tuple[str, ...]) -> dict[str, str]:
-    """Ours, with the server's own folder first for libraries (V100 packs ship CUDA beside it)."""
-    env = dict(os.environ)
-    if command == EMBEDDED:
-        root = str(Path(__file__).parent.parent)
-        env["PYTHONPATH"] = os.pathsep.join(filter(None, (root, env.get("PYTHONPATH"))))
-    else:
-        folder = str(Path(command[0]).parent)
-        env["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, (folder, env.get("LD_LIBRARY_PATH"))))
-    return env
-
-
-_helps: dict[tuple[str, int, int], str] = {}  # by path, size and time of the binary
-
-
-async def _help(command: tuple[str, ...], env: Mapping[str, str]) -> str:
-    key = _stamp(
-        Path(__file__).with_name("embedded_flags.py") if command == EMBEDDED else Path(command[0])
-    )
-    if key not in _helps:
-        _helps[key] = await _ask_help(command, env)
-    return _helps[key]
-
-
-async def _ask_help(command: tuple[str, ...], env: Mapping[str, str]) -> str:
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            "--help",
-            env=dict(env),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            start_new_session=True,
-        )
-    except OSError as error:
-        sentence = f"The model server {command[0]} cannot be run: {error.strerror}."
-        raise CannotStart(Cause("server missing", sentence)) from None
-    try:
-        out, _ = await asyncio.wait_for(process.communicate(), HELP_SECONDS)
-    except TimeoutError:
-        raise CannotStart(
-            Cause("unknown", "The model server does not even answer --help.")
-        ) from None
-    finally:
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-    text = out.decode("utf-8", "replace")
-    if not flags.known(text):
-        raise CannotStart(diagnose(process.returncode, text.splitlines()))
-    return text
-
-
 def _model(config: BackendConfig, source: Source) -> Path:
     path = locate(source, models_folder(config))
     if not path.is_file():
         raise CannotStart(Cause("model missing", f"The model file is missing: {path}."))
     return path
+
+
+def _draft_mib(config: BackendConfig, profile: Profile) -> float:
+    return _model(config, profile.draft).stat().st_size / (1 << 20) if profile.draft else 0
 
 
 def _own(config: BackendConfig, profile: Profile, model: Path) -> dict[str, str]:
@@ -280,19 +188,11 @@ def _identity(binary: Binary, model: Path, argv: tuple[str, ...]) -> str:
     stable = [
         part for part in argv if not part.isdigit() or argv[argv.index(part) - 1] not in _CRAM
     ]
-    parts = [binary.help, *map(str, _stamp(model)), *binary.command, *stable]
+    parts = [binary.help, *map(str, stamp(model)), *binary.command, *stable]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
 
 
 _CRAM = ("--cache-ram", "-cram")
-
-
-def _stamp(path: Path) -> tuple[str, int, int]:
-    try:
-        found = path.stat()
-    except OSError:
-        return str(path), 0, 0
-    return str(path), found.st_size, found.st_mtime_ns
 
 
 def _free_port() -> int:

@@ -74,7 +74,8 @@ class Life:
 
     @property
     def buffers(self) -> ladder.Buffers:
-        return ladder.buffers(self.process.log.everything() if self.process else [])
+        log = self.process.log.everything() if self.process else []
+        return ladder.buffers(log, self.launch.draft_mib)
 
     async def _lead(self, group: asyncio.TaskGroup, process: Child, server: LlamaServer) -> None:
         self.room.board.set(state="loading", reason=None, pid=process.pid)

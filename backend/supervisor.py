@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 from time import monotonic
 
 from backend import policy
+from backend.binary import CannotStart
 from backend.diagnosis import LASTING, Cause
 from backend.ladder import Ladder
-from backend.launch import CannotStart, prepare, wanted
+from backend.launch import prepare, wanted
 from backend.life import Life
 from backend.process import end_orphan
 from backend.profile import Profile, ProfileError, load

@@ -54,7 +54,7 @@ class LocalEngine:
             raise SetupError(str(error)) from None
 
     async def server(self, wish: str) -> str:
-        from backend.launch import EMBEDDED, CannotStart, find
+        from backend.binary import EMBEDDED, CannotStart, find
 
         try:
             found = await find(self._config(wish))

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from backend.binary import find
 from backend.build import Progress, Sources, build
 from backend.config import BackendConfig
-from backend.launch import find
 from backend.recipe import CannotBuild, Recipe
 from tests.fakes.toolkits import program
 

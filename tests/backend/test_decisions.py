@@ -87,7 +87,7 @@ CARD = Profile(
     title="A card",
     context=32768,
     model=Source(file="m.gguf"),
-    draft=Source(file="d.gguf", size=600 << 20),
+    draft=Source(file="d.gguf"),
     required={"--parallel": "1", "--spec-type": "draft-simple"},
     optional={"-ub": "1024", "--n-cpu-moe": "10"},
 )
@@ -121,6 +121,12 @@ def test_the_ladder_takes_what_wins_most_and_the_kv_type_last() -> None:
         None,
     )
     assert last.context >= 4096
+
+
+def test_a_draft_model_goes_first_where_it_is_what_wins_most() -> None:
+    less = Ladder(CARD.without_flags("--n-cpu-moe")).down(buffers(LOG[2:], draft=800))
+    assert less and [step.words for step in less.taken] == ["no draft model"]
+    assert less.profile.flag("--spec-type") is None
 
 
 def test_a_step_that_crashed_is_not_tried_again_until_the_ladder_is_climbed() -> None:

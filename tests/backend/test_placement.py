@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from backend.binary import CannotStart
 from backend.cards import listed
 from backend.config import BackendConfig
 from backend.fit import GIB, MIB
 from backend.gguf_header import Header, Tensor
 from backend.ladder import Buffers, Ladder
-from backend.launch import CannotStart, prepare
+from backend.launch import prepare
 from backend.placement import Card, Misfit, Placement, place
 from backend.profile import Profile, Source, load
 from backend.protocol import Alert

@@ -118,7 +118,8 @@ def _driver(name: str, capability: tuple[int, int], driver: str) -> Finding:
 
 async def binary(settings: Settings) -> list[Finding]:
     """The server, and its flags against the profile's."""
-    from backend.launch import CannotStart, find, prepare
+    from backend.binary import CannotStart, find
+    from backend.launch import prepare
     from backend.profile import ProfileError, load
     from bot.reach import backend_config, profiles_folder
 
@@ -151,7 +152,7 @@ async def binary(settings: Settings) -> list[Finding]:
 
 
 def _named(command: tuple[str, ...]) -> str:
-    from backend.launch import EMBEDDED
+    from backend.binary import EMBEDDED
 
     return "The embedded server" if command == EMBEDDED else Path(command[0]).name
 
