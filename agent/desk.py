@@ -27,6 +27,8 @@ class Notes(Protocol):
         ...
 
 
+ALBUM = 10  # files that are sent as one
+
 Approve = Callable[..., Awaitable[None]]  # agent.tool.Approver
 
 
@@ -44,6 +46,10 @@ class Jobs(Protocol):
 class Courier(Protocol):
     async def send_file(self, file: BinaryIO, name: str, caption: str) -> None:
         """Send the open file to the chat's person; ToolError says why it could not be sent."""
+        ...
+
+    async def send_album(self, files: Sequence[tuple[BinaryIO, str]], caption: str) -> None:
+        """Send open files with their names as one, at most ALBUM; ToolError as above."""
         ...
 
 

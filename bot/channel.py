@@ -33,6 +33,7 @@ class Choice:
 
 
 Rows = Sequence[Sequence[Choice]]
+Enclosed = tuple[BinaryIO, str]  # an open file and its name
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +142,10 @@ class Channel(Protocol):
         ...
 
     async def file(self, chat: str, file: BinaryIO, name: str, caption: str) -> str: ...
+
+    async def album(self, chat: str, files: Sequence[Enclosed], caption: str) -> list[str]:
+        """Several files as one, at most 10; the caption stands under the first."""
+        ...
 
 
 class ChannelError(Exception):

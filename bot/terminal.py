@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -14,7 +14,7 @@ from rich.live import Live as RichLive
 from rich.markdown import Markdown
 from rich.text import Text
 
-from bot.channel import Asked, Letter, Limits, Rows, Step, View
+from bot.channel import Asked, Enclosed, Letter, Limits, Rows, Step, View
 
 MARKS = {"running": "…", "ok": "✓", "failed": "✗"}
 DETAIL_LINES = 6
@@ -74,6 +74,11 @@ class Terminal:
                 if answer.isdigit() and 1 <= int(answer) <= len(choices):
                     return Asked(str(next(self._ids)), choices[int(answer) - 1].key)
                 self.console.print(f"1 to {len(choices)}?")
+
+    async def album(self, chat: str, files: Sequence[Enclosed], caption: str) -> list[str]:
+        captions = [caption, *[""] * (len(files) - 1)]
+        together = zip(files, captions, strict=True)
+        return [await self.file(chat, file, name, words) for (file, name), words in together]
 
     async def file(self, chat: str, file: BinaryIO, name: str, caption: str) -> str:
         path = self._folder / Path(name).name

@@ -35,6 +35,9 @@ class Traces:
     async def send_file(self, file: BinaryIO, name: str, caption: str) -> None:
         self.sent.append(name)
 
+    async def send_album(self, files: Sequence[tuple[BinaryIO, str]], caption: str) -> None:
+        self.sent += [name for _, name in files]
+
     def hear(self, event: Event) -> None:
         match event:
             case ToolFinished(name=name, ok=True):

@@ -4,7 +4,7 @@ import asyncio
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,7 +18,7 @@ from agent.assignment import Assignment, Service
 from agent.chats import Chats, Incoming, cli_source
 from agent.errors import ToolError
 from agent.events import Decision, Event, TurnFinished
-from bot.channel import Letter
+from bot.channel import Enclosed, Letter
 from bot.cli.options import chat_option, runs, settings_of
 from bot.question import buttons, decision, question
 from bot.replies import Replies
@@ -94,10 +94,13 @@ class Courier:
     chat: str
 
     async def send_file(self, file: BinaryIO, name: str, caption: str) -> None:
+        await self.send_album([(file, name)], caption)
+
+    async def send_album(self, files: Sequence[Enclosed], caption: str) -> None:
         try:
-            await self.terminal.file(self.chat, file, name, caption)
+            await self.terminal.album(self.chat, files, caption)
         except OSError as error:
-            raise ToolError(f"{name} could not be written: {error.strerror}.") from None
+            raise ToolError(f"{files[0][1]} could not be written: {error.strerror}.") from None
 
 
 @dataclass

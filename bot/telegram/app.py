@@ -32,7 +32,7 @@ from agent.errors import ToolError
 from agent.journal import Reply
 from agent.sandbox.sandbox import Sandbox
 from agent.store import Store
-from bot.channel import ChannelError, Letter
+from bot.channel import ChannelError, Enclosed, Letter
 from bot.delivery import AGAIN, Delivery
 from bot.replies import Replies
 from bot.telegram import (
@@ -277,13 +277,17 @@ class Courier:
         self._chat = chat
 
     async def send_file(self, file: BinaryIO, name: str, caption: str) -> None:
+        await self.send_album([(file, name)], caption)
+
+    async def send_album(self, files: Sequence[Enclosed], caption: str) -> None:
         limit = self._channel.limits(self._chat).upload
-        size = file.seek(0, 2)
-        if size > limit:
-            raise ToolError(
-                f"{name} has {size:,} bytes; Telegram takes {limit:,} at most. Split or compress it."
-            )
+        for file, name in files:
+            if (size := file.seek(0, 2)) > limit:
+                raise ToolError(
+                    f"{name} has {size:,} bytes; Telegram takes {limit:,} at most. Split or compress it."
+                )
         try:
-            await self._channel.file(self._chat, file, name, caption)
+            await self._channel.album(self._chat, files, caption)
         except ChannelError as error:
-            raise ToolError(f"{name} was not sent: {error}") from error
+            names = ", ".join(name for _, name in files)
+            raise ToolError(f"{names} was not sent: {error}") from error

@@ -1,9 +1,10 @@
 """Telegram as a channel: sends, edits, drafts, reactions, files."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import Any, BinaryIO, TypeVar
+from functools import partial
+from typing import BinaryIO, TypeVar
 
 from telegram import (
     Bot,
@@ -16,7 +17,9 @@ from telegram import (
 )
 from telegram.error import BadRequest, RetryAfter, TelegramError
 
-from bot.channel import Asked, Letter, Limits, Live, Rows
+from bot.channel import Asked, Enclosed, Letter, Limits, Live, Rows
+from bot.telegram import enclosures
+from bot.telegram.enclosures import UPLOAD_SECONDS
 from bot.telegram.live import LiveMessage
 from bot.telegram.pacer import Pacer, Pacers, Urgency
 from bot.telegram.place import Place
@@ -27,11 +30,9 @@ from bot.telegram.traces import Traces
 
 MOST_PARTS = 4  # longer answers come as a document
 MIB = 1 << 20
-PHOTO_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
 NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
 # Bot API 10.3: a button under the draft; its press comes as `stopped_message_generation`.
 CAN_STOP = {"can_stop": True}
-UPLOAD_SECONDS = 120.0
 
 T = TypeVar("T")
 Wanted = Callable[[], bool]
@@ -105,32 +106,15 @@ class Post:
         return Asked((await self.send(chat, Letter(question, rows)))[-1])
 
     async def file(self, chat: str, file: BinaryIO, name: str, caption: str) -> str:
-        place = Place.of(chat)
-        words = head(render(caption), CAPTION_UNITS)
-        fields: dict[str, Any] = {
-            "chat_id": place.chat_id,
-            "message_thread_id": place.thread_id,
-            "caption": words.text or None,
-            "caption_entities": entities(words),
-            "write_timeout": UPLOAD_SECONDS,
-            "read_timeout": UPLOAD_SECONDS,
-        }
-        size = file.seek(0, 2)
-        file.seek(0)
-        content = InputFile(file, filename=name, read_file_handle=False)
-        photo = name.lower().endswith(PHOTO_SUFFIXES) and size <= self.limits(chat).photo
+        return (await self.album(chat, [(file, name)], caption))[0]
+
+    async def album(self, chat: str, files: Sequence[Enclosed], caption: str) -> list[str]:
+        most = self.limits(chat).photo
         with understood():
-            if photo:
-                try:
-                    return _id(
-                        await self._run(chat, lambda: self._bot.send_photo(photo=content, **fields))
-                    )
-                except BadRequest:
-                    file.seek(0)  # not a picture that Telegram can show: a document takes anything
-                    content = InputFile(file, filename=name, read_file_handle=False)
-            return _id(
-                await self._run(chat, lambda: self._bot.send_document(document=content, **fields))
+            sent = await enclosures.send(
+                self._bot, partial(self._run, chat), Place.of(chat), files, caption, most
             )
+        return [_id(message) for message in sent]
 
     # -- for the live view -----------------------------------------------------
 

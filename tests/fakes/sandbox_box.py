@@ -44,6 +44,7 @@ class Box:
     tainted: bool = False
     asked: list[tuple[str, str]] = field(default_factory=list)
     sent: list[tuple[str, bytes, str]] = field(default_factory=list)
+    albums: list[tuple[list[tuple[str, bytes]], str]] = field(default_factory=list)
     progress: list[str] = field(default_factory=list)
     room: int = 1 << 20
     approve: Approver | None = None
@@ -74,6 +75,9 @@ class Box:
 
     async def send_file(self, file: BinaryIO, name: str, caption: str) -> None:
         self.sent.append((name, file.read(), caption))
+
+    async def send_album(self, files: Sequence[tuple[BinaryIO, str]], caption: str) -> None:
+        self.albums.append(([(name, file.read()) for file, name in files], caption))
 
 
 def repository(path: Path, files: dict[str, str], *, uid: int = -1) -> Path:

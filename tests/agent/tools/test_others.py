@@ -110,6 +110,25 @@ async def test_a_file_of_the_workspace_is_sent(with_repo: Box) -> None:
     assert (with_repo.sent, with_repo.asked) == ([("report.txt", b"all well", "here")], [])
 
 
+async def test_files_that_a_pattern_names_are_sent_as_one(with_repo: Box) -> None:
+    for name in ("b.png", "a.png", "notes.txt", "sub/c.png"):
+        await with_repo.use(write_file, path=f"out/{name}", content=name)
+    assert await with_repo.text(send_file, path="out/*.png", caption="both") == (
+        "sent out/a.png, out/b.png, 10 bytes"
+    )
+    assert with_repo.albums == [([("a.png", b"a.png"), ("b.png", b"b.png")], "both")]
+    await with_repo.use(send_file, path="out/n*.txt")
+    assert with_repo.sent == [("notes.txt", b"notes.txt", "")]
+    none = await with_repo.error(send_file, path="out/*.pdf")
+    assert none == "There is no file out/*.pdf."
+    for number in range(11):
+        await with_repo.use(write_file, path=f"many/{number}.txt", content="x")
+    many = await with_repo.error(send_file, path="many/*")
+    assert many == "many/* names 11 files; 10 at most are sent at once."
+    await with_repo.use(write_file, path="out/[1].txt", content="its name")
+    assert await with_repo.text(send_file, path="out/[1].txt") == "sent out/[1].txt, 8 bytes"
+
+
 async def test_a_file_of_a_repository_is_sent_when_the_owner_allows(with_repo: Box) -> None:
     await with_repo.use(send_file, path="/repos/site/a.txt")
     with_repo.allows = False

@@ -168,3 +168,33 @@ async def test_files_and_pictures_are_sent(house: House) -> None:
     assert (document.media.kind, document.media.file.content) == ("document", b"content")
     assert (document.text, [e["type"] for e in document.entities]) == ("a.txt", ["bold"])
     assert (photo.media.kind, photo.media.file.content) == ("photo", PNG)
+
+
+@tool
+async def give_all(call: Call, files: list[str]) -> Output:
+    """Give."""
+    assert call.desk.courier
+    opened = [(io.BytesIO(PNG if f.endswith(".png") else b"content"), f) for f in files]
+    await call.desk.courier.send_album(opened, "**all**")
+    return Output("sent")
+
+
+async def test_several_files_are_sent_as_an_album(house: House) -> None:
+    house.tools = [give_all]
+    house.script = in_order(
+        [
+            calls("give_all", files=["a.png", "b.png", "c.png"]),
+            calls("give_all", files=["a.png", "a.txt"]),
+            says("There."),
+        ]
+    )
+    async with house.open():
+        await house.owner.send("all, please")
+        await house.owner.next_message(where=lambda m: m.text == "There.")
+    sent = [m for m in house.owner.messages() if m.media]
+    pictures, documents = sent[:3], sent[3:]
+    assert [m.media.kind for m in sent if m.media] == ["photo"] * 3 + ["document"] * 2
+    assert [m.media.file.content for m in documents if m.media] == [PNG, b"content"]
+    assert [m.text for m in sent] == ["all", "", "", "all", ""]
+    assert len({m.album for m in pictures}) == len({m.album for m in documents}) == 1
+    assert pictures[0].album != documents[0].album
