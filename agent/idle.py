@@ -57,7 +57,7 @@ class Idle:
             await self._every(DAY, VACUUM, self._vacuum)
         except BackendAway:
             return  # nothing to warm yet
-        except (AgentError, ModelRefused) as error:
+        except (AgentError, ModelRefused, OSError) as error:
             log.warning("idle work failed: %s", error)
 
     async def _warm(self, life: Hashable | None) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,6 +17,7 @@ from agent.schedule.kinds import Submit, Summary, Task, remind
 from agent.schedule.rounds import Kind, Quiet, Rounds
 from agent.schedule.scheduler import Scheduler
 from agent.store import Store, open_store
+from agent.store.errors import StoreError
 from agent.window import WindowTooSmall
 from backend.client import BackendClient, BackendUnavailable
 from backend.protocol import Alert
@@ -161,7 +162,7 @@ async def _beside(
         tasks = [
             group.create_task(_tell_presence(path, bot, notify)),
             group.create_task(_look(agent, bot)),
-            group.create_task(_alerts(agent.backend, agent.store, bot)),
+            group.create_task(pass_on_alerts(agent.backend, agent.store, lambda: bot.door.owners)),
             group.create_task(_idle(agent, chats).run()),
         ]
         try:
@@ -209,8 +210,9 @@ def _presence(bot: TelegramBot, pid: int, started: int) -> presence.Presence:
 async def _look(agent: Agent, bot: TelegramBot) -> None:
     measured = False
     while True:
-        if await agent.look() and not measured:
-            measured = await _measured(agent, bot)
+        with suppress(StoreError):  # it is said the next time
+            if await agent.look() and not measured:
+                measured = await _measured(agent, bot)
         await asyncio.sleep(LOOK_SECONDS)
 
 
@@ -226,16 +228,22 @@ async def _measured(agent: Agent, bot: TelegramBot) -> bool:
     return True
 
 
-async def _alerts(backend: BackendClient, store: Store, bot: TelegramBot) -> None:
-    """What the backend has to say goes to every owner's chat, once, restarts included."""
+async def pass_on_alerts(
+    backend: BackendClient,
+    store: Store,
+    owners: Callable[[], Collection[int]],
+    pause: float = AGAIN_SECONDS,
+) -> None:
+    """What the backend has to say goes to every owner's chat, restarts included; what cannot be
+    written down now, for want of room, is asked for again."""
     while True:
-        last = int(await store.facts.get(LAST_ALERT) or 0)
-        with suppress(BackendUnavailable):
+        with suppress(BackendUnavailable, StoreError):
+            last = int(await store.facts.get(LAST_ALERT) or 0)
             async for alert in backend.events(last):
-                for owner in bot.door.owners:
+                for owner in owners():
                     await store.outbox.add(f"tg:{owner}", [_letter(_told(alert))])
                 await store.facts.put(LAST_ALERT, alert.id)
-        await asyncio.sleep(AGAIN_SECONDS)
+        await asyncio.sleep(pause)
 
 
 def _told(alert: Alert) -> str:

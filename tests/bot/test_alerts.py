@@ -1,0 +1,46 @@
+"""What the backend has to say reaches the owners, though the disk was full when it said so."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from agent.store import Store, open_store
+from backend.protocol import Alert
+from bot.serving import pass_on_alerts
+
+HOT = Alert(id=5, at=datetime(2026, 11, 20, tzinfo=UTC), name="heat", level="warning", text="Hot.")
+
+
+class Backend:
+    """Tells one piece of news to whoever has not heard it; `asked` counts how often it was asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.again = asyncio.Event()
+
+    async def events(self, after: int) -> AsyncIterator[Alert]:
+        self.asked += 1
+        if self.asked == 2:
+            self.again.set()
+        if after < HOT.id:
+            yield HOT
+
+
+async def writable(store: Store, yes: bool) -> None:
+    async with store.database.alone() as tx:
+        await tx.run(f"PRAGMA query_only = {'OFF' if yes else 'ON'}")
+
+
+async def test_news_that_could_not_be_written_down_is_passed_on_later(tmp_path: Path) -> None:
+    backend = Backend()
+    async with open_store(tmp_path / "s.db") as store:
+        await writable(store, False)
+        passing = asyncio.create_task(pass_on_alerts(backend, store, lambda: {7}, pause=0.01))  # type: ignore[arg-type]
+        await asyncio.wait_for(backend.again.wait(), 10)
+        await writable(store, True)
+        await asyncio.wait_for(store.outbox.added.wait(), 10)
+        parcel = await store.outbox.next("tg:7")
+        passing.cancel()
+        await asyncio.wait([passing])
+    assert parcel and parcel.payload == '{"text": "⚠️ Hot."}'
