@@ -15,7 +15,7 @@ from aiohttp import web
 from backend.api import NotReady
 from backend.lanes import Lanes
 from backend.protocol import SCHEDULED, Endpoint
-from backend.room import Signs
+from backend.room import PROGRAM, Signs
 
 PATHS = ("/v1/", "/completion", "/props", "/tokenize", "/detokenize", "/apply-template", "/infill")
 GENERATES = (
@@ -48,7 +48,7 @@ class Proxy:
             )
         if request.path not in GENERATES:
             return await self._pass(request)
-        async with self.lanes.hold("program", SCHEDULED):
+        async with self.lanes.hold(PROGRAM, SCHEDULED):
             self.signs.programs += 1
             try:
                 return await self._pass(request)

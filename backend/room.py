@@ -15,6 +15,7 @@ from backend.lanes import Lanes
 from backend.speed import Speedometer
 from backend.warm import Register
 
+PROGRAM = "program"  # holds the lane for other local programs
 News = Callable[[str, str, str], None]  # name, level, text
 
 

@@ -12,7 +12,7 @@ from backend.diagnosis import Cause
 from backend.llama import LlamaServer, ServerAway, ServerRefused, Slots
 from backend.process import Child
 from backend.profile import Profile
-from backend.room import Room
+from backend.room import PROGRAM, Room
 from backend.watch import Limits, Look, Watch, limits
 
 TICK = 0.5
@@ -66,6 +66,7 @@ class Vigil:
             cpu_seconds=proc.cpu_seconds(self.process.pid) or 0.0,
             gpu=self.room.cards.load(),
             state=state,
+            ours=self._ours,
         )
 
     def _limits(self) -> Limits:
@@ -82,6 +83,12 @@ class Vigil:
     @property
     def _used(self) -> bool:
         return bool(self.room.lanes.holders or self.room.signs.programs)
+
+    @property
+    def _ours(self) -> bool:
+        lanes = self.room.lanes
+        chats = [ticket for ticket in lanes.holders if ticket.chat != PROGRAM]
+        return bool(chats or lanes.waiters) or not self.room.signs.programs
 
     async def _slots(self) -> Slots | None:
         if self.room.board.status.state == "sleeping":

@@ -22,7 +22,8 @@ class Look:
     """One look at the server. `at` in seconds of a steady clock.
 
     `slots` is None when /slots did not answer; `signs` counts tokens that
-    clients told of; `gpu` is the load, 0 to 1, None where there is none.
+    clients told of; `gpu` is the load, 0 to 1, None where there is none. `ours`:
+    more than the requests of other local programs is under way or waits.
     """
 
     at: float
@@ -32,6 +33,7 @@ class Look:
     cpu_seconds: float = 0.0
     gpu: float | None = None
     state: str = "S"
+    ours: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,8 @@ class Watch:
 
     def _stalled(self, look: Look) -> Cause | None:
         silence = look.at - self.last_sign
-        if silence < self.limits.stall_seconds:
+        # A request of another program may hang as it likes, until somebody of ours comes.
+        if silence < self.limits.stall_seconds or not look.ours:
             return None
         # A mute engine that works is believed for several times the measured prefill.
         works = self.limits.silent and look.at - self.working < self.limits.stall_seconds

@@ -172,6 +172,12 @@ def test_a_request_that_stands_still_is_a_wedge_however_busy_the_processor() -> 
     assert [bool(v) for v in verdicts(Limits(stall_seconds=45), looks)] == [False] * 5 + [True]
 
 
+def test_a_request_of_another_program_is_no_wedge_until_somebody_of_ours_waits() -> None:
+    theirs = [Look(at=10.0 * n, slots=reading(5, 3), ours=False) for n in range(20)]
+    looks = [*theirs, Look(at=201.0, slots=reading(5, 3))]
+    assert [bool(v) for v in verdicts(Limits(stall_seconds=45), looks)] == [False] * 20 + [True]
+
+
 def test_a_clients_sign_counts_where_the_server_is_mute() -> None:
     looks = [Look(at=10.0 * n, slots=None, signs=n) for n in range(20)]
     assert verdicts(Limits(stall_seconds=45), looks) == [None] * 20

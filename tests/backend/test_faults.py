@@ -6,6 +6,7 @@ import signal
 from dataclasses import replace
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from agent.asking import Asking
@@ -20,6 +21,7 @@ from backend import proc
 from backend.client import BackendUnavailable
 from backend.config import BackendConfig
 from tests.backend.conftest import QUICK, SYSTEM, running, with_server
+from tests.backend.test_api import free_port
 from tests.fakes import llama_server
 
 
@@ -51,6 +53,24 @@ async def test_a_turn_outlives_a_wedge_that_ignores_sigterm_while_health_is_gree
     assert status.last_restart.cause.startswith(
         "The model server hung: no token and no progress for 1 s."
     )
+
+
+async def test_a_request_of_another_program_that_hangs_is_ended_when_a_chat_comes(
+    config: BackendConfig,
+) -> None:
+    port = free_port()
+    faulty = replace(stand_in(config, ["stall", ""]), proxy_port=port, proxy_key="sesame")
+    url, key = f"http://127.0.0.1:{port}/v1/chat/completions", {"Authorization": "Bearer sesame"}
+    body = {"messages": [{"role": "user", "content": "hi"}], "stream": True}
+    async with running(faulty) as it, aiohttp.ClientSession() as session:
+        await it.ready()
+        async with session.post(url, json=body, headers=key) as answer:
+            await answer.content.readline()
+            await asyncio.sleep(2 * QUICK.stall)  # in which nothing must happen
+            hung = (await it.client.status()).backend
+            served = await it.ask("a", "hello")
+        after = (await it.client.status()).backend
+    assert (hung.restarts, after.restarts, served["predicted_n"]) == (0, 1, 20)
 
 
 async def test_a_stopped_server_goes_on_where_it_stood(config: BackendConfig) -> None:
