@@ -16,13 +16,10 @@ import logging
 import random
 import re
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,6 +28,8 @@ from agent import texts
 from agent.store import Store, open_store
 from agent.store.jobs import Plan
 from agent.when import Every, Once, dump
+from bench.schedule_report import Report
+from bench.schedule_site import commit, prepare
 from bot.localgram import Localgram, Message, Person
 from tests.bot.telegram.process import Process, soon
 from tests.fakes.model_scripted import Json, Line, ModelServer, says
@@ -49,34 +48,6 @@ STEPS = (
 )  # fmt: skip
 
 
-@dataclass
-class Report:
-    """What was injected and what came of it; `wrong` must stay empty."""
-
-    seconds: float = 0.0
-    aimed: Counter[str] = field(default_factory=Counter)
-    stood: Counter[str] = field(default_factory=Counter)
-    ended: Counter[str] = field(default_factory=Counter)
-    doubts: int = 0
-    shown_again: int = 0
-    given_up: int = 0
-    wrong: list[str] = field(default_factory=list)
-
-    def table(self) -> str:
-        kills = sum(self.stood.values())
-        ends = ", ".join(f"{state} {count}" for state, count in sorted(self.ended.items()))
-        lines = [
-            f"{kills} kills in {self.seconds:.0f} s",
-            "",
-            "the job stood at".ljust(34) + "kills",
-        ]
-        lines += [f"{where:<34}{count:>5}" for where, count in self.stood.most_common()]
-        lines += ["", f"occurrences {sum(self.ended.values())}: {ends}"]
-        lines += [f"sends in doubt, told {self.doubts}; shown again {self.shown_again}"]
-        lines += [f"cut off so often that it was given up, told {self.given_up}"]
-        return "\n".join([*lines, f"lost, doubled or untold {len(self.wrong)}", *self.wrong])
-
-
 class Campaign:
     def __init__(self, gram: Localgram, model: ModelServer, folder: Path, seed: int) -> None:
         self.gram = gram
@@ -90,7 +61,7 @@ class Campaign:
         self.site = folder / "site"
         self.process = Process(gram, folder / "state", model.url, OWNER)
         model.script = self._script
-        _prepare(folder, self.site)
+        prepare(folder, self.site)
 
     # -- what is planned -----------------------------------------------------------
 
@@ -118,7 +89,7 @@ class Campaign:
         """A job that falls due within two seconds."""
         word = f"w{number}{kind[0]}"
         if kind == "summary":
-            _commit(self.site, word)
+            commit(self.site, word)
         task = {"summary": "site", "digest": "health digest"}.get(kind, f"say {word}")
         job = await self._plan(store, kind, task, Once(_at(self.chance.uniform(0, 2))))
         if kind != "digest":
@@ -309,28 +280,6 @@ UNION ALL SELECT 'job', id, kind, state, next_at, task, '', '' FROM jobs WHERE s
 
 def _at(seconds: float) -> datetime:
     return datetime.fromtimestamp(int(time.time() + seconds + 0.5), UTC)
-
-
-def _prepare(folder: Path, site: Path) -> None:
-    for path in (folder, folder / "state", site):
-        path.mkdir(exist_ok=True)
-    folder.chmod(0o755)
-    _git(site, "init", "-q", "-b", "main")
-    _commit(site, "start")
-    config = folder / "state" / "config" / "voltaire" / "config.toml"
-    config.parent.mkdir(parents=True)
-    config.write_text(f'[agent.repos.site]\npath = "{site}"\n')
-
-
-def _commit(site: Path, word: str) -> None:
-    (site / f"{len(list(site.iterdir()))}.txt").write_text("x\n")
-    _git(site, "add", "-A")
-    _git(site, "commit", "-q", "-m", f"Work on {word}")
-
-
-def _git(site: Path, *arguments: str) -> None:
-    who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
-    subprocess.run(["git", "-C", site, *who, *arguments], check=True, capture_output=True)
 
 
 async def campaign(kills: int, seed: int) -> Report:
