@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
 .PHONY: help install upgrade dev demo test check format bench pocket pocket-eval faults-backend faults-schedule attacks soak campaign clean \
-	system system-test
+	system system-test compiled
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -43,8 +43,12 @@ $(STAMP)-dev: requirements-dev.lock $(STAMP)
 	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements-dev.lock
 	@touch $@
 
-install: system $(STAMP)  ## make .venv with the command in .venv/bin/voltaire
-dev: system-test $(STAMP)-dev
+# A service's user cannot write here: each of its starts would compile everything anew.
+compiled: $(STAMP)
+	@$(BIN)/python -m compileall -q bot agent backend
+
+install: system compiled  ## make .venv with the command in .venv/bin/voltaire
+dev: system-test $(STAMP)-dev compiled
 
 upgrade:  ## the newest version: sources, packages, units; state and configuration stay
 	@git pull --quiet --ff-only
