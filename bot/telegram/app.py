@@ -230,6 +230,7 @@ async def telegram_bot(config: TelegramConfig, store: Store) -> AsyncIterator[Te
                 yield bot
             finally:
                 await _quietly(bot.application.shutdown())
+                await _quietly(bot.application.bot.shutdown())  # where only the bot had begun
 
 
 async def _reach(
