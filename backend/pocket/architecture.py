@@ -25,7 +25,7 @@ class Shape:
     kv_heads: int = 2
     hidden: int = 704
     context: int = 16384
-    rope_base: float = 500_000.0
+    rope_base: float = 50_000.0
     epsilon: float = 1e-5
 
     @property
