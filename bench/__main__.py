@@ -26,7 +26,7 @@ from bench.turn import parts
 ROOT = Path(__file__).parent.parent
 BEGIN, END = "<!-- made by make bench: begin -->", "<!-- made by make bench: end -->"
 PART_SECONDS = 300.0
-TURNS = 50
+TURNS = 40
 
 
 class Row(NamedTuple):

@@ -14,6 +14,9 @@ from bot.localgram import Localgram, Person
 
 TOKEN = "1000001:bench"
 OWNER = 7
+# Somebody reads before they write again; the bot sends about one message a second to a chat, as
+# Telegram wants it, so that a faster person would be measured waiting for that.
+READING_SECONDS = 2.0
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from agent.store import open_store
 from agent.toolset import chosen
 from backend.protocol import Endpoint
 from bench.cache import OURS, POCKET, server
-from bench.installation import OWNER, Installation, installation
+from bench.installation import OWNER, READING_SECONDS, Installation, installation
 
 FLAGS = ("-c", "16384", "-t", "1", *OURS)
 WORDS = ("hello", "thank you", "good morning", "hi there")
@@ -64,6 +64,7 @@ async def _whole(b: Installation, turns: int) -> tuple[Pass, Sequence[Message]]:
     times = []
     async with b.process("backend"), b.process("bot"):
         for number in range(turns + 1):
+            await asyncio.sleep(READING_SECONDS)
             began = time.perf_counter()
             await b.owner.ask(WORDS[number % len(WORDS)], seconds=SECONDS)
             times.append(1000 * (time.perf_counter() - began))

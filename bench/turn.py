@@ -20,7 +20,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from bench.installation import Installation, installation
+from bench.installation import READING_SECONDS, Installation, installation
 from bot.localgram import Person
 from bot.presence import resident_mib
 from tests.fakes.model_scripted import ModelServer, Reply, says
@@ -56,6 +56,7 @@ async def turns(count: int) -> dict[str, Any]:
         await b.owner.ask("warm up", seconds=SECONDS)
         before = _cpu(bot.pid)
         for number in range(count):
+            await asyncio.sleep(READING_SECONDS)
             asked.clear(), ended.clear()
             sent = time.perf_counter()
             await b.owner.ask(f"question {number}", seconds=SECONDS)
@@ -228,7 +229,7 @@ async def measure(count: int, kill_count: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--turns", type=int, default=50)
+    parser.add_argument("--turns", type=int, default=40)
     parser.add_argument("--kills", type=int, default=50)
     chosen = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
