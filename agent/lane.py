@@ -35,7 +35,7 @@ PERSON: Priority = 0
 SCHEDULED: Priority = 1
 IDLE: Priority = 2
 SIGN_SECONDS = 1.0
-OnWait = Callable[[int], None]  # how many are ahead
+OnWait = Callable[[str], None]  # hears why nobody is let in now (heat), as a sentence
 
 
 class Hold(Protocol):
@@ -65,11 +65,10 @@ class _Place:
     number: int
     chat: str = field(compare=False)
     called: asyncio.Event = field(compare=False, default_factory=asyncio.Event)
-    on_wait: OnWait | None = field(compare=False, default=None)
 
 
 class LocalLane:
-    """One process's lane: by priority, then first come first served."""
+    """One process's lane: by priority, then first come first served. It is never closed to all."""
 
     def __init__(self) -> None:
         self._queue: list[_Place] = []
@@ -81,7 +80,7 @@ class LocalLane:
     async def __call__(
         self, chat: str, priority: Priority, on_wait: OnWait | None = None
     ) -> AsyncIterator[Hold]:
-        await self._enter(_Place(priority, next(self._numbers), chat, on_wait=on_wait))
+        await self._enter(_Place(priority, next(self._numbers), chat))
         self._hold = LocalHold()
         self._held_by = priority
         self._tell()
@@ -114,10 +113,6 @@ class LocalLane:
     def _tell(self) -> None:
         if self._hold and self._queue and self._queue[0].priority < self._held_by:
             self._hold.wanted.set()
-        busy = self._hold is not None
-        for ahead, place in enumerate(sorted(self._queue)):
-            if place.on_wait and (ahead or busy):
-                place.on_wait(ahead + busy)
 
 
 def shared_lane(backend: BackendClient) -> Lane:
@@ -127,9 +122,13 @@ def shared_lane(backend: BackendClient) -> Lane:
     async def lane(
         chat: str, priority: Priority, on_wait: OnWait | None = None
     ) -> AsyncIterator[Hold]:
+        told = ""
+
         def waiting(state: LaneState) -> None:
-            if on_wait:
-                on_wait(state.ahead)
+            nonlocal told
+            if on_wait and state.reason and state.reason != told:
+                told = state.reason
+                on_wait(told)
 
         try:
             async with backend.lane(chat, priority, waiting) as hold:

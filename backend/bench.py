@@ -5,8 +5,9 @@ never counts as a reference: a throttled card once made a gain of 8 % look like
 45 % (github.com/andrewleech/v100-llm-kit).
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from itertools import pairwise
@@ -14,10 +15,11 @@ from pathlib import Path
 
 from backend.binary import EMBEDDED
 from backend.gauge import SHARED, Gauge, Run
-from backend.gpu import Sample, Sampler, sampling
+from backend.gpu import Sample, Sampler, load_library, sampling
 
 STREAMS = (1, 4, 8)
 UNDRAFTED = ", no drafting"
+FIRST_SECONDS = 2.0  # for the first sample of the cards
 MARGIN = 512  # tokens of the window left for the reply
 KV = (("-ctk", "--cache-type-k"), ("-ctv", "--cache-type-v"))
 
@@ -85,14 +87,16 @@ class Weather:
 
 @asynccontextmanager
 async def weather(sampler: Sampler) -> AsyncIterator[Weather]:
-    """The samples of the block."""
-    found = Weather()
+    """The samples of the block; of one that is over sooner, the one before it."""
+    found = Weather([sampler.fresh] if sampler.fresh else [])
     take = found.samples.append
     sampler.listeners.append(take)
     try:
         yield found
     finally:
         sampler.listeners.remove(take)
+    if len(found.samples) > 1:
+        found.samples.pop(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +175,12 @@ class Bench:
 @asynccontextmanager
 async def cards_sampled(nvml: str | None = None) -> AsyncIterator[Sampler]:
     """A sampler of our own, four times a second; it stays empty without NVML."""
-    sampler = Sampler()
+    sampler, came = Sampler(), asyncio.Event()
+    sampler.listeners.append(lambda sample: came.set())
     async with sampling(sampler, nvml, every=0.25):
+        if load_library(nvml):
+            with suppress(TimeoutError):  # a driver in trouble
+                await asyncio.wait_for(came.wait(), FIRST_SECONDS)
         yield sampler
 
 

@@ -17,7 +17,7 @@ from agent.chats import Chats
 from agent.context import context
 from agent.desk import Courier, Desk
 from agent.errors import AgentError, BackendAway, ToolError
-from agent.events import TurnFinished
+from agent.events import Notice, TurnFinished
 from agent.host import HostReport
 from agent.lane import LanedModel, shared_lane
 from agent.limits import Limits
@@ -85,7 +85,13 @@ class Agent:
             await self.look()
         known = await self.store.chats.get(assignment.chat)
         told = ReportedModel(self.model, self.backend.report, assignment.chat)
-        model = LanedModel(told, self.window.lane, assignment.chat, assignment.priority)
+        model = LanedModel(
+            told,
+            self.window.lane,
+            assignment.chat,
+            assignment.priority,
+            on_wait=lambda why: emit(Notice(why)),
+        )
         turn = Turn(
             model=model,
             journal=assignment.journal,

@@ -32,6 +32,8 @@ async def command(ctx: click.Context, as_json: bool) -> None:
 def _lines(facts: dict[str, Any]) -> list[str]:
     server, bot = facts["backend"], facts["bot"]
     lines = [f"backend: {server['state']}" + _tail(server["reason"])]
+    if server["held"]:
+        lines.append(f"held: {server['held']}")
     if server["state"] != "stopped":
         lines.append(
             f"model: {server['model']}, window {server['n_ctx']} tokens, profile {server['profile']}"

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
@@ -15,12 +16,13 @@ from backend.bench import (
     cards_sampled,
     setting,
     sizes_of,
+    weather,
 )
 from backend.bench_picture import DrawFailed, draw
 from backend.bench_server import measured
 from backend.config import BackendConfig
 from backend.gauge import CannotMeasure
-from backend.gpu import Sample
+from backend.gpu import Sample, Sampler
 from backend.profile import Profile, Source, load
 from backend.protocol import Gpu
 from backend.sweep import changed_flags, sweep, turn_seconds
@@ -109,6 +111,20 @@ def test_sizes_leave_room_for_the_reply() -> None:
     assert sizes_of(32768) == [512, 8064, 32256]
     assert sizes_of(32768, 24576) == [512, 6144, 24576]
     assert sizes_of(1024) == [128, 512]
+
+
+async def test_what_is_over_between_two_samples_has_the_conditions_before_it() -> None:
+    def sample(watts: float) -> Sample:
+        return Sample(monotonic(), (Gpu(index=0, name="V100", power_w=watts),))
+
+    sampler = Sampler()
+    sampler.take(sample(100))
+    async with weather(sampler) as short:
+        pass
+    async with weather(sampler) as long:
+        sampler.take(sample(200))
+    found = [seen.conditions().watts for seen in (short, long)]
+    assert found == [100, 200]
 
 
 def test_of_two_servers_the_faster_is_named_when_runs_of_each_agree() -> None:

@@ -8,12 +8,16 @@ import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent.lane import LanedModel, shared_lane
+from agent.messages import User
+from agent.model import Request, TextPiece
 from backend import gpu
 from backend.client import BackendClient
 from backend.config import BackendConfig, Thermal
@@ -24,6 +28,7 @@ from backend.lanes import Lanes
 from backend.protocol import Gpu, LaneState, Minute, Report
 from backend.speed import Speedometer
 from tests.backend.conftest import running
+from tests.fakes.model_scripted import ScriptedModel, says
 
 SOURCE = Path(__file__).parents[1] / "fakes" / "nvml.c"
 CARD: dict[str, int] = {
@@ -326,12 +331,37 @@ def test_after_a_power_cut_the_owner_is_told_what_came_before(
     assert box.story() is None
 
 
+async def test_a_chat_is_told_that_its_call_waits_for_the_card_to_cool(
+    library: str, scene: Scene, config: BackendConfig
+) -> None:
+    """As the agent asks: each call of a turn stands in the lane, and says why it waits."""
+    told: list[str] = []
+    async with running(replace(config, nvml=library)) as it:
+        await it.ready()
+        scene(temperature=90)
+        async for alert in it.client.events():
+            if alert.name == "heat":
+                break
+        lane = shared_lane(it.client)
+        laned = LanedModel(ScriptedModel.of(says("Hello.")), lane, "mine", on_wait=told.append)
+        asking = asyncio.create_task(answered(laned))
+        while not told:
+            await asyncio.sleep(0.01)
+        assert not asking.done()
+        scene(temperature=70, memory_temperature=70)
+        assert await asyncio.wait_for(asking, 10) == "Hello."
+    assert told == ["The GPU is at 90 °C; new work waits until it has cooled to 75 °C."]
+
+
+async def answered(model: LanedModel) -> str:
+    pieces = [piece async for piece in model.stream(Request((User("hello"),)))]
+    return "".join(piece.text for piece in pieces if isinstance(piece, TextPiece))
+
+
 async def test_heat_through_the_whole_backend(
     library: str, scene: Scene, config: BackendConfig
 ) -> None:
     """The scenario of the real binding: 90 °C, a message waits and is told why; 70 °C, it goes on."""
-    from dataclasses import replace
-
     waits: list[LaneState] = []
     async with running(replace(config, nvml=library)) as it:
         await it.ready()
