@@ -56,7 +56,8 @@ async def prepare(config: BackendConfig, profile: Profile, *, measure: bool = Tr
 
     With `measure` False memory is not looked at: a running server holds it.
     """
-    model = _model(config, profile.model if not config.model else Source(path=config.model))
+    wanted_file = Source(path=config.model) if config.model else profile.model
+    model = _model(config, profile, wanted_file)
     binary = await find(config)
     placed = await _placed(config, binary, profile, model) if measure else Placement(profile)
     profile = _within_cores(placed.profile)
@@ -89,7 +90,7 @@ async def _placed(
     config: BackendConfig, binary: Binary, profile: Profile, model: Path
 ) -> Placement:
     """Where it goes on this machine; as it stands where the model's header says too little."""
-    draft = _model(config, profile.draft) if profile.draft else None
+    draft = _model(config, profile, profile.draft) if profile.draft else None
     uses_cards = profile.gpu and binary.command != EMBEDDED
     found = await cards(binary.command, binary.env, binary.help, config.nvml) if uses_cards else []
     try:
@@ -116,21 +117,22 @@ def slots_folder(config: BackendConfig) -> Path:
     return config.state_dir / "slots"
 
 
-def _model(config: BackendConfig, source: Source) -> Path:
+def _model(config: BackendConfig, profile: Profile, source: Source) -> Path:
     path = locate(source, models_folder(config))
     if not path.is_file():
-        raise CannotStart(Cause("model missing", f"The model file is missing: {path}."))
+        remedy = f" Get it: voltaire model pull {profile.name}." if source.repo else ""
+        raise CannotStart(Cause("model missing", f"The model file is missing: {path}.{remedy}"))
     return path
 
 
 def _draft_mib(config: BackendConfig, profile: Profile) -> float:
-    return _model(config, profile.draft).stat().st_size / (1 << 20) if profile.draft else 0
+    return _model(config, profile, profile.draft).stat().st_size / (1 << 20) if profile.draft else 0
 
 
 def _own(config: BackendConfig, profile: Profile, model: Path) -> dict[str, str]:
     given = {"-m": str(model), "-c": str(profile.context), "-a": profile.name}
     if profile.draft:
-        given["-md"] = str(_model(config, profile.draft))
+        given["-md"] = str(_model(config, profile, profile.draft))
     if profile.template_file:
         given["--chat-template-file"] = str(profile.template_file)
     return given

@@ -244,6 +244,18 @@ async def test_a_missing_model_fails_at_once(config: BackendConfig) -> None:
             await it.ready()
 
 
+async def test_a_model_that_is_not_downloaded_is_told_with_how_to_get_it(
+    config: BackendConfig,
+) -> None:
+    async with running(replace(config, profile="qwen2.5-3b", model="")) as it:
+        with pytest.raises(BackendUnavailable) as told:
+            await it.ready()
+    path = config.state_dir / "models" / "qwen2.5-3b-instruct-q4_k_m.gguf"
+    assert str(told.value) == (
+        f"The model file is missing: {path}. Get it: voltaire model pull qwen2.5-3b."
+    )
+
+
 async def test_a_damaged_model_fails_at_once(config: BackendConfig, state: Path) -> None:
     damaged = state / "damaged.gguf"
     damaged.write_bytes(b"GGUF" + b"\0" * 40)
