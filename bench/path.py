@@ -34,15 +34,10 @@ SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Pass:
-    """One pass over the turns: milliseconds of each, generated tokens, and seconds for those."""
+    """One pass over the turns: milliseconds of each, tokens per second of each answer."""
 
     turn_ms: Sequence[float]
-    tokens: int
-    seconds: float
-
-    @property
-    def tok_s(self) -> float:
-        return self.tokens / self.seconds
+    tok_s: Sequence[float]
 
 
 async def compare(turns: int) -> dict[str, float]:
@@ -52,7 +47,7 @@ async def compare(turns: int) -> dict[str, float]:
         bare = await _bare(endpoint, said)
     warm, alone = statistics.median(whole.turn_ms), statistics.median(bare.turn_ms)
     return {
-        "decode_ratio": round(whole.tok_s / bare.tok_s, 3),
+        "decode_ratio": round(statistics.median(whole.tok_s) / statistics.median(bare.tok_s), 3),
         "warm_turn_ms": round(warm, 1),
         "bare_request_ms": round(alone, 1),
         "warm_turn_more_ms": round(warm - alone, 1),
@@ -71,14 +66,14 @@ async def _whole(b: Installation, turns: int) -> tuple[Pass, Sequence[Message]]:
     async with open_store(b.home / "s" / "voltaire.db") as store:
         _, entries = await store.transcript.current(f"tg:{OWNER}")
         async with store.database.read() as tx:
-            calls = await tx.all(
-                "SELECT completion_tokens, decode_tok_s FROM usage WHERE purpose = 'turn' ORDER BY id"
+            speeds = await tx.all(
+                "SELECT decode_tok_s FROM usage WHERE purpose = 'turn' ORDER BY id"
             )
-    return _pass(times, calls), sent(entries)
+    return _pass(times, [speed for (speed,) in speeds]), sent(entries)
 
 
 async def _bare(endpoint: Endpoint, said: Sequence[Message]) -> Pass:
-    times, calls = [], []
+    times, speeds = [], []
     schemas = tuple(tool.schema for tool in chosen([]))
     asked = [
         before[:-1] for before in accumulate(zip(said), tuple.__add__) if _answers(before[-1])
@@ -88,8 +83,8 @@ async def _bare(endpoint: Endpoint, said: Sequence[Message]) -> Pass:
             began = time.perf_counter()
             completion = await _completed(model, Request(messages, schemas, max_tokens=2048))
             times.append(1000 * (time.perf_counter() - began))
-            calls.append((completion.completion_tokens, completion.decode_tok_s))
-    return _pass(times, calls)
+            speeds.append(completion.decode_tok_s)
+    return _pass(times, speeds)
 
 
 def _answers(message: Message) -> bool:
@@ -102,10 +97,9 @@ async def _completed(model: OpenAIModel, request: Request) -> Completion:
     return last
 
 
-def _pass(times: Sequence[float], calls: Sequence[tuple[Any, ...]]) -> Pass:
+def _pass(times: Sequence[float], speeds: Sequence[float | None]) -> Pass:
     """Without the first, which reads the whole prefix."""
-    measured = [(int(n), n / speed) for n, speed in calls[1:] if n and speed]
-    return Pass(times[1:], sum(n for n, _ in measured), sum(s for _, s in measured))
+    return Pass(times[1:], [speed for speed in speeds[1:] if speed])
 
 
 def _fixed(endpoint: Endpoint) -> Any:
