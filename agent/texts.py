@@ -4,7 +4,7 @@ The first part is for a person, the second for the model.
 """
 
 # To a person.
-RESTARTING = "The model server is restarting; I will go on when it is back."
+RESTARTING = "The model server does not answer; I will go on as soon as it does."
 BROKE_OFF = "its answers keep breaking off."
 STOPPED = "Stopped."
 BACKEND_LOST = "The model server did not come back: {reason}"
