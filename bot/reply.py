@@ -149,6 +149,9 @@ class Reply:
 
     async def run(self) -> None:
         """Show the turn until it has ended; then leave its tool lines."""
+        await _set_within(self._due, FIRST_PAUSE)
+        if self._ended.is_set():
+            return
         typing = asyncio.create_task(self._type())
         try:
             await self._show()
@@ -164,7 +167,6 @@ class Reply:
 
     async def _show(self) -> None:
         pause = 0.0
-        await _set_within(self._due, FIRST_PAUSE)
         while not self._ended.is_set():
             await _set_within(self._changed, REFRESH_SECONDS)
             self._gathering.waiting()

@@ -1,7 +1,7 @@
 """A conversation as its people see it."""
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -40,12 +40,15 @@ async def test_the_text_grows_in_a_draft_and_typing_is_shown(house: House) -> No
     house.script = lambda request: says("One **two** three", hold=go_on.wait)
     async with house.open():
         await house.owner.send("count")
-        typing = await house.owner.event(lambda e: e if isinstance(e, Acted) else None)
-        draft = await house.owner.event(lambda e: e if isinstance(e, Drafted) else None)
+        seen: dict[type, Any] = {}
+        await house.owner.event(
+            lambda e: seen.update({type(e): e}) or {Acted, Drafted} <= {*seen} or None
+        )
         assert [m.text for m in house.owner.messages()] == ["count"]
         go_on.set()
         answer = await house.owner.next_message()
-    assert typing.action == "typing"
+    draft = seen[Drafted]
+    assert seen[Acted].action == "typing"
     assert (draft.text, [e["type"] for e in draft.entities]) == ("One two three", ["bold"])
     assert answer.text == "One two three"
 
