@@ -27,7 +27,7 @@ from backend.history import BlackBox, History
 from backend.lanes import Lanes
 from backend.protocol import Gpu, LaneState, Minute, Report
 from backend.speed import Speedometer
-from tests.backend.conftest import running
+from tests.backend.conftest import Running, running
 from tests.fakes.model_scripted import ScriptedModel, says
 
 SOURCE = Path(__file__).parents[1] / "fakes" / "nvml.c"
@@ -331,17 +331,22 @@ def test_after_a_power_cut_the_owner_is_told_what_came_before(
     assert box.story() is None
 
 
+async def heated(it: Running, scene: Scene) -> None:
+    """The backend has begun to hold new work."""
+    await it.ready()
+    scene(temperature=90)
+    async for alert in it.client.events():
+        if alert.name == "heat":
+            return
+
+
 async def test_a_chat_is_told_that_its_call_waits_for_the_card_to_cool(
     library: str, scene: Scene, config: BackendConfig
 ) -> None:
     """As the agent asks: each call of a turn stands in the lane, and says why it waits."""
     told: list[str] = []
     async with running(replace(config, nvml=library)) as it:
-        await it.ready()
-        scene(temperature=90)
-        async for alert in it.client.events():
-            if alert.name == "heat":
-                break
+        await heated(it, scene)
         lane = shared_lane(it.client)
         laned = LanedModel(ScriptedModel.of(says("Hello.")), lane, "mine", on_wait=told.append)
         asking = asyncio.create_task(answered(laned))
@@ -364,11 +369,7 @@ async def test_heat_through_the_whole_backend(
     """The scenario of the real binding: 90 °C, a message waits and is told why; 70 °C, it goes on."""
     waits: list[LaneState] = []
     async with running(replace(config, nvml=library)) as it:
-        await it.ready()
-        scene(temperature=90)
-        async for alert in it.client.events():
-            if alert.name == "heat":
-                break
+        await heated(it, scene)
         hot = await it.client.status()
         asking = asyncio.create_task(wait_for_lane(it.client, waits))
         while not waits:
