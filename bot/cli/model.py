@@ -65,11 +65,11 @@ async def fit(
     from backend.gguf_header import NotAModel
     from backend.pull import PullError
     from bot.cli import fit_table
-    from bot.cli.checks.fit import budget
+    from bot.cli.checks.fit import budgets
 
     settings = settings_of(ctx)
     profile = _profile(model or settings.backend.profile)
-    room = budget(profile, vram, ram)
+    room, *smaller = budgets(profile, vram, ram)
     try:
         target, draft = await asyncio.to_thread(_headers, settings, profile)
     except FileNotFoundError as error:
@@ -81,11 +81,17 @@ async def fit(
         raise Failed(str(error)) from None
     advice = advise(profile, target, draft, room)
     said = verdict(profile.name, advice)
+    others = [(other, advise(profile, target, draft, other)) for other in smaller]
     if as_json:
-        click.echo(json.dumps(_advice_fields(profile, room, advice), ensure_ascii=False))
-    else:
-        fit_table.show(profile, room, advice)
-        click.echo(said or fit_table.outlook(profile, room, advice))
+        fields = _advice_fields(profile, room, advice)
+        fields["smaller_cards"] = [_advice_fields(profile, *other) for other in others]
+        click.echo(json.dumps(fields, ensure_ascii=False))
+        return 1 if said else 0
+    fit_table.show(profile, room, advice)
+    click.echo(said or fit_table.outlook(profile, room, advice))
+    for card, on_it in others:
+        fit_table.show(profile, card, on_it)
+        click.echo(verdict(profile.name, on_it) or "It fits this card as well.")
     return 1 if said else 0
 
 

@@ -5,7 +5,7 @@
  * The file named by FAKE_NVML is read anew at each call: one "key value" a line.
  *   cards N             number of cards (default 1)
  *   temperature C, memory_temperature C, power MW, limit MW, load %, used BYTES, total BYTES,
- *   driver N (told as N.10), capability TENTHS (70 is 7.0),
+ *   totalI BYTES (of card I alone), driver N (told as N.10), capability TENTHS (70 is 7.0),
  *   clock MHZ, throttle BITS, ecc N, pid PID, xid N (told once per change), links N
  *   lost I              card I answers NVML_ERROR_GPU_IS_LOST
  *   hang S              every sample call sleeps S seconds first
@@ -112,7 +112,10 @@ struct memory { ull total, free, used; };
 int nvmlDeviceGetMemoryInfo(void *device, struct memory *memory) {
     int state = check(device);
     if (state) return state;
-    if (!look("total", &memory->total) || !look("used", &memory->used)) return NOT_SUPPORTED;
+    char own[32];
+    snprintf(own, sizeof own, "total%u", card(device));
+    if (!look(own, &memory->total) && !look("total", &memory->total)) return NOT_SUPPORTED;
+    if (!look("used", &memory->used)) return NOT_SUPPORTED;
     memory->free = memory->total - memory->used;
     return SUCCESS;
 }

@@ -30,7 +30,7 @@ async def fit(settings: Settings) -> list[Finding]:
         target, *draft = [read_header(locate(source, folder)) for source in sources]
     except (ProfileError, NotAModel, OSError):
         return []
-    room = budget(profile)
+    room = budgets(profile)[0]
     advice = advise(profile, target, draft[0] if draft else None, room)
     if said := verdict(profile.name, advice):
         return [Finding("fit", "fail", said, f"voltaire model fit {profile.name}")]
@@ -46,15 +46,19 @@ def _needed(advice: "Advice", room: "Budget") -> str:
     )
 
 
-def budget(profile: "Profile", vram: float | None = None, ram: float | None = None) -> "Budget":
-    """The cards that the profile uses: the largest, or all of them when it splits. In GiB what
-    is to be supposed in place of what is here."""
+def budgets(
+    profile: "Profile", vram: float | None = None, ram: float | None = None
+) -> list["Budget"]:
+    """One for each size of card, the largest first; all cards together when the profile splits.
+
+    In GiB what is to be supposed in place of what is here.
+    """
     from backend import proc
     from backend.fit import Budget
     from bot.cli.checks.server import memory_of_cards
 
     cards = [vram] if vram is not None else memory_of_cards()
     split = profile.flag("--split-mode", "-sm") in ("layer", "tensor")
-    on_cards = sum(cards) if split else max(cards, default=0)
+    sizes = {sum(cards)} if split else set(cards) or {0}
     host = ram * GIB if ram is not None else proc.available_mib() * 2**20
-    return Budget(int(on_cards * GIB), int(host))
+    return [Budget(int(size * GIB), int(host)) for size in sorted(sizes, reverse=True)]

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -67,3 +68,21 @@ async def test_what_fits_a_card_that_is_not_here(tmp_path: Path) -> None:
     assert code == 1
     assert out.splitlines()[-1].startswith("small with a window of ")
     assert out.splitlines()[-1].endswith("MiB more on the card; no window fits.")
+
+
+async def test_each_size_of_card_has_its_table(tmp_path: Path) -> None:
+    path = gguf_kinds.make(tmp_path / "small.gguf", "llama")
+    source = Path(__file__).parents[2] / "fakes" / "nvml.c"
+    library = tmp_path / "libnvidia-ml.so.1"
+    name = "-Wl,-soname,libnvidia-ml.so.1"
+    subprocess.run(["cc", "-shared", "-fPIC", name, "-o", library, source], check=True)
+    scene = tmp_path / "scene"
+    scene.write_text(f"cards 3\nused 0\ntotal {16 << 30}\ntotal1 {1 << 29}\n")
+    env = {"LD_LIBRARY_PATH": str(tmp_path), "FAKE_NVML": str(scene)}
+    code, out, _ = await voltaire(tmp_path, "model", "fit", str(path), "--json", env=env)
+    found = json.loads(out)
+    assert (code, found["card"], found["fits"]) == (0, 16 << 30, True)
+    assert [(card["card"], card["fits"]) for card in found["smaller_cards"]] == [(1 << 29, False)]
+    _, out, _ = await voltaire(tmp_path, "model", "fit", str(path), env=env)
+    assert out.splitlines()[-1].endswith("MiB more on the card; no window fits.")
+    assert sum(line.startswith("small: llama") for line in out.splitlines()) == 2
