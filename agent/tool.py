@@ -95,7 +95,10 @@ class Tool:
             model = self.arguments.model_validate(given)
         except ValidationError as error:
             raise ToolError(f"{_complaint(error)} {self.signature}") from None
-        return model.model_dump(exclude_unset=True)
+        checked = model.model_dump(exclude_unset=True)
+        for name, value in checked.items():
+            _encodable(name, value)
+        return checked
 
     @property
     def signature(self) -> str:
@@ -104,6 +107,15 @@ class Tool:
 
     async def run(self, call: Call, arguments: Mapping[str, Any]) -> Output:
         return await self.function(call, **self.check(arguments))
+
+
+def _encodable(name: str, value: Any) -> None:
+    """JSON can hold half of a character (\\ud800), which no file, name or command can."""
+    try:
+        str(value).encode()
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(error.object[error.start]):04x}"
+        raise ToolError(f"{name} holds {half}, half of a character.") from None
 
 
 def tool(function: Callable[..., Awaitable[Output]]) -> Tool:

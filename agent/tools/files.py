@@ -33,7 +33,7 @@ async def read_file(call: Call, path: str, first: int = 1, last: int = 0) -> Out
 @tool
 async def write_file(call: Call, path: str, content: str) -> Output:
     """Create or replace a file."""
-    raw = content.encode("utf-8", "surrogateescape")
+    raw = content.encode()
     new = await call.desk.sandbox.files.write(path, raw)
     name = call.desk.sandbox.files.spot(path).name
     return Output(f"{'created' if new else 'replaced'} {name}, {len(raw)} bytes")

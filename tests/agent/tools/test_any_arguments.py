@@ -1,5 +1,6 @@
 """Whatever a model sends, a tool answers or gives advice: nothing else is raised."""
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -52,3 +53,8 @@ async def test_searches(box: Box, pattern: str, path: str, glob: str) -> None:
 @given(repo=WORDS, revision=WORDS, path=WORDS)
 async def test_repositories(box: Box, repo: str, revision: str, path: str) -> None:
     await _tried(box, git_diff, repo=repo, revision=revision, path=path)
+
+
+async def test_half_a_character_is_named(box: Box) -> None:
+    with pytest.raises(ToolError, match=r"content holds \\ud800, half of a character"):
+        await box.use(write_file, path="a.txt", content="b\ud800")
