@@ -72,7 +72,30 @@ class Texts:
     )
     grants: str = "Allowed in this chat without asking:\n\n{grants}"
     no_grants: str = "Nothing is open, and nothing is allowed without asking."
-    # commands
+    # commands: what each does, then what they say
+    commands: Mapping[str, str] = field(
+        default_factory=lambda: {
+            "start": "begin",
+            "help": "what I can do",
+            "new": "a new conversation",
+            "resume": "go on with an older conversation",
+            "stop": "stop what I am doing",
+            "retry": "answer the last message again",
+            "status": "how I am",
+            "gpu": "a picture of the graphics card",
+            "model": "which model, and switch it",
+            "context": "what fills the context",
+            "memory": "what I remember, and correct it",
+            "forget": "forget a note, or all of this chat",
+            "jobs": "what is planned",
+            "schedule": "plan a reminder or a task",
+            "repos": "the repositories I can see",
+            "summary": "what happened in a repository",
+            "approve": "open questions and standing permissions",
+            "export": "this chat as files, to read and as JSON",
+            "settings": "thinking and other settings",
+        }
+    )
     help: str = (
         "Write to me as to a person; I can use files, commands and repositories.\n\n{commands}"
     )

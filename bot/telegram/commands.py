@@ -26,11 +26,10 @@ STOPPED = "stopped_message_generation"
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """`who` may use it; `menu` says where Telegram lists it."""
+    """`who` may use it; `menu` says where Telegram lists it. What it does stands in Texts.commands."""
 
     name: str
     run: Handler
-    what: str
     who: Literal["member", "owner"] = "member"
     menu: Literal["everywhere", "private", "nowhere"] = "private"
 
@@ -44,7 +43,9 @@ async def start(room: Room, said: Heard) -> None:
 
 async def help_(room: Room, said: Heard) -> None:
     lines = [
-        f"/{c.name}: {c.what}" for c in COMMANDS if said.standing == "owner" or c.who == "member"
+        f"/{c.name}: {room.texts.commands[c.name]}"
+        for c in COMMANDS
+        if said.standing == "owner" or c.who == "member"
     ]
     await room.say(said.chat, room.texts.help.format(commands="\n".join(lines)))
 
@@ -76,27 +77,27 @@ async def retry(room: Room, said: Heard) -> None:
 
 
 COMMANDS: Sequence[Command] = (
-    Command("start", start, "begin", menu="nowhere"),
-    Command("help", help_, "what I can do", menu="everywhere"),
-    Command("new", new, "a new conversation", menu="everywhere"),
-    Command("resume", memory.resume, "go on with an older conversation"),
-    Command("stop", stop, "stop what I am doing", menu="everywhere"),
-    Command("retry", retry, "answer the last message again", menu="everywhere"),
-    Command("status", cards.status, "how I am", menu="everywhere"),
-    Command("gpu", cards.gpu, "a picture of the graphics card"),
-    Command("model", models.model, "which model, and switch it"),
-    Command("context", cards.context, "what fills the context"),
-    Command("memory", memory.notes, "what I remember, and correct it"),
-    Command("forget", memory.forget, "forget a note, or all of this chat"),
-    Command("jobs", planning.jobs, "what is planned"),
-    Command("schedule", planning.schedule, "plan a reminder or a task"),
-    Command("repos", planning.repos, "the repositories I can see"),
-    Command("summary", planning.summary, "what happened in a repository"),
-    Command("approve", cards.approvals, "open questions and standing permissions", "owner"),
-    Command("export", memory.export, "this chat as files, to read and as JSON"),
-    Command("settings", cards.settings, "thinking and other settings"),
+    Command("start", start, menu="nowhere"),
+    Command("help", help_, menu="everywhere"),
+    Command("new", new, menu="everywhere"),
+    Command("resume", memory.resume),
+    Command("stop", stop, menu="everywhere"),
+    Command("retry", retry, menu="everywhere"),
+    Command("status", cards.status, menu="everywhere"),
+    Command("gpu", cards.gpu),
+    Command("model", models.model),
+    Command("context", cards.context),
+    Command("memory", memory.notes),
+    Command("forget", memory.forget),
+    Command("jobs", planning.jobs),
+    Command("schedule", planning.schedule),
+    Command("repos", planning.repos),
+    Command("summary", planning.summary),
+    Command("approve", cards.approvals, who="owner"),
+    Command("export", memory.export),
+    Command("settings", cards.settings),
 )
-HIDDEN: Sequence[Command] = (Command("pair", pairing.ask, "ask to be let in", menu="nowhere"),)
+HIDDEN: Sequence[Command] = (Command("pair", pairing.ask, menu="nowhere"),)
 
 
 def handler(command: Command) -> Callable[[Room, Update], Awaitable[None]]:
@@ -142,10 +143,10 @@ async def unknown(room: Room, update: Update) -> None:
 
 async def register(room: Room) -> None:
     """Tell Telegram which commands to list where. It shows menus; nothing depends on them."""
-    everywhere = [BotCommand(c.name, c.what) for c in COMMANDS if c.menu == "everywhere"]
     private = [c for c in COMMANDS if c.menu != "nowhere"]
-    members = [BotCommand(c.name, c.what) for c in private if c.who == "member"]
-    owners = [BotCommand(c.name, c.what) for c in private]
+    members = _listed(room, [c for c in private if c.who == "member"])
+    everywhere = _listed(room, [c for c in COMMANDS if c.menu == "everywhere"])
+    owners = _listed(room, private)
     try:
         await room.bot.set_my_commands(members, BotCommandScopeAllPrivateChats())
         await room.bot.set_my_commands(everywhere, BotCommandScopeAllGroupChats())
@@ -153,3 +154,7 @@ async def register(room: Room) -> None:
             await room.bot.set_my_commands(owners, BotCommandScopeChat(owner))
     except TelegramError:
         return
+
+
+def _listed(room: Room, commands: Sequence[Command]) -> list[BotCommand]:
+    return [BotCommand(c.name, room.texts.commands[c.name]) for c in commands]

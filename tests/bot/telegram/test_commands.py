@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from bot.localgram import Message, is_final
 from bot.telegram.commands import COMMANDS
+from bot.texts import TABLES
 from tests.bot.telegram.house import House
 from tests.fakes.model_scripted import says
 
@@ -31,6 +32,7 @@ async def test_all_commands_are_there_and_listed_per_scope(house: House) -> None
                 await asyncio.sleep(0.01)
         scopes = [made.fields["scope"] for made in house.gram.called("setMyCommands")]
     assert [command.name for command in COMMANDS] == CONTRACT
+    assert [[*table.commands] for table in TABLES.values()] == [CONTRACT]
     assert all(f"/{name}: " in help_.text for name in CONTRACT)
     assert unknown.text == help_.text
     assert scopes == [
