@@ -182,7 +182,6 @@ class Campaign:
             for outbox, notice in self._doubts():
                 await self._look(outbox, notice)
             await self._quiet()
-            await self.process.stop()
 
     async def _quiet(self) -> None:
         """Until nothing is open any more; what does not move is told."""
