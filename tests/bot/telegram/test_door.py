@@ -37,6 +37,7 @@ async def test_a_stranger_asks_and_the_owner_decides_once(house: House) -> None:
         second = await house.owner.next_message(where=lambda m: m.text.startswith("Zoe"))
         await house.owner.press(first, "Let in")
         let_in = await house.owner.until(first, lambda m: not m.keyboard)
+        await sam.next_message(where=lambda m: m.text.startswith("You may talk"))
         await house.owner.press(second, "Refuse")
         refused = await house.owner.until(second, lambda m: not m.keyboard)
         answer = await sam.ask("hello")
