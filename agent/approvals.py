@@ -93,21 +93,22 @@ class Approvals:
         self._clock = clock
         self._new_id = new_id
         self._waiting: dict[str, asyncio.Future[Decision]] = {}
-        self._unheard: set[tuple[str, str]] = set()  # (turn, call) decided before they asked again
+        self._unheard: dict[str, Request] = {}  # decided here, and no step has been told yet
+        self._heard: set[str] = set()
 
     async def decide(self, id: str, decision: Decision, by: str = "") -> Request | None:
         """An owner's answer; None when the question is answered or expired already."""
         request = await self._rows.decide(id, decision, self._clock(), by)
         waiting = self._waiting.get(id)
+        if request and id not in self._heard:  # a step may have read the row before this line
+            self._unheard[id] = request
         if request and waiting and not waiting.done():
             waiting.set_result(decision)
-        elif request:
-            self._unheard.add((request.turn, request.call))
         return request
 
     async def undecided(self, turn: str) -> frozenset[str]:
         """Calls that were waiting for an answer when the turn was cut off: nothing of them has run."""
-        unheard = {call for of, call in self._unheard if of == turn}
+        unheard = {request.call for request in self._unheard.values() if request.turn == turn}
         return await self._rows.undecided(turn) | unheard
 
     def approver(self, step: Step, emit: Emit) -> "StepApprover":
@@ -116,6 +117,12 @@ class Approvals:
 
     async def settle(self, step: Step, what: str, scope: str) -> tuple[Request, Decision, str]:
         """The decision for a step and, when denied, the reason. Waits up to the expiry."""
+        request, decision, reason = await self._settled(step, what, scope)
+        self._heard.add(request.id)
+        self._unheard.pop(request.id, None)
+        return request, decision, reason
+
+    async def _settled(self, step: Step, what: str, scope: str) -> tuple[Request, Decision, str]:
         found = await self._rows.find(step.turn, step.call, what)
         request, decision = found or (self._request(step, what, scope), None)
         if decision is None and not step.tainted() and await self._rows.granted(step.chat, scope):

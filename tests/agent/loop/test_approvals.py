@@ -2,14 +2,16 @@
 
 import asyncio
 
-from agent.approvals import DENIED, EXPIRED, NOBODY, Approvals, Ask, Request
+from agent.approvals import DENIED, EXPIRED, NOBODY, Approvals, Ask, Request, Step
 from agent.events import ApprovalAsked, Decision
 from agent.messages import Assistant, System, ToolCall, ToolResult, User
 from tests.agent.loop.conftest import Bench
+from tests.fakes.journal_memory import MemoryApprovals
 from tests.fakes.model_scripted import calls, says
 
 COMMIT = calls("git_commit", id="c", repo="website", message="Fix")
 WHAT = "commit to website: Fix"
+STEP = Step("t1", "c", "cli", lambda: False)
 
 
 def answering(decision: Decision | None, asked: list[Request]) -> Ask:
@@ -141,3 +143,37 @@ async def test_an_answer_given_before_the_restart_counts_and_nothing_runs_twice(
     await bench.rows.decide("ask1", "once", 0.0, "111")
     await bench.run(says("Let me check."))
     assert bench.ran == []  # it may have run in part before the program was killed
+
+
+async def test_an_answer_before_the_step_asks_again_is_open_until_the_step_has_it() -> None:
+    rows = MemoryApprovals()
+    approvals = Approvals(rows, answering(None, []))
+    await rows.open(Request("ask1", "t1", "c", "cli", WHAT, "commit:website", 0.0))
+    await approvals.decide("ask1", "once", "111")
+    assert await approvals.undecided("t1") == {"c"}
+    await approvals.settle(STEP, WHAT, "commit:website")
+    assert await approvals.undecided("t1") == frozenset()
+
+
+async def test_a_step_that_reads_the_answer_first_has_heard_it() -> None:
+    """The row is committed; who wrote it is told so after the step has read it."""
+    told = asyncio.Event()
+
+    class Late(MemoryApprovals):
+        async def decide(
+            self, id: str, decision: Decision, at: float, by: str = ""
+        ) -> Request | None:
+            request = await super().decide(id, decision, at, by)
+            await told.wait()
+            return request
+
+    rows = Late()
+    approvals = Approvals(rows, answering(None, []))
+    await rows.open(Request("ask1", "t1", "c", "cli", WHAT, "commit:website", 0.0))
+    deciding = asyncio.create_task(approvals.decide("ask1", "once", "111"))
+    while "ask1" not in rows.decisions:
+        await asyncio.sleep(0)
+    assert (await approvals.settle(STEP, WHAT, "commit:website"))[1] == "once"
+    told.set()
+    await deciding
+    assert await approvals.undecided("t1") == frozenset()
