@@ -93,24 +93,24 @@ def serve(params: Params) -> NoReturn:
     if not Path(params.model.path).is_file():
         _fail(f"failed to open GGUF file '{params.model.path}': no such file")
     # The library loads in its constructor; in a thread, signals still end the process.
-    loaded = threading.Event()
-    threading.Thread(target=_load, args=(params, loaded), daemon=True).start()
-    loaded.wait()
-    threading.Event().wait()
-    raise AssertionError("unreachable")
+    ended = threading.Event()
+    threading.Thread(target=_load, args=(params, ended), daemon=True).start()
+    ended.wait()
+    # An orderly exit: the library writes its log, the reason in it, in a thread of its own.
+    sys.exit(1)
 
 
-def _load(params: Params, loaded: threading.Event) -> None:
+def _load(params: Params, ended: threading.Event) -> None:
     try:
         server = library().Server(params)
     except RuntimeError as error:
         sys.stderr.write(f"error: the server could not start: {error}\n")
         sys.stderr.flush()
-        os._exit(1)
+        ended.set()
+        return
     sys.stderr.write(f"server is listening on {server.listening_address}\n")
     sys.stderr.flush()
     _KEPT.append(server)
-    loaded.set()
 
 
 _KEPT: list[Any] = []  # the server ends when its object does
