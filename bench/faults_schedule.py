@@ -31,8 +31,9 @@ from agent.when import Every, Once, dump
 from bench.schedule_report import Report
 from bench.schedule_site import commit, prepare
 from bot.localgram import Localgram, Message, Person
-from tests.bot.telegram.process import Process, soon
+from tests.bot.telegram.process import Process
 from tests.fakes.model_scripted import Json, Line, ModelServer, says
+from tests.patience import soon
 
 TOKEN = "4242:jobs"
 OWNER = 1

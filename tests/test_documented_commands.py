@@ -20,7 +20,7 @@ import pytest
 
 from bot.localgram import Localgram
 from bot.settings import Settings
-from tests.bot.telegram.process import soon
+from tests.patience import soon
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -200,7 +200,6 @@ async def test_a_backup_is_restored(tmp_path: Path) -> None:
     assert "stretch" in (await home.run("voltaire jobs list"))[1]
 
 
-@pytest.mark.timeout(180)
 async def test_the_services_start(tmp_path: Path) -> None:
     """backend and bot in two processes; run, both in one."""
     home = Home(tmp_path)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Literal, get_args
 
+from bot.localgram.feed import SECONDS
 from bot.localgram.wire import Call
 
 Kind = Literal[
@@ -74,7 +75,7 @@ class Hold:
         self._reached.set()
         await self._released.wait()
 
-    async def reached(self, seconds: float = 10.0) -> Call:
+    async def reached(self, seconds: float = SECONDS) -> Call:
         """The first call that was stopped.
 
         Raises: TimeoutError.

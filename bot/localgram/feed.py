@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from bot.localgram.message import Message
 
+SECONDS = 60.0  # how long a person waits before giving up; a busy machine is slow
 KEPT = 20_000  # events; a page that fell further behind loads anew
 
 

@@ -12,11 +12,12 @@ from bot.localgram.acts import Acts
 from bot.localgram.chat import Chat
 from bot.localgram.clock import Clock
 from bot.localgram.faults import Fault, Hold, Kind
+from bot.localgram.feed import SECONDS
 from bot.localgram.flood import Limits
 from bot.localgram.message import Message
 from bot.localgram.page import Page
 from bot.localgram.people import Account
-from bot.localgram.person import SECONDS, Person
+from bot.localgram.person import Person
 from bot.localgram.server import BotApi, Listener
 from bot.localgram.speech import Speech, tell_membership
 from bot.localgram.world import SUPERGROUPS, Made, World

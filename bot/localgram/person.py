@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from bot.localgram.chat import Chat, Topic
 from bot.localgram.entities import formatted
-from bot.localgram.feed import Answered, Drafted, Event, Posted
+from bot.localgram.feed import SECONDS, Answered, Drafted, Event, Posted
 from bot.localgram.media import attach
 from bot.localgram.message import Message
 from bot.localgram.people import Account
@@ -15,7 +15,6 @@ from bot.localgram.speech import Speech
 if TYPE_CHECKING:
     from bot.localgram.world import World
 
-SECONDS = 10.0  # how long a person waits before giving up
 Found = TypeVar("Found")
 
 

@@ -25,6 +25,7 @@ from backend.metrics import text
 from backend.protocol import PERSON, Gpu, ServerStatus, Speed, Status, Warm
 from backend.service import BackendRunning, serve_backend
 from tests.backend.conftest import running
+from tests.patience import SECONDS, soon
 
 
 async def test_status_endpoint_logs_and_metrics_of_a_running_backend(config: BackendConfig) -> None:
@@ -125,15 +126,13 @@ async def test_the_lane_is_shared_between_clients_and_freed_when_one_dies(
             env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
         )  # fmt: skip
         assert other.stdout
-        assert await asyncio.wait_for(other.stdout.readline(), 20) == b"held\n"
+        assert await asyncio.wait_for(other.stdout.readline(), SECONDS) == b"held\n"
         waits: list[Any] = []
         mine = asyncio.create_task(hold(it.client, waits))
-        async with asyncio.timeout(10):
-            while not waits:
-                await asyncio.sleep(0.01)
+        await soon(lambda: waits)
         other.kill()
         await other.wait()
-        await asyncio.wait_for(mine, 10)
+        await asyncio.wait_for(mine, SECONDS)
         assert [(wait.state, wait.ahead) for wait in waits] == [("waiting", 1)]
 
 
@@ -154,11 +153,9 @@ async def test_profiles_are_switched_between_turns_and_back_when_they_fail(
         await it.ready()
         async with it.client.lane("a"):
             switching = asyncio.create_task(switch(it.client, "small"))
-            async with asyncio.timeout(10):
-                while it.backend.room.lanes.reason is None:
-                    await asyncio.sleep(0.01)
+            await soon(lambda: it.backend.room.lanes.reason)
             assert (await it.client.status()).backend.profile == "pocket"
-        await asyncio.wait_for(switching, 30)
+        await asyncio.wait_for(switching, SECONDS)
         small = await it.client.endpoint()
         with pytest.raises(
             BackendRefused, match=r"^broken could not be started: .*lacks the flag --no-such-flag"
@@ -257,7 +254,7 @@ async def test_systemd_is_told(config: BackendConfig, monkeypatch: pytest.Monkey
         monkeypatch.setenv("NOTIFY_SOCKET", path)
         monkeypatch.setenv("WATCHDOG_USEC", "200000")
         loop, told = asyncio.get_running_loop(), list[str]()
-        async with running(config), asyncio.timeout(20):
+        async with running(config), asyncio.timeout(SECONDS):
             while not {"READY=1", "WATCHDOG=1", "STATUS=ready"} <= set(told):
                 told.append((await loop.sock_recv(listener, 4096)).decode())
     assert "STATUS=starting" in told
@@ -360,10 +357,8 @@ async def test_other_programs_use_the_server_by_a_port_and_key_of_their_own(
             assert answer.status == 404
         async with it.client.lane("a"):
             asking = asyncio.create_task(read(session, f"{url}/v1/chat/completions", body, key))
-            async with asyncio.timeout(10):
-                while not it.backend.room.lanes.waiters:
-                    await asyncio.sleep(0.01)
-        assert "[DONE]" in await asyncio.wait_for(asking, 20)
+            await soon(lambda: it.backend.room.lanes.waiters)
+        assert "[DONE]" in await asyncio.wait_for(asking, SECONDS)
 
 
 async def read(session: aiohttp.ClientSession, url: str, body: Any, headers: dict[str, str]) -> str:
@@ -379,7 +374,7 @@ async def embedded(*arguments: str) -> tuple[int, str]:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "backend.embedded", *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
-    out, _ = await asyncio.wait_for(process.communicate(), 30)
+    out, _ = await asyncio.wait_for(process.communicate(), SECONDS)
     return process.returncode or 0, out.decode()
 
 
@@ -423,13 +418,11 @@ async def test_the_embedded_server_dies_with_its_parent(noise: Path) -> None:
         sys.executable, "-c", script, stdout=asyncio.subprocess.PIPE
     )
     assert parent.stdout
-    pid = int(await asyncio.wait_for(parent.stdout.readline(), 30))
+    pid = int(await asyncio.wait_for(parent.stdout.readline(), SECONDS))
     assert proc.started(pid)
     parent.kill()
     await parent.wait()
-    async with asyncio.timeout(5):
-        while proc.state(pid) not in (None, "Z"):
-            await asyncio.sleep(0.02)
+    await soon(lambda: proc.state(pid) in (None, "Z"))
 
 
 async def test_the_embedded_server_ends_quickly_in_the_middle_of_work(

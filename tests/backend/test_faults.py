@@ -23,6 +23,7 @@ from backend.config import BackendConfig
 from tests.backend.conftest import QUICK, SYSTEM, running, with_server
 from tests.backend.test_api import free_port
 from tests.fakes import llama_server
+from tests.patience import SECONDS
 
 
 def stand_in(
@@ -156,7 +157,7 @@ async def test_the_full_settings_come_back_by_themselves_between_turns(
     config: BackendConfig,
 ) -> None:
     faulty = stand_in(config, ["oom load", ""], gpu=True)
-    async with running(faulty, replace(QUICK, climb=0.5)) as it, asyncio.timeout(50):
+    async with running(faulty, replace(QUICK, climb=0.5)) as it, asyncio.timeout(SECONDS):
         async with it.client.lane("a"):
             await it.until(lambda s: s.backend.less_memory != [] and s.backend.serving)
             while it.backend.room.lanes.reason is None:  # the half second is over
@@ -278,7 +279,7 @@ async def test_an_orphan_of_an_earlier_life_is_ended(config: BackendConfig) -> N
     write_record(config.state_dir / "run" / "server.json", orphan.pid)
     async with running(stand_in(config, [""])) as it:
         await it.ready()
-        assert await asyncio.wait_for(orphan.wait(), 5) == -signal.SIGTERM
+        assert await asyncio.wait_for(orphan.wait(), SECONDS) == -signal.SIGTERM
 
 
 async def test_a_server_that_cannot_be_noted_serves_all_the_same(config: BackendConfig) -> None:

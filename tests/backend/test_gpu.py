@@ -29,6 +29,7 @@ from backend.protocol import Gpu, LaneState, Minute, Report
 from backend.speed import Speedometer
 from tests.backend.conftest import Running, running
 from tests.fakes.model_scripted import ScriptedModel, says
+from tests.patience import SECONDS
 
 SOURCE = Path(__file__).parents[1] / "fakes" / "nvml.c"
 CARD: dict[str, int] = {
@@ -85,7 +86,7 @@ async def samples(
     found = []
     async with sampling(Sampler(listeners=[taken.put_nowait]), library, every=0.01):
         for number in range(count):
-            found.append(await asyncio.wait_for(taken.get(), 10))
+            found.append(await asyncio.wait_for(taken.get(), SECONDS))
             between(number)
     return found
 
@@ -354,7 +355,7 @@ async def test_a_chat_is_told_that_its_call_waits_for_the_card_to_cool(
             await asyncio.sleep(0.01)
         assert not asking.done()
         scene(temperature=70, memory_temperature=70)
-        assert await asyncio.wait_for(asking, 10) == "Hello."
+        assert await asyncio.wait_for(asking, SECONDS) == "Hello."
     assert told == ["The GPU is at 90 °C; new work waits until it has cooled to 75 °C."]
 
 
@@ -375,7 +376,7 @@ async def test_heat_through_the_whole_backend(
         while not waits:
             await asyncio.sleep(0.01)
         scene(temperature=70, memory_temperature=70)
-        await asyncio.wait_for(asking, 10)
+        await asyncio.wait_for(asking, SECONDS)
         news = [
             (alert.level, alert.text)
             for alert in it.backend.room.alerts.kept

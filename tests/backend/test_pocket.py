@@ -14,6 +14,8 @@ import aiohttp
 import gguf
 import pytest_asyncio
 
+from tests.patience import SECONDS
+
 ROOT = Path(__file__).parents[2]
 MODEL = ROOT / "backend/pocket/pocket.gguf"
 TOOLS: list[dict[str, Any]] = json.loads((ROOT / "agent/prefix/tools.json").read_text("utf-8"))
@@ -94,7 +96,7 @@ async def served(folder: Path) -> AsyncIterator[Pocket]:
             yield Pocket(session)
     finally:
         process.terminate()
-        await asyncio.wait_for(process.wait(), 10)
+        await asyncio.wait_for(process.wait(), SECONDS)
     await reading
 
 

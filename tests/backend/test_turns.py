@@ -9,6 +9,7 @@ from backend.config import BackendConfig
 from backend.lanes import Lanes
 from backend.protocol import LaneState
 from tests.backend.conftest import running
+from tests.patience import SECONDS
 
 WHY = "The model is being switched to small; messages wait."
 
@@ -19,7 +20,7 @@ async def test_an_open_turn_keeps_its_profile_until_it_ends(config: BackendConfi
     (folder / "small.toml").write_text(
         'title = "T"\ngpu = false\ncontext = 4096\n[model]\npath = "x"\n'
     )
-    async with running(replace(config, profiles=folder)) as it, asyncio.timeout(50):
+    async with running(replace(config, profiles=folder)) as it, asyncio.timeout(SECONDS):
         await it.ready()
         async with it.client.turn("a"):
             switching = asyncio.create_task(_switch(it.client))
@@ -61,7 +62,7 @@ async def test_a_turn_that_never_ends_holds_a_switch_up_for_a_while_only() -> No
     with lanes.turn("a", lambda state: None):
         async with lanes.between_turns("switch", WHY, patience=0.05):
             assert lanes.reason == WHY
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(SECONDS):
                 with lanes.turn("b", lambda state: None) as late:
                     assert late not in lanes.turns
     assert (lanes.turns, lanes.reason) == ([], None)

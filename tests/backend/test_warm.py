@@ -12,6 +12,7 @@ from backend.protocol import PERSON, Prefix, Status
 from tests.backend.conftest import SYSTEM, Running, running
 from tests.fakes import gguf_maker
 from tests.fakes.gguf_maker import TEMPLATE, Shape
+from tests.patience import SECONDS, soon
 
 FIXED: list[dict[str, Any]] = [{"role": "system", "content": SYSTEM}]
 TOOL = {
@@ -117,7 +118,7 @@ async def test_transcripts_are_read_newest_first_after_a_restart(config: Backend
             await it.client.warm(messages, chat=chat)
         register = it.backend.room.register
         order = []
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(SECONDS):
             while register.next_chat():
                 order += [c for c, t in register.chats.items() if t.resident and c not in order]
                 await asyncio.sleep(0.01)
@@ -136,9 +137,7 @@ async def test_warming_a_transcript_is_dropped_when_a_person_comes(config: Backe
         await it.until(is_warm)
         await it.client.warm(long, chat="long")
         lanes = it.backend.room.lanes
-        async with asyncio.timeout(10):
-            while not lanes.holders:
-                await asyncio.sleep(0)
+        await soon(lambda: lanes.holders)
         async with it.client.lane("person", PERSON):
             assert not it.backend.room.register.chats["long"].resident
             assert [ticket.chat for ticket in lanes.holders] == ["person"]

@@ -8,6 +8,7 @@ from pathlib import Path
 from agent.store import Store, open_store
 from backend.protocol import Alert
 from bot.serving import pass_on_alerts
+from tests.patience import SECONDS
 
 HOT = Alert(id=5, at=datetime(2026, 11, 20, tzinfo=UTC), name="heat", level="warning", text="Hot.")
 
@@ -37,9 +38,9 @@ async def test_news_that_could_not_be_written_down_is_passed_on_later(tmp_path: 
     async with open_store(tmp_path / "s.db") as store:
         await writable(store, False)
         passing = asyncio.create_task(pass_on_alerts(backend, store, lambda: {7}, pause=0.01))  # type: ignore[arg-type]
-        await asyncio.wait_for(backend.again.wait(), 10)
+        await asyncio.wait_for(backend.again.wait(), SECONDS)
         await writable(store, True)
-        await asyncio.wait_for(store.outbox.added.wait(), 10)
+        await asyncio.wait_for(store.outbox.added.wait(), SECONDS)
         parcel = await store.outbox.next("tg:7")
         passing.cancel()
         await asyncio.wait([passing])

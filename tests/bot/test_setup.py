@@ -17,9 +17,9 @@ from bot.setup import file
 from tests.fakes import gguf_maker
 from tests.fakes.hub import Hub
 from tests.fakes.toolkits import gcc, program
+from tests.patience import SECONDS
 
 VOLTAIRE = Path(sys.executable).with_name("voltaire")
-SECONDS = 50
 
 
 @pytest.fixture
@@ -113,7 +113,6 @@ def profiled(home: Path) -> tuple[str, ...]:
     return "--yes", "--token", "1000001:abc", "--owner", "7", "--profile", "tiny"
 
 
-@pytest.mark.timeout(120)
 async def test_the_model_is_pulled_and_an_interrupted_wizard_goes_on(
     gram: Localgram, tmp_path: Path
 ) -> None:
@@ -154,7 +153,6 @@ async def test_a_server_that_is_not_there_is_not_configured(
     assert configured(tmp_path)["backend"] == {"profile": "pocket"}
 
 
-@pytest.mark.timeout(120)
 async def test_a_server_is_built(gram: Localgram, tmp_path: Path) -> None:
     gram.user("Ada", id=7, started=True)
     path = builder(tmp_path / "tools")
@@ -182,7 +180,6 @@ def builder(tools: Path) -> str:
     return os.pathsep.join([str(tools), os.environ["PATH"]])
 
 
-@pytest.mark.timeout(120)
 async def test_what_the_person_wants_later_is_left_to_later(
     gram: Localgram, tmp_path: Path
 ) -> None:

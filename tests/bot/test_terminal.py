@@ -12,6 +12,7 @@ from rich.console import Console
 
 from bot.channel import Asked, Choice, Letter, Step, View
 from bot.terminal import Lines, Terminal
+from tests.patience import soon
 
 
 @pytest.fixture
@@ -38,9 +39,7 @@ async def test_texts_questions_and_files(typed: tuple[TextIO, TextIO], tmp_path:
     asking = asyncio.create_task(here.ask("cli", "May I?", rows))
     await asyncio.sleep(0)
     print("nonsense", file=person, flush=True)
-    async with asyncio.timeout(10):
-        while "1 to 2?" not in screen.getvalue():
-            await asyncio.sleep(0.01)
+    await soon(lambda: "1 to 2?" in screen.getvalue())
     print("2\nhi", file=person, flush=True)
     assert await asking == Asked("2", "d")
     assert await message == "hi"

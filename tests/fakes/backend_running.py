@@ -14,6 +14,7 @@ from backend.config import BackendConfig
 from backend.protocol import Report, Status
 from backend.room import Timing
 from backend.service import Backend, serve_backend
+from tests.patience import SECONDS
 
 QUICK = Timing(
     first_pause=0.05,
@@ -31,14 +32,14 @@ QUICK = Timing(
 class Running:
     backend: Backend
     client: BackendClient
-    patience: float = 50.0
+    patience: float = SECONDS
     told: list[str] = field(default_factory=list)  # what a person would have been told
 
-    async def ready(self, seconds: float = 50) -> None:
+    async def ready(self, seconds: float = SECONDS) -> None:
         async for _ in self.client.ready(seconds):
             pass
 
-    async def until(self, fits: Callable[[Status], bool], seconds: float = 50) -> Status:
+    async def until(self, fits: Callable[[Status], bool], seconds: float = SECONDS) -> Status:
         """The first status that fits; the board's changes are the clock."""
         async with asyncio.timeout(seconds):
             async for _ in self.backend.room.board.changes():

@@ -11,6 +11,7 @@ from pathlib import Path
 import aiohttp
 
 from backend.protocol import Endpoint
+from tests.patience import SECONDS
 
 
 @asynccontextmanager
@@ -25,7 +26,7 @@ async def serve(model: Path) -> AsyncIterator[Endpoint]:
     )
     endpoint = Endpoint(url=f"http://127.0.0.1:{port}", api_key="secret", n_ctx=8192)
     try:
-        await asyncio.wait_for(_healthy(endpoint.url), 30)
+        await asyncio.wait_for(_healthy(endpoint.url), SECONDS)
         yield endpoint
     finally:
         process.terminate()

@@ -22,6 +22,7 @@ from agent.tail import Fetch, as_they_are
 from agent.tool import Call, Output, Tool, tool
 from agent.window import ModelWindow
 from tests.fakes.model_caching import CachingModel
+from tests.patience import SECONDS
 
 SOURCE = "test"
 
@@ -46,7 +47,7 @@ class Heard:
         return [e for c, e in self.events if c == chat and isinstance(e, TurnFinished)]
 
     async def until(self, true: Callable[[], object]) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(SECONDS):
             while not true():
                 self.changed.clear()
                 await self.changed.wait()

@@ -15,6 +15,7 @@ from agent.store.inbox import Waiting
 from agent.worker import RESUMES
 from tests.agent.chats.conftest import SOURCE, Bench, Gate, calling, echo, said, words_of
 from tests.fakes.model_caching import CachingModel
+from tests.patience import SECONDS
 
 
 async def test_messages_are_answered_in_order_each_once(bench: Bench) -> None:
@@ -70,7 +71,7 @@ async def test_idle_chats_keep_no_worker(bench: Bench) -> None:
             await chats.submit(said("hello", str(number), f"tg:{number}"))
         for number in range(50):
             await bench.heard.replies(f"tg:{number}", 1)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SECONDS):
             while chats._workers:
                 await asyncio.wait(chats._crew._tasks)
         await chats.submit(said("again", "x", "tg:1"))
@@ -255,7 +256,7 @@ async def test_a_shutdown_comes_to_its_end_though_nothing_can_be_written(bench: 
     gate = Gate()
     bench.tools = [gate.tool()]
     bench.model.answer = lambda r: calling("gate")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(SECONDS):
         async with bench.running() as chats:
             await chats.submit(said("hello", "1"))
             await gate.began.wait()
@@ -350,7 +351,7 @@ async def test_a_turn_that_always_brings_the_program_down_is_given_up(bench: Ben
         life.model.before = lambda request: stuck.set()
         async with life.running() as chats:
             await chats.submit(said("hello", "1"))
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(SECONDS):
                 await stuck.wait()
         stuck.clear()
         async with open_store(bench.path) as store, store.database.write() as tx:
@@ -360,7 +361,7 @@ async def test_a_turn_that_always_brings_the_program_down_is_given_up(bench: Ben
             await tx.run("DELETE FROM outbox")
     last = Bench(bench.path)
     async with last.running() as chats:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SECONDS):
             while await chats.store.inbox.count_waiting():
                 await asyncio.wait(chats._crew._tasks)
         assert last.model.requests == []
@@ -420,7 +421,7 @@ async def test_a_listener_that_fails_ends_only_its_hearing(bench: Bench) -> None
             from agent.store import Incoming
 
             await deaf.submit(Incoming("tg:5", "other", "1", "hello"))
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(SECONDS):
                 while await chats.store.inbox.count_waiting():
                     await asyncio.wait(deaf._crew._tasks)
         last = await chats.store.turns.last("tg:5")

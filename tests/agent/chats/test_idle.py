@@ -14,6 +14,7 @@ from agent.model import ModelRefused, Request
 from agent.store.retention import DAY, Retention
 from agent.window import ModelWindow
 from tests.agent.chats.conftest import Bench, Gate, calling, echo, said
+from tests.patience import soon
 
 
 class Server:
@@ -46,9 +47,7 @@ async def beside(idle: Idle) -> AsyncIterator[None]:
 
 
 async def until_warm(idle: Idle, life: str) -> None:
-    async with asyncio.timeout(10):
-        while idle.warm != life:
-            await asyncio.sleep(0.01)
+    await soon(lambda: idle.warm == life)
 
 
 async def greet(bench: Bench, chats: Chats, count: int) -> None:
@@ -121,9 +120,7 @@ async def test_what_was_dropped_for_somebody_is_read_in_later(bench: Bench) -> N
         async with bench.lane("somebody", PERSON):
             reading = asyncio.create_task(idle._once())
             await chats.submit(said("wait", "9", "tg:9"))
-            async with asyncio.timeout(10):
-                while len(bench.lane._queue) < 2:
-                    await asyncio.sleep(0.01)
+            await soon(lambda: len(bench.lane._queue) >= 2)
         await gate.began.wait()
         await reading
         assert (idle.warm, len(warmed(bench))) == (None, 1)

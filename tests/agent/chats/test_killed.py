@@ -14,7 +14,6 @@ import pytest
 from tests.agent.chats.child import MESSAGES, STEPS
 
 KILLS = 6
-pytestmark = pytest.mark.timeout(180)
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])

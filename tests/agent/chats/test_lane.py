@@ -4,6 +4,7 @@ from agent.lane import IDLE, PERSON, SCHEDULED, LanedModel, LocalLane, Priority
 from agent.messages import Assistant, User
 from agent.model import Request
 from tests.fakes.model_caching import CachingModel
+from tests.patience import SECONDS
 
 
 async def held(
@@ -82,7 +83,7 @@ async def test_called_and_cancelled_at_once_the_lane_goes_on() -> None:
             await asyncio.sleep(0)
         tasks[0].cancel()
         tasks[1].cancel()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(SECONDS):
             await asyncio.wait(tasks)
             async with lane("last", PERSON):
                 pass

@@ -14,6 +14,7 @@ import pytest
 from agent.evaluate.task import suite
 from tests.agent.evaluate.solutions import SOLUTIONS
 from tests.fakes.model_scripted import Line, ModelServer, calls, says
+from tests.patience import SECONDS
 
 NAMES = {task.ask: task.name for task in suite()}
 
@@ -49,7 +50,7 @@ async def evaluated(folder: Path, url: str, *options: str) -> tuple[int, str, st
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    out, err = await asyncio.wait_for(process.communicate(), 50)
+    out, err = await asyncio.wait_for(process.communicate(), SECONDS)
     return process.returncode or 0, out.decode(), err.decode()
 
 

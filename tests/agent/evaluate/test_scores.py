@@ -10,6 +10,7 @@ from agent.evaluate.prompts import opening
 from agent.evaluate.scores import Rates, Score, by, rates, save, saved
 from agent.messages import Assistant, System, User
 from agent.prompt import system_text
+from tests.patience import SECONDS
 
 GOOD = Score("a", "find", "ours", 0, "", "done", 3, 1, 4, 900, 100, 2.0, 50.0)
 BAD = replace(GOOD, task="b", fault="no", calls=0, refused=4, seconds=4.0, joules=None)
@@ -56,7 +57,7 @@ async def test_energy_is_power_over_time() -> None:
 
     seen = asyncio.Event()
     async with metered(watts) as energy:
-        await asyncio.wait_for(seen.wait(), 10)
+        await asyncio.wait_for(seen.wait(), SECONDS)
         await asyncio.sleep(0)
     assert energy.joules is not None
     assert 90 <= energy.joules <= 400  # one sample apart: a second, or a few on a busy machine

@@ -4,7 +4,6 @@ import json
 import random
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -67,7 +66,6 @@ def sound(bench: Bench) -> bool:
     return calls == results and len(set(calls)) == len(calls)
 
 
-@pytest.mark.timeout(240)  # seconds of work, many on a busy machine
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(LINES, min_size=1, max_size=12))
 async def test_a_turn_ends_once_within_its_budgets(lines: list[Line]) -> None:
@@ -146,7 +144,6 @@ def _noise(events: list[Any], chance: random.Random) -> None:
         events.insert(chance.randrange(len(events) + 1), chance.choice(GARBAGE))
 
 
-@pytest.mark.timeout(240)
 async def test_a_thousand_fuzzed_replies_run_nothing_but_whole_calls() -> None:
     chance = random.Random(6)  # the same thousand each time
     ends: dict[str, int] = {}

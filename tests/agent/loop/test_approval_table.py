@@ -5,6 +5,7 @@ from pathlib import Path
 
 from agent.approvals import EXPIRED, Approvals, Request, Step
 from agent.store import open_store
+from tests.patience import SECONDS
 
 STEP = Step("t1", "c1", "tg:1", lambda: False)
 WHAT, SCOPE = "commit to website: Fix", "commit:website"
@@ -37,7 +38,7 @@ async def test_a_question_is_answered_after_a_restart(tmp_path: Path) -> None:
         assert await approvals.undecided("t1") == {"c1"}
         asking = asyncio.create_task(approvals.settle(STEP, WHAT, SCOPE))
         assert await approvals.decide("a1", "chat", "111") is not None
-        request, decision, _ = await asyncio.wait_for(asking, 5)
+        request, decision, _ = await asyncio.wait_for(asking, SECONDS)
         assert (request.id, decision) == ("a1", "chat")
         assert await approvals.undecided("t1") == frozenset()
         later = Step("t2", "c9", "tg:1", lambda: False)
@@ -56,6 +57,6 @@ async def test_the_expiry_goes_on_while_nothing_runs(tmp_path: Path) -> None:
         await asyncio.wait([asking])
         clock.now += 301
         again = Approvals(store.approvals, shown, clock=clock)
-        _, decision, reason = await asyncio.wait_for(again.settle(STEP, WHAT, SCOPE), 5)
+        _, decision, reason = await asyncio.wait_for(again.settle(STEP, WHAT, SCOPE), SECONDS)
         assert (decision, reason) == ("denied", EXPIRED.format(minutes=5))
         assert await again.decide("a1", "once", "111") is None

@@ -12,6 +12,7 @@ from agent.loop import run_turn
 from agent.messages import Assistant, System, ToolCall, ToolResult, User
 from tests.agent.loop.conftest import Bench
 from tests.fakes.model_scripted import ScriptedModel, also, calls, says
+from tests.patience import SECONDS
 
 
 async def test_stop_ends_a_stream_with_what_there_is(bench: Bench) -> None:
@@ -24,7 +25,7 @@ async def test_stop_ends_a_stream_with_what_there_is(bench: Bench) -> None:
     running = asyncio.create_task(bench.run(says("Once upon a time", hold=hold)))
     await streaming.wait()
     bench.stop.set()
-    finished = await asyncio.wait_for(running, 1)
+    finished = await asyncio.wait_for(running, SECONDS)
     assert finished.reason == "cancelled"
     assert finished.text == f"Once upon a time\n\n{texts.STOPPED}"
     assert bench.journal.messages[2:] == [Assistant(finished.text)]
@@ -35,7 +36,7 @@ async def test_stop_ends_a_tool_and_every_call_has_a_result(bench: Bench) -> Non
     running = asyncio.create_task(bench.run(both))
     await bench.began.wait()
     bench.stop.set()
-    finished = await asyncio.wait_for(running, 1)
+    finished = await asyncio.wait_for(running, SECONDS)
     assert finished == TurnFinished(texts.STOPPED, "cancelled", 1, finished.usage)
     assert bench.journal.messages[3:] == [
         ToolResult("a", "bash", texts.STOPPED_CALL),
@@ -79,7 +80,7 @@ async def test_stop_while_the_backend_is_away(bench: Bench) -> None:
     running = asyncio.create_task(bench.run(BackendAway("gone")))
     await waiting.wait()
     bench.stop.set()
-    assert (await asyncio.wait_for(running, 1)).reason == "cancelled"
+    assert (await asyncio.wait_for(running, SECONDS)).reason == "cancelled"
 
 
 async def test_a_cancelled_task_leaves_the_turn_open(bench: Bench) -> None:
@@ -170,7 +171,7 @@ async def test_a_write_under_way_is_finished_before_a_stop(bench: Bench) -> None
         await asyncio.sleep(0)
     assert not running.done()
     go.set()
-    finished = await asyncio.wait_for(running, 1)
+    finished = await asyncio.wait_for(running, SECONDS)
     assert finished.reason == "cancelled"
     results = [m for m in bench.journal.messages if isinstance(m, ToolResult)]
     assert results == [ToolResult("a", "bash", "ran 1")]

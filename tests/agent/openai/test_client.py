@@ -23,6 +23,7 @@ from agent.openai import OpenAIModel
 from backend.client import BackendUnavailable
 from backend.protocol import Endpoint
 from tests.fakes.model_scripted import ModelServer, Refusal, calls, refused, says
+from tests.patience import SECONDS
 
 TOOL = {"type": "function", "function": {"name": "bash", "description": "d", "parameters": {}}}
 ASKED = Request((System("s"), User("hello é")), (TOOL,), max_tokens=50)
@@ -334,7 +335,7 @@ async def test_leaving_closes_the_connection_at_once() -> None:
         listening = asyncio.create_task(listen())
         await streaming.wait()
         listening.cancel()
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(SECONDS):
             await server.left.wait()
         await asyncio.wait([listening])
 

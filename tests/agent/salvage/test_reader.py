@@ -247,7 +247,6 @@ PARTS = st.one_of(
 )
 
 
-@pytest.mark.timeout(240)  # seconds of work, many on a busy machine
 @settings(max_examples=200, deadline=None)
 @given(st.lists(PARTS, max_size=8), st.integers(1, 9))
 def test_how_a_stream_is_split_changes_nothing(parts: list[str], size: int) -> None:

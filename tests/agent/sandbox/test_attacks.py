@@ -10,8 +10,6 @@ from bench.attacks.attack import CHORE
 from bench.attacks.cases import ATTACKS
 from bench.attacks.suite import against_nothing, against_sandbox
 
-pytestmark = pytest.mark.timeout(240)
-
 AREAS = sorted({attack.area for attack in ATTACKS} - {CHORE})
 
 

@@ -12,6 +12,7 @@ import pytest
 from agent.sandbox.cgroup import Cgroups, delegated, prepare
 from agent.sandbox.limits import SandboxLimits
 from agent.sandbox.sandbox import Ran, Sandbox
+from tests.patience import soon
 
 
 @pytest.fixture
@@ -42,9 +43,7 @@ async def test_a_command_joins_its_group_and_goes_with_it(subtree: Path) -> None
     assert isinstance(cgroups, Cgroups)
     group = cgroups.make(SandboxLimits())
     process = await asyncio.create_subprocess_exec(*group.launcher("/usr/bin/sleep"), "60")
-    async with asyncio.timeout(10):
-        while (group.path / "cgroup.procs").read_text() != f"{process.pid}\n":
-            await asyncio.sleep(0.01)
+    await soon(lambda: (group.path / "cgroup.procs").read_text() == f"{process.pid}\n")
     assert group.out_of_memory() is False
     await group.remove()
     assert (await process.wait(), group.path.exists()) == (-9, False)

@@ -13,6 +13,7 @@ from agent.sandbox.lesser import Lesser
 from agent.sandbox.limits import SandboxLimits
 from agent.sandbox.sandbox import Ran, Sandbox
 from tests.fakes.sandbox_box import opened
+from tests.patience import soon
 
 
 async def test_it_prints_and_ends(sandbox: Sandbox) -> None:
@@ -127,9 +128,7 @@ async def test_news_come_while_it_runs(sandbox: Sandbox) -> None:
     running = asyncio.create_task(
         sandbox.run("echo first; until [ -e go ]; do sleep 0.05; done", progress=told.append)
     )
-    async with asyncio.timeout(10):
-        while not told:
-            await asyncio.sleep(0.05)
+    await soon(lambda: told)
     (sandbox.workspace / "go").touch()
     assert (await running, told) == (Ran(0, "first\n"), ["first"])
 

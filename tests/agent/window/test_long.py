@@ -70,7 +70,7 @@ async def talk(path: Path, turns: int) -> tuple[CachingModel, list[int]]:
 @pytest.mark.parametrize(
     "turns",
     [
-        pytest.param(60, marks=pytest.mark.timeout(150)),
+        60,
         pytest.param(2000, marks=[pytest.mark.slow, pytest.mark.timeout(900)]),
     ],
 )

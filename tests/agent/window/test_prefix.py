@@ -11,7 +11,6 @@ from contextlib import AsyncExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -23,7 +22,6 @@ from tests.agent.chats.conftest import Bench, said
 from tests.fakes.model_caching import CachingModel, common, line, rendered
 
 WINDOW = 4096
-pytestmark = pytest.mark.timeout(180)
 CHATS = ("tg:1", "tg:2", "tg:-100:7")
 chats = st.sampled_from(CHATS)
 sizes = st.integers(0, 1500)

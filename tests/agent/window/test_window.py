@@ -15,6 +15,7 @@ from agent.store import Incoming, Store, open_store
 from agent.store.turns import OpenTurn, Told
 from agent.window import ModelWindow, WindowTooSmall
 from tests.fakes.model_caching import CachingModel
+from tests.patience import SECONDS
 
 SCHEMAS = (
     {"type": "function", "function": {"name": "bash"}},
@@ -216,7 +217,7 @@ async def test_idle_work_makes_way_at_once(
     model.stream = slow  # type: ignore[method-assign]
     resting = asyncio.create_task(window.rest("tg:1"))
     await begun.wait()
-    async with asyncio.timeout(5), window.lane("tg:2", PERSON, None):
+    async with asyncio.timeout(SECONDS), window.lane("tg:2", PERSON, None):
         pass
     resting.cancel()
     await asyncio.wait([resting])

@@ -9,9 +9,9 @@ from pathlib import Path
 from agent.store import Incoming, open_store
 from backend.client import BackendClient
 from bot.succession import answers_within
+from tests.patience import SECONDS
 
 VOLTAIRE = Path(sys.executable).with_name("voltaire")
-SECONDS = 50
 
 
 async def start(home: Path, *words: str) -> asyncio.subprocess.Process:

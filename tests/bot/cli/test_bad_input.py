@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 from bot.localgram import Localgram
+from tests.patience import SECONDS
 
 VOLTAIRE = Path(sys.executable).with_name("voltaire")
-SECONDS = 45
 
 
 async def voltaire(

@@ -4,11 +4,8 @@ import json
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.bot.cli.test_model_commands import voltaire
 
-pytestmark = pytest.mark.timeout(240)
 SMALL = {"VOLTAIRE_BACKEND__CONTEXT": "1024", "VOLTAIRE_BACKEND__SERVER": "embedded"}
 
 

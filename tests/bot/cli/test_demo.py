@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import SECONDS
+
 VOLTAIRE = Path(sys.executable).with_name("voltaire")
 POCKET = Path(__file__).parents[3] / "backend" / "pocket" / "pocket.gguf"
-SECONDS = 55
 QUESTION = "how much disk space is free?"
 CHROMIUM = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 
@@ -55,7 +56,6 @@ async def test_the_words_are_words_to_everybody(tmp_path: Path) -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.timeout(120)
 async def test_the_chat_page_shows_the_answer_growing(tmp_path: Path) -> None:
     from playwright.async_api import async_playwright, expect
 
@@ -65,9 +65,10 @@ async def test_the_chat_page_shows_the_answer_growing(tmp_path: Path) -> None:
         url = re.search(r"http://127\.0\.0\.1:\d+", line)
         assert url, line
         browser = await playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=CHROMIUM
+            executable_path="/usr/bin/chromium", args=CHROMIUM, timeout=SECONDS * 1000
         )
         page = await browser.new_page(viewport={"width": 390, "height": 844})
+        page.set_default_timeout(SECONDS * 1000)
         await page.goto(url[0])
         await page.get_by_label("Message", exact=True).fill(QUESTION)
         await page.keyboard.press("Enter")

@@ -13,11 +13,10 @@ import pytest
 
 from bot.localgram import Localgram
 from tests.fakes import gguf_maker
+from tests.patience import SECONDS
 
 VOLTAIRE = Path(sys.executable).with_name("voltaire")
 NVML = Path(__file__).parents[2] / "fakes" / "nvml.c"
-SECONDS = 100
-pytestmark = pytest.mark.timeout(150)
 
 Found = dict[str, tuple[str, str, str]]  # check: status, detail, remedy
 

@@ -7,6 +7,7 @@ from typing import Any
 import aiohttp
 
 from bot.localgram import Localgram, Person
+from tests.patience import SECONDS
 
 from .conftest import Raw, png
 
@@ -27,7 +28,7 @@ async def post(raw: Raw, path: str, **body: object) -> Any:
 
 async def happened(stream: aiohttp.ClientResponse) -> Any:
     """The next event of a stream."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(SECONDS):
         async for line in stream.content:
             if line.startswith(b"data: "):
                 return json.loads(line.removeprefix(b"data: "))

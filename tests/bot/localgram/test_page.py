@@ -11,6 +11,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, Route, async_playwright, expect
 
 from bot.localgram import Localgram, Person
+from tests.patience import SECONDS
 
 from .conftest import TOKEN, Raw, png
 
@@ -25,7 +26,7 @@ ARGS = [
     "--disable-dev-shm-usage",
 ]
 KEYS = {"inline_keyboard": [[{"text": "Allow once", "callback_data": "a"}]]}
-expect.set_options(timeout=15_000)  # a busy machine is no failure
+expect.set_options(timeout=SECONDS * 1000)
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.browser,
@@ -36,7 +37,9 @@ pytestmark = [
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def browser() -> AsyncIterator[Browser]:
     async with async_playwright() as playwright:
-        running = await playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGS)
+        running = await playwright.chromium.launch(
+            executable_path=str(CHROMIUM), args=ARGS, timeout=SECONDS * 1000
+        )
         yield running
         await running.close()
 
@@ -56,7 +59,7 @@ async def raw(gram: Localgram) -> AsyncIterator[Raw]:
 @pytest_asyncio.fixture(loop_scope="module")
 async def page(browser: Browser, gram: Localgram, alice: Person) -> AsyncIterator[Page]:
     wrong: list[str] = []
-    page = await browser.new_page(viewport=PHONE)  # type: ignore[arg-type]
+    page = await phone(browser)
     page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
     page.on("pageerror", lambda error: wrong.append(str(error)))
     await page.goto(gram.url)
@@ -64,6 +67,12 @@ async def page(browser: Browser, gram: Localgram, alice: Person) -> AsyncIterato
     yield page
     assert wrong == []
     await page.close()
+
+
+async def phone(browser: Browser) -> Page:
+    page = await browser.new_page(viewport=PHONE)  # type: ignore[arg-type]
+    page.set_default_timeout(SECONDS * 1000)
+    return page
 
 
 def bubble(page: Page, text: str) -> Any:
@@ -104,7 +113,7 @@ async def test_an_approval(page: Page, raw: Raw, alice: Person) -> None:
     button = page.get_by_role("button", name="Allow once")
     await button.click()
     await expect(button).to_have_attribute("aria-busy", "true")
-    (update,) = await raw.ok("getUpdates", timeout=5)  # type: ignore[misc]
+    (update,) = await raw.ok("getUpdates", timeout=50)  # type: ignore[misc]
     query = update["callback_query"]
     assert (query["data"], query["from"]["id"]) == ("a", 5)
     await raw.ok("answerCallbackQuery", callback_query_id=query["id"], text="Allowed")
@@ -175,7 +184,7 @@ async def test_a_text_being_written_can_be_stopped(page: Page, raw: Raw, alice: 
     await raw.ok("sendMessageDraft", chat_id=5, draft_id=9, text="going on", can_stop=True)
     await page.get_by_role("button", name="Stop").click()
     await expect(page.locator(".draft")).to_have_count(0)
-    (update,) = await raw.ok("getUpdates", timeout=5)  # type: ignore[misc]
+    (update,) = await raw.ok("getUpdates", timeout=50)  # type: ignore[misc]
     assert update["stopped_message_generation"]["draft_id"] == 9
 
 
@@ -217,7 +226,7 @@ async def test_several_chats_and_topics(
 ) -> None:
     forum = gram.group("Lab", alice, forum=True, admin=True)
     topic = await alice.create_topic("Cluster", chat=forum)
-    page = await browser.new_page(viewport=PHONE)  # type: ignore[arg-type]
+    page = await phone(browser)
     await page.goto(gram.url)
     await page.get_by_role("button", name="All chats").click()
     await raw.ok("sendMessage", chat_id=forum.id, text="general news")
@@ -242,7 +251,7 @@ HEARD = """text => new Promise(done => {
 async def test_what_is_said_while_a_chat_is_fetched_is_shown(
     browser: Browser, gram: Localgram, alice: Person
 ) -> None:
-    page = await browser.new_page(viewport=PHONE)  # type: ignore[arg-type]
+    page = await phone(browser)
 
     async def slowly(route: Route) -> None:
         """The chat as it was; then something is said, and the page hears of it first."""
@@ -258,7 +267,7 @@ async def test_what_is_said_while_a_chat_is_fetched_is_shown(
 
 
 async def test_the_page_finds_a_new_server_in_the_old_ones_place(browser: Browser) -> None:
-    page = await browser.new_page(viewport=PHONE)  # type: ignore[arg-type]
+    page = await phone(browser)
     async with Localgram(TOKEN) as old:
         bob = old.user("Bob", id=6, started=True)
         await page.goto(old.url)
@@ -267,6 +276,6 @@ async def test_the_page_finds_a_new_server_in_the_old_ones_place(browser: Browse
     await expect(page.get_by_role("alert")).to_have_text("Connection lost. Trying again…")
     async with Localgram(TOKEN, old.port) as new:
         await new.user("Bob", id=6, started=True).send("after")
-        await expect(bubble(page, "after")).to_be_visible(timeout=20_000)
+        await expect(bubble(page, "after")).to_be_visible()
         await expect(bubble(page, "before")).to_have_count(0)
     await page.close()

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from bot.localgram import Localgram, Person, is_final
+from tests.patience import SECONDS
 
 from .conftest import Raw
 
@@ -35,7 +36,7 @@ async def test_a_question_waits_for_the_answer_with_sound(raw: Raw, alice: Perso
     await raw.ok("sendMessage", chat_id=5, text="may I?", reply_markup=KEYS)
     assert not asking.done()
     await raw.ok("sendMessage", chat_id=5, text="33 GB")
-    answer = await asyncio.wait_for(asking, 5)
+    answer = await asyncio.wait_for(asking, SECONDS)
     assert (answer.text, is_final(answer)) == ("33 GB", True)
 
 

@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 
 from bot.localgram import Localgram, Person
+from tests.patience import SECONDS
 
 from .conftest import TOKEN, Raw, png
 
@@ -122,16 +123,16 @@ async def program(*words: str):  # type: ignore[no-untyped-def]
 
 async def test_the_program_serves_one_person(http: aiohttp.ClientSession) -> None:
     async with program("--port", "0", "--token", "7:x", "--owner", "42") as child:
-        line = (await asyncio.wait_for(child.stdout.readline(), 20)).decode()
+        line = (await asyncio.wait_for(child.stdout.readline(), SECONDS)).decode()
         base = line.split()[1].rstrip("/")
         async with http.post(f"{base}/bot7:x/sendMessage", data={"chat_id": 42, "text": "x"}) as r:
             assert (await r.json())["ok"]
         child.terminate()
-        assert await asyncio.wait_for(child.wait(), 10) == 0
+        assert await asyncio.wait_for(child.wait(), SECONDS) == 0
 
 
 async def test_a_port_in_use_is_one_sentence(gram: Localgram) -> None:
     async with program("--port", str(gram.port)) as child:
-        out, err = await asyncio.wait_for(child.communicate(), 20)
+        out, err = await asyncio.wait_for(child.communicate(), SECONDS)
     said = f"Port {gram.port} cannot be used: Address already in use.\n"
     assert (child.returncode, out, err.decode()) == (1, b"", said)

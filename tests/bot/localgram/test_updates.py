@@ -7,6 +7,7 @@ import aiohttp
 import pytest
 
 from bot.localgram import Localgram, Person, VirtualClock
+from tests.patience import SECONDS
 
 from .conftest import TOKEN, Raw
 
@@ -50,7 +51,7 @@ async def test_a_poll_waits_for_the_next_message(raw: Raw, gram: Localgram, alic
     polling = asyncio.create_task(raw.ok("getUpdates", timeout=20))
     await gram.until(lambda: gram.world.updates.waiting or None)
     await alice.send("hello")
-    (update,) = await asyncio.wait_for(polling, 5)  # type: ignore[misc]
+    (update,) = await asyncio.wait_for(polling, SECONDS)  # type: ignore[misc]
     assert update["message"]["text"] == "hello"
 
 
@@ -62,14 +63,14 @@ async def test_of_two_pollers_the_older_one_loses(raw: Raw, gram: Localgram, ali
     older = asyncio.create_task(raw("getUpdates", timeout=20))
     await gram.until(lambda: gram.world.updates.waiting or None)
     newer = asyncio.create_task(raw("getUpdates", timeout=20))
-    assert await asyncio.wait_for(older, 5) == {
+    assert await asyncio.wait_for(older, SECONDS) == {
         "ok": False,
         "error_code": 409,
         "description": "Conflict: terminated by other getUpdates request; make sure that only one"
         " bot instance is running",
     }
     await alice.send("hello")
-    assert (await asyncio.wait_for(newer, 5))["ok"]
+    assert (await asyncio.wait_for(newer, SECONDS))["ok"]
 
 
 async def test_a_bot_that_spins_is_slowed_down(http: aiohttp.ClientSession) -> None:
@@ -119,7 +120,7 @@ async def test_a_webhook_and_polling_exclude_each_other(raw: Raw, gram: Localgra
     polling = asyncio.create_task(raw("getUpdates", timeout=20))
     await gram.until(lambda: gram.world.updates.waiting or None)
     await raw.ok("setWebhook", url="http://127.0.0.1:9/none")
-    ended = await asyncio.wait_for(polling, 5)
+    ended = await asyncio.wait_for(polling, SECONDS)
     assert ended["description"] == "Conflict: terminated by setWebhook request"
     assert await raw.refusal("getUpdates") == (
         "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to"

@@ -8,6 +8,7 @@ import pytest
 from aiohttp import web
 
 from bot.localgram import Localgram, Person
+from tests.patience import SECONDS
 
 from .conftest import Raw
 
@@ -44,7 +45,7 @@ async def test_updates_come_in_order_with_the_secret(
     await alice.send("before")
     await raw.ok("setWebhook", url=receiver.url, secret_token="s-1")
     await alice.send("after")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(SECONDS):
         heard = [await receiver.heard.get() for _ in range(2)]
     assert [(secret, body["message"]["text"]) for secret, body in heard] == [
         ("s-1", "before"),
@@ -58,7 +59,7 @@ async def test_what_was_refused_comes_again(
     receiver.answers = [500, 200]
     await raw.ok("setWebhook", url=receiver.url)
     await alice.send("hello")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(SECONDS):
         heard = [await receiver.heard.get() for _ in range(2)]
     assert heard[0] == heard[1]
     info: Any = await raw.ok("getWebhookInfo")

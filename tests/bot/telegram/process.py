@@ -5,14 +5,13 @@ import os
 import signal
 import sqlite3
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
 from bot.localgram import Localgram
-
-SECONDS = 30.0
+from tests.patience import SECONDS, soon
 
 
 class Process:
@@ -95,11 +94,3 @@ class Process:
             except sqlite3.OperationalError:
                 return None  # it is being made
         return row[0] if row else None
-
-
-async def soon(look: Callable[[], Any], seconds: float = SECONDS) -> Any:
-    """What `look` finds; asked every 3 ms, for what another process does."""
-    async with asyncio.timeout(seconds):
-        while not (found := look()):
-            await asyncio.sleep(0.003)
-    return found

@@ -1,6 +1,5 @@
 """The chat commands and their buttons."""
 
-import asyncio
 import json
 import re
 from datetime import UTC, datetime
@@ -10,6 +9,7 @@ from bot.telegram.commands import COMMANDS
 from bot.texts import TABLES
 from tests.bot.telegram.house import House
 from tests.fakes.model_scripted import says
+from tests.patience import soon
 
 CONTRACT = (
     "start help new resume stop retry status gpu model context memory forget jobs schedule repos"
@@ -27,9 +27,7 @@ async def test_all_commands_are_there_and_listed_per_scope(house: House) -> None
     async with house.open():
         help_ = await house.owner.ask("/help")
         unknown = await house.owner.ask("/nonsense")
-        async with asyncio.timeout(5):
-            while len(house.gram.called("setMyCommands")) < 3:
-                await asyncio.sleep(0.01)
+        await soon(lambda: len(house.gram.called("setMyCommands")) >= 3)
         scopes = [made.fields["scope"] for made in house.gram.called("setMyCommands")]
     assert [command.name for command in COMMANDS] == CONTRACT
     assert [[*table.commands] for table in TABLES.values()] == [CONTRACT]

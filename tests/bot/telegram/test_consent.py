@@ -1,6 +1,5 @@
 """Approvals: asked with buttons, answered once, by owners alone."""
 
-import asyncio
 from typing import Annotated
 
 from pydantic import Field
@@ -12,6 +11,7 @@ from bot.question import question
 from bot.texts import Texts
 from tests.bot.telegram.house import House
 from tests.fakes.model_scripted import calls, in_order, says
+from tests.patience import soon
 
 
 @tool
@@ -138,9 +138,7 @@ async def test_a_question_that_may_not_have_arrived_is_asked_again(house: House)
     async with house.open():
         house.gram.fault("sendMessage", "execute_then_drop", times=2)
         await house.owner.send("push")
-        async with asyncio.timeout(10):
-            while len([m for m in house.owner.messages() if is_question(m)]) < 2:
-                await asyncio.sleep(0.01)
+        await soon(lambda: len([m for m in house.owner.messages() if is_question(m)]) >= 2)
         questions = [m for m in house.owner.messages() if is_question(m)]
         await house.owner.press(questions[-1], "Allow once")
         answer = await house.owner.next_message(where=is_final)

@@ -11,6 +11,7 @@ from bot.delivery import Delivery
 from bot.localgram import is_final
 from tests.bot.telegram.house import House, Running
 from tests.fakes.model_scripted import says
+from tests.patience import SECONDS, soon
 
 
 def finals(house: House) -> list[str]:
@@ -20,7 +21,7 @@ def finals(house: House) -> list[str]:
 
 async def postponed(run: Running) -> str:
     """Why the oldest waiting text could not be sent."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(SECONDS):
         while not ((parcel := await run.store.outbox.next("tg:111")) and parcel.error):
             await asyncio.sleep(0.01)
     return parcel.error
@@ -28,7 +29,7 @@ async def postponed(run: Running) -> str:
 
 async def drained(run: Running) -> None:
     """Nothing waits to be sent any more."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(SECONDS):
         while await run.store.outbox.next(f"tg:{111}"):
             await asyncio.sleep(0.01)
 
@@ -83,7 +84,7 @@ async def test_half_an_answer_and_a_late_one_are_in_doubt(house: House, fault: s
     house.gram.fault("sendMessage", fault, seconds=30.0)  # type: ignore[arg-type]
     async with house.open():
         await house.owner.send("hi")
-        await house.owner.next_message(where=lambda m: m.keyboard, seconds=20)
+        await house.owner.next_message(where=lambda m: m.keyboard)
     assert finals(house) == ["Hello."]
 
 
@@ -106,14 +107,12 @@ async def test_what_a_locked_database_cannot_write_down_is_written_later(
         async with database.alone() as tx:
             await tx.run("PRAGMA busy_timeout = 50")
         await house.owner.send("hi")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SECONDS):
             while not ((row := await run.store.outbox.next("tg:111")) and row.state == "sending"):
                 await asyncio.sleep(0.01)
         with closing(sqlite3.connect(database.path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            async with asyncio.timeout(10):
-                while "is not written yet" not in caplog.text:
-                    await asyncio.sleep(0.01)
+            await soon(lambda: "is not written yet" in caplog.text)
         await drained(run)
         assert await run.store.outbox.counts() == {}
     assert finals(house) == ["Hello."]
@@ -141,7 +140,7 @@ async def test_a_chat_that_blocked_the_bot_rests_until_it_is_back(house: House) 
         await house.owner.block()
         await run.store.outbox.add("tg:111", [Letter("while away").written()])
         assert "blocked" in await postponed(run)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(SECONDS):
             while not (chat := await run.store.chats.get("tg:111")) or not chat.resting:
                 await asyncio.sleep(0.01)
         assert [c.error for c in house.gram.called("sendMessage")].count("") == 1
@@ -155,7 +154,7 @@ async def test_an_owner_who_never_wrote_is_told_once_they_do(house: House) -> No
     house.config = {"owners": frozenset({second.id})}
     async with house.open() as run:
         await run.store.outbox.add(f"tg:{second.id}", [Letter("news").written()])
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(SECONDS):
             while not (chat := await run.store.chats.get(f"tg:{second.id}")) or not chat.resting:
                 await asyncio.sleep(0.01)
         await second.send("/help")
@@ -219,7 +218,7 @@ async def test_two_postmen_share_no_letter(house: House) -> None:
         await house.owner.ask("hi")
         for n in range(6):
             await run.store.outbox.add("tg:111", [Letter(f"n{n}").written()])
-        await house.owner.next_message(where=lambda m: m.text == "n5", seconds=20)
+        await house.owner.next_message(where=lambda m: m.text == "n5")
         await drained(run)
         task.cancel()
         await asyncio.wait([task])

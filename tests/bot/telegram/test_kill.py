@@ -11,10 +11,9 @@ import pytest
 from bot.localgram import Localgram, Person, is_final
 from bot.localgram.feed import Drafted
 from tests.bot.telegram.house import OWNER
-from tests.bot.telegram.process import Process, soon
+from tests.bot.telegram.process import Process
 from tests.fakes.model_scripted import Json, Line, ModelServer, calls, says
-
-pytestmark = pytest.mark.timeout(120)
+from tests.patience import SECONDS, soon
 
 
 class Scene:
@@ -50,7 +49,7 @@ class Scene:
             await self.process.row("SELECT 1 FROM inbox WHERE state = 'done'")
             self.line = says("Bye.")
             await self.olga.send("bye")
-            await self.olga.next_message(where=lambda m: m.text == "Bye.", seconds=30)
+            await self.olga.next_message(where=lambda m: m.text == "Bye.")
             await self.process.stop()
         return self.answers()
 
@@ -66,7 +65,7 @@ async def test_killed_with_an_update_on_its_way(scene: Scene) -> None:
     with scene.gram.hold("getUpdates", executed=True) as hold:
         async with scene.process.running():
             await scene.olga.send("hi")
-            await hold.reached(30)
+            await hold.reached()
     assert await scene.restarted() == ["The answer.", "Bye."]
 
 
@@ -96,7 +95,7 @@ async def test_killed_with_the_model_asked(scene: Scene) -> None:
     scene.hold("")
     async with scene.process.running():
         await scene.olga.send("hi")
-        await asyncio.wait_for(scene.model.asked.wait(), 30)
+        await asyncio.wait_for(scene.model.asked.wait(), SECONDS)
     assert await scene.restarted() == ["The answer.", "Bye."]
 
 
@@ -104,9 +103,7 @@ async def test_killed_while_the_model_streams(scene: Scene) -> None:
     scene.hold("The ans")
     async with scene.process.running():
         await scene.olga.send("hi")
-        await scene.olga.event(
-            lambda e: e if isinstance(e, Drafted) and e.text else None, seconds=30
-        )
+        await scene.olga.event(lambda e: e if isinstance(e, Drafted) and e.text else None)
     assert await scene.restarted() == ["The answer.", "Bye."]
 
 
@@ -143,7 +140,7 @@ async def test_killed_with_a_send_in_flight_that_never_arrived(scene: Scene) -> 
     with scene.gram.hold("sendMessage") as hold:
         async with scene.process.running():
             await scene.olga.send("hi")
-            await hold.reached(30)
+            await hold.reached()
     await _told_and_shown_once(scene, there=False)
 
 
@@ -151,7 +148,7 @@ async def test_killed_with_a_send_that_arrived_unanswered(scene: Scene) -> None:
     with scene.gram.hold("sendMessage", executed=True) as hold:
         async with scene.process.running():
             await scene.olga.send("hi")
-            await hold.reached(30)
+            await hold.reached()
     await _told_and_shown_once(scene, there=True)
 
 
@@ -159,10 +156,10 @@ async def _told_and_shown_once(scene: Scene, *, there: bool) -> None:
     """One notice; after its button, where the text is missing, exactly one copy."""
     assert scene.answers() == (["The answer."] if there else [])
     async with scene.process.running():
-        notice = await scene.olga.next_message(where=lambda m: m.keyboard, seconds=30)
+        notice = await scene.olga.next_message(where=lambda m: m.keyboard)
         if not there:
             await scene.olga.press(notice, "Show again")
-            await scene.olga.next_message(where=lambda m: m.text == "The answer.", seconds=30)
+            await scene.olga.next_message(where=lambda m: m.text == "The answer.")
         await scene.process.stop()
     assert [a for a in scene.answers() if a == "The answer."] == ["The answer."]
     assert len([m for m in scene.olga.messages() if m.text.startswith("I could not tell")]) <= 1
@@ -173,8 +170,8 @@ async def test_killed_with_an_answer_delivered_but_the_update_unacknowledged(sce
         await soon(lambda: scene.gram.world.updates.polls)
         with scene.gram.hold("getUpdates") as hold:
             await scene.olga.send("hi")
-            await scene.olga.next_message(where=is_final, seconds=30)
-            await hold.reached(30)
+            await scene.olga.next_message(where=is_final)
+            await hold.reached()
             await scene.process.row("SELECT 1 FROM outbox WHERE state = 'delivered'")
             await scene.process.kill()
     assert await scene.restarted() == ["The answer.", "Bye."]
@@ -193,9 +190,9 @@ async def test_killed_between_two_parts_of_an_answer(scene: Scene) -> None:
                 await scene.process.kill()
     scene.line = says("Bye.")
     async with scene.process.running():
-        notice = await scene.olga.next_message(where=lambda m: m.keyboard, seconds=30)
+        notice = await scene.olga.next_message(where=lambda m: m.keyboard)
         await scene.olga.press(notice, "Show again")
-        await scene.olga.next_message(where=lambda m: "Part 11" in m.text, seconds=30)
+        await scene.olga.next_message(where=lambda m: "Part 11" in m.text)
         await scene.process.stop()
     parts = [answer for answer in scene.answers() if answer.startswith("Part")]
     assert "".join("".join(part.split()) for part in parts) == "".join(text.split())
@@ -205,11 +202,11 @@ async def test_killed_with_a_question_open(scene: Scene) -> None:
     scene.line = calls("schedule", when="every day at 9:00", task="stretch")
     async with scene.process.running():
         await scene.olga.send("remind me daily")
-        question = await scene.olga.next_message(where=lambda m: m.keyboard, seconds=30)
+        question = await scene.olga.next_message(where=lambda m: m.keyboard)
     scene.line = says("The answer.")
     async with scene.process.running():
         await scene.olga.press(question, "Allow once")
-        await scene.olga.next_message(where=is_final, seconds=30)
+        await scene.olga.next_message(where=is_final)
         results = [
             m["content"] for m in scene.model.requests[-1]["messages"] if m["role"] == "tool"
         ]

@@ -11,6 +11,7 @@ from bot.localgram import Localgram, is_final
 from bot.telegram.app import TelegramUnavailable
 from bot.telegram.polling import AlreadyPolling, only_poller
 from tests.bot.telegram.house import TOKEN, House
+from tests.patience import SECONDS
 
 
 def said(house: House) -> list[str]:
@@ -19,7 +20,7 @@ def said(house: House) -> list[str]:
 
 async def trouble(poll: object) -> str:
     """What polling complains of, as soon as it does."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(SECONDS):
         while not (sentence := poll.sentence()):  # type: ignore[attr-defined]
             await asyncio.sleep(0.01)
     return str(sentence)
@@ -131,7 +132,7 @@ async def test_what_was_said_while_off_is_answered_in_order(house: House, gram: 
     for word in ("one", "two", "three"):
         await house.owner.send(word)
     async with house.open() as run:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(SECONDS):
             while len(said(house)) < 4:
                 await house.owner.next_message()
         words = [r.messages[-1].text.rpartition("\n")[2] for r in run.model.requests]  # type: ignore[union-attr]
@@ -157,7 +158,7 @@ async def test_many_messages_while_off_are_one_card(
         assert run.model.requests == []
         await house.owner.press(card, choice)
         decided = await house.owner.until(card, lambda m: not m.keyboard)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(SECONDS):
             while len(run.model.requests) < answered:
                 await house.owner.next_message(where=is_final)
         await house.owner.ask("/help")

@@ -10,6 +10,7 @@ from bot.localgram import is_final
 from bot.localgram.feed import Acted, Drafted
 from tests.bot.telegram.house import House
 from tests.fakes.model_scripted import Line, calls, in_order, says
+from tests.patience import SECONDS
 
 
 async def test_a_message_is_seen_and_answered_once(house: House) -> None:
@@ -228,14 +229,14 @@ async def test_the_lines_of_a_turn_that_was_cut_off_are_ended_by_the_next_start(
         await house.owner.send("how long?")
         line = await house.owner.next_message(where=lambda m: m.silent)
         shown = await house.owner.until(line, lambda m: "⏳ wait" in m.text)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SECONDS):
             while "wait" not in str(await run.store.facts.under("live:")):
                 await asyncio.sleep(0.01)
     assert "⏳ wait" in shown.text
     async with house.open() as run:
         ended = await house.owner.until(line, lambda m: "⏳" not in m.text)
         await house.owner.next_message(where=is_final)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SECONDS):
             while await run.store.facts.under("live:"):
                 await asyncio.sleep(0.01)
     assert ended.text == (
@@ -252,7 +253,7 @@ async def test_the_live_message_of_a_group_is_gone_after_a_restart(house: House)
     async with house.open() as run:
         await house.owner.send("@voltaire_bot count", chat=group)
         live = await house.owner.next_message(chat=group)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SECONDS):
             while not await run.store.facts.under("live:"):
                 await asyncio.sleep(0.01)
     async with house.open():

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from bot.localgram import Localgram, is_final
 from tests.bot.telegram.house import OWNER, House
-from tests.bot.telegram.process import Process, soon
+from tests.bot.telegram.process import Process
 from tests.fakes.model_scripted import ModelServer, says
+from tests.patience import SECONDS, soon
 
 
 async def test_what_is_thought_is_folded_in_the_draft_and_not_in_the_answer(house: House) -> None:
@@ -14,7 +15,7 @@ async def test_what_is_thought_is_folded_in_the_draft_and_not_in_the_answer(hous
     house.script = lambda request: says("Forty-two.", reasoning="Let me see.", hold=release.wait)
     async with house.open():
         await house.owner.send("the answer?")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SECONDS):
             while (draft := house.owner.draft()) is None:
                 await house.owner.chat().feed.changed()
         release.set()

@@ -11,6 +11,7 @@ from agent.model import Request
 from bot.localgram import Localgram, Message, Topic, is_final
 from tests.bot.telegram.house import OWNER, TOKEN, House
 from tests.fakes.model_scripted import Reply, says
+from tests.patience import SECONDS
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ async def test_a_busy_topic_keeps_no_other_waiting(house: House) -> None:
     async with house.open():
         slow, quick = [await house.owner.create_topic(name) for name in ("Slow", "Quick")]
         await house.owner.send("slow", thread=slow.thread)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SECONDS):
             while house.owner.draft(thread=slow.thread) is None:
                 await house.owner.chat().feed.changed()
         answer = await ask(house, "quick", quick)
@@ -88,7 +89,7 @@ async def test_the_button_under_a_draft_stops_its_topic_alone(house: House) -> N
         one, two = [await house.owner.create_topic(name) for name in ("One", "Two")]
         for topic in (one, two):
             await house.owner.send("hi", thread=topic.thread)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(SECONDS):
                 while house.owner.draft(thread=topic.thread) is None:
                     await house.owner.chat().feed.changed()
         await house.owner.stop_draft(thread=two.thread)
@@ -117,7 +118,7 @@ async def test_a_button_in_a_topic_acts_there(house: House) -> None:
         notice = await house.owner.next_message(where=lambda m: m.keyboard)
         await house.owner.press(notice, "Show again")
         answer = await house.owner.next_message(where=is_final)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SECONDS):
             while await run.store.outbox.next(f"tg:111:{work.thread}"):
                 await asyncio.sleep(0.01)
     assert (notice.thread, answer.thread, answer.text) == (work.thread, work.thread, "heard w1")

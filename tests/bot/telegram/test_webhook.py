@@ -1,11 +1,11 @@
 """Updates by webhook."""
 
-import asyncio
 import socket
 
 import aiohttp
 
 from tests.bot.telegram.house import House
+from tests.patience import soon
 
 
 def free_port() -> int:
@@ -18,9 +18,7 @@ async def test_updates_come_by_webhook_and_only_from_telegram(house: House) -> N
     here = f"127.0.0.1:{free_port()}"
     house.config = {"webhook_url": f"http://{here}", "webhook_listen": here}
     async with house.open() as run:
-        async with asyncio.timeout(10):
-            while not house.gram.called("setWebhook"):
-                await asyncio.sleep(0.01)
+        await soon(lambda: house.gram.called("setWebhook"))
         answer = await house.owner.ask("hi")
         forged = {"update_id": 1, "message": {"message_id": 1}}
         async with aiohttp.ClientSession() as session:
