@@ -1,8 +1,33 @@
 """Two steps for one wish, and a second try after an error."""
 
-from backend.pocket.dialogue import Answer, Exchange, Result, User, World, call, quote, shell
-from backend.pocket.wishes import files, git, machine, memory, sums
-from backend.pocket.words import errand, fact, filename, folder, noun, path, phrase, repo, stem
+from difflib import get_close_matches
+from random import Random
+
+from backend.pocket.dialogue import (
+    Answer,
+    Exchange,
+    Result,
+    User,
+    Value,
+    World,
+    call,
+    quote,
+    shell,
+)
+from backend.pocket.wishes import files, git, hosts, machine, memory, sums
+from backend.pocket.words import (
+    EXTENSIONS,
+    errand,
+    fact,
+    filename,
+    folder,
+    noun,
+    number,
+    path,
+    phrase,
+    repo,
+    stem,
+)
 
 THEN_READ = (
     ", then show it to me",
@@ -158,31 +183,94 @@ def two_readings(world: World) -> Exchange:
 
 
 def second_path(world: World) -> Exchange:
-    """The file is elsewhere: list, then read what was meant."""
+    """The name is misspelled, and the error tells the right one: the same again with that name."""
+    random = world.random
+    if random.random() < 0.2:
+        return elsewhere(world)
+    there = path(random)
+    wanted = _misnamed(random, there)
+    near = [there, *(path(random) for _ in range(random.choice((0, 0, 0, 1, 2))))]
+    error = f"There is no file {wanted}. Near names are: {', '.join(near)}."
+    world.path, world.lines = there, files.content(random)
+    wish, name, arguments, end = _of_file(world, wanted)
+    return [
+        wish,
+        call(name, path=wanted, **arguments),
+        Result(_told(random, error)),
+        call(name, path=there, **arguments),
+        *end,
+    ]
+
+
+def _of_file(world: World, wanted: str) -> tuple[User, str, dict[str, Value], Exchange]:
+    """A wish about a file that is not there: its words, call, arguments and good end."""
+    random = world.random
+    roll = random.random()
+    if roll < 0.6:
+        text = "\n".join(world.lines)
+        end: Exchange = [Result(text), Answer(quote(text))]
+        return world.say(files.READ, path=wanted), "read_file", {}, end
+    if roll < 0.75:
+        return world.say(files.SEND, path=wanted), "send_file", {}, files.sent(random, world.path)
+    old, new = files.piece(random), files.piece(random)
+    end = files.edited(random, world.path, old, new)
+    words = world.say(files.EDIT, path=wanted, old=old, new=new)
+    return words, "edit_file", {"old": old, "new": new}, end
+
+
+def _told(random: Random, error: str) -> str:
+    return random.choice((error, error, error, f"Error: {error}"))
+
+
+def _misnamed(random: Random, there: str) -> str:
+    """The path with another ending, a slip, a plural more or less."""
+    head, _, extension = there.rpartition(".")
+    folder, slash, stem = head.rpartition("/")
+    roll = random.random()
+    if roll < 0.2:
+        return f"{head}.{random.choice([e for e in EXTENSIONS if e != extension])}"
+    if roll < 0.3 and slash:
+        return f"{stem}.{extension}"
+    return f"{folder}{slash}{_misspelt(random, stem)}.{extension}"
+
+
+def _misspelt(random: Random, word: str) -> str:
+    """Something like the word that does not stand in it."""
+    at = random.randrange(len(word))
+    forms = [
+        f"{word}s",
+        word[:-1],
+        word[:at] + word[at + 1 :],
+        word[:at] + word[at] + word[at:],
+        word[:at] + word[at + 1 : at + 2] + word[at] + word[at + 2 :],
+        word[:at] + random.choice("aeiourstn") + word[at + 1 :],
+        word.capitalize(),
+        word.upper(),
+        word.replace("_", "-"),
+        word.replace("-", "_"),
+    ]
+    return random.choice([form for form in forms if form not in word])
+
+
+def elsewhere(world: World) -> Exchange:
+    """No name is near: list, then read what was meant, or say what there is."""
     random = world.random
     wanted = filename(random)
     error = random.choice(
         (
+            f"There is no file {wanted}.",
+            f"There is no file {wanted}.",
             f"Error: {wanted} does not exist",
-            f"Error: {wanted} not found",
             f"Error: no such file: {wanted}",
-            f"Error: there is no file {wanted}. list_files shows what there is.",
-            f"Error: No such file: {wanted}",
         )
     )
     words = world.say(files.READ, path=wanted)
     others = [path(random) for _ in range(random.randint(1, 4))]
-    found = random.choice(
-        (
-            f"{folder(random)}/{wanted}",
-            f"{folder(random)}/{folder(random)}/{wanted}",
-            wanted.lower().capitalize() if wanted.islower() else wanted.lower(),
-        )
-    )
-    steps = [words, call("read_file", path=wanted), Result(error), call("list_files", pattern="**")]
-    if random.random() < 0.35 or found == wanted:
+    steps = [words, call("read_file", path=wanted), Result(error), call("list_files", pattern="*")]
+    if random.random() < 0.35:
         names = "\n".join(others)
         return [*steps, Result(names), Answer(f"There is no {wanted}. There are:\n{quote(names)}")]
+    found = f"{folder(random)}/{wanted}"
     others.insert(random.randint(0, len(others)), found)
     world.path, world.lines = found, files.content(random)
     text = "\n".join(world.lines)
@@ -196,66 +284,153 @@ def second_path(world: World) -> Exchange:
 
 
 def second_edit(world: World) -> Exchange:
-    """The words stand otherwise in the file: read it, then edit what is there."""
+    """The words stand otherwise in the file: the error shows the line, or the file must be read."""
     random = world.random
     name = world.path = path(random)
-    asked, new = noun(random), noun(random)
-    there = random.choice((asked.capitalize(), asked.upper(), f"{asked}s", asked.capitalize()))
-    error = random.choice(
-        (
-            f"Error: {asked!r} does not occur in {name}",
-            "Error: old was not found",
-            f"Error: old does not occur in {name}. Read the file and copy it exactly.",
-            "Error: old text not found",
-            f"Error: {name} does not contain it",
-        )
+    there, new = files.piece(random), files.piece(random)
+    asked = _misspelt(random, there)
+    line = random.choice(
+        (there, f"{there} {noun(random)}", f"{noun(random)} {there}", f"- {there}", f"the {there}")
     )
-    lines = files.content(random, random.randint(1, 4))
     steps = [
         world.say(files.EDIT, path=name, old=asked, new=new),
         call("edit_file", path=name, old=asked, new=new),
-        Result(error),
-        call("read_file", path=name),
     ]
-    if random.random() < 0.35:
-        world.lines = [line for line in lines if asked not in line.lower()] or ["empty"]
-        return [
-            *steps,
-            Result("\n".join(world.lines)),
-            Answer(f"{asked} does not occur in {name}."),
-        ]
-    lines.insert(
-        random.randint(0, len(lines)),
-        random.choice((f"{there} {noun(random)}", f"the {there} {phrase(random)}", there)),
-    )
-    world.lines = lines
-    return [
-        *steps,
-        Result("\n".join(lines)),
+    again = [
         call("edit_file", path=name, old=there, new=new),
         *files.edited(random, name, there, new),
     ]
+    if random.random() < 0.6:
+        near = f"The nearest lines, from line {number(random, 1)}, are:\n{line}"
+        error = f"old does not occur in {name}. {near}"
+        return [*steps, Result(_told(random, error)), *again]
+    lines = files.content(random, random.randint(1, 4))
+    error = f"old does not occur in {name}. Read the file and copy the lines exactly."
+    steps += [Result(_told(random, error)), call("read_file", path=name)]
+    if random.random() < 0.3:
+        world.lines = lines
+        return [
+            *steps,
+            Result("\n".join(lines)),
+            Answer(f"{asked} does not occur in {name}."),
+        ]
+    lines.insert(random.randint(0, len(lines)), line)
+    world.lines = lines
+    return [*steps, Result("\n".join(lines)), *again]
 
 
 def no_repo(world: World) -> Exchange:
+    """The repository is misspelled: the one that is like it, or else say which there are."""
     random = world.random
-    wanted = repo(random)
-    names = "\n".join(repo(random) for _ in range(random.randint(1, 5)))
+    there = repo(random)
+    wanted = repo(random) if random.random() < 0.3 else _misspelt(random, there)
+    known = [repo(random) for _ in range(random.randint(0, 4))]
+    known.insert(random.randint(0, len(known)), there)
+    named = ", ".join(known)
+    error = f"There is no git repository at {random.choice(('/workspace/', '/repos/', ''))}{wanted}. Configured are: {named}."
+    wish, name, arguments, end = _of_repo(world, wanted)
+    steps = [wish, call(name, repo=wanted, **arguments), Result(_told(random, error))]
+    if not get_close_matches(wanted, [there], 1, 0.6):
+        return [*steps, Answer(f"There is no repository {wanted}. There are: {named}")]
+    world.repo = there
+    return [*steps, call(name, repo=there, **arguments), *end]
+
+
+def _of_repo(world: World, wanted: str) -> tuple[User, str, dict[str, Value], Exchange]:
+    random = world.random
+    roll = random.random()
+    if roll < 0.45:
+        text = git.status_text(random)
+        end: Exchange = [Result(text), Answer(quote(text))]
+        return world.say(git.STATUS, repo=wanted), "git_status", {}, end
+    if roll < 0.7:
+        text = git.diff_text(random)
+        return (
+            world.say(git.DIFF, repo=wanted),
+            "git_diff",
+            {},
+            [Result(text), Answer(quote(text, 10))],
+        )
+    text = git.message(random)
+    words = world.say(git.COMMIT, repo=wanted, text=text)
+    return words, "git_commit", {"message": text}, git.committed(random, text)
+
+
+def second_command(world: World) -> Exchange:
+    """The usual command is not there: /host.txt has the figure as well."""
+    random = world.random
+    chosen = random.choice(machine.READINGS[:5])
+    lines = hosts.product_lines(random)
+    command = chosen.command.split()[0]
     error = random.choice(
         (
-            f"Error: no repository {wanted}",
-            f"Error: {wanted} is not a repository",
-            f"Error: there is no repository named {wanted}",
-            f"Error: unknown repository: {wanted}",
+            f"bash: line 1: {command}: command not found\nexit code: 127",
+            f"bash: line 1: {command}: command not found\nexit code: 127",
+            f"bash: {command}: command not found\nexit code: 127",
+            f"{command}: not found\nexit code: 127",
         )
     )
     return [
-        world.say(git.STATUS, repo=wanted),
-        call("git_status", repo=wanted),
+        world.say(chosen.wordings, n=number(random)),
+        shell(chosen.command),
         Result(error),
-        shell("ls /repos"),
-        Result(names),
-        Answer(f"There is no repository {wanted}. There are:\n{quote(names)}"),
+        call("read_file", path="/host.txt"),
+        Result("\n".join(lines.values())),
+        Answer(lines[chosen.command]),
+    ]
+
+
+VAGUE = {
+    "in a bit": "in 15 minutes",
+    "in a little while": "in 15 minutes",
+    "soon": "in 15 minutes",
+    "shortly": "in 15 minutes",
+    "in a jiffy": "in 5 minutes",
+    "in a moment": "in 5 minutes",
+    "in no time": "in 5 minutes",
+    "later": "in 2 hours",
+    "later on": "in 2 hours",
+    "in a while": "in 2 hours",
+    "some time later": "in 2 hours",
+    "first thing tomorrow": "tomorrow at 8:00",
+    "tomorrow first thing": "tomorrow at 8:00",
+    "early tomorrow": "tomorrow at 8:00",
+    "when I wake up": "tomorrow at 8:00",
+    "at the crack of dawn": "tomorrow at 6:00",
+    "at sunrise": "tomorrow at 6:00",
+    "at breakfast": "tomorrow at 8:00",
+    "before work": "tomorrow at 8:00",
+    "around dinner time": "today at 19:00",
+    "at dinner": "today at 19:00",
+    "after supper": "today at 20:00",
+    "after work": "today at 18:00",
+    "when I get home": "today at 18:00",
+    "before bed": "today at 22:00",
+    "at bedtime": "today at 22:00",
+    "late tonight": "today at 22:00",
+    "after lunch": "today at 13:00",
+    "at teatime": "today at 16:00",
+    "in a fortnight": "in 2 weeks",
+    "a fortnight from now": "in 2 weeks",
+    "every now and then": "every day at 12:00",
+    "from time to time": "every day at 12:00",
+    "now and again": "every day at 12:00",
+    "regularly": "every day at 9:00",
+}
+
+
+def second_time(world: World) -> Exchange:
+    """A time that the tool does not understand: the same in plain words."""
+    random = world.random
+    vague, plain = random.choice(tuple(VAGUE.items()))
+    task = errand(random)
+    error = "I did not understand when that is. Say it like: in 20 minutes, tomorrow at 9, every weekday at 8."
+    return [
+        world.say(memory.REMIND, when=vague, errand=task),
+        call("schedule", when=vague, task=task, kind="remind"),
+        Result(_told(random, error)),
+        call("schedule", when=plain, task=task, kind="remind"),
+        *memory.planned(random, plain, task),
     ]
 
 

@@ -7,6 +7,7 @@ from backend.pocket.words import (
     EXTENSIONS,
     KEYS,
     adjective,
+    decimal,
     fact,
     filename,
     folder,
@@ -15,8 +16,12 @@ from backend.pocket.words import (
     noun,
     number,
     path,
+    person,
     phrase,
+    place,
     repo,
+    scrap,
+    thing,
     value,
 )
 
@@ -36,6 +41,11 @@ LIST = (
     "{is|isn't} {the workspace|this folder|the folder|my directory} empty",
     "what have {I|we} {saved|stored|kept|collected|put} {here|so far|in the workspace}",
     "{overview|inventory|listing|contents} of {the workspace|my folder|my files|the files|this folder}",
+    "{give|get|fetch|read out}[ me] {the names of|a list of|an index of} {all |}{the |my |}{files|documents|things}[ {here|you see|that exist|in the workspace}]",
+    "{which|what} {names|files|things} {do you see|can you see|show up|are stored|did I leave|lie around|have I put} {here|in the workspace|in my folder|in this place|there}",
+    "{what's|what is} {lying|stored|saved|kept|sitting} {around |}{here|in the workspace|in my folder|in this chat}",
+    "{I forgot|I don't know|remind me|I can't remember|tell me} {what|which files} {I have|I saved|there is|there are|I stored|we have} {here|in the workspace|so far}",
+    "{how many|count the} files {are|} {here|in the workspace|there}",
 )
 LIST_KIND = (
     "{list|show|find|give me|display|which are|what are|get|look for|search for}[ me][ all] {the |my |}$kind files[ {here|in the workspace|we have|I have}]",
@@ -50,6 +60,13 @@ LIST_KIND = (
     "{have we|have I|did I} {got|save|write|make} {any|some} $kind files",
     "{every|all|only} {the |}$kind {files|documents|ones}[{ please|}]",
     "{names of|list of} {all |}{the |my |}$kind files",
+    "{what|which} {of my files|of the files|of these files|documents} {are|is} {of kind |}{$kind|.$ext}{| files}",
+    "{give|get|bring|tell}[ me] {the names of|a list of|every one of} {all |}{my |the |our |}$kind {files|documents|items}",
+    "{I'm looking for|I search|I want|I need} {all |any |my |the |}{$kind|.$ext} files",
+    "{how many|count the} $kind files {do I have|are there|have we got|}",
+    "{where did I put|where are|where do I find} {all |}{my |the |}$kind files",
+    "{only|just} {show|list|print|give me} {the |my |}{$kind|.$ext} files",
+    "{is there|do we have|do I have|is here} {a|any|some} {$kind|.$ext} file[ {here|anywhere|in the workspace|somewhere}]",
 )
 LIST_FOLDER = (
     "{what's|what is|what files are|which files are|whats|what do we have|what lies} in {the folder |the directory |folder |the |}$folder[ folder| directory]",
@@ -61,6 +78,11 @@ LIST_FOLDER = (
     "{browse|inspect|explore|check|open} {the folder |the directory |folder }$folder",
     "{contents|files|listing} of {the folder |the |folder |}$folder[ folder| directory]",
     "{is there|do we have} {anything|something|any file} {in|inside|under} {the folder |the |}$folder[ folder| directory]",
+    "{what|which files} {did I put|have I saved|did we store|have we got|lie around|are kept|can I find} {in|inside|under} {the folder |my |the |}$folder[ folder| directory]",
+    "{I want|I need|I'd like|let me} {to see |see |to know }{what's in|what is in|everything in|the files in} {the folder |my |the |}$folder[ folder| directory]",
+    "{$folder: what's in it|$folder folder: list it|the files in $folder|everything under $folder|what $folder has inside}",
+    "{what does|what has} {the folder |my |the |}$folder[ folder| directory] {contain|hold|have in it|have inside|got}",
+    "{go into|go to|walk through|list everything below|tell me about} {the folder |the directory |folder }$folder",
 )
 READ = (
     "{show|open|read|print|display|cat|view|get|give me|dump|output}[ me] {the file |the contents of |the content of |the text of |what is in |file |}$path[ please| for me]",
@@ -109,6 +131,13 @@ KEY = (
     "{$path: what's the $key|what $key is in $path|the $key in $path|the $key from $path}",
     "{does|look whether} $path {say|tell|contain|give} {the |a |what the |}$key{| is}",
 )
+# The parts of a wish to write: what, into what, how.
+_TEXT = "{'$text'|\"$text\"|$text|$text}"
+_WRITE = "{write|put|store|save|jot|note|place|record|enter|type|drop|stick|scribble|set down|keep|log|dump|file|print|insert}"
+_INTO = "{into|to|in|in the file|to the file|in a file called|into a file named|in a new file|to a new file|into the file|into a new file called|in a file by the name of|under|in the document|into a document called}"
+_MAKE = "{create|make|start|generate|set up|produce|open|prepare|begin|add|build|give me|I need|I want|I'd like|put together}"
+_FILE = "{a file|the file|a new file|file|a text file|a file called|a file named|a new file called|a document|a note called|a small file|the new file|a document named}"
+_HOLDING = "{with|containing|that says|saying|with the text|with the content|with the contents|that contains|with the line|whose content is|having|reading|which says|holding|with content|that holds|and put in it|and write in it|with the words|consisting of|whose text is|that reads|with this in it:|with inside}"
 WRITE = (
     "{write|put|store|save|jot down|note} {the text |the words |the line |}{'$text'|\"$text\"|'$text'|\"$text\"|$text} {to|into|in|in the file|to the file|in a file called|into a file named|in a new file|to a file called|as|into the file} $path",
     "{create|make|write|start|generate|set up} {a file |the file |a new file |file |a text file |}{called |named |}$path {with|containing|that says|saying|with the text|with the content|with the contents|that contains|with the line|whose content is|having|reading|which says|holding|and write|and put in|with content}[:] {'$text'|\"$text\"|$text|$text}",
@@ -124,11 +153,28 @@ WRITE = (
     "{the file|file} $path {should|must|shall|has to} {contain|say|read|hold} {'$text'|\"$text\"|$text}",
     "{store|record|keep|put} {'$text'|\"$text\"|$text} {under|in|as|inside} $path",
     "{write|save|put} {'$text'|\"$text\"} {and save it as|and store it in|and call the file|and name it} $path",
+    f"{_WRITE} {_TEXT} {_INTO} $path[ {{please|for me|now}}]",
+    f"{_WRITE} {_INTO} $path{{:|,| this:| the following:| the text| the words| the line| the sentence|}} {_TEXT}",
+    f"{_INTO} $path{{,|}} {_WRITE}{{ this|}}{{:| the text| the line| the words|}} {_TEXT}",
+    f"{_MAKE} {_FILE} $path {_HOLDING} {_TEXT}",
+    f"{_MAKE} $path{{,|}} {_HOLDING} {_TEXT}",
+    f"{_MAKE} {_FILE} {_HOLDING} {_TEXT}{{,|}} {{and call it|and name it|called|named|and save it as|under the name}} $path",
+    f"{{let|have|make}} $path {{say|hold|contain|read|consist of}}{{:|}} {_TEXT}",
+    f"{{I want|I'd like|I need|please keep|we need|let us keep}} {_TEXT} {{in|inside|kept in|stored in|written to|saved as|as|on disk as}} {_FILE} $path",
+    f"{{a file|a new file|new note|note|new document|file|text file|a little file}} $path{{:| with| saying| -| that says| containing|,}} {_TEXT}",
+    f"{_TEXT} {{goes|belongs|should go|must go|has to go|is to go|shall go}} {{into|in|to}} {{the file |a file called |a new file |}}$path",
+    f"{_TEXT} - {{write that to|save that as|put that in|store that in|keep that in|file that under}} $path",
+    f"{{save|store|keep|write|put}} {{this|that|the text|this text|this line|this sentence|the following|the words}} {{under|as|in|to|into}} $path{{: | - |, | with }}{_TEXT}",
+    f"{{can|could|would|will}} you {{create|make|start|generate|set up|produce|prepare|begin|add|build}} {_FILE} $path {_HOLDING} {_TEXT}",
+    f"{{can|could|would|will}} you {_WRITE} {_TEXT} {_INTO} $path",
 )
 WRITE_LINES = (
     "{write|create|make|save} {a file |the file |}{called |named |}$path with {these lines|the lines|the following lines|this text|the following}:\n$lines",
     "{put|write|save} {this|these lines|the following|the text below} {in|into|to} $path:\n$lines",
-    "{write|create|make} {a {list|shopping list|todo list|list of things} in |}$path with {the lines|the items|these items|three lines|the entries}[:] $commas",
+    "{write|create|make|start|set up|prepare} {a {list|shopping list|todo list|list of things|packing list|checklist} in |a file |the file |}$path with {the items|these items|the entries|the things|the names|}[:] $commas",
+    "{put|write|save|note|store} {the list|the items|these|a list with|a list of|the names|} $commas {in|into|to|as} {the file |a file called |a list called |}$path",
+    "{I need|make|start|create|give me} a {list|shopping list|todo list|packing list|checklist|guest list} {in|called|named} $path{: | with | of | - }$commas",
+    "{list|packing list|todo list|shopping list|new list} $path{: | with | - }$commas",
 )
 APPEND = (
     "{add|append|write} {the line |the text |a line |}{'$text'|\"$text\"|$text} {to|to the end of|at the end of|at the bottom of} {the file |my |}$path",
@@ -136,54 +182,92 @@ APPEND = (
     "{put|stick|tack|attach} {'$text'|\"$text\"} {at the end of|on the end of|onto|at the bottom of|below the rest in} {the file |}$path",
     "{extend|complete} $path {with|by} {the line |}{'$text'|\"$text\"}",
     "{add|append} {another|one more|a new|an extra} line {'$text'|\"$text\"|saying $text} to $path",
+    "{add|append} {'$text'|\"$text\"|$text|$text} {to|onto|at the end of|at the bottom of|as the last line of|as a new line in} {the file |my |the list |}$path[ {please|too|as well|at the end}]",
+    "$path {needs|should also have|also needs|should get|gets|lacks} {'$text'|\"$text\"|$text}[ {as a last line|at the end|too|as well}]",
+    "{$text also goes in|also put $text in|add $text as well to|and $text into|also add $text to|also write $text at the end of} $path",
+    "{to|at the end of|at the bottom of} {the file |}$path{,|} {add|append|attach|put} {'$text'|\"$text\"|$text}",
 )
+_REPLACE = "{replace|change|swap|exchange|turn|correct|rewrite|alter|modify|switch|convert|amend|update|fix|substitute|edit|trade|adjust|revise|transform|move}"
+_OLD = "{'$old'|\"$old\"|$old|$old|$old|the word $old|the text $old|the entry $old}"
+_NEW = "{'$new'|\"$new\"|$new|$new|$new}"
+_BY = "{with|by|to|for|into|->|=>}"
+_AT = "{in|inside|within|of|over in|in the file|in my file|in the document}"
+_LET = "{should be|should become|must become|must be|has to be|needs to be|ought to be|should read|is now|becomes|shall be|is really|is meant to be|was meant to be|should have been}"
 EDIT = (
-    "{replace|change|swap|exchange} {'$old'|\"$old\"|$old|the word $old} {with|by|to|for|into} {'$new'|\"$new\"|$new} in {the file |my |}$path",
-    "in {the file |}$path{,|} {replace|change|swap|turn|exchange|correct|rewrite} {'$old'|\"$old\"|$old} {with|by|to|into|for} {'$new'|\"$new\"|$new}",
-    "{edit|modify|update|fix|alter} {the file |}$path{: change|, change| and change|: replace|, replace| and replace| so that} {'$old'|\"$old\"|$old} {to|with|by|becomes|into} {'$new'|\"$new\"|$new}",
-    "{set|make|turn} {'$old'|\"$old\"|$old} {to|into} {'$new'|\"$new\"|$new} in {the file |}$path",
-    "{it should say|I want} {'$new'|\"$new\"|$new} instead of {'$old'|\"$old\"|$old} in $path",
-    "{put|write|use} {'$new'|\"$new\"|$new} {in place of|instead of|rather than|where it says} {'$old'|\"$old\"|$old} in {the file |}$path",
-    "{fix the typo|correct the mistake|fix the mistake|there is a typo} in $path: {'$old' should be '$new'|$old should be $new|\"$old\" must be \"$new\"|not $old but $new|$old -> $new}",
-    "rename $old to $new {in|inside|within} $path",
-    "{substitute|exchange|trade|switch|swap out} {'$old'|\"$old\"|$old} {for|with|by} {'$new'|\"$new\"|$new} in {the file |}$path",
-    "{in|inside|within} {the file |my file |}$path{,|} {'$old'|\"$old\"|$old} {should be|should become|must become|has to be|needs to be|ought to be} {'$new'|\"$new\"|$new}",
-    "{every|the} {'$old'|\"$old\"} in $path {should|must|has to} {be|become|read|turn into} {'$new'|\"$new\"}",
-    "{I misspelled|I mistyped|I got wrong|I wrote} {'$old'|\"$old\"|$old} in $path{, it should be|, it must be|, make it|, correct it to|, please write} {'$new'|\"$new\"|$new}",
-    "{open|take|go to|go into} $path and {replace|change|swap|turn|switch} {'$old'|\"$old\"|$old} {with|to|for|into} {'$new'|\"$new\"|$new}",
-    "{correct|amend|revise|alter|convert|adjust} {'$old'|\"$old\"|$old} {to|into} {'$new'|\"$new\"|$new} in {the file |}$path",
-    "{$path: replace|$path: change|in $path:} {'$old'|\"$old\"|$old} {with|by|to|->|=>} {'$new'|\"$new\"|$new}",
-    "{where|wherever} $path says {'$old'|\"$old\"|$old}{,|} {write|put|make it|use|it should say} {'$new'|\"$new\"|$new}[ instead]",
+    f"{_REPLACE} {_OLD} {_BY} {_NEW} {_AT} $path",
+    f"{_REPLACE} {_OLD} {_AT} $path {_BY} {_NEW}",
+    f"{_AT} $path{{,|:|}} {_REPLACE} {_OLD} {_BY} {_NEW}",
+    f"{_AT} $path{{,|:|}} {_OLD} {_LET} {_NEW}",
+    f"{_OLD} {_AT} $path {_LET} {_NEW}",
+    f"{{edit|modify|update|fix|alter|open|take|go to|go into|correct|adapt|work on}} {{the file |my |}}$path{{: |, | and |; | so that you }}{_REPLACE} {_OLD} {_BY} {_NEW}",
+    f"{{make|turn|get}} {_OLD} into {_NEW} {_AT} $path",
+    f"{{it should say|I want|we want|please have|there should be|I'd rather have|we need|it must say|let it say|make it say}} {_NEW} {{instead of|rather than|in place of|not}} {_OLD} {_AT} $path",
+    f"{{put|write|use|insert|place|enter|type}} {_NEW} {{in place of|instead of|rather than|where it says|where you find|where now stands|for|over}} {_OLD} {_AT} $path",
+    f"{_AT} $path{{,|}} {{put|write|use|I want|we need|there should be}} {_NEW} {{instead of|in place of|rather than|where it says}} {_OLD}",
+    "{fix the typo|correct the mistake|fix the mistake|there is a typo|there's an error|a slip|correct an error|a mistake} in $path: {'$old' should be '$new'|$old should be $new|\"$old\" must be \"$new\"|not $old but $new|$old -> $new|it says $old, should be $new|$old, must be $new|I meant $new, not $old}",
+    f"{{rename|re-name}} {_OLD} {{to|into|as}} {_NEW} {_AT} $path",
+    "{every|the|that} {'$old'|\"$old\"} in $path {should|must|has to|needs to|shall} {be|become|read|turn into} {'$new'|\"$new\"}",
+    f"{{I misspelled|I mistyped|I got wrong|I wrote|I put|I typed|it says|it still says|we wrote|there stands}} {_OLD} in $path{{, it should be|, it must be|, make it|, correct it to|, please write|, change it to|, I meant|, I want|; it is|, but it's}} {_NEW}",
+    f"{{$path: replace|$path: change|in $path:|$path,}} {_OLD} {{with|by|to|->|=>}} {_NEW}",
+    f"{{where|wherever|when|if}} $path {{says|has|reads|still says|mentions}} {_OLD}{{,|}} {{write|put|make it|use|it should say|make that|I want|turn it into}} {_NEW}[ instead]",
+    f"{_OLD} {{is wrong|is no longer right|is outdated|is old|is out|was a mistake|is not right}} in $path{{, make it|, it is|, put|, it should be|: write|, now it's|, use}} {_NEW}",
+    f"{{can|could|would|will}} you {_REPLACE} {_OLD} {_BY} {_NEW} {_AT} $path",
+    f"{{take out|throw out|kick out|drop|pull out}} {_OLD} {{and put in|and put|and write|and insert|for}} {_NEW} {_AT} $path",
+    "s/$old/$new/ {in|on} $path",
 )
+SET_KEY = (
+    "{set|change|update|put|turn|switch|move|adjust|make|modify|alter|raise|lower|bring} {the |my |our |the value of |the value of the }$key {in|of|from|inside} {the file |my |}$path {to|to be|as|into|=|to read} $value",
+    "{set|change|update|put|turn|switch|move|adjust|modify|alter|bring} {the |my |our }$key {to|as|into} $value {in|inside} {the file |my |}$path",
+    "{in|inside} {the file |my |}$path{,|:|} {set|change|update|put|turn|make|adjust|switch} the $key {to|as} $value",
+    "the $key {in|of} {the file |}$path {should be|must be|has to be|needs to be|ought to be|is now|shall be|should become|should read} $value",
+    "{I want|I need|we need|I'd like|there should be} {the |a }$key {of|to be|at} $value in {the file |}$path",
+    "{use|give it|take|make it|put in} $value {as|for} the $key in {the file |}$path",
+    "{edit|open|update|adapt} $path{: |, | and |; }{set the |set |make the |change the }$key {to|=|as} $value",
+    "{give|hand} {the file |}$path {a|the} $key {of|=} $value",
+    "$path{:|,|} {new |}$key{ =|:| is now| should be|} $value",
+)
+_SEARCH = "{search|grep|look|scan|hunt|comb|check|go|dig}"
+_SEEK = "{search for|look for|grep for|grep|find|locate|hunt for|scan for|seek|check for|track down|spot|dig for|hunt down}"
+_FILES = "{the files|my files|all files|all my files|the workspace|everything|all the files|every file|these files|the whole workspace|the documents|my documents|the code|all the code|our files|my folder}"
+_WORD = "{'$word'|\"$word\"|$word|$word|the word $word|the text $word|the string $word|the term $word|the name $word}"
+_STANDS = "{is|appears|occurs|is mentioned|is used|shows up|stands|comes up|is defined|is found|is written|turns up|is named|is set}"
+_HOLD = "{contain|mention|have|include|use|talk about|refer to|hold|name|speak of|say|call|import|define|deal with}"
+_LINES = "{every line with|all lines with|the lines with|lines containing|all occurrences of|every occurrence of|each mention of|all places with|all mentions of|any mention of|the lines that mention|every place that has|the uses of|the places with|each line that says}"
 GREP = (
-    "{search|grep|look|scan|hunt} {for |}{'$word'|\"$word\"|$word|the word $word} {in|in all|through|across|over} {the files|my files|all files|all my files|files|the workspace|everything|all the files}",
-    "{search|grep|scan|go through|look through} {the files|my files|all files|the workspace|everything} for {'$word'|\"$word\"|$word|the word $word}",
-    "{which|what} files {contain|mention|have|include|use|talk about|refer to} {'$word'|\"$word\"|$word|the word $word}",
-    "{where|in which file|in which files} {is|does|do I mention|do I use|did I write|have I written|appears|occurs} {'$word'|\"$word\"|$word|the word $word}[ {used|mentioned|appear|occur|found|written|show up|come up|defined}]",
-    "{find|locate|show|list|look up}[ me] {every line with|all lines with|lines containing|all occurrences of|every occurrence of|where it says|all places with|all mentions of|any mention of|the lines that mention} {'$word'|\"$word\"|$word}",
-    "{grep|search|search for|look for|find the word|find the text} {'$word'|\"$word\"|$word}",
-    "{is|does} {the word |}{'$word'|\"$word\"|$word} {anywhere in|mentioned in|in any of|appear in|show up in|occur in} {my files|the files|the workspace|these files|any file}",
-    "{do|did} {I|we|any of my files|the files} mention {'$word'|\"$word\"|$word}[ anywhere| somewhere]",
-    "{in what|in which|what} {file|files|place|document|documents} {do|can|did|does} {I|we|you} {find|use|mention|talk about|write about|see} {'$word'|\"$word\"|$word|the word $word}",
-    "{hunt for|check for|search everything for|run a search for|do a search for|do a grep for|scan for} {'$word'|\"$word\"|$word|the word $word}",
-    "{tell me|say} {where|in which files|which files} {'$word'|\"$word\"|$word|the word $word} {is|appears|occurs|is mentioned|is used|shows up|stands}",
-    "{occurrences|mentions|uses} of {'$word'|\"$word\"|$word}[ in my files| in the workspace]",
-    "{does|did} {anything|any file|any document|something} {here |}{mention|contain|refer to|talk about|include} {'$word'|\"$word\"|$word}",
-    "{I'm looking for|I am searching for|I need|I can't find|help me find} {the word |the text |the line with |every mention of |the file with }{'$word'|\"$word\"|$word}",
-    "{where|who} {did I put|did I mention|do I talk about|says|mentions|is there something about} {'$word'|\"$word\"|$word}",
+    f"{_SEARCH} {{through|in|across|over|inside|all through}} {_FILES} for {_WORD}",
+    f"{{search|grep|scan|comb|check}} {_FILES} for {_WORD}",
+    f"{_SEEK} {_WORD} {{in|in all|through|across|over|inside|within|anywhere in|somewhere in|among}} {_FILES}",
+    f"{{which|what|which of my|which of the}} {{files|documents|scripts|texts}} {_HOLD} {_WORD}",
+    f"{{which|what}} {{file|document|script|text}} {{contains|mentions|has|includes|uses|talks about|refers to|holds|names|says|defines|speaks of}} {_WORD}",
+    f"{{where|in which file|in which files|in what file|at which place|in which line|in which document}} {{is|was}} {_WORD} {{used|mentioned|found|written|defined|set|named|called|declared|imported|noted|stored}}[ in the files| in the code]",
+    f"{{where|in which file|in which files|in what file|in which document}} {{does|do|did|can}} {_WORD} {{appear|occur|show up|come up|stand|turn up|get used|get defined}}",
+    f"{{find|locate|show|list|look up|print|give|get|collect}}[ me] {_LINES} {_WORD}[ {{in the files|in my files|please|anywhere|in the workspace}}]",
+    f"{_SEEK} {{'$word'|\"$word\"|$word}}[ {{please|everywhere|in here|in the files|in all of it|in the workspace}}]",
+    f"{{is|was}} {_WORD} {{anywhere in|mentioned in|in any of|somewhere in|used in|contained in|found in|named in}} {_FILES}",
+    f"{{does|do|did}} {{any of my files|the files|any file|one of the files|anything in the workspace|some file|any document}} {_HOLD} {_WORD}",
+    f"{{do|does|did}} {_WORD} {{appear|occur|show up|come up|stand|exist|turn up}} {{in|anywhere in|somewhere in}} {_FILES}",
+    f"{{in what|in which|what}} {{file|files|place|document|documents}} {{do|can|did}} {{I|we|you}} {{find|use|mention|talk about|write about|see|have|name}} {_WORD}",
+    f"{{run|do|make|start|try}} {{a search|a grep|a text search|a full search|a lookup}} {{for|on}} {_WORD}[ in {_FILES}]",
+    f"{{tell me|say|find out|show me|see|check|let me know}} {{where|in which files|which files|in which file|which line}} {_WORD} {_STANDS}[ in {_FILES}]",
+    f"{{occurrences|mentions|uses|all uses|places|lines|hits}} {{of|with|for}} {_WORD}[ in {_FILES}]",
+    f"{{I'm looking for|I am searching for|I need|I can't find|help me find|I want to find|I lost|I try to find}} {{the line with|every mention of|the file with|the file that mentions|the place with|the file where I wrote|the lines about}} {_WORD}",
+    f"{{which|what}} {{lines|places|line|spots}} {{mention|have|contain|say|use|hold|name}} {_WORD}[ in {_FILES}]",
+    f"{{I wrote|I noted|I put|there is|we had|I mentioned}} {{something about |something with |a line about |}}{_WORD} in {{one of my files|some file|a file}}{{, which one|, find it|, where|, which file is it}}",
+    f"{{find|look up|get|locate}} {{the definition of|the function|the variable|the setting|where I wrote|where it says|the line that says|the place that says|who calls}} {_WORD}",
 )
 GREP_PATH = (
-    "{search|grep|look|scan} {for |}{'$word'|\"$word\"|$word|the word $word} in {the file |the folder |}$path",
-    "{search|grep|scan|look through|go through} {the file |}$path for {'$word'|\"$word\"|$word|the word $word}",
-    "{does|where does} {the file |}$path {mention|contain|have|use|say|include} {'$word'|\"$word\"|$word|the word $word}[ anywhere]",
-    "{find|show|list}[ me] {every line with|all lines with|lines containing|all occurrences of|the lines that mention|where it says|the word} {'$word'|\"$word\"|$word} in {the file |}$path",
-    "{where|on which line|in which line} {in|of} $path is {'$word'|\"$word\"|$word}",
-    "is {'$word'|\"$word\"|$word} {in|mentioned in|found in|anywhere in} {the file |}$path",
-    "{check|see|tell me} {whether|if} $path {mentions|contains|has|includes|says} {'$word'|\"$word\"|$word}",
-    "{does|do} {'$word'|\"$word\"|$word|the word $word} {appear|occur|show up|stand|come up} in {the file |}$path",
-    "{which|what} lines {of|in} $path {mention|contain|have|include} {'$word'|\"$word\"|$word}",
-    "{where|how often|at which line} does {'$word'|\"$word\"|$word} {appear|occur|stand|come up} in $path",
-    "{hunt|check|search} {for |}{'$word'|\"$word\"|$word} {inside|within|in} $path",
+    f"{_SEARCH} {{in|through|inside|into}} {{the file |the folder |}}$path for {_WORD}",
+    f"{{search|grep|scan|look through|go through|comb|check}} {{the file |the folder |}}$path for {_WORD}",
+    f"{_SEEK} {_WORD} {{in|inside|within|anywhere in|somewhere in}} {{the file |the folder |}}$path",
+    f"{{does|where does|whether}} {{the file |}}$path {{mention|contain|have|use|say|include|hold|name}} {_WORD}[ {{anywhere|somewhere|at all}}]",
+    f"{{find|show|list|print|give|get}}[ me] {_LINES} {_WORD} {{in|of|from}} {{the file |}}$path",
+    f"{{where|on which line|in which line|at what line}} {{in|of}} $path {{is|stands|do I find|does one find|comes}} {_WORD}",
+    f"{{is|was}} {_WORD} {{in|mentioned in|found in|anywhere in|named in|used in|written in}} {{the file |}}$path",
+    f"{{check|see|tell me|find out|look}} {{whether|if|where}} $path {{mentions|contains|has|includes|says|uses|names}} {_WORD}",
+    f"{{does|do|where does|how often does}} {_WORD} {{appear|occur|show up|stand|come up|turn up}} in {{the file |}}$path",
+    f"{{which|what}} {{lines|line}} {{of|in}} $path {{mention|contain|have|include|say|hold|mentions|has}} {_WORD}",
+    "{grep|search} {'$word'|\"$word\"|$word} $path",
+    f"{{run|do}} {{a search|a grep}} for {_WORD} {{in|on|over}} $path",
 )
 SEND = (
     "{send|give|mail|forward|pass|deliver|share|upload|transfer}[ me] {the file |}$path[ please| to me| here| over| to this chat| as a file]",
@@ -276,6 +360,8 @@ def listing(world: World) -> Exchange:
                         "(none)",
                         "No files.",
                         f"No files match {arguments['pattern']}.",
+                        f"No file matches {arguments['pattern']} in /workspace.",
+                        f"No file matches {arguments['pattern']} in /workspace.",
                     )
                 )
             ),
@@ -405,20 +491,21 @@ def writing(world: World) -> Exchange:
     random = world.random
     roll = random.random()
     name = world.path = path(random)
-    if roll < 0.75:
+    if roll < 0.78:
         world.lines = [phrase(random)]
         words = world.say(WRITE, path=name, text=world.lines[0])
     else:
         world.lines = [
-            random.choice((line, phrase))(random) if roll < 0.9 else noun(random)
+            random.choice((line, phrase))(random) if roll < 0.88 else _item(random)
             for _ in range(random.randint(2, 5))
         ]
         words = world.say(
-            WRITE_LINES[:2] if roll < 0.9 else WRITE_LINES[2:],
+            WRITE_LINES[:2] if roll < 0.88 else WRITE_LINES[2:],
             path=name,
             lines="\n".join(world.lines),
-            commas=_commas(random, world.lines),
+            commas=(commas := _commas(random, world.lines)),
         )
+        world.lines = [commas] if roll >= 0.88 else world.lines
     text = "\n".join(world.lines)
     return [words, call("write_file", path=name, content=text), *wrote(random, name, text)]
 
@@ -427,6 +514,10 @@ def _commas(random: Random, items: list[str]) -> str:
     if random.random() < 0.5:
         return ", ".join(items)
     return f"{', '.join(items[:-1])} and {items[-1]}"
+
+
+def _item(random: Random) -> str:
+    return random.choice((noun, noun, noun, person, thing, invented))(random)
 
 
 def wrote(random: Random, name: str, text: str) -> Exchange:
@@ -489,6 +580,25 @@ def editing(world: World) -> Exchange:
     return [words, call("edit_file", path=name, old=old, new=new), *edited(random, name, old, new)]
 
 
+def set_key(world: World) -> Exchange:
+    """Only the new value is said: read the file, then change the line that has the key."""
+    random = world.random
+    name = world.path = path(random)
+    asked = random.choice(KEYS) if random.random() < 0.6 else invented(random)
+    sign = random.choice((" = ", "=", ": ", ": "))
+    old, new = (random.choice((number, number, decimal, invented, place))(random) for _ in "on")
+    lines = [text for text in content(random, random.randint(1, 5)) if asked not in text]
+    lines.insert(random.randint(0, len(lines)), f"{asked}{sign}{old}")
+    world.lines = [f"{asked}{sign}{new}" if text.startswith(asked) else text for text in lines]
+    return [
+        world.say(SET_KEY, key=asked, path=name, value=new),
+        call("read_file", path=name),
+        Result("\n".join(lines)),
+        call("edit_file", path=name, old=f"{asked}{sign}{old}", new=f"{asked}{sign}{new}"),
+        *edited(random, name, f"{asked}{sign}{old}", f"{asked}{sign}{new}"),
+    ]
+
+
 def edited(random: Random, name: str, old: str = "old", new: str = "new") -> Exchange:
     result = done(
         random,
@@ -530,6 +640,8 @@ def needle(random: Random) -> str:
                 invented(random).capitalize(),
             )
         )
+    if roll < 0.92:
+        return random.choice((person, place, scrap, lambda r: f"{noun(r)}_{invented(r)}"))(random)
     return f"{adjective(random)} {noun(random)}"
 
 
@@ -570,6 +682,8 @@ def search(world: World) -> Exchange:
                         "no matches",
                         "No matches.",
                         f"No matches for {word}.",
+                        f"No line matches {word} in /workspace.",
+                        f"No line matches {word} in /workspace.",
                         "(no matches)",
                         "nothing found",
                     )

@@ -155,3 +155,20 @@ def _one_line(random: Random, lines: dict[str, list[str]]) -> dict[str, list[str
         row = f"gpu: {random.choice(('none', 'not known'))}"
     kept = {topic: group for topic, group in lines.items() if topic not in ("temperature", "power")}
     return {**kept, "machine": [name], "card": [row]}
+
+
+def product_lines(random: Random) -> dict[str, str]:
+    """The first lines of the product's own sheet, by the command that tells the same."""
+    clock = f"{random.choice('Mon Tue Wed Thu Fri Sat Sun'.split())} 2026-{random.randint(1, 12):02}-{random.randint(1, 28):02} {random.randint(0, 23):02}:{random.randint(0, 59):02}"
+    units = [f"{random.randint(2, 59)} {unit}" for unit in ("days", "hours", "minutes")]
+    name = random.choice((invented(random), f"{noun(random)}-{number(random)}", noun(random)))
+    sizes = [f"{decimal(random)} GiB" for _ in range(6)]
+    return {
+        "hostname": f"name: {name}",
+        "date": f"time: {clock} {random.choice(('UTC', 'Europe/Paris', 'Europe/Berlin', 'America/New_York'))}",
+        "uptime -p": f"uptime: {', '.join(units[random.randint(0, 2) :])}",
+        "load": f"load: {decimal(random)} on {number(random, 1)} cores",
+        "free -h": f"memory: {sizes[0]} total, {sizes[1]} used, {sizes[2]} available",
+        "df -h /workspace": f"disk /: {sizes[3]} total, {sizes[4]} used, {sizes[5]} free ({random.randint(1, 99)}%)",
+        "gpu": f"gpu: {random.choice(('none', 'not known', random.choice(_CARDS)))}",
+    }

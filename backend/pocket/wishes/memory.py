@@ -2,7 +2,7 @@
 
 from random import Random
 
-from backend.pocket.dialogue import Answer, Exchange, Result, User, World, call
+from backend.pocket.dialogue import Answer, Exchange, Result, User, World, call, quote
 from backend.pocket.words import errand, fact, invented, noun, number, person, place, repo, thing
 
 REMEMBER = (
@@ -19,24 +19,50 @@ REMEMBER = (
     "{please |}{don't|never|do not} forget{:|,| this:| that} $fact",
 )
 RECALL = (
-    "what {did I|have I} {say|tell you|told you|said|mention|write} about {my |the |}$topic",
-    "{do you remember|do you recall|can you remember|do you still know} {my |the |what I said about my |what I said about the |what I told you about the |anything about the |}$topic",
-    "{what do you know|what do you remember|what have you noted|what is noted|what do your notes say|what do you have} about {my |the |}$topic",
-    "{look up|recall|search your notes for|search your memory for|look in your notes for|find in your memory|check your notes about|check your notes for|search the notes for} {my |the |what I said about my |}$topic",
-    "{what was|remind me what was} {that about |it about |my |the |}$topic{ again|, I told you once| that I mentioned| we talked about}",
-    "{have I|did I} {ever |}{mentioned|tell you about|told you about|mention|talked about|said anything about} {my |the |}$topic[ before]",
-    "{when did we|did we} {talk|speak|chat} about {the |my |}$topic",
-    "{what's|what is|what was} {in your notes|in your memory|noted|saved|known} {about|on|regarding|concerning} {my |the |}$topic",
-    "{search|check|go through|look through|consult} {your |my |the |}{notes|memory|past chats|past conversations|old messages|history} {for|about|concerning|and tell me about} {my |the |}$topic",
-    "{did|have} {I|we} {ever |already |}{say|said|discuss|discussed|mention|mentioned|talk about|note|noted} {anything about |something about |}{my |the |}$topic",
-    "{remind me|tell me again|tell me} {what I said about|what I told you about|what we said about|about} {my |the |}$topic",
-    "{what|anything} {have you got|did we say|did I tell you|do I have noted|was said|have we said|did we discuss} {about|on|regarding} {my |the |}$topic",
-    "{any|do you have any|have you} {notes|memory|memories|knowledge} {about|of|on} {my |the |}$topic",
+    "what {did I|have I|did we|had I} {ever |once |already |}{say|tell you|told you|said|mention|write|decide|note|agree} {about|on|regarding|concerning} {my |the |our |}$topic[ {last time|before|earlier|again|back then|last week|yesterday|the other day}]",
+    "{do|can|would} you {still |}{remember|recall|know|recollect} {my |the |our |what I said about my |what I said about the |what I told you about the |anything about the |anything on |what we said on }$topic",
+    "{what do you know|what do you remember|what have you noted|what is noted|what do your notes say|what do you have|what have you kept|what have you saved|what did you store} {about|on|of|regarding} {my |the |our |}$topic",
+    "{look up|recall|search your notes for|search your memory for|look in your notes for|find in your memory|check your notes about|check your notes for|search the notes for|dig up|look in your memory for|search our chats for|look back for} {my |the |our |what I said about my |what I told you about |}$topic",
+    "{what was|remind me what was|what again was|tell me again what was} {that about |it about |my |the |our }$topic[ {again|I told you once|that I mentioned|we talked about|you should remember|from last time|we spoke of}]",
+    "{have I|did I|have we} {ever |}{mentioned|tell you about|told you about|talked about|said anything about|said something about|spoken of} {my |the |our |}$topic[ before| in the past| here]",
+    "{when did we|did we|when did I|when was it that we} {talk|speak|chat|last talk|last speak} about {the |my |our |}$topic",
+    "{what's|what is|what was} {in your notes|in your memory|noted|saved|known|on record|stored} {about|on|regarding|concerning} {my |the |our |}$topic",
+    "{search|check|go through|look through|consult|scan|browse} {your |the |our }{notes|memory|past chats|past conversations|old messages|history|memories} {for|about|concerning|and tell me about} {my |the |our |}$topic",
+    "{did|have} {I|we} {ever |already |}{say|said|discuss|discussed|talk about|note|noted} {anything about |something about |}{my |the |our |}$topic",
+    "{remind me|tell me again|tell me|repeat} {what I said about|what I told you about|what we said about|what we agreed about|what I wanted with} {my |the |our |}$topic",
+    "{what|anything} {have you got|did we say|did I tell you|do I have noted|was said|have we said|did we discuss|did we settle} {about|on|regarding} {my |the |our |}$topic",
+    "{any|do you have any|have you any|are there any} {notes|memory|memories|knowledge|record} {about|of|on} {my |the |our |}$topic",
+    "{I forgot|I can't remember|I don't remember|I have forgotten|I no longer know|it slipped my mind|I can't recall|help me remember|do you know} {what|where|who|which|when|how much} {my|our|the} $topic {is|was|are}",
+    "{I told you|I once told you|I said something|we talked|I mentioned something|there was something|we spoke|you noted something} {about|on} {my |the |our |}$topic{, what was it|, what was that| - what was it|. What was it|, remind me|, tell me again|. Do you remember}",
+    "{as I said before|from your notes|from memory|in your memory|according to your notes|going by your notes}{,|:} {what is|what's|who is|where is|when is|which is} {my|the|our} $topic",
+)
+RECALL_PERSON = (
+    "{what|who|where|which one} {does|did} {my {friend|boss|cousin|sister|brother|uncle|neighbour|colleague} |}$person {like|want|need|prefer|drink|eat|do|own|live|work|collect|say|order}",
+    "{what is|what's} $person {allergic to|afraid of|fond of|looking for|bringing|called|working on|good at}",
+    "{where|when|how} {does|did|is|was} $person {live|work|arrive|come|park|born|leave|travelling|staying}[ again]",
+    "who {is|was} $person{ again|, did I say|, do you remember|, as I told you}",
+    "{what do you know|what did I say|what did I tell you|what's in your notes|what have I said|is there anything|do you remember anything} about $person",
+    "{do you remember|remind me|tell me again|I forgot|I can't recall} {what|where|when|who|which} $person {likes|wants|lives|works|is|said|needs|comes|does|prefers}",
+)
+RECALL_DONE = (
+    "where did {I|we} {park|put|leave|hide|store|buy|keep|find|lend|lose|place|stow|lay} {the|my|our} $topic[ again]",
+    "{when|where} {do|did|must|should} {I|we} {pick up|return|pay|get|renew|collect|hand in|need|take|use|cancel|meet for|bring back} {the|my|our} $topic[ again]",
+    "who {fixed|repaired|sold me|gave me|recommended|lent me|borrowed|built|made|painted|brought|delivered|cleaned|insures|looks after} {the|my|our} $topic[ again]",
+    "{which|what} $topic do {I|we} {like|use|prefer|drink|need|want|have|own|take|buy|order|wear}[ {best|again|most|usually|always}]",
+    "how {much|many|long|old|big|often|far} {is|was|does|did} {my|our} $topic[ {cost|take|last|again|weigh|be}]",
+    "{when|what time|what day|on which day} {is|was|does|did} {my|our} $topic[ {again|start|begin|end|due|over|happen}]",
+    "where {is|are|was|did I say is} {my|our} $topic[ {again|now|kept|hidden|parked}]",
+    "{what|which} {colour|size|brand|number|kind|type|price|make|model|shape} {is|was|of|has} {my|our} $topic",
+    "what {did I|do I} {call|name|pay for|want with|keep in|write on|need for|owe for} {the|my|our} $topic",
 )
 RECALL_OWN = (
-    "{what's|what is|who is|where is|which is|when is|whats|tell me} my $topic",
-    "{do you know|do you remember|can you tell me} {what|who|where} my $topic is",
+    "{what's|what is|who is|where is|which is|when is|whats|tell me|what was|who was|give me|say} {my|our} $topic[ {again|please|once more|then|these days}]",
+    "{do you know|do you remember|can you tell me|could you tell me|tell me|remind me|say} {what|who|where|when|which} {my|our} $topic {is|was}",
+    "{my|our} $topic{ again| is what| was what| please|, again|, what was it|, do you remember|, what is it|}",
+    "$topic{ again|, remember|, what was it|, did I say| - do you remember|}?",
+    "{and|now|so|hm,|well,} {what was|what is|what's} {my|our} $topic",
 )
+ATTRIBUTES = "number code size name colour address password price date birthday plan key doctor dentist model brand place allergy seat pin teacher appointment password plate account time day".split()
 REMIND = (
     "{remind|please remind|ping|nudge} me $when to $errand",
     "{remind|please remind|ping|nudge} me to $errand $when",
@@ -55,17 +81,30 @@ REMIND = (
     "{let me know|tell me} $when {to|that I should|that I must|that it's time to} $errand",
     "{I'll forget to|I always forget to|I tend to forget to} $errand{, remind me|, so remind me|. Remind me} $when",
 )
+_DIGEST = "{a summary|a digest|a report|an overview|a recap|an update|a short summary|a round-up|a brief|the news|a status report|a summary report|a write-up|a bulletin|a rundown|the summary|a resume}"
+_NEWS = "{what happened|what changed|what is new|what's new|what went on|what was done|what was committed|what moved|what got done|the commits|the changes|the progress|the activity|the latest work|how things went|the work}"
+_OF = "{of|on|about|for|from|covering}"
+_IN = "{in|inside|on|to|at}"
+_REPO = "{the |my |our |}{repo |repository |project |}$repo[ {repo|repository|project|code}]"
+_SUM_UP = "{summarise|summarize|sum up|recap|digest|report on|review|wrap up|condense|give me the gist of|write up|outline|brief me on|do a summary of}"
+_GET = "{send me|give me|write|make|I want|prepare|schedule|post|let me have|I'd like|I need|get me|deliver|provide|produce|mail me|bring me|compile|draw up|generate|set up|arrange|plan|put together|have ready|drop me|message me}"
 SUMMARY = (
-    "{send me|give me|write|make|I want|prepare|schedule|post} {a summary|a repository summary|a digest|a report|an overview} of {the |}{repo |repository |}$repo[ {repo|repository}] $when",
-    "$when{,|} {summarise|summarize|send me a summary of|give me a summary of|report on|send a digest of|sum up} {the |}{repo |repository |}$repo[ {repo|repository}]",
-    "{summarise|summarize|sum up|report on} {the |}{repo |repository |}$repo[ {repo|repository}] $when",
-    "{schedule|plan|set up} {a summary|a repository summary|summaries|a digest} {of|for} {the |}$repo[ {repo|repository}] $when",
-    "{I want|I'd like} to {know|hear} what {happened|changed|is new} in {the |}$repo[ {repo|repository}] $when",
-    "{let me have|I'd like|I need|get me|deliver|provide|produce|mail me|keep me posted with} {a summary|a digest|a report|an overview|news|a recap|an update} {of|on|about|for|from} {the |}{repo |repository |project |}$repo[ {repo|repository|project}] $when",
-    "$when {I want|I'd like|I need|give me|post|prepare|write} {a summary|a digest|a recap|an overview|an update|a report} {of|on|about} {the |}{repo |repository |project |}$repo[ {repo|repository|project}]",
-    "{recap|digest|review|wrap up|summarise|summarize} {the |}{repo |repository |project |}$repo {for me |}$when",
-    "{tell me|keep me informed|update me|inform me|brief me} {$when |}{what happened in|about changes in|about the news in|about|on} {the |}{repo |repository |}$repo[ {repo|repository}] $when",
-    "{can you|could you} {summarise|summarize|recap|report on} {the |}{repo |repository |}$repo[ {repo|repository}] $when",
+    f"{_GET} {_DIGEST} {_OF} {_REPO} $when",
+    f"{_GET} $when {_DIGEST} {_OF} {_REPO}",
+    f"$when{{,|}} {_GET} {_DIGEST} {_OF} {_REPO}",
+    f"{_SUM_UP} {_REPO}[ {{for me|for us|to me}}] $when",
+    f"$when{{,|}} {_SUM_UP} {_REPO}[ {{for me|for us}}]",
+    f"{_SUM_UP} $when {_REPO}",
+    f"{{can|could|would|will}} you {{please |}}{_SUM_UP} {_REPO}[ for me] $when",
+    f"{{tell me|let me know|show me|inform me about|update me about|report|message me|I want to know|I'd like to hear|summarise|summarize|keep me posted on|fill me in on}} {_NEWS} {_IN} {_REPO} $when",
+    f"$when{{,|}} {{tell me|let me know|report|message me|I want to know|I'd like to hear|summarise|summarize|sum up|fill me in on}} {_NEWS} {_IN} {_REPO}",
+    f"{_DIGEST} {_OF} {_REPO}{{,|}} $when[ please]",
+    f"{_REPO}{{: |, | - }}{_DIGEST} $when",
+    f"{{schedule|plan|set up|add|start|arrange}} {{a repository summary|summaries|repo summaries|a regular summary|a digest job|a summary job|a recurring summary}} {{of|for|on}} {_REPO}{{,|}} $when",
+    f"{{I want|I'd like|I need|may I have|can I get|could I have}} {_REPO} {{summarised|summarized|summed up|reviewed|recapped}} $when",
+    f"$when {{I want|I'd like|I need}} {_REPO} {{summarised|summarized|summed up}}",
+    f"{{keep me informed|keep me up to date|keep me in the loop|update me|brief me}} {{about|on}} {_REPO}{{,|}} $when",
+    f"{{don't let me miss|make sure I hear|I don't want to miss}} {_NEWS} {_IN} {_REPO}{{,|:}} {{a summary|a digest|report}} $when",
 )
 TASK = (
     "$when{,|} {check|look at|look up|measure|report|show me|tell me|list|run|send me} $job",
@@ -89,6 +128,8 @@ def day_time(random: Random) -> str:
             f"{random.randint(1, 12)}:{minute:02} {random.choice(('am', 'pm'))}",
             "noon",
             "midnight",
+            f"half past {random.choice((*COUNTS[:8], random.randint(1, 12)))}",
+            f"quarter past {random.choice((*COUNTS[:8], random.randint(1, 12)))}",
         )
     )
 
@@ -142,6 +183,15 @@ def often(random: Random) -> str:
             f"each {random.choice(('morning', 'evening', 'day', _weekday(random)))}{random.choice(('', f' at {day_time(random)}'))}",
             f"weekdays at {day_time(random)}",
             "once a week",
+            f"on the first of {random.choice(('every', 'each'))} month",
+            f"on the {random.choice(('1st', '2nd', '3rd', '5th', '10th', '15th', '20th'))} of {random.choice(('every', 'each', 'the'))} month",
+            f"every {random.choice(('working day', 'workday', 'afternoon'))} at {day_time(random)}",
+            f"{_weekday(random)}s at {day_time(random)}",
+            f"on {_weekday(random)}s",
+            f"Monday to Friday at {day_time(random)}",
+            f"weekly on {_weekday(random)} at {day_time(random)}",
+            f"each {_weekday(random)} at {day_time(random)}",
+            f"every {random.choice(('morning', 'evening', 'day', 'night'))} {random.choice(('at', 'around'))} {day_time(random)}",
             f"on weekdays at {day_time(random)}",
             f"every {_weekday(random)} {random.choice(('morning', 'evening'))}",
         )
@@ -174,52 +224,80 @@ def remember(world: World) -> Exchange:
 
 
 def recall(world: World) -> Exchange:
+    """The query is the thing or person asked about, copied from the question."""
     random = world.random
-    topic = random.choice((noun, thing, person, noun, thing, invented))(random)
-    words = world.say(RECALL if random.random() < 0.65 else RECALL_OWN, topic=topic)
-    if random.random() < 0.2:
+    words, topic = _asked(world)
+    if random.random() < 0.15:
+        nothing = ("nothing found", "nothing found", "No results.", "Nothing found.", "(nothing)")
         return [
             words,
             call("recall", query=topic),
-            Result(
-                random.choice(
-                    (
-                        "nothing found",
-                        "No results.",
-                        "no notes match",
-                        "Nothing found.",
-                        "(nothing)",
-                    )
-                )
-            ),
+            Result(random.choice(nothing)),
             Answer(f"I found nothing about {topic}."),
         ]
-    found = random.choice(
-        (
-            f"my {topic} is {noun(random)}",
-            fact(random),
-            f"{topic}: {thing(random)}",
-            f"the {topic} is {number(random)}",
-        )
-    )
-    day = f"2026-{random.randint(1, 12):02}-{random.randint(1, 28):02}"
-    result = random.choice(
-        (
-            f"- {found} ({day})",
-            f"{day} {found}",
-            f"{day}: {found}",
-            f"note {number(random, 1)}: {found}",
-            found,
-            f"notes:\n- {found} ({day})",
-            f"{day} user: {found}",
-        )
-    )
+    found = [_found(random, topic)]
+    if random.random() < 0.3:
+        found += [_found(random, topic) for _ in range(random.randint(1, 2))]
+    result = "\n".join(_dated(random, text) for text in found)
+    if len(found) > 1:
+        return [words, call("recall", query=topic), Result(result), Answer(quote(result))]
     return [
         words,
         call("recall", query=topic),
-        Result(result),
-        Answer(f"I found: {result.split(chr(10))[-1].removeprefix('- ')}"),
+        Result(random.choice((result, result, result, f"notes:\n{result}"))),
+        Answer(f"I found: {result.removeprefix('- ')}"),
     ]
+
+
+def _asked(world: World) -> tuple[User, str]:
+    random = world.random
+    roll = random.random()
+    if roll < 0.2:
+        name = person(random)
+        return world.say(RECALL_PERSON, person=name), name
+    topic = owned(random)
+    if roll < 0.45:
+        return world.say(RECALL_DONE, topic=topic), topic
+    return world.say(RECALL if roll < 0.78 else RECALL_OWN, topic=topic), topic
+
+
+def owned(random: Random) -> str:
+    """What a person may ask about: a thing, a thing's number, a person's thing."""
+    roll = random.random()
+    if roll < 0.3:
+        return noun(random)
+    if roll < 0.6:
+        return f"{noun(random)} {random.choice(ATTRIBUTES)}"
+    if roll < 0.75:
+        return thing(random)
+    if roll < 0.87:
+        return f"{person(random)}'s {random.choice((noun(random), random.choice(ATTRIBUTES)))}"
+    if roll < 0.92:
+        return f"{noun(random)} {noun(random)} {random.choice(ATTRIBUTES)}"
+    return invented(random)
+
+
+def _found(random: Random, topic: str) -> str:
+    value = random.choice((noun, thing, person, number, place, invented))(random)
+    return random.choice(
+        (
+            f"my {topic} is {value}",
+            f"the {topic} is {value}",
+            f"{topic}: {value}",
+            f"the {topic} is in the {thing(random)}",
+            f"I {random.choice(('parked', 'bought', 'left', 'put', 'keep'))} the {topic} {random.choice(('in', 'at', 'behind', 'near'))} {place(random)}",
+            f"{topic} {random.choice(('likes', 'needs', 'starts at', 'costs', 'comes with'))} {value}",
+            f"{person(random)} {random.choice(('fixed', 'has', 'sold me', 'knows'))} the {topic}",
+            fact(random),
+        )
+    )
+
+
+def _dated(random: Random, text: str) -> str:
+    day = f"2026-{random.randint(1, 12):02}-{random.randint(1, 28):02}"
+    return random.choice(
+        (f"{day} {text}", f"{day} {text}", f"{day} {text}", f"- {text} ({day})", f"{day}: {text}")
+    )
 
 
 def noted(world: World) -> Exchange:
@@ -336,7 +414,7 @@ def planned(random: Random, when: str, task: str) -> Exchange:
             f"Scheduled {job}: {task} ({when}), next {day} {stamp}.",
         )
     )
-    if random.random() < 0.06:
+    if random.random() < 0.03:
         return [
             Result(f"Error: cannot understand the time {when!r}"),
             Answer("That time was not understood. When exactly?"),

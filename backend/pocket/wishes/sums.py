@@ -1,83 +1,262 @@
-"""Small sums, by the shell: whole numbers in bash, fractions in awk."""
+"""Sums, which Python works out: one form of call for all of them, so that there is one to learn."""
+
+from random import Random
 
 from backend.pocket.dialogue import Answer, Exchange, Result, World, shell
-from backend.pocket.words import decimal, number
+from backend.pocket.grammar import expand
+from backend.pocket.words import decimal, noun, number, person
 
-WORDINGS = (
-    "{what's|what is|whats|how much is|calculate|compute|work out|tell me|give me|find|solve|evaluate|figure out|can you add up|what does it make:|how much makes} $sum",
-    "$sum[ =| is| equals| = ?|, how much is that|, what is that| makes what]",
-    "{I need|please do|do the sum|quick sum|a little sum|maths|math question|calculate this|do the math}: $sum",
-    "{what do I get for|what do you get for|what's the result of|what is the value of|what's the answer to|what comes out of} $sum",
+FRAMES = (
+    "{what's|what is|whats|how much is|how much makes|calculate|compute|work out|tell me|give me|find|solve|evaluate|figure out|determine|reckon|get|do|count up} $sum[ {please|exactly|altogether|for me|in the shell|with python}]",
+    "$sum",
+    "$sum{ =| is| equals| = ?|, how much is that|, what is that| makes what| gives| comes to|, please|: how much| - how much is it|, do the maths}",
+    "{I need|please do|do the sum|quick sum|a little sum|maths|math question|calculate this|do the math|sum|a sum for you|arithmetic|compute|calculator}: $sum",
+    "{what do I get for|what do you get for|what's the result of|what is the value of|what's the answer to|what comes out of|what does one get for|what would be} $sum",
+    "{can you|could you|would you} {work out|compute|figure out|calculate|tell me|add up|do} {what |}$sum{| is| makes| comes to}",
+    "{I need|give me|I want|I'd like|find|get me} {the result|the value|the answer|the number|the figure} {of|for} $sum",
+    "{I need to know|do you know|can you say|tell me|say|I wonder|I want to know} {what|how much} $sum {is|makes|gives|comes to|would be}",
+    "{how much|what} {does|do|would|will|might} $sum {make|come to|give|be|amount to|equal}",
+    "{use python|use bash|use the shell|take the calculator|with your calculator} {and work out|to compute|to calculate|to find|for} $sum",
+    "{if I take|when I take|suppose I have|let's say|take} $sum{, what is it|, what do I get|, how much is it|, what comes out}",
 )
-OPERATIONS = {
-    "+": (
+EXPRESSIONS = (
+    (
+        9,
         "$a + $b",
-        "$a plus $b",
-        "$a+$b",
-        "the sum of $a and $b",
-        "$a and $b added",
-        "$a added to $b",
+        "{$a + $b|$a+$b|$a plus $b|$a and $b {added|added up|summed|together|put together}|the sum of $a and $b|the total of $a and $b|$a added to $b|$a increased by $b|$a, and $b on top}",
     ),
-    "-": ("$a - $b", "$a minus $b", "$a-$b", "$a less $b", "the difference of $a and $b"),
-    "*": (
+    (
+        9,
+        "$a - $b",
+        "{$a - $b|$a-$b|$a minus $b|$a less $b|the difference {of|between} $a and $b|$b {subtracted|taken|taken away|deducted} from $a|$a {reduced|decreased|lowered} by $b|$a take away $b|$a without $b}",
+    ),
+    (
+        12,
         "$a * $b",
-        "$a times $b",
-        "$a x $b",
-        "$a*$b",
-        "$a multiplied by $b",
-        "the product of $a and $b",
-        "$a × $b",
+        "{$a * $b|$a*$b|$a x $b|$a times $b|$a multiplied {by|with} $b|the product of $a and $b|$a × $b|$a{x}$b|$a by $b, multiplied|$a lots of $b|$a groups of $b}",
     ),
-    "/": ("$a / $b", "$a divided by $b", "$a/$b", "$a over $b", "$a ÷ $b"),
-    "%": ("$a mod $b", "$a modulo $b", "the remainder of $a divided by $b", "$a % $b"),
-    "**": ("$a to the power of $b", "$a^$b", "$a ** $b", "$a to the $b"),
-}
-PERCENT = ("$a percent of $b", "$a% of $b", "$a % of $b")
-SQUARES = ("the square of $a", "$a squared")
-ROOTS = ("the square root of $a", "the root of $a", "sqrt $a", "sqrt($a)")
+    (
+        9,
+        "$a / $b",
+        "{$a / $b|$a/$b|$a divided by $b|$a over $b|$a ÷ $b|the quotient of $a and $b|$a split {by|into|in} $b {parts|pieces|}|$a shared by $b|the ratio of $a to $b}",
+    ),
+    (
+        5,
+        "$a % $b",
+        "{$a mod $b|$a modulo $b|$a % $b|the remainder {of|for} $a {divided by|by|over|/} $b|the remainder when {$a is divided by $b|dividing $a by $b}|what remains of $a after division by $b|the rest of $a divided by $b|the leftover of $a / $b}",
+    ),
+    (
+        5,
+        "$a ** $k",
+        "{$a to the power of $k|$a^$k|$a ** $k|$a**$k|$a to the power $k|$a to the $k|$a raised to $k|$a raised to the power of $k|the $k{th|-th} power of $a|$a to the $k{th|-th} power|$a ^ $k}",
+    ),
+    (
+        3,
+        "$a ** 2",
+        "{the square of $a|$a squared|$a square|$a to the second power|$a²|$a by itself}",
+    ),
+    (3, "$a ** 3", "{the cube of $a|$a cubed|$a to the third power|$a³|the third power of $a}"),
+    (2, "$a ** 0.5", "{the square root of $a|the root of $a|sqrt $a|sqrt($a)|the sqrt of $a|√$a}"),
+    (10, "$p * $b / 100", "$p{%| %| percent| per cent| pct} of $b"),
+    (
+        3,
+        "$b * (100 + $p) / 100",
+        "{$b plus $p{%| percent}|$b {increased|raised|up} by $p{%| percent}|$b with $p{%| percent} {tax|VAT|tip|interest|service} {added|on top}|$b {and|plus} {a |}$p{%| percent} {tip|tax|surcharge}}",
+    ),
+    (
+        3,
+        "$b * (100 - $p) / 100",
+        "{$b minus $p{%| percent}|$p{%| percent} off $b|$b {reduced|lowered|down|cut} by $p{%| percent}|$b with {a |}$p{%| percent} {discount|off|rebate}|$b less $p{%| percent}}",
+    ),
+    (2, "$a / 2", "{half of $a|half $a|one half of $a|the half of $a|$a halved}"),
+    (1, "$a / 3", "{a third of $a|one third of $a|the third part of $a}"),
+    (1, "$a / 4", "{a quarter of $a|one quarter of $a|one fourth of $a}"),
+    (1, "$a * 2", "{double $a|twice $a|two times $a|the double of $a|$a doubled}"),
+    (1, "$a * 3", "{triple $a|three times $a|thrice $a|$a tripled}"),
+    (1, "$a * 12", "{$a dozen|$a times a dozen}"),
+    (
+        6,
+        "$a + $b + $c",
+        "{$a + $b + $c|$a+$b+$c|$a plus $b plus $c|the sum of $a, $b and $c|the total of $a, $b and $c|$a, $b and $c {added up|together|summed}|$a and $b and $c}",
+    ),
+    (2, "$a + $b + $c + $d", "{$a + $b + $c + $d|$a+$b+$c+$d|the sum of $a, $b, $c and $d}"),
+    (3, "$a - $b - $c", "{$a - $b - $c|$a-$b-$c|$a minus $b minus $c|$a less $b less $c}"),
+    (3, "$a * $b * $c", "{$a * $b * $c|$a*$b*$c|$a x $b x $c|$a times $b times $c}"),
+    (
+        3,
+        "$a * $b + $c",
+        "{$a * $b + $c|$a*$b+$c|$a times $b plus $c|$a x $b + $c|$a times $b and $c more}",
+    ),
+    (2, "$a * $b - $c", "{$a * $b - $c|$a*$b-$c|$a times $b minus $c|$a x $b - $c}"),
+    (2, "$a + $b * $c", "{$a + $b * $c|$a+$b*$c|$a plus $b times $c|$a + $b x $c}"),
+    (2, "$a + $b - $c", "{$a + $b - $c|$a+$b-$c|$a plus $b minus $c}"),
+    (
+        3,
+        "($a + $b) * $c",
+        "{($a + $b) * $c|($a+$b)*$c|the sum of $a and $b{,|} times $c|($a plus $b) times $c}",
+    ),
+    (2, "($a - $b) * $c", "{($a - $b) * $c|($a-$b)*$c|($a minus $b) times $c}"),
+    (2, "($a + $b) / $c", "{($a + $b) / $c|($a+$b)/$c|the sum of $a and $b{,|} divided by $c}"),
+    (
+        2,
+        "($a + $b) / 2",
+        "{the average of $a and $b|the mean of $a and $b|the middle between $a and $b}",
+    ),
+    (2, "($a + $b + $c) / 3", "{the average of $a, $b and $c|the mean of $a, $b and $c}"),
+)
+STORIES = (
+    (
+        "$a * $b",
+        "{I {buy|bought|need|sold|want|ordered}|we {buy|bought|need|sold|ordered}|$person {bought|sold|needs}} $a $nouns {at|for|costing|that cost|at a price of} $b[ $coins] {each|apiece|per piece|a piece}{, what do I pay|, how much is that|, what's the total|: total|. What does that cost|, what does it come to|. How much altogether}",
+    ),
+    (
+        "$a * $b",
+        "{what|how much} {do|would|will} $a $nouns {cost|come to|be} {at|for|if one costs|when each costs} $b[ $coins][ each| apiece]",
+    ),
+    (
+        "$a * $b",
+        "{$a|I have $a|there are $a|we have $a} {boxes|bags|rows|crates|packs|shelves|bottles|pages|trays|teams} {with|of|holding} $b $nouns{ each|, each| in each|}{, how many $nouns|, how many in all|: total|. How many altogether|, how many are there in total|, how many is that}",
+    ),
+    (
+        "$a * $b",
+        "{$b[ $coins] {a|per|every|each} {day|week|month|hour|year}{ for|,| over| during} $a {days|weeks|months|hours|years}}{, how much is that|: how much|, what's the sum|. Total|, what does it make}",
+    ),
+    (
+        "$a - $b",
+        "{I had|there were|we had|we started with|I have|$person had} $a $things{ and|, then| and then|, but} {spent|lost|gave away|used|sold|paid|dropped|returned} $b{, how many are left|, what is left|, what remains|. How much is left|, how many remain|, what do I have now}",
+    ),
+    (
+        "$a - $b",
+        "{how much|how many} {more|larger|bigger|longer|further} is $a than $b",
+    ),
+    (
+        "$a + $b",
+        "{I have|there are|we own|$person has} $a $things{ and|, then I|, and} {get|find|buy|receive|add|earn} $b more{, how many are there|, how many is that|, what's the total|. How many now|, how many in all}",
+    ),
+    (
+        "$a + $b",
+        "{$a[ $coins] for {the|a|my} $noun {and|plus} $b for {the|a|my} $other}{, how much together|, total|: total|, what did I spend|. What's the sum|, what do I pay in all}",
+    ),
+    (
+        "$a + $b + $c",
+        "{I spent|I paid|we collected|add up|I drove|I ran|we counted} $a, $b and $c[ $coins]{, how much in all|, total|, what's the sum|. How much together|, what is that together}",
+    ),
+    (
+        "$a / $b",
+        "{split|share|divide|spread} $a[ $things] {among|between|over|across|by|equally among} $b {people|friends|days|children|of us|boxes|teams|months|weeks}[{, how much each|, what does each get|: how many each}]",
+    ),
+    (
+        "$a / $b",
+        "{$a $things {for|among|shared by|between} $b {people|friends|days|children|teams|months}}{, how many each|, what does each get|, how much is that each|: share|. How many for each}",
+    ),
+    ("$a / $b", "how {often|many times} {does|will|would} $b {go into|fit into|fit in} $a"),
+)
+UNITS = (
+    ("minutes", "seconds", 60),
+    ("hours", "minutes", 60),
+    ("hours", "seconds", 3600),
+    ("days", "hours", 24),
+    ("days", "minutes", 1440),
+    ("days", "seconds", 86400),
+    ("weeks", "days", 7),
+    ("weeks", "hours", 168),
+    ("years", "months", 12),
+    ("years", "weeks", 52),
+    ("years", "days", 365),
+)
+DOWN = "{how many $small {are there |are |}in $count|$count in $small|{turn|convert|express} $count {to|into|in} $small|$count is how many $small|how many $small {make|are|do} $count[ make]|number of $small in $count}"
+UP = "{how many $large {are|is|make} $a $small|$a $small in $large|{turn|convert|express} $a $small {to|into|in} $large|$a $small is how many $large}"
+COINS = "euros dollars pounds francs cents kroner euro yen bucks".split()
+_ONES = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_SHARES = tuple(share for share, *_ in EXPRESSIONS)
 
 
 def sums(world: World) -> Exchange:
     random = world.random
-    a, b = number(random), number(random)
-    roll = random.random()
-    if roll < 0.62:
-        sign = random.choice((*tuple("+-*+*-/"), "%", "**"))
-        if sign == "**":
-            b = str(random.randint(2, 9))
-        b = b if b != "0" else "7"
-        fractions = sign == "/" or random.random() < 0.25
-        if fractions and sign not in ("%", "**") and random.random() < 0.5:
-            a, b = random.choice(
-                ((decimal(random), b), (a, decimal(random)), (decimal(random), decimal(random)))
-            )
-        shape, line = OPERATIONS[sign], f"{a} {sign} {b}"
-        exact = "." not in a + b and sign != "/"
-    elif roll < 0.8:
-        shape, line, exact = PERCENT, f"{b} * {a} / 100", False
-    elif roll < 0.9:
-        shape, line, exact = SQUARES, f"{a} * {a}", "." not in a
-    elif roll < 0.95:
-        shape, line, exact = ROOTS, f"sqrt({a})", False
-    else:
-        c = number(random)
-        first, second = random.choice("+-*"), random.choice("+-*")
-        shape, line, exact = (f"$a {first} $b {second} {c}",), f"{a} {first} {b} {second} {c}", True
-    spoken = world.say(shape, a=a, b=b).words
-    words = world.say(WORDINGS, sum=spoken)
-    output = random.choice(
+    said, formula = random.choices((_expression, _story, _units), (70, 22, 8))[0](random)
+    output = _output(random)
+    return [
+        world.say(("$sum",), sum=said),
+        shell(f"python3 -c 'print({formula})'"),
+        Result(random.choice((output, output, output, f"{output}\nexit code: 0"))),
+        Answer(f"{formula} = {output}"),
+    ]
+
+
+def _expression(random: Random) -> tuple[str, str]:
+    _, formula, spoken = random.choices(EXPRESSIONS, _SHARES)[0]
+    figures = _figures(random, fractions=0.0 if "%" in formula else 0.2)
+    said = expand(spoken, random, {name: _aloud(random, text) for name, text in figures.items()})
+    frame = "$sum" if random.random() < 0.12 else random.choice(FRAMES)
+    return expand(frame, random, {"sum": said}), expand(formula, random, figures)
+
+
+def _story(random: Random) -> tuple[str, str]:
+    formula, wording = random.choice(STORIES)
+    figures = _figures(random, fractions=0.15)
+    plural = f"{noun(random)}s"
+    coins = random.choice(COINS)
+    slots = {
+        **{name: _aloud(random, text) for name, text in figures.items()},
+        "nouns": plural,
+        "coins": coins,
+        "things": random.choice((plural, coins)),
+        "noun": noun(random),
+        "other": noun(random),
+        "person": person(random),
+    }
+    return expand(wording, random, slots), expand(formula, random, figures)
+
+
+def _units(random: Random) -> tuple[str, str]:
+    large, small, factor = random.choice(UNITS)
+    a = number(random)
+    if random.random() < 0.3:
+        return expand(UP, random, {"a": a, "large": large, "small": small}), f"{a} / {factor}"
+    a = "1" if random.random() < 0.3 else a
+    one = random.choice(("a", "one")) + f" {large[:-1]}"
+    count = one.replace("a h", "an h") if a == "1" else f"{_aloud(random, a)} {large}"
+    return expand(DOWN, random, {"count": count, "small": small}), f"{a} * {factor}"
+
+
+def _figures(random: Random, fractions: float) -> dict[str, str]:
+    figures = {name: _figure(random, fractions) for name in "abcd"}
+    figures["k"] = str(random.randint(2, 12))
+    figures["p"] = str(random.randint(1, 100)) if random.random() < 0.85 else decimal(random)
+    if figures["b"] == "0":
+        figures["b"] = "7"
+    if figures["c"] == "0":
+        figures["c"] = "8"
+    return figures
+
+
+def _figure(random: Random, fractions: float) -> str:
+    if random.random() < fractions:
+        return decimal(random)
+    return number(random, random.choice((1, 2, 2, 2, 3, 3, 3, 4, 4, 5)))
+
+
+def _aloud(random: Random, figure: str) -> str:
+    """A small number in words, now and then."""
+    if "." in figure or int(figure) > 99 or random.random() > 0.12:
+        return figure
+    count = int(figure)
+    if count < 20:
+        return _ONES[count]
+    tens, ones = _TENS[count // 10 - 2], count % 10
+    return f"{tens}-{_ONES[ones]}" if ones else tens
+
+
+def _output(random: Random) -> str:
+    shape = random.choice(
         (
             number,
             decimal,
             lambda r: number(r, r.randint(1, 9)),
+            lambda r: number(r, r.randint(2, 5)),
             lambda r: f"{number(r)}.{number(r, r.randint(1, 4))}",
             lambda r: "-" + number(r),
         )
-    )(random)
-    step = shell(f"echo $(({line}))") if exact else shell(f"awk 'BEGIN {{ print {line} }}'")
-    return [
-        words,
-        step,
-        Result(random.choice((output, output, output, f"{output}\nexit code: 0"))),
-        Answer(f"{line} = {output}"),
-    ]
+    )
+    return shape(random)

@@ -114,6 +114,16 @@ TOPICS = "memory|RAM|the disk|hard disks|git|uptime|files|the kernel|python|bash
     "|"
 )
 NEAR = (
+    "{how many|what number of} {$nouns|people|cars|trees|houses|schools|birds|shops} {are there|are|live|exist} in {$place|the world|the country|the whole of $place}",
+    "{who|what} {fixed|invented|built|discovered|painted|founded|destroyed|wrote} {the $noun of $place|the first $noun|$place|the $adj bridge|the telephone}",
+    "{when|where} is the {next|nearest|best|biggest} {$noun|concert|train|$noun shop|election} {in|to|near} $place",
+    "{which|what} {kind of |}$noun should {I|we|one} {buy|choose|take|cook|read|learn|wear} {for $person|in $place|this year|next|for the party}",
+    "{find|search|look|get}[ me] {a|some|the cheapest|the best} {hotel|flight|flat|job|recipe|$noun|doctor} {in|near|for} {$place|$person|tonight}",
+    "{search|look up|google|find out on} {the web|the internet|online|wikipedia} {for |}{$noun|$thing|$person}",
+    "{write|make|compose} {a|some} {function|script|program|class|regex|web page|app} {that|which} {sorts $nouns|counts $nouns|draws a $noun|downloads $thing|plays $noun|solves $thing}",
+    "{explain|interpret|judge|assess|criticise} {the code in $path|why $noun is $adj|what $path means|the style of $path|the idea of $thing|my notes on $noun}",
+    "{turn|change|transform|make} my {$noun|life|flat|$adj $noun} {into|to} {a $adj $noun|something $adj|a better one}",
+    "{what|how much} {will|does} $thing {cost|be worth} {in $place|next year|these days|on the market}",
     "{explain|what is|describe|define|who invented|what's the history of|why do we need|how does one understand|what's the point of|teach me about} $topic[ {to me|in general|in detail|in simple words}]",
     "{write|tell me|compose|make} {a poem|a joke|a story|an essay|a song|a book|a haiku} {about|on} $topic",
     "{recommend|suggest|find me|buy me|sell me|which is the best|what is the best book about|order} $topic",
@@ -153,11 +163,12 @@ def small(world: World) -> Exchange:
 
 def beyond(world: World) -> Exchange:
     random = world.random
-    wordings = random.choices((DANGEROUS, ABROAD, NEAR), (22, 68, 10))[0]
+    wordings = random.choices((DANGEROUS, ABROAD, NEAR), (22, 63, 15))[0]
     words = world.say(
         wordings,
         thing=thing(random),
         noun=noun(random),
+        nouns=f"{noun(random)}s",
         errand=errand(random),
         place=place(random),
         person=person(random),
