@@ -9,14 +9,15 @@
  *   clock MHZ, throttle BITS, ecc N, pid PID, xid N (told once per change), links N
  *   lost I              card I answers NVML_ERROR_GPU_IS_LOST
  *   hang S              every sample call sleeps S seconds first
- * A key that is absent answers NVML_ERROR_NOT_SUPPORTED.
+ * A key that is absent answers NVML_ERROR_NOT_SUPPORTED. Without FAKE_NVML there is no driver:
+ * the library stays loaded in a process, also for tests that know nothing of it.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { SUCCESS = 0, UNINITIALIZED = 1, INVALID = 2, NOT_SUPPORTED = 3, INSUFFICIENT_SIZE = 7, TIMEOUT = 10, LOST = 15 };
+enum { SUCCESS = 0, UNINITIALIZED = 1, INVALID = 2, NOT_SUPPORTED = 3, INSUFFICIENT_SIZE = 7, DRIVER_NOT_LOADED = 9, TIMEOUT = 10, LOST = 15 };
 
 typedef unsigned int uint;
 typedef unsigned long long ull;
@@ -54,8 +55,8 @@ static int give(void *device, const char *key, uint *out) {
     return SUCCESS;
 }
 
-int nvmlInit_v2(void) { return SUCCESS; }
-int nvmlInitWithFlags(uint flags) { (void)flags; return SUCCESS; }
+int nvmlInit_v2(void) { return getenv("FAKE_NVML") ? SUCCESS : DRIVER_NOT_LOADED; }
+int nvmlInitWithFlags(uint flags) { (void)flags; return nvmlInit_v2(); }
 int nvmlShutdown(void) { return SUCCESS; }
 const char *nvmlErrorString(int code) { (void)code; return "an error of the fake NVML"; }
 
