@@ -25,7 +25,7 @@ from backend.metrics import text
 from backend.protocol import PERSON, Gpu, ServerStatus, Speed, Status, Warm
 from backend.service import BackendRunning, serve_backend
 from tests.backend.conftest import running
-from tests.patience import SECONDS, soon
+from tests.patience import SECONDS, soon, within
 
 
 async def test_status_endpoint_logs_and_metrics_of_a_running_backend(config: BackendConfig) -> None:
@@ -445,8 +445,9 @@ async def test_the_embedded_server_ends_quickly_in_the_middle_of_work(
         ):
             first = json.loads((await answer.content.readline())[6:])
             assert first["object"] == "chat.completion.chunk"
-            os.kill(pid, signal.SIGTERM)
-            status = await it.until(lambda status: status.backend.restarts == 1, 2)
+            with within(2):
+                os.kill(pid, signal.SIGTERM)
+                status = await it.until(lambda status: status.backend.restarts == 1)
     assert status.backend.last_restart
 
 

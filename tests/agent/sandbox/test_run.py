@@ -3,7 +3,6 @@
 import asyncio
 import os
 import socket
-import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from agent.sandbox.lesser import Lesser
 from agent.sandbox.limits import SandboxLimits
 from agent.sandbox.sandbox import Ran, Sandbox
 from tests.fakes.sandbox_box import opened
-from tests.patience import soon
+from tests.patience import SECONDS, soon, within
 
 
 async def test_it_prints_and_ends(sandbox: Sandbox) -> None:
@@ -62,8 +61,12 @@ async def test_the_environment_is_ours_alone(
 
 
 async def test_the_time_limit_ends_it(sandbox: Sandbox) -> None:
-    ran = await sandbox.run("echo begun; sleep 60", seconds=0.3)
-    assert ran == Ran(137, "begun\n", reason="Stopped: the time limit of 0.3 s was reached.")
+    seconds = 0.25
+    while not (ran := await sandbox.run("echo begun; sleep 600", seconds=seconds)).output:
+        seconds *= 4  # on a busy machine it takes longer to begin
+        assert seconds < SECONDS
+    told = f"Stopped: the time limit of {seconds:g} s was reached."
+    assert ran == Ran(137, "begun\n", reason=told)
 
 
 async def test_nobody_gets_more_than_five_times_the_owners_limit(tmp_path: Path) -> None:
@@ -79,11 +82,10 @@ async def test_cancellation_ends_all_within_a_second(sandbox: Sandbox, after: fl
         sandbox.run(f"setsid sleep {marker} & (sleep {marker} &) ; sleep {marker}")
     )
     await asyncio.sleep(after)
-    started = time.monotonic()
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    assert time.monotonic() - started < 1
+    with within(1):
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
     assert _with(marker) == []
 
 
