@@ -155,11 +155,9 @@ class BackendClient:
                     return
         raise BackendUnavailable("The model backend ended while it was waited for.")
 
-    async def warm(
-        self, messages: Sequence[Wire], tools: Sequence[Wire] = (), chat: str | None = None
-    ) -> None:
-        """Register the fixed prefix, or one chat's transcript, to be kept warm. Returns at once."""
-        prefix = Prefix(messages=[*map(dict, messages)], tools=[*map(dict, tools)], chat=chat)
+    async def warm(self, messages: Sequence[Wire], tools: Sequence[Wire] = ()) -> None:
+        """Register the fixed prefix, to be kept warm. Returns at once."""
+        prefix = Prefix(messages=[*map(dict, messages)], tools=[*map(dict, tools)])
         await self._post("/v1/warm", prefix.model_dump_json())
 
     async def report(self, report: Report) -> None:

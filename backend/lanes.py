@@ -96,11 +96,6 @@ class Lanes:
         if self._closed.pop(why, None):
             self._arrange()
 
-    def served_since(self, chat: str, moment: float) -> bool:
-        """Whether `chat` has held the lane since `moment` of the steady clock, or holds it now."""
-        held = any(ticket.chat == chat for ticket in self.holders)
-        return held or self._served.get(chat, float("-inf")) >= moment
-
     def resize(self, capacity: int) -> None:
         self.capacity = capacity
         self._arrange()

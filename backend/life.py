@@ -13,7 +13,7 @@ from backend.launch import Launch, slots_folder
 from backend.llama import LlamaServer, Props, ServerAway, ServerRefused, llama_server
 from backend.process import Child, child
 from backend.profile import Profile
-from backend.protocol import IDLE, SCHEDULED, LaneState
+from backend.protocol import SCHEDULED
 from backend.room import Room
 from backend.vigil import Ended, Vigil
 from backend.warm import Warmer
@@ -36,13 +36,11 @@ class Life:
         self.room, self.profile, self.launch = room, profile, launch
         self.gpu_expected, self._on_serving = gpu_expected, on_serving
         self.process: Child | None = None
-        self.began = monotonic()
         self.served = False  # has written a token for somebody
         self.was_ready = False
         self.serves = False
         self.vision = False
         self._tending = asyncio.Event()
-        self._fixed_due = False
 
     async def run(self) -> Cause:
         """Start the server, keep it, and return why it ended."""
@@ -63,9 +61,8 @@ class Life:
                 process.signal(signal.SIGKILL)
         return cause
 
-    def tend(self, fixed: bool) -> None:
-        """Something new is to be warmed: the fixed prefix, or a transcript."""
-        self._fixed_due = self._fixed_due or fixed
+    def tend(self) -> None:
+        """A new prefix is to be warmed."""
         self._tending.set()
 
     def _away(self, sentence: str | None) -> None:
@@ -157,8 +154,7 @@ class Life:
 
     async def _warm_fixed(self, warmer: Warmer) -> None:
         board, register = self.room.board, self.room.register
-        register.forget_residents()
-        self._fixed_due = False
+        self._tending.clear()
         if register.fixed is None:
             board.set(warm=None)
             return
@@ -182,42 +178,12 @@ class Life:
         raise Ended(Cause("wedged", "The model server dropped a request and did not come back."))
 
     async def _tend(self, warmer: Warmer) -> NoReturn:
-        """Warm what is new, then recent chats while nobody waits, newest first."""
-        self._tending.set()
+        """Warm a prefix that is registered while it serves."""
         while True:
             await self._tending.wait()
-            self._tending.clear()
-            if self._fixed_due:
-                async with self.room.lanes.hold("prefix", SCHEDULED):
-                    await self._warm_fixed(warmer)
-                    self.room.board.set(state="ready", done=None, total=None)
-            while chat := self.room.register.next_chat():
-                await self._warm_chat(warmer, chat)
-
-    async def _warm_chat(self, warmer: Warmer, chat: str) -> None:
-        dropped = asyncio.Event()
-
-        def hear(state: LaneState) -> None:
-            if state.state == "wanted":
-                dropped.set()
-
-        async with self.room.lanes.hold(f"warm {chat}", IDLE, hear):
-            transcript = self.room.register.chats.get(chat)
-            if transcript is None or transcript.resident or dropped.is_set():
-                return
-            reading = asyncio.create_task(warmer.transcript(transcript.prefix))
-            waiting = asyncio.create_task(dropped.wait())
-            try:
-                await asyncio.wait({reading, waiting}, return_when=asyncio.FIRST_COMPLETED)
-                if reading.done():
-                    # Refused or not: it is not tried again in this life.
-                    transcript.resident = True
-                    with suppress(ServerRefused, ServerAway):
-                        reading.result()
-            finally:
-                reading.cancel()
-                waiting.cancel()
-                await asyncio.wait({reading, waiting})
+            async with self.room.lanes.hold("prefix", SCHEDULED):
+                await self._warm_fixed(warmer)
+                self.room.board.set(state="ready", done=None, total=None)
 
     # --- sleep ------------------------------------------------------------------
 
@@ -238,7 +204,6 @@ class Life:
                 board.set(state="ready", done=None, total=None)
             finally:
                 lanes.open("sleeping")
-            self._tending.set()
 
     async def _sleeps(self, server: LlamaServer) -> bool:
         with suppress(ServerAway, ServerRefused):

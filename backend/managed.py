@@ -124,14 +124,8 @@ class Managed:
         return datetime.fromtimestamp(self.room.timing.clock(), ZoneInfo(self.room.config.timezone))
 
     def warm(self, prefix: Prefix) -> None:
-        life = self.supervisor.life
-        # A chat that held the lane in this life has just been read by the server.
-        read = prefix.chat is not None and life is not None
-        resident = read and self.room.lanes.served_since(
-            prefix.chat or "", life.began if life else 0
-        )
-        fixed = self.room.register.add(prefix, resident=resident)
-        self.supervisor.tend(fixed)
+        if self.room.register.add(prefix):
+            self.supervisor.tend()
 
     def logs(self, lines: int) -> list[str]:
         life = self.supervisor.life

@@ -166,11 +166,10 @@ class Report(Value):
 
 
 class Prefix(Value):
-    """Messages and tools in wire form. Without `chat` the fixed prefix, else that chat's transcript."""
+    """What every request begins with: messages and tools in wire form."""
 
     messages: list[dict[str, Any]]
     tools: list[dict[str, Any]] = Field(default_factory=list)
-    chat: str | None = None
 
 
 class ProfileChoice(Value):

@@ -79,9 +79,9 @@ class Supervisor:
         if reason:
             raise SwitchFailed(f"{name} could not be started: {reason}")
 
-    def tend(self, fixed: bool) -> None:
+    def tend(self) -> None:
         if self.life:
-            self.life.tend(fixed)
+            self.life.tend()
 
     def _ask(self, wish: Wish) -> None:
         # A switch that has not begun restarts the server anyway.

@@ -8,11 +8,9 @@ exactly where requests part (sliding-window and hybrid models cannot roll back).
 
 import hashlib
 import json
-import zlib
-from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from time import monotonic
@@ -21,48 +19,24 @@ from typing import Any
 from backend.llama import LlamaServer, ServerAway, ServerRefused
 from backend.protocol import Prefix, Warm
 
-CHATS = 8  # transcripts kept
 LEAST_SAVED = 512  # tokens: less is read again faster than it is looked up
 FILES = 2
 Progress = Callable[[int, int], None]
 
 
 @dataclass(slots=True)
-class Transcript:
-    """One chat's messages, compressed; `resident` while the server has read them in this life."""
-
-    packed: bytes
-    resident: bool = False
-
-    @property
-    def prefix(self) -> Prefix:
-        return Prefix.model_validate_json(zlib.decompress(self.packed))
-
-
-@dataclass(slots=True)
 class Register:
-    """What is to be kept warm. The fixed prefix lasts in `path`, transcripts in memory."""
+    """The prefix to be kept warm. It lasts in `path`."""
 
     path: Path
     fixed: Prefix | None = None
-    chats: OrderedDict[str, Transcript] = field(default_factory=OrderedDict)
 
     def read(self) -> None:
         with suppress(OSError, ValueError):
             self.fixed = Prefix.model_validate_json(self.path.read_text("utf-8"))
 
-    def add(self, prefix: Prefix, resident: bool = True) -> bool:
-        """Note a prefix; True when it is a new fixed one."""
-        if prefix.chat is None:
-            return self._fix(prefix)
-        packed = zlib.compress(prefix.model_dump_json().encode(), 1)
-        self.chats[prefix.chat] = Transcript(packed, resident)
-        self.chats.move_to_end(prefix.chat)
-        while len(self.chats) > CHATS:
-            self.chats.popitem(last=False)
-        return False
-
-    def _fix(self, prefix: Prefix) -> bool:
+    def add(self, prefix: Prefix) -> bool:
+        """Note a prefix; True when it is a new one."""
         if prefix == self.fixed:
             return False
         self.fixed = prefix
@@ -75,15 +49,6 @@ class Register:
         fresh = self.path.with_suffix(".new")
         fresh.write_text(prefix.model_dump_json(), "utf-8")
         fresh.replace(self.path)
-
-    def forget_residents(self) -> None:
-        for transcript in self.chats.values():
-            transcript.resident = False
-
-    def next_chat(self) -> str | None:
-        """The most recently active chat that the server has not read in this life."""
-        waiting = (name for name in reversed(self.chats) if not self.chats[name].resident)
-        return next(waiting, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +81,6 @@ class Warmer:
             seconds=round(monotonic() - began, 3),
             source="prefill",
         )
-
-    async def transcript(self, prefix: Prefix) -> None:
-        await self.server.prefill(await self.tokens(prefix))
 
     async def tokens(self, prefix: Prefix) -> list[int]:
         """The tokens that every continuation of `prefix` begins with."""

@@ -1,6 +1,5 @@
 """The warm prefix on the real server: measured, restored where that works, read again where it does not."""
 
-import asyncio
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,11 +7,10 @@ from typing import Any
 import pytest
 
 from backend.config import BackendConfig
-from backend.protocol import PERSON, Prefix, Status
+from backend.protocol import Status
 from tests.backend.conftest import SYSTEM, Running, running
 from tests.fakes import gguf_maker
 from tests.fakes.gguf_maker import TEMPLATE, Shape
-from tests.patience import SECONDS, soon
 
 FIXED: list[dict[str, Any]] = [{"role": "system", "content": SYSTEM}]
 TOOL = {
@@ -102,54 +100,6 @@ async def test_a_damaged_slot_file_is_read_over(config: BackendConfig) -> None:
     assert status.backend.warm and status.backend.warm.source == "prefill"
 
 
-async def test_transcripts_are_read_newest_first_after_a_restart(config: BackendConfig) -> None:
-    transcripts = {
-        chat: [
-            *FIXED,
-            {"role": "user", "content": f"{chat} " * 200},
-            {"role": "assistant", "content": "yes"},
-        ]
-        for chat in ("old", "new")
-    }
-    async with running(config) as it:
-        await it.client.warm(FIXED)
-        await it.until(is_warm)
-        for chat, messages in transcripts.items():
-            await it.client.warm(messages, chat=chat)
-        register = it.backend.room.register
-        order = []
-        async with asyncio.timeout(SECONDS):
-            while register.next_chat():
-                order += [c for c, t in register.chats.items() if t.resident and c not in order]
-                await asyncio.sleep(0.01)
-        order += [c for c in register.chats if c not in order]
-    assert set(order) == {"old", "new"}
-
-
-async def test_warming_a_transcript_is_dropped_when_a_person_comes(config: BackendConfig) -> None:
-    long = [
-        *FIXED,
-        {"role": "user", "content": "word " * 3000},
-        {"role": "assistant", "content": "yes"},
-    ]
-    async with running(config) as it:
-        await it.client.warm(FIXED)
-        await it.until(is_warm)
-        await it.client.warm(long, chat="long")
-        lanes = it.backend.room.lanes
-        await soon(lambda: lanes.holders)
-        async with it.client.lane("person", PERSON):
-            assert not it.backend.room.register.chats["long"].resident
-            assert [ticket.chat for ticket in lanes.holders] == ["person"]
-
-
-async def test_a_chat_that_was_just_served_is_not_read_again(config: BackendConfig) -> None:
-    async with running(config) as it:
-        await it.ask("a", "hello")
-        await it.client.warm([*FIXED, {"role": "user", "content": "hello"}], chat="a")
-        assert it.backend.room.register.next_chat() is None
-
-
 async def test_a_template_that_refuses_leaves_a_serving_server(
     config: BackendConfig, tmp_path: Path
 ) -> None:
@@ -182,16 +132,3 @@ async def test_a_sleeping_server_is_woken_warm(config: BackendConfig) -> None:
     assert warm.backend.warm
     assert answer["cache_n"] == warm.backend.warm.tokens
     assert status.backend.restarts == 0
-
-
-def test_only_the_newest_transcripts_are_kept(tmp_path: Path) -> None:
-    from backend.warm import CHATS, Register
-
-    register = Register(tmp_path / "prefix.json")
-    for number in range(CHATS + 3):
-        register.add(Prefix(messages=FIXED, chat=str(number)), resident=False)
-    assert list(register.chats) == [str(n) for n in range(3, CHATS + 3)]
-    assert register.next_chat() == str(CHATS + 2)
-    register.chats[str(CHATS + 2)].resident = True
-    assert register.next_chat() == str(CHATS + 1)
-    assert register.chats["5"].prefix == Prefix(messages=FIXED, chat="5")
