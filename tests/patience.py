@@ -18,6 +18,11 @@ async def soon(look: Callable[[], Any], seconds: float = SECONDS) -> Any:
     return found
 
 
+def limits() -> Iterator[int]:
+    """Time limits for a program, in seconds, each longer: a busy machine does not begin within the first."""
+    yield from (1, 4, 16, 64)
+
+
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
     """The block is quick; time in which anything on this machine waited for a core does not count."""

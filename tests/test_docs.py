@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import SECONDS
+
 ROOT = Path(__file__).parent.parent
 VOLTAIRE = Path(sys.executable).with_name("voltaire")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -35,7 +37,7 @@ def test_every_command_named_is_there(words: tuple[str, ...]) -> None:
     if words[0] not in COMMANDS:
         pytest.fail(f"voltaire {words[0]} is in a document and not in the program")
     done = subprocess.run(
-        [VOLTAIRE, words[0], "--help"], capture_output=True, text=True, timeout=30
+        [VOLTAIRE, words[0], "--help"], capture_output=True, text=True, timeout=SECONDS
     )
     assert done.returncode == 0, done.stderr
     if len(words) > 1 and "Commands:" in done.stdout:

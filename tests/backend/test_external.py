@@ -70,7 +70,7 @@ async def test_a_box_that_hangs_costs_its_silence_once(state: Path) -> None:
     url = f"http://127.0.0.1:{hanging.sockets[0].getsockname()[1]}"
     async with hanging, ModelServer(says("Hello.")) as other:
         config = BackendConfig(
-            state_dir=state, kind="external", urls=(url, other.url), connect_seconds=1
+            state_dir=state, kind="external", urls=(url, other.url), connect_seconds=5
         )
         async with running(config) as it:
             found = [(await it.client.endpoint()).url for _ in range(3)]

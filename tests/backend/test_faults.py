@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -51,9 +52,8 @@ async def test_a_turn_outlives_a_wedge_that_ignores_sigterm_while_health_is_gree
     assert answer["predicted_n"] == 20
     assert status.restarts == 1
     assert status.last_restart is not None
-    assert status.last_restart.cause.startswith(
-        "The model server hung: no token and no progress for 1 s."
-    )
+    told = r"The model server hung: no token and no progress for \d+ s\."
+    assert re.match(told, status.last_restart.cause)
 
 
 async def test_a_request_of_another_program_that_hangs_is_ended_when_a_chat_comes(

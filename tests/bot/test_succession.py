@@ -9,6 +9,7 @@ from backend.config import BackendConfig
 from backend.service import serve_backend
 from bot.succession import answers, answers_within, succeeding
 from tests.fakes.model_scripted import ModelServer, says
+from tests.patience import SECONDS
 
 
 async def test_a_backend_that_ended_is_succeeded_for_as_long_as_the_command_lasts(
@@ -21,8 +22,8 @@ async def test_a_backend_that_ended_is_succeeded_for_as_long_as_the_command_last
             async with succeeding(client, partial(serve_backend, config), seconds=0.2):
                 await first.aclose()
                 assert not await answers(client)
-                assert await answers_within(client, 20)
-                assert [stand.state async for stand in client.ready(10)] == ["ready"]
+                assert await answers_within(client, SECONDS)
+                assert [stand.state async for stand in client.ready(SECONDS)] == ["ready"]
             assert not await answers(client)
 
 
@@ -31,7 +32,7 @@ async def test_a_backend_that_comes_back_stays_the_one(tmp_path: Path) -> None:
         config = BackendConfig(tmp_path, kind="external", urls=(server.url,))
         await first.enter_async_context(serve_backend(config))
         async with BackendClient(default_socket(tmp_path)) as client:
-            async with succeeding(client, partial(serve_backend, config), seconds=20):
+            async with succeeding(client, partial(serve_backend, config), seconds=SECONDS):
                 await first.aclose()
                 again = await first.enter_async_context(serve_backend(config))
                 assert await answers(client)

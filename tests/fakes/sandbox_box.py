@@ -16,7 +16,7 @@ from agent.sandbox.sandbox import Sandbox
 from agent.sandbox.sandboxes import Sandboxes, open_sandboxes
 from agent.tool import Approver, Call, Output, Tool
 
-LIMITS = SandboxLimits(memory_mib=512, pids=64, disk_mib=32, files=500, command_seconds=20)
+LIMITS = SandboxLimits(memory_mib=512, pids=64, disk_mib=32, files=500)
 
 
 @asynccontextmanager

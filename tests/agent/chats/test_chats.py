@@ -158,8 +158,8 @@ async def test_an_album_becomes_one_turn_and_what_is_said_later_another(bench: B
 
 async def test_a_message_waits_for_what_may_follow_it(bench: Bench) -> None:
     async with bench.running() as chats:
-        await chats.submit(said("first", "1", settle_s=0.4))
-        await chats.submit(said("second", "2", settle_s=0.4))
+        await chats.submit(said("first", "1", settle_s=2.0))
+        await chats.submit(said("second", "2", settle_s=2.0))
         assert await bench.heard.replies("tg:1", 1) == ["you said first\nsecond"]
 
 

@@ -318,7 +318,7 @@ async def test_no_backend_to_ask() -> None:
 
 async def test_silence_is_no_sign_of_life() -> None:
     server = ModelServer(says("Hel", hold=asyncio.Event().wait))
-    async with server, OpenAIModel(server.endpoint, silence_seconds=0.1) as model:
+    async with server, OpenAIModel(server.endpoint, silence_seconds=1.0) as model:
         pieces = [piece async for piece in model.stream(ASKED)]
     assert completion(pieces).finish_reason == "cut"
 

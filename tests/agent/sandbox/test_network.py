@@ -13,6 +13,7 @@ from agent.tools.files import read_file
 from agent.tools.shell import bash
 from tests.fakes.sandbox_box import Box, opened
 from tests.fakes.web_server import Site, site
+from tests.patience import limits
 
 
 @pytest.fixture
@@ -58,11 +59,14 @@ async def test_after_strangers_text_the_owner_is_asked(box: Box, web: Site) -> N
 
 async def test_asking_does_not_use_up_the_time(box: Box, web: Site) -> None:
     async def approve(what: str, *, scope: str, standing: bool = False) -> None:
-        await asyncio.sleep(1.5)
+        await asyncio.sleep(1.5 * seconds)
 
     box.approve = approve
-    command = f"curl -sS http://{web.host}/"
-    assert await box.text(bash, command=command, seconds=1) == "hello"
+    for seconds in limits():
+        said = await box.text(bash, command=f"curl -sS http://{web.host}/", seconds=seconds)
+        if said == "hello":
+            break
+    assert said == "hello"
 
 
 @pytest.mark.parametrize(
@@ -100,8 +104,12 @@ async def test_without_permission_to_ask_there_is_no_network(box: Box, web: Site
 
 
 async def test_nothing_is_left_open(box: Box, web: Site) -> None:
-    command = f"exec 3<>/dev/tcp/127.0.0.1/3128; curl -sS http://{web.host}/; sleep 9"
-    assert (await box.use(bash, command=command, seconds=1)).text.startswith("hello")
+    command = f"exec 3<>/dev/tcp/127.0.0.1/3128; curl -sS http://{web.host}/; sleep 600"
+    for seconds in limits():
+        said = await box.text(bash, command=command, seconds=seconds)
+        if said.startswith("hello"):
+            break
+    assert said.startswith("hello")
     tasks = [t for t in asyncio.all_tasks() if t is not asyncio.current_task()]
     assert [t for t in tasks if "serve" in repr(t.get_coro()) and "proxy" in repr(t)] == []
 

@@ -10,6 +10,7 @@ import pytest
 from bot.localgram import Localgram, Person, VirtualClock
 from bot.localgram.entities import formatted
 from bot.localgram.wire import ApiError
+from tests.patience import SECONDS
 
 from .conftest import Raw
 
@@ -127,7 +128,9 @@ except ApiError as error:
 
 async def test_without_tdlib_markup_is_refused_loudly() -> None:
     words = [sys.executable, "-c", WITHOUT_TDLIB]
-    out = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True, timeout=30)
+    out = subprocess.run(
+        words, cwd=ROOT, capture_output=True, text=True, check=True, timeout=SECONDS
+    )
     command = {"type": "bot_command", "offset": 0, "length": 4}
     mention = {"type": "mention", "offset": 5, "length": 6}
     link = {"type": "text_link", "offset": 0, "length": 1, "url": "https://a.bc/d e"}

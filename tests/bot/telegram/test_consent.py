@@ -70,7 +70,7 @@ async def test_allowed_for_the_chat_until_taken_back(house: House) -> None:
 
 async def test_an_old_button_says_expired_and_does_nothing(house: House) -> None:
     pushing(house, "A")
-    house.approval_seconds = 0.3
+    house.approval_seconds = 3.0
     async with house.open():
         await house.owner.send("push")
         asked = await house.owner.next_message(where=is_question)

@@ -69,7 +69,7 @@ async def home(house: House, state: Path) -> AsyncIterator[tuple[Running, Bot]]:
 
 
 async def said(house: House, start: str) -> Message:
-    return await house.owner.next_message(where=lambda m: m.text.startswith(start), seconds=50)
+    return await house.owner.next_message(where=lambda m: m.text.startswith(start))
 
 
 async def test_a_model_is_chosen_by_a_button_and_tried_once(house: House, state: Path) -> None:
@@ -85,7 +85,7 @@ async def test_a_model_is_chosen_by_a_button_and_tried_once(house: House, state:
         ]
         await house.owner.press(card, "second")
         ready = await said(house, "second is ready after ")
-        tried = await house.owner.next_message(seconds=50)
+        tried = await house.owner.next_message()
         assert (await it.client.endpoint()).profile == "second"
         await house.owner.send("/model")
         again = await said(house, "The model is second.")

@@ -10,7 +10,7 @@ from bot.localgram import is_final
 from bot.localgram.feed import Acted, Drafted
 from tests.bot.telegram.house import House
 from tests.fakes.model_scripted import Line, calls, in_order, says
-from tests.patience import SECONDS
+from tests.patience import SECONDS, within
 
 
 async def test_a_message_is_seen_and_answered_once(house: House) -> None:
@@ -89,8 +89,9 @@ async def test_stop_ends_a_running_turn_at_once(house: House) -> None:
     async with house.open() as run:
         await house.owner.send("think")
         await house.owner.event(lambda e: e if isinstance(e, Drafted) else None)
-        await house.owner.send("/stop")
-        answer = await house.owner.next_message(where=is_final, seconds=2)
+        with within(2):
+            await house.owner.send("/stop")
+            answer = await house.owner.next_message(where=is_final)
         assert answer.text.endswith("Stopped.")
         await house.owner.send("/stop")
         idle = await house.owner.next_message(where=is_final)
@@ -105,8 +106,9 @@ async def test_the_button_under_a_draft_ends_the_turn(house: House) -> None:
         await house.owner.send("think")
         draft = await house.owner.event(lambda e: e if isinstance(e, Drafted) else None)
         assert draft.can_stop
-        await house.owner.stop_draft()
-        answer = await house.owner.next_message(where=is_final, seconds=2)
+        with within(2):
+            await house.owner.stop_draft()
+            answer = await house.owner.next_message(where=is_final)
     assert answer.text == "Thinking about it\n\nStopped."
 
 
