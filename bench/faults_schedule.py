@@ -240,7 +240,13 @@ class Campaign:
         for word, job in self.words.items():
             copies = self._copies(word)
             if copies != 1 and not (copies == 0 and self._told_of(word, job)):
-                self.report.wrong.append(f"{word} of job {job} came {copies} times")
+                said = f"{word} of job {job} came {copies} times"
+                self.report.wrong.append(f"{said}: {self._story(word)}")
+
+    def _story(self, word: str) -> list[Any]:
+        rows = self._rows("SELECT id, turn, state, attempts, message_ids, payload FROM outbox")
+        came = [(m.id, m.text) for m in self._texts() if word in m.text]
+        return came + [row for row in rows if word in row[-1]]
 
     def _told_of(self, word: str, job: int) -> bool:
         """Cut off so often that it was given up, which is said: of the job, or as its turn's answer."""
