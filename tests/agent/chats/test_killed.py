@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.agent.chats.child import MESSAGES, STEPS
+from tests.patience import SECONDS
 
 KILLS = 6
 
@@ -64,5 +65,5 @@ def life(path: Path, log: Path, lines: int | None) -> list[str]:
         )
         if lines is not None:
             os.kill(bot.pid, signal.SIGKILL)
-        bot.wait(30)
+        bot.wait(SECONDS)
     return [line for line in told if line]

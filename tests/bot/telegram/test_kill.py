@@ -183,10 +183,10 @@ async def test_killed_between_two_parts_of_an_answer(scene: Scene) -> None:
     with scene.gram.hold("sendMessage") as first:
         async with scene.process.running():
             await scene.olga.send("long")
-            await first.reached(30)
+            await first.reached()
             with scene.gram.hold("sendMessage") as second:
                 first.release()
-                await second.reached(30)
+                await second.reached()
                 await scene.process.kill()
     scene.line = says("Bye.")
     async with scene.process.running():
