@@ -13,8 +13,9 @@ commit had begun, committed; never half of it.
 import asyncio
 import os
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -143,8 +144,7 @@ async def open_database(path: Path) -> AsyncIterator[Database]:
         _create(path)
         async with AsyncExitStack() as stack:
             writer = await stack.enter_async_context(_connect(path))
-            for pragma in _PRAGMAS:
-                await writer.execute_fetchall(pragma)
+            await _prepare(writer)
             await _migrate(writer, path)
             yield Database(path, writer, stack)
 
@@ -153,10 +153,34 @@ def _connect(path: Path) -> aiosqlite.Connection:
     return aiosqlite.connect(path, isolation_level=None, timeout=BUSY_SECONDS)
 
 
+async def _prepare(writer: aiosqlite.Connection) -> None:
+    """Set what holds for a connection; a new file becomes WAL once, for good.
+
+    While another process makes it so, SQLite says busy at once, without the wait that
+    statements have.
+    """
+    end = time.monotonic() + BUSY_SECONDS
+    for pragma in _PRAGMAS:
+        while not await _set(writer, pragma, last=time.monotonic() > end):
+            await asyncio.sleep(0.01)
+
+
+async def _set(writer: aiosqlite.Connection, pragma: str, *, last: bool) -> bool:
+    try:
+        await writer.execute_fetchall(pragma)
+    except sqlite3.OperationalError as error:
+        if last or error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+            raise
+        return False
+    return True
+
+
 def _create(path: Path) -> None:
+    """A file that is there is not opened: closing it would drop this process's locks on it."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except OSError as error:
         raise StoreError(f"{path} cannot be opened: {error.strerror}.") from None
 

@@ -32,6 +32,21 @@ async def words(store: Store, source: str = "s") -> list[str]:
     return [row.incoming.words for row in await store.inbox.waiting("cli", [source])]
 
 
+async def test_a_new_file_waits_for_another_process_that_is_making_it(tmp_path: Path) -> None:
+    path = tmp_path / "v.db"
+
+    async def opened() -> int:
+        async with open_database(path) as database, database.read() as tx:
+            return int(await tx.value("PRAGMA user_version"))
+
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        opening = asyncio.create_task(opened())
+        assert await asyncio.wait([opening], timeout=0.3) == (set(), {opening})
+        other.execute("COMMIT")
+        assert await opening == len(migrations())
+
+
 async def test_a_new_file_has_the_newest_schema_and_is_its_owners_alone(store: Store) -> None:
     path = store.database.path
     async with store.database.read() as tx:
@@ -68,6 +83,24 @@ async def test_what_is_only_run_holds_nobody_up_before_the_commit(store: Store) 
     async with store.database.read() as tx:
         found = await tx.all("SELECT key, value FROM facts ORDER BY key")
     assert found == [("a", "1"), ("b", "2"), ("c", "3"), ("d", "4")]
+
+
+async def test_the_last_statement_gives_its_rows_and_is_committed_with_them(store: Store) -> None:
+    async with store.database.write() as tx:
+        await tx.run("INSERT INTO facts VALUES ('a', '1')")
+        assert await tx.last("INSERT INTO facts VALUES ('b', '2') RETURNING key") == [("b",)]
+        async with store.database.read() as other:
+            keys = ("SELECT key FROM facts ORDER BY key", ())
+            assert await other.each(keys, ("SELECT 1", ())) == [[("a",), ("b",)], [(1,)]]
+
+
+async def test_a_last_statement_that_fails_takes_all_with_it(store: Store) -> None:
+    with pytest.raises(sqlite3.IntegrityError):
+        async with store.database.write() as tx:
+            await tx.run("INSERT INTO facts VALUES ('a', '1')")
+            await tx.last("INSERT INTO facts VALUES ('a', '2') RETURNING key")
+    assert await store.facts.get("a") is None
+    await store.facts.put("b", 1)
 
 
 async def test_a_cancelled_writer_leaves_nothing_behind_and_nobody_locked(store: Store) -> None:
