@@ -7,11 +7,12 @@ sees too, at a fraction of the cost of repeating the prefix.
 """
 
 from dataclasses import dataclass
-from functools import cache
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from backend.pocket.attention import Attention
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,37 +68,6 @@ def rotate(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
     return torch.stack((even * cosine - odd * sine, even * sine + odd * cosine), -1).flatten(-2)
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, pack: Pack) -> Tensor:
-    """Causal attention of the prefix, then of each branch over prefix and itself.
-
-    q, k, v [heads, n, head]. Plain products in bfloat16: on the CPU they take
-    half the time of the fused kernel, which is slow with a mask.
-    """
-    lengths = [pack.prefix, *pack.branches]
-    (first_q, *queries), (first_k, *keys), (first_v, *values) = (
-        t.split(lengths, 1) for t in (q, k, v)
-    )
-    if not pack.prefix:
-        return torch.cat([_seen(*own) for own in zip(queries, keys, values, strict=True)], 1)
-    seen = [_seen(first_q, first_k, first_v)]
-    for own_q, own_k, own_v in zip(queries, keys, values, strict=True):
-        seen.append(_seen(own_q, torch.cat((first_k, own_k), 1), torch.cat((first_v, own_v), 1)))
-    return torch.cat(seen, 1)
-
-
-def _seen(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """The last queries of [k, v] see everything before them; -30,000 is nothing in bfloat16's softmax."""
-    n = q.shape[1]
-    scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)
-    scores[:, :, -n:] += _future(n)
-    return torch.softmax(scores, -1) @ v
-
-
-@cache
-def _future(n: int) -> Tensor:
-    return torch.full((n, n), -30_000.0, dtype=torch.bfloat16).triu(1)
-
-
 class Block(nn.Module):
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -123,9 +93,10 @@ class Block(nn.Module):
         q = rotate(self.attn_q(x).view(n, shape.heads, shape.head).transpose(0, 1), turn)
         k = rotate(self.attn_k(x).view(n, shape.kv_heads, shape.head).transpose(0, 1), turn)
         v = self.attn_v(x).view(n, shape.kv_heads, shape.head).transpose(0, 1)
-        groups = shape.heads // shape.kv_heads
-        k, v = (t.repeat_interleave(groups, 0) for t in (k, v))
-        seen = attend(*(t.bfloat16() for t in (q, k, v)), pack)
+        q = q.unflatten(0, (shape.kv_heads, -1))
+        seen = Attention.apply(
+            q.bfloat16(), k.bfloat16(), v.bfloat16(), pack.prefix, pack.branches
+        ).flatten(0, 1)
         return self.attn_output(seen.transpose(0, 1).reshape(n, shape.width))
 
 
