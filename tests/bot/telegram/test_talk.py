@@ -42,9 +42,13 @@ async def test_the_text_grows_in_a_draft_and_typing_is_shown(house: House) -> No
     async with house.open():
         await house.owner.send("count")
         seen: dict[type, Any] = {}
-        await house.owner.event(
-            lambda e: seen.update({type(e): e}) or {Acted, Drafted} <= {*seen} or None
-        )
+
+        def grown(event: object) -> object:
+            seen[type(event)] = event
+            whole = Drafted in seen and "three" in seen[Drafted].text
+            return (whole and Acted in seen) or None
+
+        await house.owner.event(grown)
         assert [m.text for m in house.owner.messages()] == ["count"]
         go_on.set()
         answer = await house.owner.next_message()
@@ -159,7 +163,8 @@ async def test_a_group_is_answered_by_reply_and_its_live_message_goes(house: Hou
         await mia.send("nothing for you", chat=group)
         asked = await mia.send("@voltaire_bot count", chat=group)
         live = await mia.next_message(chat=group)
-        assert (live.text, live.silent) == ("One two three", True)
+        live = await mia.until(live, lambda m: m.text == "One two three")
+        assert live.silent
         go_on.set()
         answer = await mia.next_message(chat=group, where=is_final)
         await house.gram.until(lambda: mia.now(live) is None or None)
@@ -255,6 +260,7 @@ async def test_the_live_message_of_a_group_is_gone_after_a_restart(house: House)
     async with house.open() as run:
         await house.owner.send("@voltaire_bot count", chat=group)
         live = await house.owner.next_message(chat=group)
+        live = await house.owner.until(live, lambda m: m.text == "One two three")
         async with asyncio.timeout(SECONDS):
             while not await run.store.facts.under("live:"):
                 await asyncio.sleep(0.01)

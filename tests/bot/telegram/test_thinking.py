@@ -4,10 +4,11 @@ import asyncio
 from pathlib import Path
 
 from bot.localgram import Localgram, is_final
+from bot.localgram.feed import Drafted
 from tests.bot.telegram.house import OWNER, House
 from tests.bot.telegram.process import Process
 from tests.fakes.model_scripted import ModelServer, says
-from tests.patience import SECONDS, soon
+from tests.patience import soon
 
 
 async def test_what_is_thought_is_folded_in_the_draft_and_not_in_the_answer(house: House) -> None:
@@ -15,9 +16,9 @@ async def test_what_is_thought_is_folded_in_the_draft_and_not_in_the_answer(hous
     house.script = lambda request: says("Forty-two.", reasoning="Let me see.", hold=release.wait)
     async with house.open():
         await house.owner.send("the answer?")
-        async with asyncio.timeout(SECONDS):
-            while (draft := house.owner.draft()) is None:
-                await house.owner.chat().feed.changed()
+        draft = await house.owner.event(
+            lambda e: e if isinstance(e, Drafted) and "Forty-two." in e.text else None
+        )
         release.set()
         answer = await house.owner.next_message(where=is_final)
     assert draft.text == "Let me see.\n\nForty-two."
