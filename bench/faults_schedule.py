@@ -41,7 +41,6 @@ KINDS = ("remind", "task", "summary", "digest")
 TICK_SECONDS = 2
 LOOK_SECONDS = 30.0  # how long a step is waited for; a kill without it is a kill all the same
 END_SECONDS = 240.0
-STUCK_SECONDS = 60.0
 WORD = re.compile(r"\bw\d+[a-z]\b")
 STEPS = (
     "while it starts", "entered", "running", "in the inbox", "model asked", "model half done",
@@ -188,7 +187,7 @@ class Campaign:
         """Until nothing is open any more; what does not move is told."""
         while left := self._rows(_OPEN):
             try:
-                await soon(lambda now=left: self._rows(_OPEN) != now, STUCK_SECONDS)
+                await soon(lambda now=left: self._rows(_OPEN) != now)
             except TimeoutError:
                 self.report.wrong += [f"never ended: {row}" for row in left]
                 return

@@ -173,7 +173,6 @@ class Home:
         return process.returncode, out.decode()
 
 
-@pytest.mark.timeout(400)
 async def test_commands_do_what_the_pages_say(tmp_path: Path) -> None:
     home = Home(tmp_path)
     wrong = []

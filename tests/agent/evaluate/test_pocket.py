@@ -22,7 +22,6 @@ VALID_CALLS = 0.9
 
 
 @pytest.mark.skipif(not POCKET.exists(), reason="the pocket model is not in this checkout")
-@pytest.mark.timeout(300)
 async def test_pocket_does_the_easy_tasks(tmp_path: Path) -> None:
     tools = chosen(())
     schemas = [tool.schema for tool in tools]

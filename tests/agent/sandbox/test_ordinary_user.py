@@ -14,7 +14,6 @@ STRANGER = 12345  # a user id that no host gives away
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="this is an ordinary user already")
-@pytest.mark.timeout(300)
 def test_it_holds_for_an_ordinary_user_too() -> None:
     with scratch() as folder:
         folder.chmod(0o755)

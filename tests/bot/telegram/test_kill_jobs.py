@@ -1,11 +1,8 @@
 """Jobs, with the bot killed at random steps of them: the short form of bench.faults_schedule."""
 
-import pytest
-
 from bench.faults_schedule import campaign
 
 
-@pytest.mark.timeout(300)
 async def test_killed_at_random_steps_no_job_is_lost_or_said_twice() -> None:
     report = await campaign(10, seed=7)
     assert report.wrong == []
