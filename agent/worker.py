@@ -19,7 +19,7 @@ from agent.messages import Assistant, ToolCall, ToolResult, User
 from agent.store import Store
 from agent.store.errors import StoreError
 from agent.store.inbox import Waiting
-from agent.store.turns import OpenTurn, Steps, Told
+from agent.store.turns import Due, OpenTurn, Steps, Told
 from agent.tail import tell
 from agent.unless import unless
 
@@ -84,18 +84,19 @@ class Worker:
 
     async def _turn(self) -> bool:
         """Play one turn, an unfinished one first; False when there is none."""
-        if not await self._work():
+        if not self._ours(await self._due()):
             return False
         lease = Lease(self.store.leases, self.chat, self.owner, self._wish_to_stop, self._waits)
         async with lease.held(), self._busy():
-            self.zone = await self._zone()
-            open_turn = await self.store.turns.unfinished(self.chat)
-            if open_turn and open_turn.source in self.service.sources:
-                await self._resume(open_turn)
+            due = await self._due()
+            self.zone = due.zone or self.service.zone
+            if due.unfinished and due.unfinished.source in self.service.sources:
+                await self._resume(due.unfinished)
                 return True
-            if open_turn:
-                await self._abandon(open_turn)
-            rows = await self._settled()
+            if due.unfinished:
+                await self._abandon(due.unfinished)
+                due = await self._due()  # what it was to answer may wait again
+            rows = await self._settled(due)
             if rows:
                 await self._play(await self._begin(rows), rows)
             return bool(rows)
@@ -120,11 +121,13 @@ class Worker:
             told = plain(rows)
         return await self.store.turns.begin(turn, rows, told)
 
-    async def _work(self) -> bool:
-        if await self.store.inbox.waiting(self.chat, self.service.sources):
-            return True
-        open_turn = await self.store.turns.unfinished(self.chat)
-        return bool(open_turn and open_turn.source in self.service.sources)
+    async def _due(self) -> Due:
+        return await self.store.turns.due(self.chat, self.service.sources)
+
+    def _ours(self, due: Due) -> bool:
+        """Whether there is something for us to do."""
+        cut_off = due.unfinished and due.unfinished.source in self.service.sources
+        return bool(due.waiting or cut_off)
 
     async def _resume(self, turn: OpenTurn) -> None:
         if turn.id == self.put_down or await self.store.turns.resume(turn) <= RESUMES:
@@ -144,11 +147,11 @@ class Worker:
         for call in unanswered(turn, await self.store.turns.steps(turn)):
             await self.store.turns.add(turn, ToolResult(call.id, call.name, texts.INTERRUPTED))
 
-    async def _settled(self) -> list[Waiting]:
+    async def _settled(self, due: Due) -> list[Waiting]:
         """The oldest waiting message and those that belong to it, once they have stopped coming."""
         deadline = self.store.clock() + SETTLE_BOUND_SECONDS
         while True:
-            rows = gathered(await self.store.inbox.waiting(self.chat, self.service.sources))
+            rows = gathered(due.waiting)
             if not rows:
                 return rows
             now = self.store.clock()
@@ -159,6 +162,7 @@ class Worker:
             self.wake.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.wake.wait(), min(remaining, SETTLE_BOUND_SECONDS))
+            due = await self._due()
 
     async def _play(self, turn: OpenTurn, rows: Sequence[Waiting]) -> None:
         journal = self._journal(turn, rows)
@@ -194,10 +198,6 @@ class Worker:
             self.service.fetch,
             [row.incoming for row in rows],
         )
-
-    async def _zone(self) -> str:
-        chat = await self.store.chats.get(self.chat)
-        return chat.timezone if chat and chat.timezone else self.service.zone
 
     @asynccontextmanager
     async def _heard(self, assignment: Assignment) -> AsyncIterator[Emit]:
@@ -252,9 +252,9 @@ def _tell(assignment: Assignment, ended: TurnFinished, seconds: float) -> None:
     )
 
 
-def gathered(rows: list[Waiting]) -> list[Waiting]:
+def gathered(rows: Sequence[Waiting]) -> list[Waiting]:
     """The first of the rows and those right behind it that were said as one (an album, a paste)."""
-    taken = rows[:1]
+    taken = list(rows[:1])
     for row in rows[1:]:
         before, this = taken[-1].incoming, row.incoming
         one = before.kind == this.kind == "message" and before.sender == this.sender

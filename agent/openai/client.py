@@ -15,7 +15,7 @@ import aiohttp
 
 from agent.errors import BackendAway
 from agent.messages import Assistant
-from agent.model import ModelRefused, Piece, Reading, Request
+from agent.model import Completion, ModelRefused, Piece, Reading, Request
 from agent.openai.chunks import Chunks
 from agent.openai.refusals import error_of, refusal
 from agent.openai.sse import DONE, Events, StreamTooLong, parse
@@ -34,7 +34,7 @@ from backend.protocol import Endpoint
 
 _BROKEN = (aiohttp.ClientError, OSError, TimeoutError, StreamTooLong)
 _LONGEST_ERROR = 65536
-FRESH_SECONDS = 1.0  # how old a server's figures may be; a switch of the model takes longer
+FRESH_SECONDS = 1.0  # how old an endpoint may be; a switch of the model takes longer
 # What "[DONE]" says to a stream that gave no reason before.
 _LAST: Mapping[str, Any] = {"done": True}
 
@@ -42,8 +42,9 @@ _LAST: Mapping[str, Any] = {"done": True}
 class OpenAIModel:
     """A model behind any OpenAI-compatible server; agent.model.Model says what it does.
 
-    `endpoint` is asked before each call, so that a restart on another port is
-    followed; backend.client.BackendUnavailable from it means that none is there.
+    `endpoint` is asked before each call, at most once in FRESH_SECONDS unless a call
+    has failed, so that a restart on another port is followed;
+    backend.client.BackendUnavailable from it means that none is there.
     """
 
     def __init__(
@@ -73,11 +74,11 @@ class OpenAIModel:
             await self._session.close()
 
     async def window(self) -> int:
-        return (await self._figures()).n_ctx
+        return (await self._endpoint()).n_ctx
 
     async def useful(self) -> int | None:
         """How much of the window the model uses well, in tokens; None: all of it."""
-        return (await self._figures()).useful_context
+        return (await self._endpoint()).useful_context
 
     async def sees(self) -> bool:
         """Whether the model takes pictures: llama-server tells; of others nobody knows, so no."""
@@ -119,6 +120,8 @@ class OpenAIModel:
         answer = await self._ask(endpoint, request)
         try:
             async for piece in _pieces(answer, asked):
+                if isinstance(piece, Completion) and piece.finish_reason == "cut":
+                    self._known = None
                 yield piece
         finally:
             answer.close()  # at once, also when cancelled: the slot is freed
@@ -204,25 +207,25 @@ class OpenAIModel:
             )
             if answer.status == 200:
                 return answer
+            self._known = None
             body = await answer.content.read(_LONGEST_ERROR)
         except _BROKEN as error:
+            self._known = None
             raise _away(error) from None
         answer.close()
         raise refusal(answer.status, _without_key(body, endpoint))
 
     async def _endpoint(self) -> Endpoint:
+        """Of a moment ago at most: a turn asks many times over. What failed is asked for anew."""
+        now = asyncio.get_running_loop().time()
+        if self._known and now - self._known[0] < FRESH_SECONDS:
+            return self._known[1]
         try:
             endpoint = await self._source()
         except BackendUnavailable as error:
             raise BackendAway(str(error)) from None
-        self._known = asyncio.get_running_loop().time(), endpoint
+        self._known = now, endpoint
         return endpoint
-
-    async def _figures(self) -> Endpoint:
-        """What a turn asks many times over, of a moment ago at most; nothing is sent there."""
-        if self._known and asyncio.get_running_loop().time() - self._known[0] < FRESH_SECONDS:
-            return self._known[1]
-        return await self._endpoint()
 
 
 async def _pieces(answer: aiohttp.ClientResponse, asked: float) -> AsyncGenerator[Piece]:

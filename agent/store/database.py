@@ -46,6 +46,7 @@ class Tx:
     """
 
     def __init__(self, connection: aiosqlite.Connection, *first: str) -> None:
+        self.ended = False
         self._connection = connection
         self._steps: list[Step] = [(sql, ()) for sql in first]
 
@@ -53,7 +54,18 @@ class Tx:
         self._steps.append((sql, values))
 
     async def all(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        return await self._go((sql, values))
+        [rows] = await self._go((sql, values))
+        return rows
+
+    async def each(self, *steps: Step) -> list[list[tuple[Any, ...]]]:
+        """The rows of several statements, for one way to the thread."""
+        return await self._go(*steps)
+
+    async def last(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """The rows of a transaction's last statement, which goes with the commit."""
+        rows, _ = await self._go((sql, values), ("COMMIT", ()))
+        self.ended = True
+        return rows
 
     async def one(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
         rows = await self.all(sql, *values)
@@ -71,21 +83,20 @@ class Tx:
         """Run what has not been yet, and then `last`."""
         await self._go(*[(sql, ()) for sql in last])
 
-    async def _go(self, *last: Step) -> list[tuple[Any, ...]]:
+    async def _go(self, *last: Step) -> list[list[tuple[Any, ...]]]:
+        """Run what has not been yet, and then `last`; the rows of each of these."""
         steps, self._steps = [*self._steps, *last], []
         if not steps:
             return []
         connection = self._connection
         # aiosqlite has no public way for more than one statement with values.
-        return await connection._execute(_each, connection._conn, steps)  # type: ignore[no-any-return,no-untyped-call]
+        rows = await connection._execute(_each, connection._conn, steps)  # type: ignore[no-untyped-call]
+        return rows[len(steps) - len(last) :]  # type: ignore[no-any-return]
 
 
-def _each(connection: sqlite3.Connection, steps: Sequence[Step]) -> list[tuple[Any, ...]]:
-    """Run the steps in order; the rows of the last."""
-    rows: list[tuple[Any, ...]] = []
-    for sql, values in steps:
-        rows = connection.execute(sql, values).fetchall()
-    return rows
+def _each(connection: sqlite3.Connection, steps: Sequence[Step]) -> list[list[tuple[Any, ...]]]:
+    """Run the steps in order; the rows of each."""
+    return [connection.execute(sql, values).fetchall() for sql, values in steps]
 
 
 class Database:
@@ -105,7 +116,8 @@ class Database:
                 try:
                     tx = Tx(self._writer, "BEGIN IMMEDIATE")
                     yield tx
-                    await tx.end("COMMIT")
+                    if not tx.ended:
+                        await tx.end("COMMIT")
                 except BaseException:
                     # Queued behind whatever the cancelled wait left with the thread.
                     await asyncio.shield(asyncio.ensure_future(self._writer.rollback()))

@@ -59,7 +59,7 @@ class InboxTable:
     async def add(self, incoming: Incoming) -> bool:
         """Keep it for good; False for a duplicate. Committed when this returns."""
         async with self.database.write() as tx:
-            return await add(tx, incoming, self.clock())
+            return bool(await tx.last(*await _arrival(tx, incoming, self.clock())))
 
     async def waiting(self, chat: str, sources: Collection[str]) -> list[Waiting]:
         async with self.database.read() as tx:
@@ -110,9 +110,18 @@ class InboxTable:
 
 
 _COLUMNS = "id, received_at, chat, source, update_id, words, kind, ref, sender, extra, body, settle_s, said_at"
+WAITING = f"""
+SELECT {_COLUMNS} FROM inbox WHERE chat = ? AND state = 'waiting'
+AND source IN (SELECT value FROM json_each(?)) ORDER BY id
+"""
 
 
 async def add(tx: Tx, incoming: Incoming, now: float) -> bool:
+    return bool(await tx.all(*await _arrival(tx, incoming, now)))
+
+
+async def _arrival(tx: Tx, incoming: Incoming, now: float) -> tuple[Any, ...]:
+    """The statement that puts it in, with its values; it gives a row unless it is a duplicate."""
     await chats.ensure(tx, incoming.chat, now)
     await tx.run("UPDATE chats SET resting = 0 WHERE key = ? AND resting = 1", incoming.chat)
     in_place = incoming.kind == "edit" and await _corrected(tx, incoming)
@@ -121,7 +130,7 @@ async def add(tx: Tx, incoming: Incoming, now: float) -> bool:
     }
     if incoming.quote:
         extra["quote"] = [incoming.quote]
-    inserted = await tx.all(
+    return (
         "INSERT INTO inbox (source, update_id, chat, kind, ref, words, sender, extra, body,"
         " settle_s, state, said_at, received_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (source, update_id) DO NOTHING RETURNING id",
@@ -139,7 +148,6 @@ async def add(tx: Tx, incoming: Incoming, now: float) -> bool:
         incoming.at or now,
         now,
     )
-    return bool(inserted)
 
 
 async def _corrected(tx: Tx, edit: Incoming) -> bool:
@@ -156,12 +164,11 @@ async def _corrected(tx: Tx, edit: Incoming) -> bool:
 
 
 async def waiting(tx: Tx, chat: str, sources: Collection[str]) -> list[Waiting]:
-    rows = await tx.all(
-        f"SELECT {_COLUMNS} FROM inbox WHERE chat = ? AND state = 'waiting'"
-        " AND source IN (SELECT value FROM json_each(?)) ORDER BY id",
-        chat,
-        json.dumps(list(sources)),
-    )
+    return said(await tx.all(WAITING, chat, json.dumps(list(sources))))
+
+
+def said(rows: Sequence[tuple[Any, ...]]) -> list[Waiting]:
+    """The rows that WAITING gives."""
     return [_waiting(row) for row in rows]
 
 

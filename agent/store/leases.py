@@ -21,12 +21,9 @@ class LeaseTable:
     async def take(self, chat: str, owner: str) -> bool:
         """Take the right to run turns of a chat; False while another owner holds it."""
         async with self.database.write() as tx:
-            held = await tx.one("SELECT owner, heartbeat_at FROM leases WHERE chat = ?", chat)
-            if held and not self._free(held[0], held[1], owner):
-                return False
-            await chats.ensure(tx, chat, self.clock())
-            await tx.run(_TAKE, chat, owner, self.clock())
-        return True
+            if await tx.last(_TAKE_FREE, chat, owner, self.clock()):
+                return True
+        return await self._take_over(chat, owner)
 
     async def beat(self, chat: str, owner: str) -> bool:
         """A sign of life; False when another owner holds the lease now."""
@@ -61,6 +58,16 @@ class LeaseTable:
             await tx.run("UPDATE leases SET stop = 1 WHERE chat = ?", chat)
         return True
 
+    async def _take_over(self, chat: str, owner: str) -> bool:
+        """Take it from a holder that is gone, or for a chat that is new."""
+        async with self.database.write() as tx:
+            held = await tx.one("SELECT owner, heartbeat_at FROM leases WHERE chat = ?", chat)
+            if held and not self._free(held[0], held[1], owner):
+                return False
+            await chats.ensure(tx, chat, self.clock())
+            await tx.run(_TAKE, chat, owner, self.clock())
+        return True
+
     def _free(self, holder: str, heartbeat: float, owner: str) -> bool:
         if holder == owner:
             return True
@@ -71,9 +78,10 @@ class LeaseTable:
 
 
 _TAKE = """
-INSERT INTO leases (chat, owner, heartbeat_at) VALUES (?1, ?2, ?3)
+INSERT INTO leases (chat, owner, heartbeat_at) SELECT key, ?2, ?3 FROM chats WHERE key = ?1
 ON CONFLICT (chat) DO UPDATE SET owner = ?2, heartbeat_at = ?3, stop = 0
 """
+_TAKE_FREE = f"{_TAKE} WHERE owner = ?2 RETURNING 1"
 
 
 def new_owner() -> str:

@@ -119,13 +119,8 @@ class NoteTable:
     async def to_show(self, chat: str) -> tuple[list[Note], dict[int, str]]:
         """The chat's notes, and those that its current conversation shows: {note: line}."""
         async with self.database.read() as tx:
-            notes = await standing(tx, chat)
-            shown = await tx.all(
-                "SELECT note, line FROM notes_shown WHERE conversation ="
-                " (SELECT conversation FROM chats WHERE key = ?)",
-                chat,
-            )
-        return notes, {row[0]: row[1] for row in shown}
+            notes, shown = await tx.each((_STANDING, (chat,)), (_SHOWN_NOW, (chat,)))
+        return [_note(row) for row in notes], {row[0]: row[1] for row in shown}
 
     async def shown_in(self, conversation: int) -> list[str]:
         """The lines by which a conversation's prompt shows notes, pinned ones first."""
@@ -140,6 +135,11 @@ class NoteTable:
 
 _COLUMNS = "id, chat, text, pinned, source, saved_at, changed_at"
 _SELECT = f"SELECT {_COLUMNS} FROM notes"
+_STANDING = f"{_SELECT} WHERE chat = ? AND deleted_at IS NULL ORDER BY id"
+_SHOWN_NOW = """
+SELECT note, line FROM notes_shown
+WHERE conversation = (SELECT conversation FROM chats WHERE key = ?)
+"""
 # A prompt that still tells a deleted fact has not forgotten it: its line goes,
 # at the price of reading the conversation again from there.
 _SHOWN = """
@@ -160,7 +160,7 @@ AND EXISTS (SELECT 1 {_SHOWN.format(text="json_extract(short, '$[0]')")})
 
 
 async def standing(tx: Tx, chat: str) -> list[Note]:
-    rows = await tx.all(f"{_SELECT} WHERE chat = ? AND deleted_at IS NULL ORDER BY id", chat)
+    rows = await tx.all(_STANDING, chat)
     return [_note(row) for row in rows]
 
 

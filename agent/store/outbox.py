@@ -79,14 +79,14 @@ class OutboxTable:
         A row whose `not_before` lies ahead is not claimed: read it by `next`.
         """
         async with self.database.write() as tx:
-            row = await tx.one(
+            rows = await tx.last(
                 "UPDATE outbox SET state = 'sending', attempts = attempts + 1, changed_at = ?2"
                 " WHERE id = (SELECT min(id) FROM outbox WHERE chat = ?1 AND state IN ('waiting', 'sending'))"
                 f" AND state = 'waiting' AND not_before <= ?2 RETURNING {_COLUMNS}",
                 chat,
                 self.clock(),
             )
-        return _parcel(row) if row else None
+        return _parcel(rows[0]) if rows else None
 
     async def next(self, chat: str) -> Parcel | None:
         """The chat's oldest row that is not at an end, unchanged."""

@@ -120,6 +120,10 @@ class TranscriptTable:
 ROW_BYTES = 16  # more than a message's role and end marks
 CALL_BYTES = 32  # more than the marks of a call
 IMAGES_BYTES = 8_192  # more than pictures count for, however small their files
+PROMPT = """
+SELECT id, coalesce(turn, ''), role, head, text, extra, short, at, own FROM transcript
+WHERE conversation = ? AND live = 1 ORDER BY position
+"""
 _SIZE = """
 SELECT sum(length(CAST(coalesce(short, head || text) AS BLOB))
     + coalesce(length(CAST(extra AS BLOB)), 0) + ?2
@@ -130,11 +134,11 @@ FROM transcript WHERE live = 1 AND conversation = (SELECT conversation FROM chat
 
 
 async def prompt(tx: Tx, conversation: int) -> list[Entry]:
-    rows = await tx.all(
-        "SELECT id, coalesce(turn, ''), role, head, text, extra, short, at, own FROM transcript"
-        " WHERE conversation = ? AND live = 1 ORDER BY position",
-        conversation,
-    )
+    return entries(await tx.all(PROMPT, conversation))
+
+
+def entries(rows: Sequence[tuple[Any, ...]]) -> list[Entry]:
+    """The rows that PROMPT gives."""
     return [_entry(row) for row in rows]
 
 

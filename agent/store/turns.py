@@ -29,6 +29,16 @@ class OpenTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class Due:
+    """What stands before a chat: its own time zone ("": none), the turn that was cut off, and
+    the messages that wait, in order."""
+
+    zone: str
+    unfinished: OpenTurn | None
+    waiting: tuple[Waiting, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Told:
     """A person's message as the model gets it.
 
@@ -107,13 +117,21 @@ class TurnTable:
         async with self.database.write() as tx:
             await _tell(tx, turn, rows, told, self.clock())
 
+    async def due(self, chat: str, sources: Collection[str]) -> Due:
+        """What is to be done in a chat for those sources."""
+        async with self.database.read() as tx:
+            zones, turns, rows = await tx.each(
+                ("SELECT timezone FROM chats WHERE key = ?", (chat,)),
+                (_UNFINISHED, (chat,)),
+                (inbox.WAITING, (chat, json.dumps(list(sources)))),
+            )
+        turn = OpenTurn(*turns[0]) if turns else None
+        return Due(zones[0][0] if zones else "", turn, tuple(inbox.said(rows)))
+
     async def unfinished(self, chat: str) -> OpenTurn | None:
         """The chat's turn that was cut off, oldest first."""
         async with self.database.read() as tx:
-            row = await tx.one(
-                f"SELECT {_COLUMNS} FROM turns WHERE chat = ? AND state = 'open' ORDER BY started_at",
-                chat,
-            )
+            row = await tx.one(_UNFINISHED, chat)
         return OpenTurn(*row) if row else None
 
     async def chats_unfinished(self, sources: Collection[str]) -> list[str]:
@@ -132,11 +150,10 @@ class TurnTable:
 
     async def steps(self, turn: OpenTurn) -> Steps:
         async with self.database.read() as tx:
-            entries = await transcript.prompt(tx, turn.conversation)
-            runs = await tx.all(
-                "SELECT call FROM tool_runs WHERE turn = ? AND finished_at IS NULL", turn.id
+            rows, runs = await tx.each(
+                (transcript.PROMPT, (turn.conversation,)), (_RUNS, (turn.id,))
             )
-        return Steps(tuple(entries), frozenset(run[0] for run in runs))
+        return Steps(tuple(transcript.entries(rows)), frozenset(run[0] for run in runs))
 
     async def add(self, turn: OpenTurn, message: Message, *, own: bool = False) -> None:
         """Append a step; a tool's result also ends its run."""
@@ -232,6 +249,8 @@ class TurnTable:
 
 
 _COLUMNS = "id, chat, conversation, kind, source, started_at, resumed"
+_UNFINISHED = f"SELECT {_COLUMNS} FROM turns WHERE chat = ? AND state = 'open' ORDER BY started_at"
+_RUNS = "SELECT call FROM tool_runs WHERE turn = ? AND finished_at IS NULL"
 _RESUME = """
 UPDATE turns SET
     resumed = CASE WHEN (SELECT count(*) FROM transcript WHERE turn = ?1) > steps THEN 1 ELSE resumed + 1 END,

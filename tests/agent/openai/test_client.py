@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -314,6 +315,26 @@ async def test_no_backend_to_ask() -> None:
     with pytest.raises(BackendAway, match=r"^No model backend is running\.$"):
         async with OpenAIModel(endpoint) as model:
             await model.window()
+
+
+async def test_where_the_model_is_is_asked_once_a_moment_and_anew_when_a_call_fails() -> None:
+    cut, no = says("x", raw=[b"data: "]), refused(500, "no")
+    async with ModelServer(says("x"), cut, no, says("x")) as server:
+        asked: list[str] = []
+
+        async def endpoint() -> Endpoint:
+            asked.append(server.url)
+            return await server.endpoint()
+
+        counts = []
+        async with OpenAIModel(endpoint) as model:
+            for _ in range(4):
+                await model.window()
+                with suppress(ModelRefused):
+                    async for _ in model.stream(ASKED):
+                        pass
+                counts.append(len(asked))
+    assert counts == [1, 1, 2, 3]
 
 
 async def test_silence_is_no_sign_of_life() -> None:
