@@ -103,24 +103,6 @@ async def test_a_last_statement_that_fails_takes_all_with_it(store: Store) -> No
     await store.facts.put("b", 1)
 
 
-async def test_the_last_statement_gives_its_rows_and_is_committed_with_them(store: Store) -> None:
-    async with store.database.write() as tx:
-        await tx.run("INSERT INTO facts VALUES ('a', '1')")
-        assert await tx.last("INSERT INTO facts VALUES ('b', '2') RETURNING key") == [("b",)]
-        async with store.database.read() as other:
-            keys = ("SELECT key FROM facts ORDER BY key", ())
-            assert await other.each(keys, ("SELECT 1", ())) == [[("a",), ("b",)], [(1,)]]
-
-
-async def test_a_last_statement_that_fails_takes_all_with_it(store: Store) -> None:
-    with pytest.raises(sqlite3.IntegrityError):
-        async with store.database.write() as tx:
-            await tx.run("INSERT INTO facts VALUES ('a', '1')")
-            await tx.last("INSERT INTO facts VALUES ('a', '2') RETURNING key")
-    assert await store.facts.get("a") is None
-    await store.facts.put("b", 1)
-
-
 async def test_a_cancelled_writer_leaves_nothing_behind_and_nobody_locked(store: Store) -> None:
     begun = asyncio.Event()
 
