@@ -108,8 +108,7 @@ async def test_the_agent_goes_on_with_its_tools_after_a_streak_of_errors(
     ):
         await it.ready()
         told = ReportedModel(model, it.client.report, "a")
-        limits = Limits(trouble_seconds=0.5)
-        asking = Asking(told, Known.of((tool,)), limits, it.ready, events.append)
+        asking = Asking(told, Known.of((tool,)), Limits(), it.ready, events.append)
         async with it.client.lane("a"):
             completion, _ = await asking(request)
         status = (await it.client.status()).backend
@@ -178,14 +177,16 @@ async def test_a_server_that_loads_for_ever_is_started_again(config: BackendConf
 
 
 async def test_a_slow_load_that_shows_progress_is_left_alone(config: BackendConfig) -> None:
-    hasty = replace(QUICK, load_stall=1.0)
+    hasty = replace(QUICK, load_stall=5.0)  # shorter than the load
     async with running(stand_in(config, ["slow load"]), hasty) as it:
         await it.ready()
         assert (await it.client.status()).backend.restarts == 0
 
 
 async def test_a_mute_prefill_that_works_is_no_wedge(config: BackendConfig) -> None:
-    quiet = stand_in(config, ["silent"], engine="ik_llama.cpp", prefill=1000, silent=3.0)
+    quiet = stand_in(
+        config, ["silent"], engine="ik_llama.cpp", prefill=1000, silent=3 * QUICK.stall
+    )
     async with running(quiet) as it:
         answer = await it.ask("a", "hello")
         assert (await it.client.status()).backend.restarts == 0

@@ -19,7 +19,7 @@ from tests.patience import SECONDS
 QUICK = Timing(
     first_pause=0.05,
     retry=600,
-    stall=3.0,
+    stall=2.0,
     stopped=1.0,
     load_stall=20.0,
     longest_load=40,

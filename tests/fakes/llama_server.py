@@ -12,7 +12,7 @@ starts. Faults:
     oom load        prints CUDA's words and aborts before it listens
     oom use         the same in the first completion
     load for ever   listens, answers 503, does nothing
-    slow load       loads for three seconds and says so as it goes
+    slow load       loads for seven seconds and says so as it goes
     flood           prints without end
     silent          prefill takes SILENT seconds at full load; /health and /slots answer nothing
     cpu             says that no GPU was found, and works
@@ -317,7 +317,7 @@ def load(engine: Engine) -> None:
     if engine.fault == "load for ever":
         return
     if engine.fault == "slow load":
-        for part in range(30):
+        for part in range(70):
             print(f"load_tensors: part {part}", file=sys.stderr, flush=True)
             time.sleep(0.1)
     print(BUFFERS, file=sys.stderr, flush=True)
