@@ -150,7 +150,7 @@ EDIT = checks.edits("shopping.txt", HOUSE["shopping.txt"].replace("12", "6"), "6
         (checks.reads("rent.csv", "812"), (("read_file", {"path": "rent"}), "no"), (False, False)),
         (
             checks.lists("trip.md", "garden.md", others=["rent"]),
-            (("list_files", {"pattern": "notes/*"}), "trip.md and garden.md"),
+            (("list_files", {"pattern": "jottings/*"}), "trip.md and garden.md"),
             (True, True),
         ),
         (
@@ -159,11 +159,15 @@ EDIT = checks.edits("shopping.txt", HOUSE["shopping.txt"].replace("12", "6"), "6
             (False, False),
         ),
         (
-            checks.finds("TODO", "util/dates.py"),
-            (("grep", {"pattern": r"TODO\b"}), "In util/dates.py, line 2"),
+            checks.finds("KLUDGE", "util/dates.py"),
+            (("grep", {"pattern": r"KLUDGE\b"}), "In util/dates.py, line 2"),
             (True, True),
         ),
-        (checks.finds("TODO", "util/dates.py"), (("grep", {"pattern": "."}), "?"), (False, False)),
+        (
+            checks.finds("KLUDGE", "util/dates.py"),
+            (("grep", {"pattern": "."}), "?"),
+            (False, False),
+        ),
         (
             checks.leaves("a.txt", checks.same("Sol is up")),
             (("write_file", {"path": "./a.txt", "content": "sol is up\n"}), "a.txt is there"),
@@ -301,12 +305,12 @@ def test_times_that_mean_nothing() -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "result"),
     [
-        ("read_file", {"path": "notes/garden.md", "first": 2, "last": 2}, "call Ingrid about the hedge"),
-        ("bash", {"command": "ls notes"}, "garden.md\ntrip.md"),
-        ("bash", {"command": "grep -rn 'TODO' . | head -1"}, "util/dates.py:2:    # TODO handle leap years"),
+        ("read_file", {"path": "jottings/garden.md", "first": 2, "last": 2}, "call Thyra about the hedge"),
+        ("bash", {"command": "ls jottings"}, "garden.md\ntrip.md"),
+        ("bash", {"command": "grep -rn 'KLUDGE' . | head -1"}, "util/dates.py:2:    # KLUDGE handle leap years"),
         ("bash", {"command": "hostname && echo 'a | b; c'"}, f"{MACHINE.host}\na | b; c"),
         ("bash", {"command": "df -h / | awk 'NR==2 {print $4}'"}, FREE),
-        ("grep", {"pattern": "RATE", "glob": "*.py"}, "util/money.py:1:RATE = 1.19\nutil/money.py:4:    return net * RATE"),
+        ("grep", {"pattern": "MARKUP", "glob": "*.py"}, "util/money.py:1:MARKUP = 1.19\nutil/money.py:4:    return net * MARKUP"),
         ("git_status", {"repo": "radio-api"}, "branch release-2\nnothing to commit, working tree clean"),
     ],
 )  # fmt: skip

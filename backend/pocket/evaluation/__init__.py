@@ -15,6 +15,7 @@
     danger      what a call may not do
     asked/      what is asked, by families; beyond.txt is what it cannot do
 
-The wording here shares nothing with the training templates, and must not:
-whoever edits the generator leaves these files unread.
+The wording here shares nothing with the training templates but a greeting or
+a command of one word, and must not (tests compare the two): whoever edits the
+generator leaves these files unread.
 """

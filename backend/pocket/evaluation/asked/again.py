@@ -16,32 +16,32 @@ from backend.pocket.evaluation.checks import (
 )
 from backend.pocket.evaluation.world import Setup
 
-FLASKS = LAB["todo.txt"].replace("beakers", "flasks")
+FLASKS = LAB["chores.txt"].replace("beakers", "flasks")
 PORT = CODE["conf/server.ini"].replace("8137", "8200")
 
 MISNAMED = (
     ("read shoping.txt", HOUSE, reads("shopping.txt", "oat milk", "12 eggs", before="failure")),
     ("open results.jsn please", LAB, reads("results.json", "0.873", before="failure")),
-    ("whats in notes/trips.md", HOUSE, reads("notes/trip.md", "08:47", before="failure")),
+    ("whats in jottings/trips.md", HOUSE, reads("jottings/trip.md", "08:47", before="failure")),
     ("show me guest.txt", KITCHEN, reads("guests.txt", "Amara", "Yuki", before="failure")),
     ("read recipes/soups.txt", KITCHEN, reads("recipes/soup.txt", "2 leeks", before="failure")),
     ("cat conf/servers.ini", CODE, reads("conf/server.ini", "8137", before="failure")),
-    ("in todos.txt replace beakers with flasks", LAB, edits("todo.txt", FLASKS, "flasks", "failure")),
+    ("in chore.txt replace beakers with flasks", LAB, edits("chores.txt", FLASKS, "flasks", "failure")),
     ("change port=8137 to port=8200 in conf/server.ini", CODE, edits("conf/server.ini", PORT, "8200", "failure")),
 )  # fmt: skip
 REPOS: tuple[tuple[str, Wanted], ...] = (
     ("git status of the bakerys repo", status("bakery", "oven.rs", before="failure")),
-    ("diff dotfile", difference("dotfiles", "vimrc", before="failure")),
+    ("diff shelrc", difference("shellrc", "vimrc", before="failure")),
     ("status of radioapi", status("radio-api", "clean", before="failure")),
     (
-        "commit these-is with message spellcheck",
-        commits("thesis", "spellcheck", "cc5926e", before="failure"),
+        "commit treetise with message spellcheck",
+        commits("treatise", "spellcheck", "cc5926e", before="failure"),
     ),
 )
 LACKING = (
-    ("how long has it been up?", "uptime", "uptime"),
+    ("how long is it up for by now?", "uptime", "uptime"),
     ("whats the free ram", "free", "memory free"),
-    ("what is this host called?", "hostname", "host"),
+    ("what was the name of this host again?", "hostname", "host"),
 )
 TIMES = (
     ("remind me tomorrow after breakfastish 7 30 to post the letter", "tomorrow at 7:30", "letter"),

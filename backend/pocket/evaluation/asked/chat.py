@@ -6,21 +6,21 @@ from backend.pocket.evaluation.case import Case, Wanted, case
 from backend.pocket.evaluation.checks import chats, names_abilities, says
 
 GREETINGS = (
-    "hi", "Good morning!", "hello there", "hey voltaire", "heya", "Good evening to you", "yo", "hi, how are you?",
-    "moin", "hello? anybody home",
+    "hi", "Morning, sunshine!", "hullo", "ahoy voltaire", "heya", "Good evening to you", "oi oi", "hey, is everything fine with you?",
+    "moin", "hello? is this thing on",
 )  # fmt: skip
 WHO = (
-    "who are you", "What are you exactly?", "whats your name", "who am i talking to", "are you a bot?",
-    "Please introduce yourself.", "do you have a name", "tell me about yourself", "who r u", "what should i call you",
+    "so who exactly is this", "What are you exactly?", "what do people call you", "with whom do i have the pleasure", "are you a person or some program?",
+    "Let's get to know each other, who are you?", "did they give you a name", "say a few words about yourself", "who r u", "what should i call you",
 )  # fmt: skip
 ABILITIES = (
-    "what can you do", "help", "What are you able to do for me?", "how can u help me", "which things can i ask you",
-    "what are you good for", "Could you list your skills?", "wat can u do", "I'm new here, what do you do?",
+    "so what are your talents", "help", "What sort of jobs can I hand you?", "how can u help me", "which things can i ask you",
+    "what are you good for", "Could you go through the things you know how to do?", "wat can u do", "First time here. What are you there for?",
     "show me what you're capable of",
 )  # fmt: skip
 THANKS = (
-    "thanks", "thank you so much!", "thx", "great, cheers", "perfect, that helped a lot", "ty", "ok bye",
-    "awesome, good night", "brilliant, thank you", "nice one",
+    "thanks", "many many thanks, you saved my day!", "thx", "lovely, much obliged", "perfect, that helped a lot", "tysm", "ok thats it, see you",
+    "awesome, good night", "brilliant, i owe you one", "nice one",
 )  # fmt: skip
 
 TALK: tuple[tuple[str, tuple[str, ...], Wanted], ...] = (

@@ -18,7 +18,7 @@ ATLAS = Repository("main", (" M maps/legend.svg", " M index.php"),
 DOTS = Repository(
     "laptop", (" M vimrc",), _diff("vimrc", "set tabstop=8", "set tabstop=3"), "41d80ce"
 )
-THESIS = Repository("chapter-five", (" M proofs.tex", "A  figures/tide.pdf"),
+TREATISE = Repository("chapter-five", (" M proofs.tex", "A  figures/tide.pdf"),
                     _diff("proofs.tex", "Lemma 12", "Lemma 13"), "cc5926e")  # fmt: skip
 QUIET = Repository("release-2", (), "", "7770001")
 HERE = Repository(
@@ -28,8 +28,8 @@ HERE = Repository(
 REPOSITORIES = {
     "bakery": BAKERY,
     "atlas": ATLAS,
-    "dotfiles": DOTS,
-    "thesis": THESIS,
+    "shellrc": DOTS,
+    "treatise": TREATISE,
     "radio-api": QUIET,
     ".": HERE,
 }
@@ -37,17 +37,17 @@ REPOSITORIES = {
 STATUS = (
     ("git status of bakery", "bakery", ("oven.rs",)),
     ("what's changed in atlas?", "atlas", ("legend.svg", "index.php")),
-    ("any uncommitted stuff in my dotfiles repo", "dotfiles", ("vimrc",)),
-    ("Could you check the state of the thesis repository?", "thesis", ("proofs.tex",)),
+    ("any uncommitted stuff in my shellrc repo", "shellrc", ("vimrc",)),
+    ("Could you check the state of the treatise repository?", "treatise", ("proofs.tex",)),
     ("which branch is bakery on", "bakery", ("oven-timer",)),
-    ("status thesis pls", "thesis", ("proofs.tex",)),
+    ("status treatise pls", "treatise", ("proofs.tex",)),
     ("which files did I touch in atlas", "atlas", ("legend.svg", "index.php")),
-    ("on what branch am i in the thesis repo", "thesis", ("chapter-five",)),
+    ("on what branch am i in the treatise repo", "treatise", ("chapter-five",)),
     ("have i got untracked files in bakery?", "bakery", ("flour.md",)),
     ("git status here", ".", ("budget.ods",)),
     (
-        "look at dotfiles and tell me the branch and what is modified",
-        "dotfiles",
+        "look at shellrc and tell me the branch and what is modified",
+        "shellrc",
         ("laptop", "vimrc"),
     ),
     ("hows atlas looking git wise", "atlas", ("index.php",)),
@@ -60,31 +60,31 @@ CLEAN = (
 DIFFERENCE = (
     ("show me the diff of bakery", "bakery", ("oven.rs",)),
     ("git diff atlas", "atlas", ("index.php",)),
-    ("what exactly did i change in dotfiles? show the lines", "dotfiles", ("vimrc",)),
-    ("Can I see the uncommitted changes of thesis line by line?", "thesis", ("proofs.tex",)),
-    ("diff for the dotfiles repository please", "dotfiles", ("vimrc",)),
+    ("what exactly did i change in shellrc? show the lines", "shellrc", ("vimrc",)),
+    ("Can I see the uncommitted changes of treatise line by line?", "treatise", ("proofs.tex",)),
+    ("the shellrc repository, could i get its diff", "shellrc", ("vimrc",)),
     ("whats the difference in atlas since the last commit", "atlas", ("index.php",)),
     ("let me see the bakery patch", "bakery", ("oven.rs",)),
-    ("show changes in detail for thesis", "thesis", ("proofs.tex",)),
+    ("show changes in detail for treatise", "treatise", ("proofs.tex",)),
     ("give me the diff for this folder", ".", ("budget.ods",)),
     ("i edited something in bakery, what was it? diff it", "bakery", ("oven.rs",)),
     ("display the git diff for atlas", "atlas", ("index.php",)),
-    ("pls diff thesis", "thesis", ("proofs.tex",)),
+    ("pls diff treatise", "treatise", ("proofs.tex",)),
 )
 COMMIT = (
     ("commit bakery with message hotter oven", "bakery", "hotter oven", "9e41c7d"),
     ("please commit everything in atlas, message: zoom in further", "atlas", "zoom in further", "b07f3aa"),
-    ("git commit dotfiles 'narrow tabs'", "dotfiles", "narrow tabs", "41d80ce"),
-    ("Commit the thesis repo. The message should be \"renumber lemmas\".", "thesis", "renumber lemmas", "cc5926e"),
+    ("git commit shellrc 'narrow tabs'", "shellrc", "narrow tabs", "41d80ce"),
+    ("Commit the treatise repo. The message should be \"renumber lemmas\".", "treatise", "renumber lemmas", "cc5926e"),
     ("save my work in bakery as a commit called wip timer", "bakery", "wip timer", "9e41c7d"),
     ("commit this folder, message quarterly budget", ".", "quarterly budget", "fa12b38"),
     ("make a commit in atlas saying legend redrawn", "atlas", "legend redrawn", "b07f3aa"),
-    ("commit the changes to dotfiles w/ message \"tabs are 3 now\"", "dotfiles", "tabs are 3 now", "41d80ce"),
-    ("could u commit thesis pls, text: add tide figure", "thesis", "add tide figure", "cc5926e"),
+    ("commit the changes to shellrc w/ message \"tabs are 3 now\"", "shellrc", "tabs are 3 now", "41d80ce"),
+    ("could u commit treatise pls, text: add tide figure", "treatise", "add tide figure", "cc5926e"),
     ("check in the bakery changes with 'fix #88 burnt crust'", "bakery", "fix #88 burnt crust", "9e41c7d"),
     ("commit atlas: Swap map tiles", "atlas", "Swap map tiles", "b07f3aa"),
-    ("dotfiles are done, commit them as cleanup before holidays", "dotfiles", "cleanup before holidays", "41d80ce"),
-    ("commit all in thesis, msg typo in preface", "thesis", "typo in preface", "cc5926e"),
+    ("shellrc is done, commit it as cleanup before holidays", "shellrc", "cleanup before holidays", "41d80ce"),
+    ("commit all in treatise, msg typo in preface", "treatise", "typo in preface", "cc5926e"),
 )  # fmt: skip
 
 

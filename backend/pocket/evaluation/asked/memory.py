@@ -35,7 +35,7 @@ REMEMBER = (
     ("pls memorise: parking spot C-47", ("C-47",)),
     ("I'm vegetarian btw, please remember that", ("vegetarian",)),
     ("remember the paint in the hall is called Skimming Stone", ("Skimming Stone",)),
-    ("store for later that Kofi owes me 35 euros", ("Kofi", "35")),
+    ("store for later that Temperance owes me 35 euros", ("Temperance", "35")),
     ("Could you remember that our meetings start at 9:15?", ("9:15",)),
     ("remembr i use metric units", ("metric",)),
 )
@@ -46,7 +46,7 @@ RECALL = (
     ("do you remember my car plate", "KX 4471 B"),
     ("when is Ottilie's birthday", "9 April"),
     ("What was my tax number?", "83/115/20967"),
-    ("who is our plumber", "Anselm Rook"),
+    ("our plumber, how was he called", "Anselm Rook"),
     ("shoe size?", "43.5"),
     ("what did i tell you about the vet", "Vesely"),
     ("gym locker code pls", "9035"),
@@ -63,7 +63,7 @@ REMIND = (
     ("remind me in 25 minutes to turn off the sprinkler", "in 25 minutes", ("sprinkler",)),
     ("in 2 hours remind me about the laundry", "in 2 hours", ("laundry",)),
     ("tomorrow at 8 remind me to water the ficus", "tomorrow at 8", ("ficus",)),
-    ("Could you remind me at 17:45 to pick up Jonas?", "at 17:45", ("Jonas",)),
+    ("Could you remind me at 17:45 to pick up Leander?", "at 17:45", ("Leander",)),
     ("every weekday at 7:15 tell me to take my pills", "every weekday at 7:15", ("pills",)),
     ("remind me to call the notary on monday at 10", "on monday at 10", ("notary",)),
     ("ping me in 90 seconds for the eggs", "in 90 seconds", ("egg",)),
@@ -84,8 +84,12 @@ REMIND = (
 SUMMARY = (
     ("summarise the bakery repo every weekday at 8", "every weekday at 8", "bakery"),
     ("every monday at 9:30 send me a summary of atlas", "every monday at 9:30", "atlas"),
-    ("give me a daily summary of the thesis repository at 18:00", "every day at 18:00", "thesis"),
-    ("I'd like a summary of dotfiles tomorrow at 7", "tomorrow at 7", "dotfiles"),
+    (
+        "give me a daily summary of the treatise repository at 18:00",
+        "every day at 18:00",
+        "treatise",
+    ),
+    ("I'd like a summary of shellrc tomorrow at 7", "tomorrow at 7", "shellrc"),
     (
         "schedule a repo summary for radio-api each friday at 16:00",
         "every friday at 16:00",
@@ -93,7 +97,7 @@ SUMMARY = (
     ),
     ("what happened in bakery? summarize it for me in 2 hours", "in 2 hours", "bakery"),
     ("weekdays 08:45 summary of atlas pls", "every weekday at 08:45", "atlas"),
-    ("Could you plan a summary of thesis for sunday at 19:00?", "sunday at 19:00", "thesis"),
+    ("Could you plan a summary of treatise for sunday at 19:00?", "sunday at 19:00", "treatise"),
     ("every evening at 22:00 sum up what changed in radio-api", "every day at 22:00", "radio-api"),
     ("set up a summary of the atlas repo every day at 6:30", "every day at 6:30", "atlas"),
 )

@@ -29,9 +29,9 @@ REPOS = Setup(repositories=REPOSITORIES)
 
 CONVERSATIONS = (
     (Setup(), (
-        Turn("hiya", chats()),
+        Turn("hi to you too", chats()),
         Turn("disk ok? how much is free", figure("disk free")),
-        Turn("and ram?", figure("memory")),
+        Turn("same for ram?", figure("memory")),
         Turn("cool thx", chats()),
     )),
     (Setup(HOUSE), (
@@ -49,8 +49,8 @@ CONVERSATIONS = (
         Turn("ok commit it with message raise oven heat", commits("bakery", "raise oven heat", "9e41c7d")),
     )),
     (REPOS, (
-        Turn("what changed in thesis", status("thesis", "proofs.tex")),
-        Turn("and in dotfiles?", status("dotfiles", "vimrc")),
+        Turn("what changed in treatise", status("treatise", "proofs.tex")),
+        Turn("and in shellrc?", status("shellrc", "vimrc")),
     )),
     (Setup(), (
         Turn("32 * 45", total("1440")),
@@ -58,18 +58,18 @@ CONVERSATIONS = (
         Turn("now 160 plus 77", total("237")),
     )),
     (Setup(CODE), (
-        Turn("which python files are there", lists("app.py", "dates.py", "money.py", others=("README",))),
+        Turn("which of the files here are python", lists("app.py", "dates.py", "money.py", others=("README",))),
         Turn("open app.py", reads("app.py", "greet")),
         Turn("where is gross defined?", finds("gross", "util/money.py")),
     )),
     (Setup(), (
-        Turn("hostname pls", figure("host")),
-        Turn("and how long is it up", figure("uptime")),
+        Turn("the hostname first, pls", figure("host")),
+        Turn("and since how long is it on", figure("uptime")),
         Turn("total memory?", figure("memory size")),
     )),
     (Setup(LAB), (
-        Turn("list my files", lists("results.json", "todo.txt")),
-        Turn("read todo.txt", reads("todo.txt", "beakers", "centrifuge")),
+        Turn("list what i've got in here", lists("results.json", "chores.txt")),
+        Turn("read chores.txt", reads("chores.txt", "beakers", "centrifuge")),
         Turn("remind me in 15 minutes to fix the centrifuge", plans("in 15 minutes", "centrifuge")),
     )),
     (Setup(KITCHEN, memory=KEPT), (
