@@ -2,8 +2,6 @@
 
 import logging
 from collections.abc import Callable
-from types import TracebackType
-from typing import Self
 
 from agent.assignment import Assignment
 from agent.crew import Crew
@@ -16,7 +14,10 @@ log = logging.getLogger(__name__)
 
 
 class Replies:
-    """Each turn's live reply is a task of its own, so that no chat waits for another's app."""
+    """Each turn's live reply is a task of its own, so that no chat waits for another's app.
+
+    `crew`'s context is to be open while turns run.
+    """
 
     def __init__(self, channel: Channel, texts: Texts) -> None:
         self._channel = channel
@@ -24,18 +25,7 @@ class Replies:
         self.decided: Callable[[str], None] = lambda id: None  # of an approval that has ended
         self._paces: dict[str, Pace] = {}
         self._open: dict[str, Reply] = {}
-        self._crew = Crew()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._crew.__aexit__(kind, error, trace)
+        self.crew = Crew()
 
     async def event(self, assignment: Assignment, event: Event) -> None:
         turn = assignment.turn.id
@@ -50,7 +40,7 @@ class Replies:
             self._open.pop(turn, None)
 
     async def waiting(self, chat: str, why: str) -> None:
-        self._crew.start(self._say(chat, why), "a notice")
+        self.crew.start(self._say(chat, why), "a notice")
 
     def final(self, turn: str) -> None:
         """The turn's text is about to be sent: nothing of the live view may come after it."""
@@ -60,7 +50,7 @@ class Replies:
     def _begin(self, assignment: Assignment) -> Reply:
         pace = self._paces.setdefault(assignment.chat, Pace())
         reply = Reply(self._channel, assignment.chat, Gathering(self._texts, pace))
-        self._crew.start(reply.run(), "a live reply")
+        self.crew.start(reply.run(), "a live reply")
         return reply
 
     async def _say(self, chat: str, why: str) -> None:

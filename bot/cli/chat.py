@@ -49,6 +49,7 @@ async def _conversation(settings: Settings, chat: str) -> AsyncIterator["Convers
     table, source = texts(settings.telegram.language), cli_source()
     lines = Lines(sys.stdin)
     terminal = Terminal(Console(), lines, Path.cwd() / SENT)
+    replies = Replies(terminal, table)
     private(settings.state_dir)
     async with (
         reach_backend(settings) as backend,
@@ -60,7 +61,7 @@ async def _conversation(settings: Settings, chat: str) -> AsyncIterator["Convers
             ask=Asking(terminal, table),
             courier=partial(Courier, terminal),
         ) as agent,
-        Replies(terminal, table) as replies,
+        replies.crew,
     ):
         await agent.ready()
         await agent.window.check()

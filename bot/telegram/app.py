@@ -168,15 +168,11 @@ class TelegramBot:
         self.replies.decided = partial(self._decided, room)
         self.application.add_handlers(table(room))
         take = Arrivals(self.application).take
-        try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self.delivery.run())
-                group.create_task(self.traces.end(self.channel))
-                group.create_task(self._updates(room, take).run())
-                group.create_task(commands.register(room))
-        finally:
-            for task in room.tasks:
-                task.cancel()
+        async with room.crew, asyncio.TaskGroup() as group:
+            group.create_task(self.delivery.run())
+            group.create_task(self.traces.end(self.channel))
+            group.create_task(self._updates(room, take).run())
+            group.create_task(commands.register(room))
 
     async def _begin(self, services: Services) -> Room:
         await self.door.remember()
@@ -225,7 +221,7 @@ async def telegram_bot(config: TelegramConfig, store: Store) -> AsyncIterator[Te
     with only_poller(config.lock):
         bot = TelegramBot(config, store)
         await bot.traces.recall()
-        async with bot.replies:
+        async with bot.replies.crew:
             try:
                 yield bot
             finally:

@@ -1,7 +1,5 @@
 """What the handlers work with, and the few things that all of them do."""
 
-import asyncio
-import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +11,7 @@ from telegram import Bot, Message, Update, User
 
 from agent.approvals import Approvals
 from agent.chats import Chats
+from agent.crew import Crew
 from agent.sandbox.sandbox import Sandbox
 from agent.schedule.planner import Planner
 from agent.store import Store
@@ -26,8 +25,6 @@ from bot.telegram.place import Place
 from bot.telegram.post import Post
 from bot.telegram.words import place_of
 from bot.texts import Texts
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -81,7 +78,7 @@ class Room:
     started_at: float
     problem: Callable[[], str | None] = lambda: None  # why updates do not come, in a sentence
     backlog: Counter[str] = field(default_factory=Counter)  # messages from before the start
-    tasks: set[asyncio.Task[Any]] = field(default_factory=set)
+    crew: Crew = field(default_factory=Crew)
 
     async def say(self, chat: str, text: str, rows: Rows = (), *, quiet: bool = False) -> None:
         """Put a text of the program's own into the outbox."""
@@ -89,14 +86,7 @@ class Room:
 
     def spawn(self, work: Coroutine[Any, Any, object]) -> None:
         """Do something slow beside the updates; what it must not lose is durable already."""
-        task = asyncio.create_task(work)
-        self.tasks.add(task)
-        task.add_done_callback(self._done)
-
-    def _done(self, task: asyncio.Task[Any]) -> None:
-        self.tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a handler's task failed", exc_info=error)
+        self.crew.start(work, "a handler's task")
 
     def clock(self, at: float | None = None) -> str:
         """A time of day in the owner's zone."""
