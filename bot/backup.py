@@ -130,7 +130,7 @@ def restore(source: Path, state: Path) -> Path | None:
     """Put a backup in the place of `state`; the old state, moved aside, or None where there was none.
 
     Nothing may run on that state. The backup is unpacked and checked beside it
-    first, so that a damaged one changes nothing.
+    first, so that a damaged one changes nothing. The present configuration stays.
     """
     inspect(source)
     state.parent.mkdir(parents=True, exist_ok=True)
@@ -141,6 +141,12 @@ def restore(source: Path, state: Path) -> Path | None:
     except BaseException:
         shutil.rmtree(new, ignore_errors=True)
         raise
+
+
+def holds_configuration(source: Path) -> bool:
+    """Whether there is one in the backup; `restore` leaves it there."""
+    with tarfile.open(source) as tar:
+        return any(member.name == CONFIG for member in tar)
 
 
 def _unpack(source: Path, new: Path) -> None:

@@ -1,6 +1,7 @@
 """voltaire restore: the whole state back from a backup."""
 
 import asyncio
+import shlex
 from pathlib import Path
 
 import click
@@ -19,7 +20,7 @@ async def command(ctx: click.Context, file: Path) -> None:
     from agent.store import open_store
     from backend.client import BackendClient
     from bot import presence
-    from bot.backup import BackupError, restore
+    from bot.backup import CONFIG, BackupError, holds_configuration, restore
     from bot.compose import DATABASE
     from bot.reach import socket_of
     from bot.status import PRESENCE
@@ -31,8 +32,12 @@ async def command(ctx: click.Context, file: Path) -> None:
             raise Failed("Bot or backend still run on this state; stop them first.")
     try:
         aside = await asyncio.to_thread(restore, file, settings.state_dir)
+        configured = await asyncio.to_thread(holds_configuration, file)
     except BackupError as error:
         raise Failed(str(error)) from None
     async with open_store(settings.state_dir / DATABASE):
         pass  # brings an older schema up to date, and shows that it opens
     click.echo("Restored." + (f" The state before is at {aside}." if aside else ""))
+    if configured:
+        show = shlex.join(["tar", "-xzOf", str(file), CONFIG])
+        click.echo(f"The configuration stays as it is here; the backup's own is shown by: {show}")

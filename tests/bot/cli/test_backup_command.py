@@ -41,6 +41,9 @@ async def test_there_and_back_but_not_under_a_running_backend(tmp_path: Path) ->
     state, file = tmp_path / "s", tmp_path / "b.tar.gz"
     async with open_store(state / "voltaire.db") as store:
         await store.inbox.add(Incoming("cli", "cli", "1", "before"))
+    config = tmp_path / "c" / "voltaire" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text("# of the backup\n")
     backend = await start(tmp_path, "backend")
     try:
         async with BackendClient(tmp_path / "b.sock") as client:
@@ -48,6 +51,7 @@ async def test_there_and_back_but_not_under_a_running_backend(tmp_path: Path) ->
         code, out, err = await voltaire(tmp_path, "backup", str(file))
         assert (code, err) == (0, "")
         assert re.fullmatch(rf"{file}: [\d.]+ MiB, without secrets\.\n", out)
+        config.write_text("# another\n")
         async with open_store(state / "voltaire.db") as store:
             await store.inbox.add(Incoming("cli", "cli", "2", "after"))
         refused = await voltaire(tmp_path, "restore", str(file))
@@ -59,5 +63,13 @@ async def test_there_and_back_but_not_under_a_running_backend(tmp_path: Path) ->
     code, out, err = await voltaire(tmp_path, "restore", str(file))
     assert (code, err) == (0, "")
     (aside,) = tmp_path.glob("s-before-*")
-    assert out == f"Restored. The state before is at {aside}.\n"
+    assert out == (
+        f"Restored. The state before is at {aside}.\nThe configuration stays as it is here;"
+        f" the backup's own is shown by: tar -xzOf {file} config.toml\n"
+    )
+    assert config.read_text() == "# another\n"
+    shown = await asyncio.create_subprocess_exec(
+        *out.split(": ")[1].split(), stdout=asyncio.subprocess.PIPE
+    )
+    assert (await shown.communicate())[0] == b"# of the backup\n"
     assert (await said(state), await said(aside)) == (["before"], ["before", "after"])
