@@ -7,12 +7,16 @@ AgentError
     └── StoreDamaged   the file cannot be read: restore a copy
 """
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from agent.errors import AgentError
+
+ROOM_BYTES = 65_536  # SQLite's shared memory grows by 32 KiB, its log by a page and more
+_REFUSED = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 
 class StoreError(AgentError):
@@ -48,7 +52,8 @@ def told(path: Path) -> Iterator[None]:
 def sentence(path: Path, error: sqlite3.DatabaseError) -> StoreError | None:
     """The error as a sentence, or None where it is none of the outside world's."""
     code = (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
-    if code == sqlite3.SQLITE_FULL:
+    # The files beside the database that cannot grow are "disk I/O error" to SQLite.
+    if code == sqlite3.SQLITE_FULL or (code in _REFUSED and _full(path)):
         return StoreFull(
             f"The disk that holds {path} is full: nothing can be saved until there is room."
         )
@@ -56,9 +61,17 @@ def sentence(path: Path, error: sqlite3.DatabaseError) -> StoreError | None:
         return StoreBusy(f"Another process keeps {path} locked.")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return StoreDamaged(_damaged(path))
-    if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+    if code in _REFUSED:
         return StoreError(f"{path} cannot be read or written ({error}).")
     return None
+
+
+def _full(path: Path) -> bool:
+    try:
+        disk = os.statvfs(path.parent)
+    except OSError:
+        return False
+    return disk.f_bavail * disk.f_frsize < ROOM_BYTES or (disk.f_files > 0 and disk.f_favail == 0)
 
 
 def _damaged(path: Path) -> str:

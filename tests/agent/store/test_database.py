@@ -27,6 +27,29 @@ async def main():
 asyncio.run(main())
 """
 
+STARTER = """
+import asyncio, sqlite3, sys
+from contextlib import closing, suppress
+from pathlib import Path
+from agent.store import open_store
+from agent.store.errors import StoreFull
+
+async def main():
+    path = Path(sys.argv[1])
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA journal_mode = WAL")
+    with suppress(OSError), path.with_name("ballast").open("wb", buffering=0) as ballast:
+        while ballast.write(bytes(4096)):
+            pass
+    try:
+        async with open_store(path):
+            pass
+    except StoreFull as error:
+        print(error)
+
+asyncio.run(main())
+"""
+
 
 async def words(store: Store, source: str = "s") -> list[str]:
     return [row.incoming.words for row in await store.inbox.waiting("cli", [source])]
@@ -250,6 +273,14 @@ async def test_a_full_disk_is_told_and_what_was_there_survives(store: Store) -> 
         await tx.run("PRAGMA max_page_count = 100000")
     await store.inbox.add(Incoming("cli", "s", "after", "after"))
     assert await words(store) == [*kept, "after"]
+
+
+def test_no_room_to_start_is_told_as_that(tmp_path: Path) -> None:
+    small = ["bwrap", "--dev-bind", "/", "/", "--size", "262144", "--tmpfs", tmp_path]
+    starter = [*small, sys.executable, "-c", STARTER, tmp_path / "v.db"]
+    done = subprocess.run(starter, capture_output=True, text=True)
+    wanted = "is full: nothing can be saved until there is room.\n"
+    assert (done.stdout, done.stderr) == (f"The disk that holds {tmp_path / 'v.db'} {wanted}", "")
 
 
 async def test_a_log_cut_off_anywhere_gives_the_last_good_state(tmp_path: Path) -> None:
