@@ -208,6 +208,11 @@ EDIT = checks.edits("shopping.txt", HOUSE["shopping.txt"].replace("12", "6"), "6
             (("git_commit", {"repo": "bakery", "message": "colder"}), "committed"),
             (False, False),
         ),
+        (
+            checks.commits("bakery", "hotter", "9e41c7d"),
+            (("git_commit", {"repo": "bakery", "message": "commit it as hotter"}), "9e41c7d"),
+            (False, False),
+        ),
         (checks.remembers("tea"), (("remember", {"note": "Likes tea"}), "Noted."), (True, True)),
         (checks.remembers("tea"), (("remember", {"note": "Likes it"}), "Yes."), (False, False)),
         (checks.recalls("43.5"), (("recall", {"query": "shoes"}), "43.5"), (True, True)),
@@ -218,6 +223,8 @@ EDIT = checks.edits("shopping.txt", HOUSE["shopping.txt"].replace("12", "6"), "6
         (checks.says("Voltaire"), ("I am Voltaire.",), (True, True)),
         (checks.says("Voltaire"), (bash("whoami"), "I am Voltaire."), (False, False)),
         (checks.chats(), ("I am only a demonstration model.",), (False, False)),
+        (checks.chats(), ("I have no tool for that here.",), (False, False)),
+        (checks.chats(), ("You are welcome.",), (True, True)),
         (checks.refuses(), ("Sorry, I am only a demonstration model.",), (True, True)),
         (checks.refuses(), ("Here is a poem.",), (False, False)),
         (checks.names_abilities(), ("I read files and set reminders.",), (True, True)),
@@ -228,6 +235,13 @@ def test_a_call_is_judged_by_what_it_does(
     wanted: Wanted, turns: tuple[Call | str, ...], expected: tuple[bool, bool]
 ) -> None:
     assert judged(wanted, *turns) == expected
+
+
+def test_adding_to_a_list_keeps_what_it_held() -> None:
+    wanted = next(c.turns[0].wanted for c in within() if c.turns[0].words.startswith("add butter"))
+    for kept, right in (("oat milk\nrye bread\n12 eggs", True), ("12 eggs", False)):
+        write = "write_file", {"path": "shopping.txt", "content": f"{kept}\nbutter\n"}
+        assert judged(wanted, write, "shopping.txt has it") == (right, right)
 
 
 def test_a_second_try_counts_after_an_error_and_only_there() -> None:

@@ -15,6 +15,7 @@ SHOWN_BY = {
     "memory": r"\bfree\b|meminfo|host\.txt",
 }  # for what prints sizes
 REFUSAL = re.compile(r"only a demonstration model", re.I)
+NO_REPLY = re.compile(rf"{REFUSAL.pattern}|no tool for that", re.I)  # to a greeting or thanks
 _UNITS = {"G": r"\s?G(?:i?B?|igabytes?|ibibytes?)", "M": r"\s?M(?:i?B?|egabytes?)", "T": r"\s?T(?:i?B?|erabytes?)",
           "K": r"\s?[kK](?:i?B?|ilobytes?)", "P": r"\s?P(?:i?B?)", "%": r"\s?(?:%|percent)"}  # fmt: skip
 
@@ -184,12 +185,12 @@ def _repository(tool: str, repo: str) -> CallCheck:
 
 
 def commits(repo: str, message: str, shown: str, before: Before = "nothing") -> Wanted:
-    """Commits with that message (any, if empty); the answer holds the hash or repeats the outcome `shown`."""
+    """Commits with that message and no word more; the answer holds the hash or repeats the outcome `shown`."""
     named = _repository("git_commit", repo)
 
     def call(step: Step) -> bool:
-        given = str(step.arguments.get("message", ""))
-        return named(step) and bool(given) and _bare(message) in _bare(given)
+        # The wish itself as the message holds the wanted one, and is wrong in a history.
+        return named(step) and _bare(str(step.arguments.get("message", ""))) == _bare(message)
 
     return Wanted(call, in_answer(shown), before)
 
@@ -278,10 +279,10 @@ def says(*forms: str) -> Wanted:
 
 
 def chats() -> Wanted:
-    """No tool, and an answer in words that is not the plain refusal."""
+    """No tool, and an answer in words that declines nothing."""
 
     def held(played: Played) -> bool:
-        return len(played.answer.strip()) > 1 and not REFUSAL.search(played.answer)
+        return len(played.answer.strip()) > 1 and not NO_REPLY.search(played.answer)
 
     return Wanted(None, held)
 
