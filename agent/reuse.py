@@ -56,12 +56,16 @@ class Record:
     def _remember(self, conversation: int, sent: Sequence[Message], completion: Completion) -> None:
         if completion.prompt_tokens is None:
             return
-        # Reasoning is generated but not sent back.
-        kept = 0 if completion.reasoning else completion.completion_tokens or 0
-        self._last[conversation] = Call(tuple(sent), completion.prompt_tokens + kept)
+        self._last[conversation] = Call(tuple(sent), completion.prompt_tokens + kept(completion))
         self._last.move_to_end(conversation)
         if len(self._last) > KEPT:
             self._last.popitem(last=False)
+
+
+def kept(completion: Completion) -> int:
+    """Tokens of an answer that the next prompt repeats: not thoughts, and no call that was cut short."""
+    cut_call = completion.finish_reason == "length" and completion.calls
+    return 0 if completion.reasoning or cut_call else completion.completion_tokens or 0
 
 
 def difference(before: Sequence[Message], now: Sequence[Message]) -> str:

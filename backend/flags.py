@@ -22,6 +22,7 @@ SPELLINGS: tuple[tuple[str, ...], ...] = (
     ("-ngl", "--n-gpu-layers", "--gpu-layers"),
     ("-sps", "--slot-prompt-similarity"),
     ("-cram", "--cache-ram"),
+    ("-crs", "--cache-ram-similarity"),
     ("-ctk", "--cache-type-k"),
     ("-ctv", "--cache-type-v"),
     ("-fa", "--flash-attn"),

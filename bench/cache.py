@@ -6,7 +6,7 @@ Three runs over the same words: Voltaire with its own server flags, Voltaire wit
 llama-server's default flags, and a naive client (the clock in its system prompt)
 with our flags. Printed: prompt tokens, tokens read again although they were known,
 and the median of those per turn. The target of the first: at most 1 %, and 16 in
-the median turn.
+the median turn. What the worst turns are made of stands in docs/architecture.md.
 """
 
 import argparse
@@ -39,6 +39,7 @@ from agent.messages import Assistant, Message, System, User
 from agent.model import Completion, Request
 from agent.openai import OpenAIModel
 from agent.prompt import system_text
+from agent.reuse import kept
 from agent.store import Incoming, open_store
 from agent.tool import Call, Output
 from agent.toolset import chosen
@@ -184,7 +185,7 @@ def measured(name: str, calls: list[tuple[str, Completion]]) -> Figures:
         expected = known.get(chat, prefix)
         reread += max(0, min(expected, tokens) - cached)
         prompt += tokens
-        known[chat] = tokens + (call.completion_tokens or 0)
+        known[chat] = tokens + kept(call)
         prefix = prefix or tokens - FIRST_WORDS
     total = sum(per_turn)
     return Figures(name, len(per_turn), prompt, total, statistics.median(per_turn), max(per_turn))

@@ -14,7 +14,7 @@ from backend.guard import Guard
 from backend.ladder import Buffers, Ladder, buffers, steps
 from backend.llama import Slots
 from backend.policy import Record
-from backend.profile import Profile, Source
+from backend.profile import Profile, Source, load
 from backend.protocol import Report, Speed
 from backend.speed import Speedometer
 from backend.watch import Limits, LoadWatch, Look, Watch, limits
@@ -319,3 +319,12 @@ def test_flags_are_read_from_help_and_passed_in_the_spelling_it_knows() -> None:
         "-ctk",
         "q8_0",
     )
+
+
+def test_a_chat_that_gives_way_is_saved_by_ik_llama_cpp_as_well() -> None:
+    engine = flags.known(
+        "-crs, --cache-ram-similarity N  max of similarity\n-cram, --cache-ram N\n"
+    )
+    fitted = flags.fit({}, load("qwen3.6-35b-a3b-ik").optional, engine)
+    at = fitted.argv.index("-crs")
+    assert fitted.argv[at + 1] == "0.95"

@@ -54,6 +54,23 @@ async def test_the_first_turn_after_a_start_and_after_a_restart_reads_no_prefix(
     assert max(cold["prompt_n"], again["prompt_n"]) < 60
 
 
+async def test_chats_that_take_turns_are_read_once(config: BackendConfig) -> None:
+    def begun(chat: str) -> list[dict[str, Any]]:
+        return [*FIXED, {"role": "user", "content": f"{chat} " * 150}]
+
+    async with running(config) as it:
+        await it.client.warm(FIXED)
+        await it.until(is_warm)
+        first = {chat: await it.complete(begun(chat)) for chat in ("one", "two")}
+        said = [{"role": "assistant", "content": "yes"}, {"role": "user", "content": "more"}]
+        again = {chat: await it.complete([*begun(chat), *said]) for chat in ("one", "two")}
+    known = {chat: seen["cache_n"] + seen["prompt_n"] for chat, seen in first.items()}
+    assert {chat: known[chat] - again[chat]["cache_n"] <= 16 for chat in known} == {
+        "one": True,
+        "two": True,
+    }
+
+
 async def test_the_prefix_is_remembered_by_the_next_backend(config: BackendConfig) -> None:
     async with running(config) as it:
         await it.client.warm(FIXED, [TOOL])

@@ -1,6 +1,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -350,6 +351,23 @@ async def test_a_call_that_reads_again_what_it_knew_is_logged(
         == "first difference in message 0: User, text, character 0: 'uuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu' became 'changed uuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu'"
     )
     assert [r.levelname for r in caplog.records] == ["INFO"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "calls", "reread"),
+    [
+        ("tool_calls", (ToolCall("a", "bash", "{}"),), 60),
+        ("length", (ToolCall("a", "bash", "{"),), 0),
+        ("length", (), 60),
+    ],
+)
+def test_a_call_that_was_cut_short_is_nothing_that_the_server_should_know(
+    reason: Any, calls: tuple[ToolCall, ...], reread: int
+) -> None:
+    record = Record()
+    record.compare(1, (User("x"),), Completion("", calls, "", reason, 1000, 0, 256))
+    reuse = record.compare(1, (User("x"),), Completion("", (), "", "stop", 1060, 1000, 5))
+    assert reuse.reread == reread
 
 
 async def test_a_sub_tasks_calls_are_kept_and_disturb_no_comparison(
