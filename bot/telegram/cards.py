@@ -5,11 +5,12 @@ from io import BytesIO
 
 from agent.store.approvals import Grant
 from backend.client import BackendRefused, BackendUnavailable
-from backend.protocol import Gpu, Status
+from backend.protocol import Status
 from bot.channel import ChannelError, Choice, Rows
 from bot.telegram import consent
 from bot.telegram.presses import Outcome, Press
 from bot.telegram.room import Heard, Room
+from bot.telegram.status import Queues, backend_lines, gpu_line, queue_line, up_line
 
 STATUS = "st"
 SETTING = "set"
@@ -39,9 +40,8 @@ def _refresh(room: Room) -> Rows:
 
 
 async def status_card(room: Room) -> str:
-    """State, speed, card, memory, queues; what is not known is left out."""
     report = await _report(room)
-    lines = _backend_lines(report) if isinstance(report, Status) else [f"**{report}**"]
+    lines = backend_lines(room.texts, report) if isinstance(report, Status) else [f"**{report}**"]
     return "\n".join([*lines, *await _bot_lines(room)])
 
 
@@ -54,70 +54,18 @@ async def _report(room: Room) -> Status | str:
         return str(error)
 
 
-def _backend_lines(report: Status) -> list[str]:
-    server, speed = report.backend, report.speed
-    model = " · ".join(filter(None, [server.profile, server.model]))
-    window = f"window {server.n_ctx:,} tokens" if server.n_ctx else ""
-    restarts = f"restarts {server.restarts}" if server.restarts else ""
-    return [
-        f"**{server.state}**" + (f": {server.reason}" if server.reason else ""),
-        *filter(None, [model, _joined(window, restarts), server.held or ""]),
-        *filter(None, [_speed(speed.prefill_tok_s, speed.decode_tok_s, speed.cache_hit)]),
-        *(_gpu_line(gpu) for gpu in report.gpus),
-    ]
-
-
-def _speed(prefill: float | None, decode: float | None, hit: float | None) -> str:
-    return _joined(
-        f"prefill {prefill:,.0f} tok/s" if prefill else "",
-        f"decode {decode:.1f} tok/s" if decode else "",
-        f"cache {hit:.0%}" if hit is not None else "",
-    )
-
-
-def _gpu_line(gpu: Gpu) -> str:
-    used, total = gpu.memory_used_mib, gpu.memory_total_mib
-    return _joined(
-        gpu.name,
-        f"{gpu.temperature_c:.0f} °C" if gpu.temperature_c is not None else "",
-        f"{gpu.power_w:.0f} W" if gpu.power_w is not None else "",
-        f"{used / 1024:.1f} of {total / 1024:.1f} GiB" if used and total else "",
-        f"slowed: {', '.join(gpu.throttle)}" if gpu.throttle else "",
-    )
-
-
-def _joined(*parts: str) -> str:
-    return " · ".join(filter(None, parts))
-
-
 async def _bot_lines(room: Room) -> list[str]:
-    counts = await room.store.outbox.counts()
-    waiting = await room.store.inbox.count_waiting()
-    running = len(room.services.chats.running())
-    polling = room.problem() or ""
+    problem = room.problem()
+    queues = Queues(
+        len(room.services.chats.running()),
+        await room.store.inbox.count_waiting(),
+        await room.store.outbox.counts(),
+    )
     return [
-        *filter(
-            None,
-            [
-                _joined(
-                    f"{running} running" if running else "",
-                    f"{waiting} waiting",
-                    f"{counts.get('waiting', 0) + counts.get('sending', 0)} to send",
-                    f"{counts['uncertain']} in doubt" if counts.get("uncertain") else "",
-                    f"{counts['failed']} failed" if counts.get("failed") else "",
-                ),
-                f"polling: {polling}" if polling else "",
-                f"up {_span(room.store.clock() - room.started_at)}, at {room.clock()}",
-            ],
-        )
+        queue_line(room.texts, queues),
+        *([room.texts.polling.format(problem=problem)] if problem else []),
+        up_line(room.texts, room.store.clock() - room.started_at, room.clock()),
     ]
-
-
-def _span(seconds: float) -> str:
-    minutes, hours = int(seconds) // 60, int(seconds) // 3600
-    if hours >= 48:
-        return f"{hours // 24} days"
-    return f"{hours} h {minutes % 60} min" if hours else f"{minutes} min"
 
 
 async def gpu(room: Room, said: Heard) -> None:
@@ -135,7 +83,7 @@ async def _gpu(room: Room, chat: str, hours: int, theme: str) -> None:
         await room.say(chat, report if isinstance(report, str) else room.texts.no_gpu)
         return
     assert room.services.backend
-    caption = "\n".join(_gpu_line(card) for card in report.gpus)
+    caption = "\n".join(gpu_line(room.texts, card) for card in report.gpus)
     try:
         drawn = await room.services.backend.gpu_picture(
             hours, theme=theme, zone=room.config.timezone
@@ -159,7 +107,7 @@ async def _context(room: Room, chat: str) -> None:
         await room.say(chat, str(error))
         return
     lines = "\n".join(f"| {name} | {tokens:,} |" for name, tokens in parts.items())
-    await room.say(chat, f"| part | tokens |\n|---|---|\n{lines}")
+    await room.say(chat, f"{room.texts.context_head}\n|---|---|\n{lines}")
 
 
 async def approvals(room: Room, said: Heard) -> None:

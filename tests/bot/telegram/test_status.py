@@ -1,0 +1,85 @@
+"""The lines of /status, in whatever language."""
+
+from typing import Any
+
+from backend.protocol import Gpu, ServerStatus, Speed, Status
+from bot.telegram.status import Queues, backend_lines, queue_line, up_line
+from bot.texts import Texts
+
+FRENCH = Texts(
+    window="fenêtre {tokens}",
+    restarts="{count} redémarrages",
+    prefill="lecture {speed:.0f}",
+    decode="écriture {speed:.0f}",
+    cache="tampon {hit:.0%}",
+    gpu_memory="{used:.0f} sur {total:.0f}",
+    gpu_slowed="ralentie : {why}",
+    running="{count} en cours",
+    waiting="{count} en attente",
+    to_send="{count} à envoyer",
+    doubtful="{count} incertains",
+    failed="{count} refusés",
+    up="depuis {span}, à {at}",
+    days="{days} jours",
+    hours="{hours} h {minutes}",
+)
+
+
+def report(**known: Any) -> Status:
+    server = ServerStatus(state="ready", **known)
+    return Status(version="1", uptime_s=1, backend=server, speed=Speed())
+
+
+def test_nothing_known_is_one_line() -> None:
+    assert backend_lines(Texts(), report()) == ["**ready**"]
+    assert queue_line(Texts(), Queues(0, 0, {})) == "0 waiting · 0 to send"
+    assert up_line(Texts(), 59, "12:00") == "up 0 min, at 12:00"
+
+
+def test_all_that_is_known() -> None:
+    known = report(
+        profile="qwen", model="q.gguf", n_ctx=32768, restarts=2, held="It is hot.", reason="loaded"
+    ).model_copy(
+        update={
+            "speed": Speed(prefill_tok_s=1234.4, decode_tok_s=56.78, cache_hit=0.987),
+            "gpus": [card()],
+        }
+    )
+    assert backend_lines(Texts(), known) == [
+        "**ready**: loaded",
+        "qwen · q.gguf",
+        "window 32,768 tokens · restarts 2",
+        "It is hot.",
+        "prefill 1,234 tok/s · decode 56.8 tok/s · cache 99%",
+        "Tesla V100 · 61 °C · 240 W · 20.0 of 32.0 GiB · slowed: heat, power",
+    ]
+    assert backend_lines(FRENCH, known)[2:] == [
+        "fenêtre 32768 · 2 redémarrages",
+        "It is hot.",
+        "lecture 1234 · écriture 57 · tampon 99%",
+        "Tesla V100 · 61 °C · 240 W · 20 sur 32 · ralentie : heat, power",
+    ]
+
+
+def test_queues_and_times() -> None:
+    outbox = {"waiting": 1, "sending": 1, "uncertain": 3, "failed": 4}
+    queues = Queues(2, 5, outbox)  # type: ignore[arg-type]
+    wanted = "2 running · 5 waiting · 2 to send · 3 in doubt · 4 failed"
+    assert queue_line(Texts(), queues) == wanted
+    wanted = "2 en cours · 5 en attente · 2 à envoyer · 3 incertains · 4 refusés"
+    assert queue_line(FRENCH, queues) == wanted
+    assert up_line(Texts(), 3_661, "12:00") == "up 1 h 1 min, at 12:00"
+    assert up_line(FRENCH, 3_661, "12:00") == "depuis 1 h 1, à 12:00"
+    assert up_line(FRENCH, 172_800, "12:00") == "depuis 2 jours, à 12:00"
+
+
+def card() -> Gpu:
+    return Gpu(
+        index=0,
+        name="Tesla V100",
+        temperature_c=61.2,
+        power_w=240,
+        memory_used_mib=20_480,
+        memory_total_mib=32_768,
+        throttle=["heat", "power"],
+    )
