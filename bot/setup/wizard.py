@@ -202,8 +202,5 @@ class Wizard:
         repos: dict[str, Any] = file.get(self.values, "agent.repos") or {}
         return tuple((Path(r["path"]), bool(r.get("write"))) for r in repos.values())
 
-    def has_owner(self) -> bool:
-        return bool(file.get(self.values, "telegram.owners"))
-
 
 Greet = Callable[[Wizard], Awaitable[None]]

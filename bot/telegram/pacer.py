@@ -25,7 +25,6 @@ T = TypeVar("T")
 class Urgency(IntEnum):
     FINAL = 0  # final answers, approvals, alerts, answers to commands
     PROGRESS = 1  # the live view of a turn
-    HINT = 2  # reactions, typing
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 # invalid" or falls back to the CPU silently, a newer one drops the card (facts of V100 builds).
 VOLTA = (7, 0)
 VOLTA_DRIVERS = (570, 580)
-CHECKSUM_SECONDS = 120
 
 
 async def card(settings: Settings) -> list[Finding]:
