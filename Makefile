@@ -91,8 +91,10 @@ faults-backend: dev  ## every known fault of a model server, injected for real
 faults-schedule: dev  ## the bot killed 100 times at every step of its jobs
 	@$(BIN)/python -m bench.faults_schedule
 
-attacks: dev  ## the attack suite against the sandbox, and against none
+attacks: dev  ## the attack suite against the sandbox, against it in the bot's unit, and against none
 	@$(BIN)/python -m bench.attacks
+	@$(BIN)/python -m bench.attacks --unit
+	@$(BIN)/python -m bench.attacks --plain
 
 soak: dev  ## 200 chats, 5,000 messages, 5 % faults
 	@$(BIN)/python -m bench.soak

@@ -63,7 +63,8 @@ def names(root: int, path: str, limit: int = 1000) -> list[str]:
 def replace(root: int, path: str, source: int) -> bool:
     """Put the bytes of `source` (a descriptor) at `path` in one step; whether it was new.
 
-    Missing directories are made. No symlink is followed: one at `path` is replaced.
+    Missing directories are made, all as bash makes them, whatever the umask of a service. No symlink
+    is followed: one at `path` is replaced.
     """
     parent, name = os.path.split(path)
     directory = _make(root, parent)
@@ -71,9 +72,9 @@ def replace(root: int, path: str, source: int) -> bool:
         mode = _mode(directory, name)
         partial = f".{name[:60]}.{secrets.token_hex(4)}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        target = os.open(partial, flags, mode or 0o644, dir_fd=directory)
+        target = os.open(partial, flags, 0o600, dir_fd=directory)
         try:
-            _fill(target, source, mode)
+            _fill(target, source, mode or 0o644)
             os.rename(partial, name, src_dir_fd=directory, dst_dir_fd=directory)
         except BaseException:
             os.unlink(partial, dir_fd=directory)
@@ -93,7 +94,7 @@ def remove(root: int, path: str) -> None:
         os.close(directory)
 
 
-def _fill(target: int, source: int, mode: int | None) -> None:
+def _fill(target: int, source: int, mode: int) -> None:
     try:
         size, done = os.fstat(source).st_size, 0
         while done < size:
@@ -101,8 +102,7 @@ def _fill(target: int, source: int, mode: int | None) -> None:
             if not sent:
                 break
             done += sent
-        if mode is not None:
-            os.fchmod(target, mode)
+        os.fchmod(target, mode)
         os.fsync(target)
     finally:
         os.close(target)
@@ -130,7 +130,9 @@ def _make(root: int, path: str) -> int:
         try:
             os.mkdir(name, 0o755, dir_fd=above)
         except FileExistsError:
-            pass
-        return open_beneath(above, name, _DIRECTORY, resolve=_STRICT)
+            return open_beneath(above, name, _DIRECTORY, resolve=_STRICT)
+        made = open_beneath(above, name, _DIRECTORY, resolve=_STRICT)
+        os.fchmod(made, 0o755)
+        return made
     finally:
         os.close(above)

@@ -30,7 +30,10 @@ class Descriptors:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What to run; `launcher` ends with bubblewrap's path. `layout` places the descriptors and the reachable paths of `sources`."""
+    """What to run; `launcher` ends with bubblewrap's path. `layout` places the descriptors and the reachable paths of `sources`.
+
+    `inner`: mount points to be verified before the command starts.
+    """
 
     launcher: Sequence[str]
     command: Sequence[str]
@@ -39,6 +42,7 @@ class Order:
     seccomp: bytes
     report: bytes
     blocked: bool = False  # the command waits for Bubble.release
+    inner: Sequence[str] = ()
 
 
 @dataclass

@@ -136,7 +136,7 @@ _EXPLAINED = {
     errno.EPERM: "The permissions of {} forbid it.",
     errno.ENAMETOOLONG: "The path is too long.",
     errno.ENOSPC: "The disk is full.",
-    errno.ENOSYS: "File tools need Linux 5.6 or newer.",
+    errno.ENOSYS: "File tools need Linux 5.6 or newer, and a service without RestrictSUIDSGID.",
 }
 
 

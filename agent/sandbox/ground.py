@@ -3,22 +3,21 @@
 import asyncio
 import logging
 import os
-import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from agent.errors import ToolError
+from agent.sandbox import gitdirs, seccomp
 from agent.sandbox import rootfs as prepared
-from agent.sandbox import seccomp
 from agent.sandbox.actor import Actor
 from agent.sandbox.bubble import Descriptors, Order
 from agent.sandbox.bubblewrap import Bubblewrap, remedy
 from agent.sandbox.cgroup import CallGroup, Cgroups
 from agent.sandbox.hosts import Hosts
-from agent.sandbox.layout import USER, WORKSPACE, Access, Layout, Mounted
+from agent.sandbox.layout import USER, WORKSPACE, Access, Layout, Mounted, inner_points
 from agent.sandbox.limits import MIB, Repo, SandboxLimits
 from agent.sandbox.listen import PORT
 from agent.sandbox.rootfs import Rootfs
@@ -75,19 +74,22 @@ class Ground:
         repos = [repo for repo in self.repos.values() if repo.path.is_dir()]
         sources = [self.rootfs.root, self.rootfs.etc, workspace, *(r.path for r in repos)]
         variables = environment(self.zone, network=network)
+        mounted = await asyncio.to_thread(lambda: [_mounted(repo, access) for repo in repos])
+        inner = inner_points(mounted)
         return Order(
             launcher=group.launcher(self.bwrap.path) if group else [self.bwrap.path],
             command=[*bounded(self.limits), *command],
             sources=[os.fspath(source) for source in sources],
-            layout=partial(self._layout, repos, variables, access),
+            layout=partial(self._layout, mounted, variables, access),
             seccomp=seccomp.program(memory_is_counted=group is not None),
             report=self.report().encode(),
-            blocked=network,
+            blocked=network or bool(inner),
+            inner=inner,
         )
 
     def _layout(
         self,
-        repos: Sequence[Repo],
+        repos: Sequence[Mounted],
         environment: Mapping[str, str],
         access: Access,
         fds: Descriptors,
@@ -98,12 +100,11 @@ class Ground:
             root=root,
             etc=etc,
             workspace=workspace,
-            hostname=socket.gethostname(),
             environment=environment,
             seccomp_fd=fds.seccomp,
             status_fd=fds.status,
             report_fd=fds.report,
-            repos=[_mounted(repo, place) for repo, place in zip(repos, places, strict=True)],
+            repos=[replace(r, source=place) for r, place in zip(repos, places, strict=True)],
             system=self.rootfs.system,
             block_fd=fds.block,
             access=access,
@@ -116,10 +117,18 @@ class Ground:
         return ToolError(f"The sandbox does not work here, so nothing was run: {why}{advice}")
 
 
-def _mounted(repo: Repo, place: str) -> Mounted:
-    """A repository whose .git is a symlink cannot be guarded, so it is not written to."""
-    git = repo.path / ".git"
-    return Mounted(repo.name, place, repo.write and not git.is_symlink(), git.exists())
+def _mounted(repo: Repo, access: Access) -> Mounted:
+    """What cannot be guarded is not written to. Its source is where bubblewrap will find it."""
+    closed = Mounted(repo.name, os.fspath(repo.path))
+    if access == "look" or not repo.write:
+        return closed
+    try:
+        guard = gitdirs.guard(repo.path)
+    except gitdirs.UnguardedError as error:
+        log.warning("repository %s is read-only for this call: %s", repo.name, error)
+        return closed
+    kept = guard.kept if access == "work" else gitdirs.settings(repo.path, guard.kept)
+    return replace(closed, write=True, pinned=guard.pinned, closed=kept)
 
 
 def environment(zone: str, *, network: bool = False) -> dict[str, str]:

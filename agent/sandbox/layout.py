@@ -2,9 +2,9 @@
 
 Destinations are constants and no mount point lies below a writable one:
 bubblewrap before 0.12 follows a symlink there out of the sandbox
-(CVE-2026-87766) while it makes the directories on the way. The one exception is
-the .git of a repository: nothing on the way to it is the agent's, and it is
-there already, a file or a directory and no symlink.
+(CVE-2026-87766) while it makes the directories on the way. The one exception are
+the git directories of a repository: they are there already, the directories on the
+way to them are pinned, and mountinfo.verified looks before the command starts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,19 +18,25 @@ ALTERNATIVES = "/etc/alternatives"  # links to /usr, too many to copy
 USER, UID = "voltaire", 1000
 
 Access = Literal["look", "work", "commit"]
-"""What a call may change: nothing; all that is writable but a repository's .git; that as well."""
+"""What a call may change: nothing; all that is writable but git directories; these too, but for their
+settings."""
 
 _DEVICES = ("--dev", "/dev", "--perms", "1777", "--size", str(64 << 20), "--tmpfs", "/dev/shm")  # noqa: S108 - in the sandbox
 
 
 @dataclass(frozen=True, slots=True)
 class Mounted:
-    """A repository of the host where bubblewrap can reach it; `git`: it has a .git of its own."""
+    """A repository of the host where bubblewrap can reach it.
+
+    Where it may be written to, paths in it that are `closed` all the same, and
+    directories that are `pinned`: a mount point can be neither renamed nor removed.
+    """
 
     name: str
     source: str
     write: bool = False
-    git: bool = False
+    pinned: Sequence[str] = ()
+    closed: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,6 @@ class Layout:
     root: str
     etc: str
     workspace: str
-    hostname: str
     environment: Mapping[str, str]
     seccomp_fd: int
     status_fd: int
@@ -64,7 +69,7 @@ def arguments(layout: Layout) -> list[str]:
         *("--proc", "/proc", *_DEVICES, "--remount-ro", "/dev"),
         *("--perms", "1777", "--size", str(layout.tmp_bytes), "--tmpfs", "/tmp"),  # noqa: S108 - in the sandbox
         *("--ro-bind" if layout.access == "look" else "--bind", layout.workspace, WORKSPACE),
-        *_repos(layout.repos, layout.access),
+        *_repos(layout.repos),
         *(("--block-fd", str(layout.block_fd)) if layout.block_fd is not None else ()),
         *("--chdir", WORKSPACE),
         *_environment(layout.environment),
@@ -72,13 +77,13 @@ def arguments(layout: Layout) -> list[str]:
 
 
 def _walls(layout: Layout) -> list[str]:
+    """No --hostname: the name is the machine's own already, and a service with ProtectHostname may set none."""
     # fmt: off
     return [
         "--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts",
         "--unshare-cgroup-try", "--disable-userns", "--uid", str(UID), "--gid", str(UID),
-        "--hostname", layout.hostname, "--die-with-parent", "--new-session", "--clearenv",
-        "--cap-drop", "ALL", "--seccomp", str(layout.seccomp_fd),
-        "--json-status-fd", str(layout.status_fd),
+        "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL",
+        "--seccomp", str(layout.seccomp_fd), "--json-status-fd", str(layout.status_fd),
     ]
     # fmt: on
 
@@ -91,23 +96,30 @@ def _system(layout: Layout) -> list[str]:
     return [*args, "--ro-bind-data", str(layout.report_fd), REPORT]
 
 
-def _repos(repos: Sequence[Mounted], access: Access) -> list[str]:
+def _repos(repos: Sequence[Mounted]) -> list[str]:
     if not repos:
         return []
     args = ["--perms", "0755", "--size", "65536", "--tmpfs", REPOS]
     for repo in repos:
-        args += _repo(repo, access)
+        args += _repo(repo)
     return [*args, "--remount-ro", REPOS]
 
 
-def _repo(repo: Mounted, access: Access) -> list[str]:
-    """Hooks and settings in a .git run programs when its owner next uses git there."""
+def _repo(repo: Mounted) -> list[str]:
+    """What is above comes first."""
     place = f"{REPOS}/{repo.name}"
-    if access == "look" or not repo.write:
-        return ["--ro-bind", repo.source, place]
-    whole = ["--bind", repo.source, place]
-    guarded = repo.git and access == "work"
-    return [*whole, "--ro-bind", f"{repo.source}/.git", f"{place}/.git"] if guarded else whole
+    args = ["--bind" if repo.write else "--ro-bind", repo.source, place]
+    for path in sorted(repo.pinned):
+        args += ["--bind", f"{repo.source}/{path}", f"{place}/{path}"]
+    for path in sorted(repo.closed):
+        args += ["--ro-bind", f"{repo.source}/{path}", f"{place}/{path}"]
+    return args
+
+
+def inner_points(repos: Sequence[Mounted]) -> list[str]:
+    """Mount points that lie in directories which commands may change."""
+    changing = (repo for repo in repos if repo.pinned)
+    return [f"{REPOS}/{r.name}/{path}" for r in changing for path in (*r.pinned, *r.closed)]
 
 
 def _environment(environment: Mapping[str, str]) -> list[str]:

@@ -44,6 +44,7 @@ async def probe(sandbox: Sandbox) -> Finding:
     """Run a look-around and compare; never raises."""
     try:
         ran = await sandbox.run(_LOOK, seconds=10)
+        await sandbox.files.names("")
     except ToolError as error:
         detail, _, advice = str(error).partition(" Remedy: ")
         return Finding("fail", detail, advice)

@@ -36,12 +36,16 @@ def written(pids: list[int]) -> int:
     return sum(int(line.split()[1]) for line in lines if line.startswith("write_bytes:"))
 
 
-def deleted(pids: list[int], device: int) -> int:
-    """Bytes of files on a device that have no name any more and that they hold open."""
+def deleted(pids: list[int], beside: Path) -> int:
+    """Bytes of files on the filesystem of `beside` that have no name any more and that they hold open.
+
+    Not told by st_dev: an overlay shows another one for files than for directories.
+    """
+    filesystem = os.statvfs(beside).f_fsid
     sizes: dict[int, int] = {}
     for pid in pids:
-        for file in _open_files(pid):
-            if file.st_dev == device and not file.st_nlink and stat.S_ISREG(file.st_mode):
+        for link, file in _open_files(pid):
+            if not file.st_nlink and stat.S_ISREG(file.st_mode) and _is_on(link, filesystem):
                 sizes[file.st_ino] = file.st_blocks * 512
     return sum(sizes.values())
 
@@ -54,14 +58,21 @@ def _children(pid: int) -> list[int]:
     return [int(c) for t in threads for c in _text(pid, f"task/{t}/children").split()]
 
 
-def _open_files(pid: int) -> Iterator[os.stat_result]:
+def _is_on(path: Path, filesystem: int) -> bool:
+    try:
+        return os.statvfs(path).f_fsid == filesystem
+    except OSError:
+        return False
+
+
+def _open_files(pid: int) -> Iterator[tuple[Path, os.stat_result]]:
     try:
         links = list(Path(f"/proc/{pid}/fd").iterdir())
     except OSError:
         return
     for link in links:
         try:
-            yield link.stat()
+            yield link, link.stat()
         except OSError:
             continue
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from agent.sandbox.countdown import Countdown
 from agent.sandbox.files import Files
 from agent.sandbox.ground import Ground
 from agent.sandbox.layout import Access
+from agent.sandbox.mountinfo import verified
 from agent.sandbox.outputs import save
 from agent.sandbox.printed import decode
 from agent.sandbox.proxy import Permit, Proxy, serving
@@ -112,7 +113,7 @@ class Sandbox:
             async with blown(self.ground.actor, order) as bubble:
                 beside = [watch(bubble, self.quota, memory=group is None)]
                 beside += [_tell(bubble, progress)] if progress else []
-                reason = await self._verdict(bubble, seconds, proxy, beside)
+                reason = await self._verdict(bubble, order.inner, seconds, proxy, beside)
             if group and group.out_of_memory():
                 reason = over_memory(self.ground.limits)
         if bubble.exit_code is None and not reason:
@@ -122,6 +123,7 @@ class Sandbox:
     async def _verdict(
         self,
         bubble: Bubble,
+        inner: Sequence[str],
         seconds: float,
         proxy: Proxy | None,
         beside: Sequence[Coroutine[Any, Any, None]],
@@ -132,26 +134,29 @@ class Sandbox:
         countdown = Countdown(seconds, partial(bubble.end, late))
         tasks = [loop.create_task(work) for work in beside]
         try:
-            async with self._network(bubble, proxy, countdown):
+            async with self._entered(bubble, inner, proxy, countdown):
                 return await asyncio.shield(bubble.verdict)
         finally:
             countdown.cancel()
             await _stopped(tasks)
 
     @asynccontextmanager
-    async def _network(
-        self, bubble: Bubble, proxy: Proxy | None, countdown: Countdown
+    async def _entered(
+        self, bubble: Bubble, inner: Sequence[str], proxy: Proxy | None, countdown: Countdown
     ) -> AsyncIterator[None]:
-        """Put the proxy into the sandbox's network, then let the command start."""
-        if proxy is None:
-            yield
-            return
-        await bubble.introduced(bubble.verdict)
+        """Look at the mounts and put the proxy into the sandbox's network, then let the command start."""
+        if inner or proxy:
+            await bubble.introduced(bubble.verdict)
         if bubble.init_pid is None:
             yield
             return
-        proxy.permit = _pausing(proxy.permit, countdown)
-        async with serving(await self._listener(bubble.init_pid), proxy):
+        if inner:
+            await verified(bubble.init_pid, bubble.verdict, inner)
+        async with AsyncExitStack() as stack:
+            if proxy:
+                proxy.permit = _pausing(proxy.permit, countdown)
+                listener = await self._listener(bubble.init_pid)
+                await stack.enter_async_context(serving(listener, proxy))
             bubble.release()
             yield
 

@@ -39,7 +39,7 @@ def _over(pids: list[int], most: int) -> bool:
 
 async def _excess(quota: Quota, pids: list[int], before: Usage, at_start: int) -> str:
     await quota.measure()
-    nameless = deleted(pids, quota.workspace.stat().st_dev)
+    nameless = deleted(pids, quota.workspace)
     return quota.excess(nameless, before) or _hidden(quota, pids, at_start)
 
 

@@ -4,6 +4,7 @@ So a repository's hooks, filters and configuration, whoever wrote them, can do n
 more than any command there. The options are for stable output.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -62,7 +63,7 @@ preview() (
   git read-tree "$base" && git add -A -- "${{@:-.}}" || exit
   {_GIT} {_DIFF} --cached --stat --patch "$base"
 )
-preview "$@" > /tmp/preview || {{ cat /tmp/preview; exit 1; }}
+preview "$@" > /tmp/preview 2> /tmp/said || {{ cat /tmp/said /tmp/preview; exit 1; }}
 [ -s /tmp/preview ] || exit {_NOTHING}
 """
 
@@ -80,6 +81,9 @@ git add -A -- "${{@:-.}}" || exit
 [ $# = 0 ] || set -- -- "$@"
 {_GIT} -c commit.gpgSign=false commit --no-verify --message="$message" "$@"
 """
+
+# In the head of a file's diff; the lines of its text begin with a sign.
+_NEW_SUBMODULE = re.compile(r"^new (?:file )?mode 160000$", re.MULTILINE)
 
 _SAID = {
     _NOTHING: "There is nothing to commit, the working tree is clean.",
@@ -135,6 +139,11 @@ async def _approved(call: Call, repo: str, message: str, files: Sequence[str]) -
             "Its owner can allow it with write = true in the configuration."
         )
     digest, _, preview = (await _git(call, repo, _SHOW, *files)).partition("\n")
+    if _NEW_SUBMODULE.search(preview):
+        raise ToolError(
+            "Nothing was committed: a folder in it is a repository of its own, whose settings the "
+            "owner's git would run. Remove that folder's .git, or name the files to commit."
+        )
     shown, _ = shorten(preview, _SHOWN)
     await call.approve(f"Commit to {spot.repo}: {message}\n\n{shown}", scope=f"commit:{spot.repo}")
     return digest

@@ -2,10 +2,13 @@
 
 python -m bench.attacks            against the sandbox: every one is to be blocked
 python -m bench.attacks --plain    against a plain subprocess: shows that they work
+python -m bench.attacks --unit     against the sandbox in the bot's unit, under a real systemd
 
 stage.py     the host that is attacked: secrets, sockets, processes, another chat
 subject.py   what is attacked: a sandbox, or a plain subprocess with naive file access
 attack.py    one attack, and how its success is seen
 cases/       the attacks, one file per area
 suite.py     runs them
+unit.py      runs them in the bot's unit, which a systemd of its own has started
+hardening.py whether what the unit asks for is in force there
 """

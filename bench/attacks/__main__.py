@@ -1,4 +1,4 @@
-"""python -m bench.attacks [--plain] [--folder DIR] [AREA ...]"""
+"""python -m bench.attacks [--plain | --unit] [--folder DIR] [AREA ...]"""
 
 import argparse
 import asyncio
@@ -11,7 +11,9 @@ from pathlib import Path
 
 from bench.attacks.attack import CHORE, Attack
 from bench.attacks.cases import ATTACKS
-from bench.attacks.suite import against_nothing, against_sandbox
+from bench.attacks.suite import IdleSandboxError, against_nothing, against_sandbox
+from bench.attacks.unit import against_unit
+from tests.fakes.booted import lacking
 
 
 async def main(folder: Path, attacks: Sequence[Attack], *, plain: bool) -> int:
@@ -23,8 +25,28 @@ async def main(folder: Path, attacks: Sequence[Attack], *, plain: bool) -> int:
         if bool(outcome.success) != plain:
             state = outcome.success or "blocked"
             print(f"{outcome.attack.area} - {outcome.attack.name}: {state}", flush=True)
-    print(f"{blocked} of {count} blocked")
+    print(f"{blocked} of {count} blocked{' without walls' * plain}")
     return int(not plain and blocked < count)
+
+
+async def in_unit(folder: Path, areas: Sequence[str]) -> int:
+    if why := await lacking():
+        print(f"The unit was not attacked: {why}.")
+        return 0
+    code, said = await against_unit(folder, areas)
+    print(said, end="")
+    return code
+
+
+async def chosen(folder: Path, options: argparse.Namespace) -> int:
+    if options.unit:
+        return await in_unit(folder, options.area)
+    attacks = [a for a in ATTACKS if not options.area or a.area in (CHORE, *options.area)]
+    try:
+        return await main(options.folder or folder, attacks, plain=options.plain)
+    except IdleSandboxError as error:
+        print(f"The sandbox runs nothing, so nothing was attacked: {error}")
+        return 1
 
 
 @contextmanager
@@ -41,10 +63,10 @@ def scratch() -> Iterator[Path]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plain", action="store_true", help="attack a plain subprocess instead")
+    subject = parser.add_mutually_exclusive_group()
+    subject.add_argument("--plain", action="store_true", help="attack a plain subprocess instead")
+    subject.add_argument("--unit", action="store_true", help="attack as the bot's unit (as root)")
     parser.add_argument("--folder", type=Path, help="an empty folder of the running user")
     parser.add_argument("area", nargs="*", help="only these areas")
-    options = parser.parse_args()
-    chosen = [a for a in ATTACKS if not options.area or a.area in (CHORE, *options.area)]
     with scratch() as made:
-        sys.exit(asyncio.run(main(options.folder or made, chosen, plain=options.plain)))
+        sys.exit(asyncio.run(chosen(made, parser.parse_args())))

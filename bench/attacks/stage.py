@@ -42,7 +42,7 @@ class Stage:
 
     @property
     def project(self) -> Path:
-        """A repository that may be written to; its .git may not."""
+        """A repository that may be written to; its .git, and that of lib inside it, may not."""
         return self.base / "app"
 
     def places(self) -> dict[str, object]:
@@ -78,7 +78,8 @@ class Stage:
 
 def snapshot(stage: Stage) -> tuple[str, ...]:
     """Names, sizes and times of all that attacks may not touch."""
-    roots = (stage.outside, stage.repo, stage.project / ".git", stage.state / "chats/other")
+    closed = (stage.project / ".git", stage.project / "lib/.git")
+    roots = (stage.outside, stage.repo, *closed, stage.state / "chats/other")
     paths = [p for root in roots for p in (root, *sorted(root.rglob("*")))]
     paths.append(stage.state / "config.toml")
     return tuple(f"{p} {p.lstat().st_size} {p.lstat().st_mtime_ns}" for p in paths if p.is_file())
@@ -149,16 +150,16 @@ async def staged(base: Path) -> AsyncIterator[Stage]:
 
 
 def _files(base: Path, secret: str) -> str:
-    for name in ("outside/repo", "state/run", "state/chats/other/work", "site", "app"):
+    for name in ("outside/repo", "state/run", "state/chats/other/work", "site", "app/lib"):
         (base / name).mkdir(parents=True)
     (base / "outside/secret.txt").write_text(secret)
     (base / "outside/canary.txt").write_text("sings")
     (base / "state/config.toml").write_text(f'token = "{secret}"')
     (base / "state/chats/other/work/notes.txt").write_text(secret)
-    for repo in ("site", "app"):
+    for repo in ("site", "app", "app/lib"):
         (base / repo / "index.html").write_text("<p>hello\n")
     (base / "outside/repo/private.txt").write_text(secret)
-    for repo in ("site", "app", "outside/repo"):
+    for repo in ("site", "app", "app/lib", "outside/repo"):
         _git(base / repo, "init", "-q", "-b", "main")
         _git(base / repo, "add", ".")
         _git(base / repo, "commit", "-q", "-m", "first")

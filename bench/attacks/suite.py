@@ -15,6 +15,10 @@ LIMITS = SandboxLimits(
 )
 
 
+class IdleSandboxError(Exception):
+    """Commands do not run at all; `str` is what was answered."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     attack: Attack
@@ -28,8 +32,10 @@ async def against_sandbox(base: Path, attacks: Sequence[Attack]) -> AsyncIterato
             stage.state, limits=LIMITS, repos=repos, zone="UTC", report=lambda: "name: host\n"
         ) as sandboxes:
             subject = Sandboxed(await sandboxes.of("attacker"))
+            await _at_work(subject)
             async for outcome in _each(attacks, subject, stage):
                 yield outcome
+            await _at_work(subject)
 
 
 async def against_nothing(base: Path, attacks: Sequence[Attack]) -> AsyncIterator[Outcome]:
@@ -42,6 +48,17 @@ async def against_nothing(base: Path, attacks: Sequence[Attack]) -> AsyncIterato
             workspace.mkdir(parents=True)
             async for outcome in _each([attack], Plain(workspace), stage):
                 yield outcome
+
+
+async def _at_work(subject: Sandboxed) -> None:
+    """Tools that do nothing block everything."""
+    said = [
+        await subject.run("echo at > work; cat work"),
+        await subject.use("read_file", path="work"),
+        await subject.use("write_file", path="work", content="done"),
+    ]
+    if [text.strip() for text in said] != ["at", "at", "replaced work, 4 bytes"]:
+        raise IdleSandboxError(" ".join(said))
 
 
 async def _each(

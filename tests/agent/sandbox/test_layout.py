@@ -3,13 +3,12 @@
 from dataclasses import replace
 from itertools import pairwise
 
-from agent.sandbox.layout import Layout, Mounted, arguments
+from agent.sandbox.layout import Layout, Mounted, arguments, inner_points
 
 LAYOUT = Layout(
     root="/s/root",
     etc="/s/etc",
     workspace="/s/chats/cli/work",
-    hostname="host",
     environment={"HOME": "/tmp"},
     seccomp_fd=7,
     status_fd=8,
@@ -20,7 +19,7 @@ LAYOUT = Layout(
 def test_the_whole_line() -> None:
     assert " ".join(arguments(LAYOUT)) == (
         "--unshare-user --unshare-pid --unshare-net --unshare-ipc --unshare-uts "
-        "--unshare-cgroup-try --disable-userns --uid 1000 --gid 1000 --hostname host "
+        "--unshare-cgroup-try --disable-userns --uid 1000 --gid 1000 "
         "--die-with-parent --new-session --clearenv --cap-drop ALL --seccomp 7 --json-status-fd 8 "
         "--ro-bind /s/root / --ro-bind /usr /usr --ro-bind /s/etc /etc "
         "--ro-bind-try /etc/alternatives /etc/alternatives "
@@ -32,10 +31,8 @@ def test_the_whole_line() -> None:
 
 
 def test_a_question_is_asked_of_a_workspace_that_cannot_change() -> None:
-    repos = [Mounted("app", "/srv/app", write=True, git=True)]
-    args = arguments(replace(LAYOUT, access="look", repos=repos))
+    args = arguments(replace(LAYOUT, access="look"))
     assert args[args.index("/workspace") - 2] == "--ro-bind"
-    assert args[args.index("/repos/app") - 2] == "--ro-bind"
 
 
 def test_repositories_stand_on_a_directory_that_is_closed() -> None:
@@ -47,12 +44,19 @@ def test_repositories_stand_on_a_directory_that_is_closed() -> None:
     ) in line
 
 
-def test_only_a_commit_changes_the_git_of_a_repository() -> None:
-    repos = [Mounted("app", "/srv/app", write=True, git=True)]
+def test_ways_to_git_directories_are_pinned_before_these_are_closed() -> None:
+    repos = [Mounted("app", "/srv/app", True, ["lib/a", "lib"], ["lib/a/.git", ".git"])]
     line = " ".join(arguments(replace(LAYOUT, repos=repos)))
-    assert "--bind /srv/app /repos/app --ro-bind /srv/app/.git /repos/app/.git" in line
-    line = " ".join(arguments(replace(LAYOUT, repos=repos, access="commit")))
-    assert "--bind /srv/app /repos/app --remount-ro /repos" in line
+    assert (
+        "--bind /srv/app /repos/app "
+        "--bind /srv/app/lib /repos/app/lib --bind /srv/app/lib/a /repos/app/lib/a "
+        "--ro-bind /srv/app/.git /repos/app/.git "
+        "--ro-bind /srv/app/lib/a/.git /repos/app/lib/a/.git --remount-ro /repos"
+    ) in line
+    assert inner_points(repos) == [
+        *("/repos/app/lib/a", "/repos/app/lib"),
+        *("/repos/app/lib/a/.git", "/repos/app/.git"),
+    ]
 
 
 def test_directories_beside_usr_and_a_command_that_waits() -> None:
@@ -62,7 +66,10 @@ def test_directories_beside_usr_and_a_command_that_waits() -> None:
 
 
 def test_no_mount_point_but_git_lies_below_a_writable_one() -> None:
-    repos = [Mounted("app", "/srv/app", True, True), Mounted("lib", "/srv/lib", write=True)]
+    repos = [
+        Mounted("app", "/srv/app", True, closed=[".git"]),
+        Mounted("lib", "/srv/lib", write=True),
+    ]
     args = arguments(replace(LAYOUT, repos=repos))
     writable = [d for verb, _, d in zip(args, args[1:], args[2:], strict=False) if verb == "--bind"]
     takes_one = ("--proc", "--dev", "--tmpfs", "--dir")

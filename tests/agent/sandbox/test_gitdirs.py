@@ -1,0 +1,218 @@
+"""What the owner's git reads and runs, in a repository that commands may write to."""
+
+import os
+import shutil
+import struct
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent.errors import ToolError
+from agent.sandbox.bubble import Descriptors, blown
+from agent.sandbox.gitdirs import Guard, UnguardedError, guard, settings
+from agent.sandbox.layout import Layout
+from agent.sandbox.limits import Repo
+from agent.sandbox.mountinfo import verified
+from agent.tools.git import git_commit
+from tests.fakes.sandbox_box import Box, git, opened, repository
+
+LOCAL = ("-c", "protocol.file.allow=always")
+MONITOR = "git config core.fsmonitor 'touch {};'"
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Path:
+    """With a submodule, one that is not checked out, and a repository that it knows nothing of."""
+    library = repository(tmp_path / "library", {"b.txt": "one\n"})
+    app = repository(tmp_path / "app", {"a.txt": "one\n", ".gitignore": "/own\n"})
+    for name in ("vendor/lib", "bare"):
+        git(app, *LOCAL, "submodule", "--quiet", "add", str(library), name)
+    git(app, "commit", "-q", "-m", "submodules")
+    git(app, "submodule", "--quiet", "deinit", "bare")
+    repository(app / "own/tool", {"c.txt": "one\n"})
+    return app
+
+
+@pytest.fixture
+async def box(app: Path, tmp_path: Path) -> AsyncIterator[Box]:
+    repos = [Repo("app", app, write=True)]
+    async with opened(tmp_path / "state", repos=repos) as sandboxes:
+        yield Box(await sandboxes.of("cli"))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"cd vendor/lib && rm .git && git init -q && {MONITOR}",
+        f"cd vendor/lib && {MONITOR}",
+        f"mv vendor/lib vendor/old; mkdir vendor/lib; cd vendor/lib && git init -q && {MONITOR}",
+        f"mv vendor old; mkdir -p vendor/lib; cd vendor/lib && git init -q && {MONITOR}",
+        f"cd bare && git init -q && {MONITOR}",
+        f"mv bare old; mkdir bare; cd bare && git init -q && {MONITOR}",
+        f"cd own/tool && {MONITOR}",
+        f"mv own/tool/.git own/tool/old; cd own/tool && git init -q && {MONITOR}",
+    ],
+)
+async def test_no_git_of_the_owner_runs_what_a_command_wrote(
+    box: Box, app: Path, tmp_path: Path, command: str
+) -> None:
+    ran = tmp_path / "ran"
+    tried = await box.sandbox.run(f"cd /repos/app; {command.format(ran)}")
+    assert tried.exit_code != 0
+    for path in (app, app / "own/tool"):
+        git(path, "status")
+        git(path, "diff")
+    assert not ran.exists()
+
+
+async def test_without_the_guard_it_would_run(app: Path, tmp_path: Path) -> None:
+    """A submodule that was replaced: the owner's `git status` above it runs its monitor."""
+    lib, ran = app / "vendor/lib", tmp_path / "ran"
+    (lib / ".git").unlink()
+    repository(lib, {"b.txt": "two\n"})
+    git(lib, "config", "core.fsmonitor", f"touch {ran};")
+    git(app, "status")
+    assert ran.exists()
+
+
+async def test_all_else_can_be_changed(box: Box, app: Path) -> None:
+    ran = await box.sandbox.run(
+        "cd /repos/app && echo two > vendor/lib/b.txt && mkdir vendor/x && mv vendor/x own/y && "
+        "rm own/tool/c.txt && git -C own/tool status --short"
+    )
+    assert (ran.exit_code, ran.output) == (0, " D c.txt\n")
+    assert (app / "vendor/lib/b.txt").read_text() == "two\n"
+
+
+async def test_a_repository_inside_is_committed_to_with_its_settings_closed(
+    box: Box, app: Path
+) -> None:
+    tool = app / "own/tool"
+    (tool / ".gitattributes").write_text("*.txt filter=x\n")
+    git(tool, "config", "filter.x.clean", "sh ./clean.sh")
+    (tool / "clean.sh").write_text(
+        "for g in .git ../../.git; do echo hook > $g/hooks/post-checkout; echo '[x]' >> $g/config; done; cat"
+    )
+    config = (tool / ".git/config").read_text()
+    await box.use(git_commit, repo="/repos/app/own/tool", message="more", files=["clean.sh"])
+    (tool / "c.txt").write_text("two\n")
+    await box.use(git_commit, repo="/repos/app/own/tool", message="changed")
+    assert git(tool, "log", "--format=%s") == "changed\nmore\nfirst"
+    assert (tool / ".git/config").read_text() == config
+    assert not any((top / ".git/hooks/post-checkout").exists() for top in (app, tool))
+
+
+async def test_no_commit_makes_a_submodule_of_what_a_command_made(box: Box, app: Path) -> None:
+    made = "git init -q new; cd new; echo x > f; git add f; git commit -qm x"
+    assert (await box.sandbox.run(f"cd /repos/app; {made}")).exit_code == 0
+    assert (await box.error(git_commit, repo="app", message="m")).startswith(
+        "Nothing was committed: a folder in it is a repository of its own"
+    )
+    assert (box.asked, git(app, "log", "-1", "--format=%s")) == ([], "submodules")
+
+
+async def test_where_a_submodule_is_missing_nothing_is_written(box: Box, app: Path) -> None:
+    (app / "bare").rmdir()
+    ran = await box.sandbox.run("cd /repos/app && mkdir bare")
+    assert (ran.exit_code, (app / "bare").exists()) == (1, False)
+
+
+async def test_a_path_that_turns_into_a_link_while_it_is_mounted_stops_the_call(
+    box: Box, app: Path
+) -> None:
+    ground = box.sandbox.ground
+    order = await ground.order(box.sandbox.workspace, ["/bin/true"])
+    original = order.layout
+
+    def swapping(fds: Descriptors, reached: list[str]) -> Layout:
+        shutil.move(app / "own/tool", app / "own/old")
+        (app / "own/tool").symlink_to("../vendor/lib")
+        return original(fds, reached)
+
+    async with blown(ground.actor, replace(order, layout=swapping)) as bubble:
+        await bubble.introduced(bubble.verdict)
+        assert bubble.init_pid is not None
+        with pytest.raises(ToolError, match="was changed in this moment, so nothing was run"):
+            await verified(bubble.init_pid, bubble.verdict, order.inner)
+
+
+@pytest.mark.parametrize("version", ["2", "3", "4"])
+@pytest.mark.parametrize("digest", ["sha1", "sha256"])
+def test_submodules_are_read_from_every_form_of_index(
+    tmp_path: Path, version: str, digest: str
+) -> None:
+    top, library = tmp_path / "top", tmp_path / "library"
+    for path in (top, library):
+        path.mkdir()
+        git(path, "init", "-q", f"--object-format={digest}")
+        (path / "a b").write_text("one\n")
+        for number in range(9):
+            (path / f"{'x' * 20 * number}{number}").write_text("")
+        git(path, "add", ".")
+        git(path, "commit", "-q", "-m", "first")
+    for name in ("v/lib", "zlib"):
+        git(top, *LOCAL, "submodule", "--quiet", "add", str(library), name)
+    (top / "later").touch()
+    git(top, "add", "-N", "later")
+    git(top, "update-index", "--index-version", version)
+    shutil.rmtree(top / "zlib")
+    (top / "zlib").mkdir()
+    found = guard(top)
+    assert found == Guard((".git", "v/lib/.git", "zlib"), ("v", "v/lib"))
+    assert settings(top, found.kept) == [
+        "zlib",
+        *(".git/config", ".git/hooks"),
+        *(".git/modules/v/lib/config", ".git/modules/v/lib/hooks"),
+        *(".git/modules/zlib/config", ".git/modules/zlib/hooks"),
+    ]
+
+
+def test_a_broken_index_and_a_linked_git_cannot_be_guarded(app: Path) -> None:
+    index = (app / ".git/index").read_bytes()
+    (app / ".git/index").write_bytes(index[: index.index(b"vendor/lib") + 3])
+    with pytest.raises(UnguardedError):
+        guard(app)
+    (app / ".git").rename(app / ".real")
+    (app / ".git").symlink_to(".real")
+    with pytest.raises(UnguardedError, match="is a symbolic link"):
+        guard(app)
+
+
+def test_a_worktree_has_its_index_elsewhere(app: Path, tmp_path: Path) -> None:
+    git(app, "worktree", "add", "-q", str(tmp_path / "tree"))
+    assert guard(tmp_path / "tree") == Guard((".git", "bare", "vendor/lib"), ("vendor",))
+
+
+def test_submodules_of_submodules_are_guarded_too(tmp_path: Path) -> None:
+    inner = repository(tmp_path / "inner", {"f": "1"})
+    middle = repository(tmp_path / "middle", {"f": "1"})
+    git(middle, *LOCAL, "submodule", "--quiet", "add", str(inner), "a/b/c/d")
+    git(middle, "commit", "-q", "-m", "inner")
+    top = repository(tmp_path / "top", {"f": "1"})
+    git(top, *LOCAL, "submodule", "--quiet", "add", str(middle), "m")
+    git(top, *LOCAL, "submodule", "--quiet", "update", "--init", "--recursive")
+    assert guard(top) == Guard(
+        (".git", "m/.git", "m/a/b/c/d/.git"),
+        ("m", "m/a", "m/a/b", "m/a/b/c", "m/a/b/c/d"),
+    )
+
+
+@pytest.mark.parametrize("name", ["../secret", "/secret", "x/../../secret", "x/.git"])
+def test_an_index_that_a_command_made_leads_nowhere(app: Path, name: str) -> None:
+    (app / "new").mkdir()
+    git(app / "new", "init", "-q")
+    link = b"\0" * 24 + struct.pack(">I", 0o160000) + b"\0" * 32 + struct.pack(">H", len(name))
+    entry = (link + name.encode()).ljust((len(link + name.encode()) + 8) // 8 * 8, b"\0")
+    (app / "new/.git/index").write_bytes(b"DIRC" + struct.pack(">II", 2, 1) + entry)
+    with pytest.raises(UnguardedError, match="the index names a submodule"):
+        guard(app)
+
+
+def test_an_index_that_is_no_file_does_not_keep_us_waiting(app: Path) -> None:
+    (app / "new").mkdir()
+    git(app / "new", "init", "-q")
+    os.mkfifo(app / "new/.git/index")
+    with pytest.raises(UnguardedError, match="is no file of git"):
+        guard(app)

@@ -1,0 +1,60 @@
+"""The sandbox in the bot's own unit: a real systemd starts it, with all that it takes away."""
+
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bench.attacks.__main__ import scratch
+from bench.attacks.cases import ATTACKS
+from bench.attacks.hardening import WALLS
+from bench.attacks.unit import against_unit
+from tests.fakes.booted import CODE, lacking
+
+pytestmark = pytest.mark.timeout(1800)  # seconds where the processor is free
+
+
+@pytest.fixture
+async def folder() -> AsyncIterator[Path]:
+    if why := await lacking():
+        pytest.skip(why)
+    with scratch() as path:
+        yield path
+
+
+def verdict(attacks: int) -> tuple[int, str]:
+    """Attacks are blocked by sandboxes that work there: the suite looks before it begins."""
+    walls = len(WALLS)
+    return (
+        0,
+        f"{walls} of {walls} walls of the unit stand\n{attacks} of {attacks} blocked\n",
+    )
+
+
+async def test_its_walls_stand_and_attacks_are_blocked(folder: Path) -> None:
+    areas = ["environment", "privileges"]
+    attacks = sum(attack.area in areas for attack in ATTACKS)
+    assert await against_unit(folder, areas) == verdict(attacks)
+
+
+@pytest.mark.slow
+async def test_all_attacks_are_blocked(folder: Path) -> None:
+    attacks = sum(attack.area != "chore" for attack in ATTACKS)
+    assert await against_unit(folder) == verdict(attacks)
+
+
+def test_without_the_unit_its_walls_are_missed() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.attacks.hardening"],
+        cwd=CODE,
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    missed = [line.partition(":")[0] for line in done.stdout.splitlines() if ":" in line]
+    assert done.returncode == 1
+    assert {"LockPersonality", "PrivateTmp", "SystemCallFilter"} <= set(missed) <= set(WALLS)
