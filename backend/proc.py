@@ -29,6 +29,13 @@ def started(pid: int) -> int | None:
     return int(fields[19]) if fields else None
 
 
+def session(leader: int) -> list[int]:
+    """The processes of the session that `leader` began, whether or not it lives."""
+    pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+    found = ((pid, _stat(pid)) for pid in pids)
+    return [pid for pid, fields in found if fields and int(fields[3]) == leader]
+
+
 def cpu_seconds(pid: int) -> float | None:
     """User and system time so far, all threads."""
     fields = _stat(pid)

@@ -14,6 +14,7 @@ from backend.toolkit import NEWEST_GCC, Capability, Compilers, Toolkit, compiler
 
 Kind = Literal["cpu", "cuda", "vulkan"]
 VOLTA: Capability = (7, 0)
+VULKAN = "libvulkan-dev glslc spirv-headers"
 TARGETS = ("llama-server", "llama-bench")
 # Seconds of compiling on two cores: measured for CUDA 11.8 and one card type, and for the processor.
 SECONDS = {"cpu": 480, "vulkan": 600, "cuda": 1170}
@@ -36,12 +37,14 @@ class CannotBuild(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """`arguments` for CMake and the PATH to build under; `title` is for people."""
+    """`arguments` for CMake and the PATH to build under; `title` is for people, and so is
+    `packages`: what Debian calls that which only CMake can look for."""
 
     kind: Kind
     title: str
     arguments: tuple[str, ...]
     path: str
+    packages: str = ""
 
     @property
     def seconds(self) -> int:
@@ -63,13 +66,12 @@ def recipe(kind: Kind, machine: Machine) -> Recipe:
     if kind == "cuda":
         return _cuda(machine)
     if kind == "vulkan" and (lacking := _lacking(machine.path)):
-        raise CannotBuild(
-            f"{lacking} is missing for Vulkan: apt install libvulkan-dev glslc spirv-headers"
-        )
+        raise CannotBuild(f"{lacking} is missing for Vulkan: apt install {VULKAN}")
     found = _compilers(machine.path, NEWEST_GCC, "")
     own = ("-DGGML_VULKAN=ON",) if kind == "vulkan" else ()
     title = f"{kind.upper() if kind == 'cpu' else 'Vulkan'}, gcc {found.version}"
-    return Recipe(kind, title, (*COMMON, *own, *_named(found)), machine.path)
+    packages = VULKAN if kind == "vulkan" else ""
+    return Recipe(kind, title, (*COMMON, *own, *_named(found)), machine.path, packages)
 
 
 def _lacking(path: str) -> str:
@@ -114,8 +116,9 @@ def _advice(wanted: str, cards: Sequence[Capability]) -> str:
         return f"For {wanted} install CUDA 12 or newer: apt install nvidia-cuda-toolkit, or NVIDIA's own packages."
     return (
         f"For {wanted} install CUDA 11.8 or 12 (13 dropped everything before 7.5) beside it: on"
-        " Debian 12 `apt install nvidia-cuda-toolkit gcc-11 g++-11` from non-free, on Ubuntu"
-        " `apt install nvidia-cuda-toolkit`, or `cuda-toolkit-12-9` of NVIDIA's repository."
+        " Debian 12 `apt install --no-install-recommends nvidia-cuda-toolkit gcc-11 g++-11` from"
+        " contrib and non-free (what it recommends is a driver of its own), on Ubuntu `apt install"
+        " nvidia-cuda-toolkit`, or `cuda-toolkit-12-9` of NVIDIA's repository."
     )
 
 

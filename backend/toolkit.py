@@ -62,8 +62,8 @@ def usual_roots() -> list[Path]:
 
 
 def _nvccs(path: str, roots: Iterable[Path]) -> Iterator[Path]:
-    # Roots last: of one version, the toolkit's own folder wins over a wrapper on PATH.
-    for folder in [*path.split(os.pathsep), *(str(root / "bin") for root in roots)]:
+    # The last of one version wins: its own folder before a wrapper on PATH, /usr/bin before /bin.
+    for folder in [*reversed(path.split(os.pathsep)), *(str(root / "bin") for root in roots)]:
         nvcc = Path(folder or ".") / "nvcc"
         if nvcc.is_file() and os.access(nvcc, os.X_OK):
             yield nvcc
@@ -108,14 +108,18 @@ def _gcc_version(compiler: Path) -> int | None:
 
 
 def one_toolkit(path: str, kit: Toolkit) -> str:
-    """`path` with this toolkit first and no other: another's ptxas fails with "Value 'sm_..' is not defined"."""
+    """`path` with this toolkit first and no other: another's ptxas fails with "Value 'sm_..' is not defined".
+
+    /usr/bin stays, behind it, though Debian puts a toolkit there: the linker is there, too.
+    """
     own = str(kit.nvcc.parent)
-    others = [f for f in path.split(os.pathsep) if f and f != own and not _has_cuda(Path(f))]
+    others = [f for f in path.split(os.pathsep) if f and f != own and not _cuda_alone(Path(f))]
     return os.pathsep.join([own, *others])
 
 
-def _has_cuda(folder: Path) -> bool:
-    return any((folder / name).exists() for name in ("nvcc", "ptxas"))
+def _cuda_alone(folder: Path) -> bool:
+    has_cuda = any((folder / name).exists() for name in ("nvcc", "ptxas"))
+    return has_cuda and not (folder / "ld").exists()
 
 
 def _said(program: Path, *arguments: str, env: Mapping[str, str] | None = None) -> str:

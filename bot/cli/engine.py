@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from backend.config import BackendConfig
     from backend.profile import Profile, Source
     from backend.recipe import Recipe
+    from bot.cli.outlook import Machine
 
 
 @dataclass(frozen=True)
@@ -21,18 +22,17 @@ class LocalEngine:
     state: Path
     say: Callable[[str], None]
 
-    def propose(self) -> str:
-        """(count, GiB of the smallest) of the cards decide; the pocket model where there is none."""
-        from bot.cli.checks.server import memory_of_cards
+    async def propose(self) -> tuple[str, str]:
+        from bot.cli.outlook import propose
 
-        cards = memory_of_cards()
-        if len(cards) >= 2 and min(cards) >= 15:
-            return "qwen3.6-35b-a3b-q6-2x"
-        if cards and max(cards) >= 15:
-            return "gemma4-26b-a4b"
-        if cards and max(cards) >= 3.5:
-            return "qwen2.5-3b"
-        return "pocket"
+        found = await asyncio.to_thread(propose, self._machine(), self._profile)
+        return found.name, found.line
+
+    async def outlook(self, profile: str) -> str:
+        from bot.cli.outlook import outlook
+
+        found = await asyncio.to_thread(outlook, self._profile(profile), self._machine())
+        return found.line
 
     def check(self, profile: str) -> None:
         self._profile(profile)
@@ -99,6 +99,15 @@ class LocalEngine:
             return load(name, profiles_folder())
         except ProfileError as error:
             raise SetupError(str(error)) from None
+
+    def _machine(self) -> "Machine":
+        from backend import proc
+        from backend.launch import models_folder
+        from bot.cli.checks.server import memory_of_cards
+        from bot.cli.outlook import Machine
+
+        host = int(proc.available_mib() * 2**20)
+        return Machine(tuple(memory_of_cards()), host, models_folder(self._config()))
 
     def _config(self, server: str = "auto") -> "BackendConfig":
         from backend.config import BackendConfig

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from backend.client import BackendClient
     from backend.fit import Budget
     from backend.gguf_header import Header
-    from backend.profile import Profile, Source
+    from backend.profile import Profile
     from bot.settings import Settings
 
 GIB = 2**30
@@ -97,22 +97,18 @@ async def fit(
 
 def _headers(settings: "Settings", profile: "Profile") -> tuple["Header", "Header | None"]:
     """Of the model and its draft: from the files, or from the hub while they are not here."""
-    draft = _header(settings, profile.draft) if profile.draft else None
-    return _header(settings, profile.model), draft
+    from functools import partial
 
-
-def _header(settings: "Settings", source: "Source") -> "Header":
-    from backend.gguf_header import read_header
-    from backend.hub import peek
     from backend.launch import models_folder
-    from backend.profile import locate
+    from bot.cli.outlook import header
     from bot.reach import backend_config
 
-    path = locate(source, models_folder(backend_config(settings)))
-    if path.is_file() or source.repo is None:
-        return read_header(path)
-    click.echo(f"{path.name} is not here; its header is read at the hub.", err=True)
-    return peek(source)
+    def say(line: str) -> None:
+        click.echo(line, err=True)
+
+    read = partial(header, models=models_folder(backend_config(settings)), say=say)
+    draft = read(profile.draft) if profile.draft else None
+    return read(profile.model), draft
 
 
 @command.command("pull")

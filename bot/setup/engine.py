@@ -17,8 +17,11 @@ class SetupError(Exception):
 class Engine(Protocol):
     """What the backend knows of models and servers. Each method may raise SetupError."""
 
-    def propose(self) -> str:
-        """The profile for this machine's cards."""
+    async def propose(self) -> tuple[str, str]:
+        """The profile for this machine, and in one line what it will do and why it is this one."""
+
+    async def outlook(self, profile: str) -> str:
+        """The same line for any profile."""
 
     def check(self, profile: str) -> None:
         """Refuse a profile that there is not."""
@@ -42,20 +45,28 @@ class Engine(Protocol):
 
 async def choose_model(wizard: "Wizard") -> str:
     """The profile, its files pulled; kept once they are here, or once the person wants them later."""
-    engine, default = wizard.engine, wizard.engine.propose()
-    name = wizard.answer(
-        "backend.profile",
-        f"Model profile (`voltaire model list`; proposed: {default})",
-        default,
-        wizard.given.profile,
-    )
-    engine.check(name)
+    engine = wizard.engine
+    name = await _named(wizard)
     if missing := engine.missing(name):
         if wizard.agrees(f"Download {', '.join(missing)} now?", wizard.given.pull):
             await engine.pull(name)
         else:
             wizard.say(f"Bring it with: voltaire model pull {name}")
     wizard.keep("backend.profile", name)
+    return name
+
+
+async def _named(wizard: "Wizard") -> str:
+    """The profile that was given, or that is chosen now, and what is to be expected of it."""
+    key, engine, default = "backend.profile", wizard.engine, ""
+    if wizard.given.profile is None and file.get(wizard.values, key) is None:
+        default, line = await engine.propose()
+        wizard.say(line)
+    question = "Model profile (`voltaire model list`)"
+    name = wizard.answer(key, question, default, wizard.given.profile)
+    engine.check(name)
+    if name != default:
+        wizard.say(await engine.outlook(name))
     return name
 
 

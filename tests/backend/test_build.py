@@ -1,16 +1,22 @@
 """The steps of a build, with a CMake that compiles nothing: progress, failures, going on, the result."""
 
+import asyncio
+import fcntl
 import os
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from backend import proc
 from backend.binary import find
 from backend.build import Progress, Sources, build
 from backend.config import BackendConfig
 from backend.recipe import CannotBuild, Recipe
 from tests.fakes.toolkits import program
 
+SECONDS = 60
 SERVER = r"""#!/bin/sh
 case "$1" in
 --version) echo "version: 11434 (abc)" ;;
@@ -18,14 +24,17 @@ case "$1" in
 --help) echo "-m, --model FNAME   the model" ;;
 esac
 """
-CMAKE = """echo "$@" >> "{log}"
-case "$1" in
--S) mkdir -p "$4"; echo "-- PATH is $PATH"; echo "CFLAGS=$CFLAGS" ;;
---build)
-  {fault}
-  mkdir -p "$2/bin"; cp "{server}" "$2/bin/llama-server"; cp "{server}" "$2/bin/llama-bench"
-  for n in 1 2 3 4; do echo "[$n/4] Building"; done ;;
-esac"""
+CMAKE = """echo "cmake $4" >> "{log}"; mkdir -p "$4"; echo "-- PATH is $PATH"; echo "CFLAGS=$CFLAGS"
+{fault}
+"""
+NINJA = """echo "ninja $2" >> "{log}"
+{fault}
+mkdir -p "$2/bin"; cp "{server}" "$2/bin/llama-server"; cp "{server}" "$2/bin/llama-bench"
+for n in 1 2 3 4; do echo "[$n/4] Building"; done
+"""
+# Like ninja, which gives each compiler a group of its own; `compiler` is where its pid goes.
+COMPILING = """exec bash -c 'set -m; sleep 1000 & echo $! > "{compiler}"
+{trap}; echo "[1/4] Building"; wait; exit 1'"""
 
 
 @pytest.fixture
@@ -36,15 +45,22 @@ def checkout(tmp_path: Path) -> Sources:
     return Sources(tree, "ik")
 
 
-def machine(tmp_path: Path, fault: str = "") -> Recipe:
-    """A recipe whose PATH has the false CMake first."""
+def machine(tmp_path: Path, fault: str = "", configuring: str = "") -> Recipe:
+    """A recipe whose PATH has the false CMake first; shell code for what goes wrong."""
     tools = tmp_path / "tools"
     server = tmp_path / "made"
     server.write_text(SERVER)
     server.chmod(0o755)
-    program(tools / "cmake", CMAKE.format(log=tmp_path / "log", server=server, fault=fault))
-    program(tools / "ninja", "exit 0")
+    program(tools / "cmake", CMAKE.format(log=tmp_path / "log", fault=configuring))
+    program(tools / "ninja", NINJA.format(log=tmp_path / "log", server=server, fault=fault))
     return Recipe("cpu", "CPU, gcc 12", ("-DX=1",), os.pathsep.join([str(tools), os.environ["PATH"]]))  # fmt: skip
+
+
+async def gone(pid: int) -> None:
+    """A process has ended, whether or not somebody has asked how."""
+    async with asyncio.timeout(SECONDS):
+        while proc.state(pid) not in (None, "Z"):
+            await asyncio.sleep(0.02)
 
 
 async def test_a_build_ends_in_a_server_that_is_used(tmp_path: Path, checkout: Sources) -> None:
@@ -61,6 +77,9 @@ async def test_a_build_ends_in_a_server_that_is_used(tmp_path: Path, checkout: S
         *(f"{25 * n} %, {n} of 4 files; about 1 min left" for n in (1, 2, 3, 4)),
     ]
     assert (built.server.with_name("llama-bench")).is_file()
+    other = replace(recipe, arguments=("-DX=2",))
+    await build(other, checkout, state, said.append)
+    assert len(list(built.server.parents[1].glob("build-*"))) == 1
     used = await find(BackendConfig(state_dir=state))
     assert Path(used.command[0]).resolve() == built.server
 
@@ -69,16 +88,107 @@ async def test_a_build_that_was_cut_goes_on_in_its_folder(
     tmp_path: Path, checkout: Sources
 ) -> None:
     with pytest.raises(CannotBuild) as failed:
-        cut = machine(tmp_path, 'echo "x.cpp:3: error: no such thing"; exit 1')
+        cut = machine(
+            tmp_path, 'touch "$2/.ninja_log"; echo "x.cpp:3: error: no such thing"; exit 1'
+        )
         await build(cut, checkout, tmp_path / "state", lambda line: None)
     log = tmp_path / "state" / "servers" / "ik-checkout-cpu" / "build.log"
     assert str(failed.value) == (
         f"It stopped while compiling: x.cpp:3: error: no such thing (the whole log: {log})"
     )
-    await build(machine(tmp_path), checkout, tmp_path / "state", lambda line: None)
+    said: list[str] = []
+    await build(machine(tmp_path), checkout, tmp_path / "state", said.append)
+    assert said[1] == "What was compiled before is kept."
     ran = [line.split() for line in (tmp_path / "log").read_text().splitlines()]
-    assert [line[0] for line in ran] == ["-S", "--build", "-S", "--build"]
+    assert [line[0] for line in ran] == ["cmake", "ninja", "cmake", "ninja"]
     assert ran[1][1] == ran[3][1]
+
+
+async def test_the_log_is_read_while_it_builds(tmp_path: Path, checkout: Sources) -> None:
+    log = tmp_path / "state" / "servers" / "ik-checkout-cpu" / "build.log"
+    seen: list[str] = []
+
+    def look(line: str) -> None:
+        if line.startswith("25 %"):
+            seen.append(log.read_text())
+
+    await build(machine(tmp_path), checkout, tmp_path / "state", look)
+    assert seen == ["[1/4] Building\n"]
+
+
+async def test_an_interrupted_build_ends_its_compilers(tmp_path: Path, checkout: Sources) -> None:
+    compiler, began = tmp_path / "compiler", asyncio.Event()
+    recipe = machine(tmp_path, COMPILING.format(compiler=compiler, trap="true"))
+
+    def hear(line: str) -> None:
+        if line.startswith("25 %"):
+            began.set()
+
+    task = asyncio.create_task(build(recipe, checkout, tmp_path / "state", hear))
+    async with asyncio.timeout(SECONDS):
+        await began.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await gone(int(compiler.read_text()))
+
+
+ALONE = """
+import asyncio, sys
+from pathlib import Path
+from backend.build import Sources, build
+from backend.recipe import Recipe
+recipe = Recipe("cpu", "CPU", (), sys.argv[3])
+asyncio.run(build(recipe, Sources(Path(sys.argv[1]), "ik"), Path(sys.argv[2]), lambda line: print(line, flush=True)))
+"""
+
+
+async def test_compilers_end_when_the_build_is_killed(tmp_path: Path, checkout: Sources) -> None:
+    compiler = tmp_path / "compiler"
+    recipe = machine(tmp_path, COMPILING.format(compiler=compiler, trap='trap "kill $!; exit 1" TERM'))  # fmt: skip
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", ALONE, str(checkout.checkout), str(tmp_path / "state")),
+        recipe.path,
+        stdout=asyncio.subprocess.PIPE,
+        cwd=Path(__file__).parents[2],
+    )
+    assert process.stdout
+    async with asyncio.timeout(SECONDS):
+        while not (await process.stdout.readline()).startswith(b"25 %"):
+            assert process.returncode is None
+    process.kill()
+    await process.wait()
+    await gone(int(compiler.read_text()))
+
+
+async def test_a_second_build_is_refused(tmp_path: Path, checkout: Sources) -> None:
+    servers = tmp_path / "state" / "servers"
+    servers.mkdir(parents=True)
+    with (servers / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(CannotBuild) as refused:
+            await build(machine(tmp_path), checkout, tmp_path / "state", lambda line: None)
+    assert str(refused.value) == f"Another build is going on in {servers}."
+    await build(machine(tmp_path), checkout, tmp_path / "state", lambda line: None)
+
+
+async def test_what_only_cmake_finds_missing_is_named(tmp_path: Path, checkout: Sources) -> None:
+    configuring = 'echo "CMake Error at x:1:"; echo "  Could NOT find Vulkan"; exit 1'
+    recipe = replace(machine(tmp_path, configuring=configuring), packages="libvulkan-dev")
+    with pytest.raises(CannotBuild) as failed:
+        await build(recipe, checkout, tmp_path / "state", lambda line: None)
+    log = tmp_path / "state" / "servers" / "ik-checkout-cpu" / "configure.log"
+    assert str(failed.value) == (
+        f"It stopped while configuring: Could NOT find Vulkan (the whole log: {log})."
+        " It needs: apt install libvulkan-dev"
+    )
+
+
+async def test_a_build_without_nccl_says_so(tmp_path: Path, checkout: Sources) -> None:
+    said: list[str] = []
+    recipe = machine(tmp_path, configuring='echo "-- Warning: NCCL not found, performance"')
+    await build(recipe, checkout, tmp_path / "state", said.append)
+    assert said[1].startswith("NCCL is not here (libnccl-dev of NVIDIA's repository)")
 
 
 async def test_flags_of_the_shell_stay_outside(

@@ -67,7 +67,8 @@ def test_a_newer_card_gets_the_newest_toolkit(tmp_path: Path, usr: Path) -> None
             "13.0",
             NEW,
             r"CUDA 13\.0 \(.*/nvcc\) no longer compiles for compute capability 7\.0\. For .* install"
-            r" CUDA 11\.8 or 12 \(13 dropped .*apt install nvidia-cuda-toolkit gcc-11 g\+\+-11",
+            r" CUDA 11\.8 or 12 \(13 dropped .*apt install --no-install-recommends nvidia-cuda-toolkit"
+            r" gcc-11 g\+\+-11` from contrib and non-free",
         ),
         (
             "11.8",
@@ -102,6 +103,7 @@ def test_processor_and_vulkan_need_a_compiler_only(usr: Path) -> None:
     program(usr / "glslc", "exit 0")
     vulkan = recipe("vulkan", Machine(str(usr)))
     assert vulkan.arguments == (*COMMON, "-DGGML_VULKAN=ON", *own)
+    assert (plain.packages, vulkan.packages) == ("", "libvulkan-dev glslc spirv-headers")
 
 
 def test_the_compiler_is_the_newest_that_the_toolkit_takes(tmp_path: Path, usr: Path) -> None:
@@ -122,3 +124,21 @@ def test_path_holds_one_toolkit_only(tmp_path: Path, usr: Path) -> None:
     other = cuda(tmp_path / "b", "12.9", OLD).parent
     kit = toolkits("", [tmp_path / "a"])[0]
     assert one_toolkit(path_of(other, usr, kit.nvcc.parent), kit) == path_of(kit.nvcc.parent, usr)
+
+
+def test_the_systems_own_folder_stays_on_path(tmp_path: Path, usr: Path) -> None:
+    """Debian's toolkit lies beside the linker."""
+    old = cuda(tmp_path / "old", "11.8", OLD).parent
+    new = cuda(tmp_path / "new", "13.0", NEW).parent
+    program(old / "ld", "exit 0")
+    here = toolkits(path_of(usr, old, new), [])
+    assert [one_toolkit(path_of(usr, old, new), kit) for kit in here] == [
+        path_of(new, usr, old),
+        path_of(old, usr),
+    ]
+
+
+def test_of_one_toolkit_the_first_on_path_is_taken(tmp_path: Path) -> None:
+    first, second = (cuda(tmp_path / name, "11.8", OLD) for name in "ab")
+    found = toolkits(path_of(first.parent, second.parent), [])
+    assert [kit.nvcc for kit in found] == [first]

@@ -1,0 +1,110 @@
+"""What would run on a machine and why, in one line: by the header, else by the profile's own figures."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from backend.profile import Profile, Reference, Source
+from bot.cli.outlook import PREFERRED, Machine, Outlook, outlook, propose
+from tests.fakes import gguf_kinds
+
+GIB = 2**30
+ABSENT = Source(path="/absent/model.gguf")
+SPLIT = {"--split-mode": "layer"}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Profile:
+    """A model of 33 MiB; on a card the overhead of CUDA outweighs it."""
+    path = gguf_kinds.make(tmp_path_factory.mktemp("outlook") / "small.gguf", "llama")
+    known = Reference(decode_tok_s=45, source="a card")
+    return Profile("small", "small", 16384, Source(path=str(path)), reference=known)
+
+
+def machine(*cards: float, host: int = 8 * GIB) -> Machine:
+    return Machine(cards, host, Path("/absent"))
+
+
+def test_what_fits_is_told_with_window_speed_and_reason(small: Profile) -> None:
+    line = (
+        "small: a window of 16,384 tokens, 45 tokens/s reported (a card), because it takes"
+        " 0.7 of 1.0 GiB on the card and 4 MiB of RAM."
+    )
+    assert outlook(small, machine(1.0, 0.5)) == Outlook("small", True, line)
+    without = outlook(replace(small, gpu=False, reference=Reference()), machine())
+    line = "small: a window of 16,384 tokens, no speed reported, because it needs no card, and 73 MiB of memory."
+    assert without == Outlook("small", True, line)
+
+
+def test_what_does_not_fit_is_told(small: Profile) -> None:
+    line = "small with a window of 16,384 tokens needs 354 MiB more on the card; no window fits."
+    assert outlook(small, machine(0.6)) == Outlook("small", False, line)
+    line = "small wants a card, and none was found."
+    assert outlook(small, machine()) == Outlook("small", False, line)
+
+
+def test_less_than_half_of_its_window_is_not_proposed(small: Profile) -> None:
+    wide = replace(small, required={"--cache-type-k": "f32", "--cache-type-v": "f32"})
+    found = [outlook(wide, machine(card)) for card in (0.68, 0.65, 0.635)]
+    assert [each.runs for each in found] == [True, True, False]
+    assert found[1].line.startswith("small: a window of 8,192 tokens, ")
+    assert found[2].line == "small would have a window of only 4,096 of its 16,384 tokens."
+
+
+def expecting(vram: int | None, ram: int | None = None, **flags: str) -> Profile:
+    return Profile("far", "far", 8192, ABSENT, vram_mib=vram, ram_mib=ram, required=flags)
+
+
+@pytest.mark.parametrize(
+    ("profile", "cards", "expected"),
+    [
+        (
+            expecting(1024, 2048),
+            (1.0,),
+            "far: a window of 8,192 tokens, no speed reported, because its profile expects 1.0 of"
+            " 1.0 GiB on the card (its header could not be read) and 2.0 GiB of RAM.",
+        ),
+        (
+            expecting(1500, **SPLIT),
+            (1.0, 1.0),
+            "far: a window of 8,192 tokens, no speed reported, because its profile expects 1.5 of"
+            " 2.0 GiB of 2 cards (its header could not be read).",
+        ),
+        (
+            expecting(1500),
+            (1.0, 1.0),
+            "far does not fit: it expects 1.5 GiB on the card, and there are 1.0.",
+        ),
+        (
+            expecting(512, 16384),
+            (1.0,),
+            "far does not fit: it expects 16.0 GiB of RAM, and 8.0 GiB are free.",
+        ),
+        (
+            expecting(None),
+            (1.0,),
+            "What far needs is not known: its header could not be read.",
+        ),
+    ],
+)
+def test_without_a_header_the_profile_says_what_it_expects(
+    profile: Profile, cards: tuple[float, ...], expected: str
+) -> None:
+    assert outlook(profile, machine(*cards)).line == expected
+
+
+def test_the_strongest_that_runs_is_proposed_with_why_none_before_it(small: Profile) -> None:
+    needs = dict(zip(PREFERRED, (30_000, 15_000, 3_000), strict=False))
+
+    def load(name: str) -> Profile:
+        return replace(expecting(needs.get(name, 1)), name=name)
+
+    assert propose(machine(16.0), load).line.splitlines() == [
+        "gemma4-26b-a4b: a window of 8,192 tokens, no speed reported, because its profile expects"
+        " 14.6 of 16.0 GiB on the card (its header could not be read).",
+        "qwen3.6-35b-a3b-q6-2x does not fit: it expects 29.3 GiB on the card, and there are 16.0.",
+    ]
+    assert propose(machine(4.0), load).name == "qwen2.5-3b"
+    last = propose(machine(), lambda name: replace(small, name=name, gpu=False))
+    assert (last.name, last.runs) == ("pocket", True)
