@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -108,11 +108,13 @@ async def _refused() -> str:
 @asynccontextmanager
 async def booted(shared: Path) -> AsyncIterator[Booted]:
     """Boot; on leaving, all of its processes are gone. `shared` is a folder with a short path."""
-    with _group() as group, _notified(shared) as notified:
+    with _group() as group, ExitStack() as waiting:
+        notified = waiting.enter_context(_notified(shared))
         async with _process(group, shared) as process:
             async with asyncio.timeout(SECONDS):
                 while b"READY=1" not in await asyncio.get_running_loop().sock_recv(notified, 4096):
                     pass
+            waiting.close()  # it says more later, and would wait for ever for somebody to read it
             yield Booted(_child(process.pid), shared)
 
 
