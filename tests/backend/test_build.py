@@ -15,8 +15,8 @@ from backend.build import Progress, Sources, build
 from backend.config import BackendConfig
 from backend.recipe import CannotBuild, Recipe
 from tests.fakes.toolkits import program
+from tests.patience import SECONDS, soon
 
-SECONDS = 60
 SERVER = r"""#!/bin/sh
 case "$1" in
 --version) echo "version: 11434 (abc)" ;;
@@ -58,9 +58,7 @@ def machine(tmp_path: Path, fault: str = "", configuring: str = "") -> Recipe:
 
 async def gone(pid: int) -> None:
     """A process has ended, whether or not somebody has asked how."""
-    async with asyncio.timeout(SECONDS):
-        while proc.state(pid) not in (None, "Z"):
-            await asyncio.sleep(0.02)
+    await soon(lambda: proc.state(pid) in (None, "Z"))
 
 
 async def test_a_build_ends_in_a_server_that_is_used(tmp_path: Path, checkout: Sources) -> None:

@@ -196,7 +196,6 @@ async def test_what_the_person_wants_later_is_left_to_later(
     assert (backend["profile"], backend["server"]) == ("qwen2.5-3b", "auto")
 
 
-@pytest.mark.timeout(120)
 async def test_a_model_is_proposed_by_what_fits_the_card(gram: Localgram, tmp_path: Path) -> None:
     gram.user("Ada", id=7, started=True)
     library, scene = tmp_path / "libnvidia-ml.so.1", tmp_path / "scene"
