@@ -26,8 +26,9 @@ from agent.store import open_store
 from agent.store.database import migrations
 from agent.store.upkeep import backup as copy_database
 from bot.settings import SECRETS
+from bot.state import DATABASE
 
-MANIFEST, DATABASE, CONFIG = "manifest.json", "voltaire.db", "config.toml"
+MANIFEST, CONFIG = "manifest.json", "config.toml"
 LEFT_OUT = {"run", "slots", "models", "sandbox", "servers"}  # made anew, or pulled again
 _SECRET_LINE = re.compile(
     rf"^\s*(?:{'|'.join(sorted(SECRETS | {'local_key'}))})\s*=.*$", re.MULTILINE

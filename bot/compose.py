@@ -6,54 +6,45 @@ import time
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from agent.approvals import Approvals, Ask, Step
+from agent.approvals import Approvals, Ask
 from agent.assignment import Assignment, Emit, Listener, Service
 from agent.chats import Chats
 from agent.context import context
-from agent.desk import Courier, Desk
-from agent.errors import AgentError, BackendAway, ToolError
+from agent.desk import Courier
+from agent.errors import BackendAway, ToolError
 from agent.events import Notice, TurnFinished
 from agent.host import HostReport
 from agent.lane import LanedModel, shared_lane
 from agent.limits import Limits
 from agent.loop import run_turn
-from agent.meaning import Embedder, Meaning
-from agent.memory import ChatMemory
 from agent.messages import System
 from agent.openai import OpenAIModel
 from agent.openai.wire import message_json
 from agent.opening import open_turn
 from agent.prompt import system_text
 from agent.reported import ReportedModel
-from agent.sandbox.hosts import Hosts
-from agent.sandbox.limits import Repo, SandboxLimits
-from agent.sandbox.sandboxes import Sandboxes, open_sandboxes
-from agent.schedule.planner import Planner
-from agent.schedule.wish import Wishes
+from agent.sandbox.sandboxes import Sandboxes
 from agent.store import Store, open_store
 from agent.store.chats import Chat
 from agent.store.retention import Retention
-from agent.tool import Call, Output, Tool
+from agent.tool import Tool
 from agent.toolset import chosen
 from agent.trial import Trials
 from agent.turn import Turn
-from agent.web import Fetcher
 from agent.window import ModelWindow
 from backend.client import BackendClient, BackendUnavailable
 from backend.protocol import Status
-from bot.reach import profile_names, socket_of
+from bot.desks import Desks, zone_of
+from bot.sandboxes import open_sandboxes
 from bot.settings import ConfigurationError, Settings
+from bot.state import DATABASE, private
 from bot.succession import RETURN_SECONDS, answers, answers_within
-from bot.switching import keep_file
 
 log = logging.getLogger(__name__)
 
-DATABASE = "voltaire.db"
 LOOKED_SECONDS = 5.0  # how old the machine's figures may be when a turn begins
 
 
@@ -68,7 +59,7 @@ class Agent:
     model: OpenAIModel
     window: ModelWindow
     approvals: Approvals
-    desks: "Desks"
+    desks: Desks
     tools: tuple[Tool, ...]
     schemas: tuple[Mapping[str, Any], ...]
     host: HostReport
@@ -178,63 +169,6 @@ class Warmth:
         self.looked_at = time.monotonic()
 
 
-@dataclass
-class Desks:
-    """Makes what the tools of a chat work with."""
-
-    sandboxes: Sandboxes
-    store: Store
-    settings: Settings
-    courier: Callable[[str], Courier] | None = None
-    planned: Callable[[], None] = lambda: None
-
-    async def of(self, chat: str) -> Desk:
-        return await self.at(chat, zone_of(await self.store.chats.get(chat), self.settings))
-
-    async def at(self, chat: str, zone: str) -> Desk:
-        """The desk of a chat whose time zone is known."""
-        return Desk(
-            sandbox=await self.sandboxes.of(chat),
-            web=Fetcher(hosts) if (hosts := hosts_of(self.settings)) else None,
-            notes=ChatMemory(self.store, chat, zone, meaning_of(self.store, self.settings)),
-            jobs=planner_in(self.store, chat, zone, self.settings, self.planned),
-            courier=self.courier(chat) if self.courier else None,
-        )
-
-    async def planner(self, chat: str) -> Planner:
-        return await planner_of(self.store, chat, self.settings, self.planned)
-
-
-async def planner_of(
-    store: Store, chat: str, settings: Settings, planned: Callable[[], None] = lambda: None
-) -> Planner:
-    """The jobs of a chat, in its own time zone; `planned` hears of each change."""
-    zone = zone_of(await store.chats.get(chat), settings)
-    return planner_in(store, chat, zone, settings, planned)
-
-
-def planner_in(
-    store: Store, chat: str, zone: str, settings: Settings, planned: Callable[[], None]
-) -> Planner:
-    async def changed() -> None:
-        planned()
-        await keep_file(store, settings.path, settings.agent.timezone)
-
-    return Planner(
-        store, chat, zone, Wishes(list(settings.agent.repos), profile_names), changed=changed
-    )
-
-
-def meaning_of(store: Store, settings: Settings) -> Meaning | None:
-    """Recall by meaning, where an embedding server is configured."""
-    url = settings.agent.embedding_url
-    return Meaning(store, Embedder(url)) if url else None
-
-
-def zone_of(known: Chat | None, settings: Settings) -> str:
-    return known.timezone if known and known.timezone else settings.agent.timezone
-
-
 def thinking_of(known: Chat | None) -> int:
     """How many tokens the model may think in a chat; 0: as its profile has it."""
     return int(known.settings.get("thinking", 0)) if known else 0
@@ -252,7 +186,7 @@ async def open_agent(
     """The agent over a backend; without `ask` nobody can be asked, and approvals are denied."""
     host = HostReport(settings.state_dir, settings.agent.timezone)
     async with AsyncExitStack() as stack:
-        sandboxes = await stack.enter_async_context(_sandboxes(settings, host))
+        sandboxes = await stack.enter_async_context(open_sandboxes(settings, host))
         model = await stack.enter_async_context(OpenAIModel(backend.endpoint))
         tools = _tools(settings)
         schemas = tuple(tool.schema for tool in tools)
@@ -322,70 +256,3 @@ def retention_of(settings: Settings) -> Retention:
 
 def limits(settings: Settings) -> Limits:
     return Limits(settings.agent.max_tool_calls, settings.agent.turn_seconds)
-
-
-def _sandboxes(settings: Settings, host: HostReport) -> Any:
-    box = settings.agent.sandbox
-    bounds = SandboxLimits(
-        box.memory_mib, box.pids, box.disk_mib, box.files, box.command_seconds, box.output_kib
-    )
-    repos = [Repo(name, repo.path, repo.write) for name, repo in settings.agent.repos.items()]
-    return open_sandboxes(
-        settings.state_dir,
-        limits=bounds,
-        repos=repos,
-        zone=settings.agent.timezone,
-        report=host.text,
-        hosts=hosts_of(settings),
-    )
-
-
-def hosts_of(settings: Settings) -> Hosts | None:
-    """What may be reached; None: no network."""
-    box = settings.agent.sandbox
-    return Hosts(tuple(box.allow_hosts)) if box.network else None
-
-
-@asynccontextmanager
-async def open_sandboxes_of(settings: Settings) -> AsyncIterator[Sandboxes]:
-    """The sandboxes alone: no database, no model."""
-    private(settings.state_dir)
-    host = HostReport(settings.state_dir, settings.agent.timezone)
-    async with BackendClient(socket_of(settings)) as backend:
-        with suppress(BackendUnavailable):
-            host.status = await backend.status()
-    async with _sandboxes(settings, host) as sandboxes:
-        yield sandboxes
-
-
-async def run_tool(
-    settings: Settings, chat: str, call: str, name: str, arguments: Mapping[str, Any]
-) -> Output:
-    """One tool as the agent would run it; what went wrong is its output."""
-    async with (
-        BackendClient(socket_of(settings)) as backend,
-        stored_agent(settings, backend) as agent,
-    ):
-        tool = next((tool for tool in agent.tools if tool.name == name), None)
-        if tool is None:
-            raise AgentError(f"There is no tool named {name}.{_near(name, agent.tools)}")
-        await agent.look()
-        step = Step(f"cli-{call}", call, chat, lambda: False)
-        approve = agent.approvals.approver(step, lambda event: None)
-        surroundings = Call(call, step.turn, chat, await agent.desks.of(chat), approve)
-        try:
-            return await tool.run(surroundings, arguments)
-        except ToolError as error:
-            return Output(f"Error: {error}", ok=False)
-
-
-def _near(name: str, tools: Sequence[Tool]) -> str:
-    near = get_close_matches(name, [tool.name for tool in tools], 1)
-    return f" Did you mean {near[0]}?" if near else ""
-
-
-def private(folder: Path) -> None:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-
-
-__all__ = ["Agent", "Desks", "open_agent", "open_chats"]

@@ -23,18 +23,12 @@ from backend.client import BackendClient, BackendUnavailable
 from backend.protocol import Alert
 from bot import presence, switching
 from bot.channel import Letter
-from bot.compose import (
-    DATABASE,
-    Agent,
-    meaning_of,
-    open_agent,
-    open_chats,
-    private,
-    retention_of,
-)
+from bot.compose import Agent, open_agent, open_chats, retention_of
+from bot.desks import meaning_of
 from bot.digest import Digest
 from bot.reports import summaries
 from bot.settings import Settings
+from bot.state import DATABASE, private
 from bot.status import PRESENCE
 from bot.telegram.app import SOURCE, TelegramBot, telegram_bot
 from bot.telegram.config import TelegramConfig

@@ -182,8 +182,8 @@ async def _own(
 
 async def _nobody_runs(settings: "Settings") -> None:
     from backend.client import BackendClient
-    from bot.compose import private
     from bot.reach import socket_of
+    from bot.state import private
     from bot.succession import answers
 
     private(settings.state_dir)

@@ -43,8 +43,9 @@ async def _conversation(settings: Settings, chat: str) -> AsyncIterator["Convers
     from rich.console import Console
 
     from agent.store import open_store
-    from bot.compose import DATABASE, open_agent, open_chats, private
+    from bot.compose import open_agent, open_chats
     from bot.reach import reach_backend
+    from bot.state import DATABASE, private
 
     table, source = texts(settings.telegram.language), cli_source()
     lines = Lines(sys.stdin)

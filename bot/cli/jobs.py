@@ -128,7 +128,8 @@ async def remove(ctx: click.Context, number: int, chat: str) -> None:
 @asynccontextmanager
 async def _planner(ctx: click.Context, chat: str) -> AsyncIterator[tuple[Store, Planner]]:
     from agent.store import open_store
-    from bot.compose import DATABASE, planner_of, private
+    from bot.desks import planner_of
+    from bot.state import DATABASE, private
 
     settings = settings_of(ctx)
     private(settings.state_dir)

@@ -21,8 +21,8 @@ async def command(ctx: click.Context, file: Path) -> None:
     from backend.client import BackendClient
     from bot import presence
     from bot.backup import CONFIG, BackupError, holds_configuration, restore
-    from bot.compose import DATABASE
     from bot.reach import socket_of
+    from bot.state import DATABASE
     from bot.status import PRESENCE
     from bot.succession import answers
 

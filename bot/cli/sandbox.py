@@ -23,7 +23,7 @@ _TELLING = ("/bin/bash", "--noprofile", "--norc", "-c", _RUN, "sandbox")
 @click.pass_context
 @runs
 async def command(ctx: click.Context, chat: str, where: bool, argv: tuple[str, ...]) -> int:
-    from bot.compose import open_sandboxes_of
+    from bot.sandboxes import open_sandboxes_of
 
     if bool(argv) == where:
         raise Misused("Give a command after --, or --where alone.")

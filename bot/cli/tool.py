@@ -17,7 +17,7 @@ from bot.cli.options import chat_option, json_option, runs, settings_of
 @click.pass_context
 @runs
 async def command(ctx: click.Context, name: str, arguments: str, chat: str, as_json: bool) -> int:
-    from bot.compose import run_tool
+    from bot.tool_run import run_tool
 
     call = secrets.token_hex(4)
     output = await run_tool(settings_of(ctx), chat, call, name, _object(arguments))

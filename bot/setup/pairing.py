@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager, suppress
 
 from agent.store import Store, open_store
 from bot.channel import Letter
-from bot.compose import DATABASE
 from bot.settings import Settings
 from bot.setup.engine import SetupError
 from bot.setup.wizard import PAIRING_SECONDS
+from bot.state import DATABASE
 
 LOOK_SECONDS = 0.5
 DELIVERY_SECONDS = 60

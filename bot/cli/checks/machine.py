@@ -24,7 +24,7 @@ async def python(_: Settings) -> list[Finding]:
 async def sandbox(settings: Settings) -> list[Finding]:
     from agent.errors import AgentError
     from agent.sandbox.probe import probe
-    from bot.compose import open_sandboxes_of
+    from bot.sandboxes import open_sandboxes_of
 
     try:
         async with open_sandboxes_of(settings) as sandboxes:

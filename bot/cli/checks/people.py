@@ -13,7 +13,7 @@ async def database(settings: Settings) -> list[Finding]:
     from agent.store import open_store
     from agent.store.errors import StoreError
     from agent.store.upkeep import intact
-    from bot.compose import DATABASE
+    from bot.state import DATABASE
 
     path = settings.state_dir / DATABASE
     if not path.exists():
