@@ -85,13 +85,13 @@ async def served(folder: Path) -> AsyncIterator[Pocket]:
     assert process.stderr
     log = process.stderr
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(SECONDS):
             while b"listening" not in (line := await log.readline()):
                 assert line, "the server ended"
         reading = asyncio.create_task(log.read())
         async with aiohttp.ClientSession(
             connector=aiohttp.UnixConnector(str(socket), force_close=True),
-            timeout=aiohttp.ClientTimeout(50),
+            timeout=aiohttp.ClientTimeout(SECONDS),
         ) as session:
             yield Pocket(session)
     finally:
