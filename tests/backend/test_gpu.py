@@ -28,7 +28,7 @@ from backend.protocol import Gpu, LaneState, Minute, Report
 from backend.speed import Speedometer
 from tests.backend.conftest import Running, running
 from tests.fakes.model_scripted import ScriptedModel, says
-from tests.patience import SECONDS, within
+from tests.patience import SECONDS, soon, within
 
 SOURCE = Path(__file__).parents[1] / "fakes" / "nvml.c"
 CARD: dict[str, int] = {
@@ -334,9 +334,8 @@ async def heated(it: Running, scene: Scene) -> None:
     """The backend has begun to hold new work."""
     await it.ready()
     scene(temperature=90)
-    async for alert in it.client.events():
-        if alert.name == "heat":
-            return
+    alerts = it.backend.room.alerts
+    await soon(lambda: [alert for alert in alerts.kept if alert.name == "heat"])
 
 
 async def test_a_chat_is_told_that_its_call_waits_for_the_card_to_cool(
@@ -349,8 +348,7 @@ async def test_a_chat_is_told_that_its_call_waits_for_the_card_to_cool(
         lane = shared_lane(it.client)
         laned = LanedModel(ScriptedModel.of(says("Hello.")), lane, "mine", on_wait=told.append)
         asking = asyncio.create_task(answered(laned))
-        while not told:
-            await asyncio.sleep(0.01)
+        await soon(lambda: told)
         assert not asking.done()
         scene(temperature=70, memory_temperature=70)
         assert await asyncio.wait_for(asking, SECONDS) == "Hello."
@@ -371,8 +369,7 @@ async def test_heat_through_the_whole_backend(
         await heated(it, scene)
         hot = await it.client.status()
         asking = asyncio.create_task(wait_for_lane(it.client, waits))
-        while not waits:
-            await asyncio.sleep(0.01)
+        await soon(lambda: waits)
         scene(temperature=70, memory_temperature=70)
         await asyncio.wait_for(asking, SECONDS)
         news = [
