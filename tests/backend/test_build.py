@@ -228,3 +228,15 @@ def test_what_is_left_goes_by_the_pace_of_the_last_lines() -> None:
         "about 6 min left",
         "about 5 min left",
     ]
+
+
+def test_a_count_that_begins_anew_is_told_anew() -> None:
+    said: list[str] = []
+    progress = Progress(0.0, said.append)
+    for done, total, now in ((2, 2, 60.0), (1, 100, 60.0), (10, 100, 120.0), (20, 100, 180.0)):
+        progress.step(done, total, now)
+    assert said == [
+        "100 %, 2 of 2 files; about 1 min left",
+        "10 %, 10 of 100 files; about 9 min left",
+        "20 %, 20 of 100 files; about 8 min left",
+    ]
