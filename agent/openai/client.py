@@ -9,7 +9,7 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import aiohttp
 
@@ -34,6 +34,7 @@ from backend.protocol import Endpoint
 
 _BROKEN = (aiohttp.ClientError, OSError, TimeoutError, StreamTooLong)
 _LONGEST_ERROR = 65536
+Asked = TypeVar("Asked")
 FRESH_SECONDS = 1.0  # how old an endpoint may be; a switch of the model takes longer
 # What "[DONE]" says to a stream that gave no reason before.
 _LAST: Mapping[str, Any] = {"done": True}
@@ -82,42 +83,22 @@ class OpenAIModel:
 
     async def sees(self) -> bool:
         """Whether the model takes pictures: llama-server tells; of others nobody knows, so no."""
-        endpoint = await self._endpoint()
-        if not endpoint.extras:
-            return False
-        try:
-            props = mapping(await self._json("GET", endpoint, "/props"))
-        except ModelRefused:
-            return False
-        return mapping(props.get("modalities")).get("vision") is True
+        return await self._asked(self._sees)
 
     async def count(self, request: Request) -> int:
         """Exact where the server counts rendered requests (llama-server), else an upper estimate."""
-        endpoint = await self._endpoint()
-        as_text = await self._calls_as_text(endpoint, request)
-        wire = prompt_json(request, calls_as_text=as_text, template=endpoint.template)
-        counted = await self._counted(endpoint, wire) if endpoint.extras else None
-        return estimate(wire) if counted is None else counted
+        return await self._asked(lambda endpoint: self._count(endpoint, request))
 
     async def rendered(self, request: Request) -> str | None:
         """The prompt text of a request; None where the server cannot show it.
 
         Raises ModelRefused with the template's own complaint.
         """
-        endpoint = await self._endpoint()
-        if not endpoint.extras:
-            return None
-        as_text = await self._calls_as_text(endpoint, request)
-        wire = prompt_json(request, calls_as_text=as_text, template=endpoint.template)
-        found = await self._json("POST", endpoint, "/apply-template", wire)
-        return text(mapping(found).get("prompt"))
+        return await self._asked(lambda endpoint: self._shown(endpoint, request))
 
     async def stream(self, request: Request) -> AsyncGenerator[Piece]:
-        endpoint = await self._endpoint()
-        if not endpoint.extras:  # OpenAI's form knows no such budget
-            request = replace(request, thinking=0)
         asked = asyncio.get_running_loop().time()
-        answer = await self._ask(endpoint, request)
+        answer = await self._asked(lambda endpoint: self._ask(endpoint, request))
         try:
             async for piece in _pieces(answer, asked):
                 if isinstance(piece, Completion) and piece.finish_reason == "cut":
@@ -128,6 +109,8 @@ class OpenAIModel:
 
     async def _ask(self, endpoint: Endpoint, request: Request) -> aiohttp.ClientResponse:
         """The open answer, to be closed by the caller."""
+        if not endpoint.extras:  # OpenAI's form knows no such budget
+            request = replace(request, thinking=0)
         wire = request_json(
             request,
             await self._name(endpoint),
@@ -137,6 +120,31 @@ class OpenAIModel:
             template=endpoint.template,
         )
         return await self._call("POST", endpoint, "/v1/chat/completions", wire)
+
+    async def _sees(self, endpoint: Endpoint) -> bool:
+        if not endpoint.extras:
+            return False
+        try:
+            props = mapping(await self._json("GET", endpoint, "/props"))
+        except ModelRefused:
+            return False
+        return mapping(props.get("modalities")).get("vision") is True
+
+    async def _count(self, endpoint: Endpoint, request: Request) -> int:
+        wire = await self._prompt(endpoint, request)
+        counted = await self._counted(endpoint, wire) if endpoint.extras else None
+        return estimate(wire) if counted is None else counted
+
+    async def _shown(self, endpoint: Endpoint, request: Request) -> str | None:
+        if not endpoint.extras:
+            return None
+        wire = await self._prompt(endpoint, request)
+        found = await self._json("POST", endpoint, "/apply-template", wire)
+        return text(mapping(found).get("prompt"))
+
+    async def _prompt(self, endpoint: Endpoint, request: Request) -> Json:
+        as_text = await self._calls_as_text(endpoint, request)
+        return prompt_json(request, calls_as_text=as_text, template=endpoint.template)
 
     async def _calls_as_text(self, endpoint: Endpoint, request: Request) -> bool:
         """Whether this server's template repeats a call as text to the letter and shows its result.
@@ -214,6 +222,17 @@ class OpenAIModel:
             raise _away(error) from None
         answer.close()
         raise refusal(answer.status, _without_key(body, endpoint))
+
+    async def _asked(self, ask: Callable[[Endpoint], Awaitable[Asked]]) -> Asked:
+        """What `ask` gets; a server that has moved since we knew of it is asked where it is now."""
+        endpoint = await self._endpoint()
+        try:
+            return await ask(endpoint)
+        except BackendAway:
+            now = await self._endpoint()
+            if now == endpoint:
+                raise
+            return await ask(now)
 
     async def _endpoint(self) -> Endpoint:
         """Of a moment ago at most: a turn asks many times over. What failed is asked for anew."""
