@@ -86,9 +86,10 @@ ELSEWHERE = {
     "voltaire setup --remove": "tests/bot/test_units.py, with a stand-in for systemctl",
     "voltaire setup --upgrade": "tests/bot/test_units.py, with a stand-in for systemctl",
     'voltaire tool world_time \'{"zone": "Asia/Tokyo"}\'': "test_the_tool_of_the_page_works",
-    "apt install nvidia-cuda-toolkit": "changes the machine",
+    "apt install --no-install-recommends nvidia-cuda-toolkit gcc-11 g++-11": "changes the machine",
+    "apt install cuda-toolkit-12-9": "changes the machine",
     "git add .": "what a person may do in a repository of their own",
-    "apt install nvidia-cuda-toolkit gcc-11 g++-11": "changes the machine",
+    "apt install nvidia-cuda-toolkit": "changes the machine",
     "llama-server --list-devices": "tests/backend/test_placement.py; typed by the backend, not a person",
 }
 

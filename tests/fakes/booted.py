@@ -86,6 +86,8 @@ async def lacking() -> str:
     """Why no systemd can be booted here; empty where one can be."""
     if os.geteuid():
         return "only root can boot a systemd of its own"
+    if any(code.is_relative_to("/tmp") for code in _code()):
+        return "our units have a /tmp of their own, and this program lies in /tmp"
     if not Path("/lib/systemd/systemd").exists() or not shutil.which("nsenter"):
         return "systemd or util-linux is not installed"
     try:
