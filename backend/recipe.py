@@ -8,6 +8,7 @@ its full path, and one toolkit on PATH.
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from backend.toolkit import NEWEST_GCC, Capability, Compilers, Toolkit, compilers, one_toolkit
@@ -15,6 +16,7 @@ from backend.toolkit import NEWEST_GCC, Capability, Compilers, Toolkit, compiler
 Kind = Literal["cpu", "cuda", "vulkan"]
 VOLTA: Capability = (7, 0)
 VULKAN = "libvulkan-dev glslc spirv-headers"
+NEEDED = "VK_EXT_layer_settings"  # by ggml-vulkan.cpp of build 11434
 TARGETS = ("llama-server", "llama-bench")
 # Seconds of compiling on two cores: measured for CUDA 11.8 and one card type, and for the processor.
 SECONDS = {"cpu": 480, "vulkan": 600, "cuda": 1200}
@@ -59,14 +61,15 @@ class Machine:
     path: str
     cards: Sequence[Capability] = ()
     toolkits: Sequence[Toolkit] = ()
+    vulkan: Path = Path("/usr/include/vulkan/vulkan_core.h")
 
 
 def recipe(kind: Kind, machine: Machine) -> Recipe:
     """CannotBuild when something is missing that only the owner can install."""
     if kind == "cuda":
         return _cuda(machine)
-    if kind == "vulkan" and (lacking := _lacking(machine.path)):
-        raise CannotBuild(f"{lacking} is missing for Vulkan: apt install {VULKAN}")
+    if kind == "vulkan":
+        _check_vulkan(machine)
     found = _compilers(machine.path, NEWEST_GCC, "")
     own = ("-DGGML_VULKAN=ON",) if kind == "vulkan" else ()
     title = f"{kind.upper() if kind == 'cpu' else 'Vulkan'}, gcc {found.version}"
@@ -74,8 +77,16 @@ def recipe(kind: Kind, machine: Machine) -> Recipe:
     return Recipe(kind, title, (*COMMON, *own, *_named(found)), machine.path, packages)
 
 
-def _lacking(path: str) -> str:
-    return "" if shutil.which("glslc", path=path) else "glslc"
+def _check_vulkan(machine: Machine) -> None:
+    """CannotBuild without the shader compiler, or with headers too old (Debian 12's are)."""
+    if not shutil.which("glslc", path=machine.path):
+        raise CannotBuild(f"glslc is missing for Vulkan: apt install {VULKAN}")
+    headers = machine.vulkan
+    if headers.is_file() and NEEDED not in headers.read_text("utf-8", "replace"):
+        raise CannotBuild(
+            f"The Vulkan headers ({headers}) are too old: they lack {NEEDED}. Install those of a"
+            " newer distribution or of the Vulkan SDK."
+        )
 
 
 def _cuda(machine: Machine) -> Recipe:

@@ -101,8 +101,14 @@ def test_processor_and_vulkan_need_a_compiler_only(usr: Path) -> None:
     plain = Recipe("cpu", "CPU, gcc 12", (*COMMON, *own), str(usr))
     assert recipe("cpu", Machine(str(usr))) == plain
     program(usr / "glslc", "exit 0")
-    vulkan = recipe("vulkan", Machine(str(usr)))
+    headers = usr / "vulkan_core.h"
+    vulkan = recipe("vulkan", Machine(str(usr), vulkan=headers))
     assert vulkan.arguments == (*COMMON, "-DGGML_VULKAN=ON", *own)
+    headers.write_text("#define VK_EXT_layer_settings 1")
+    assert recipe("vulkan", Machine(str(usr), vulkan=headers)) == vulkan
+    headers.write_text("#define VK_KHR_surface 1")
+    with pytest.raises(CannotBuild, match=r"are too old: they lack VK_EXT_layer_settings"):
+        recipe("vulkan", Machine(str(usr), vulkan=headers))
     assert (plain.packages, vulkan.packages) == ("", "libvulkan-dev glslc spirv-headers")
 
 
