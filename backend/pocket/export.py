@@ -38,6 +38,7 @@ def _about(writer: gguf.GGUFWriter, progress: Progress) -> None:
         f"Trained for {progress.seconds / 60:.0f} minutes on two CPU cores over {progress.tokens / 1e6:.1f} million tokens "
         "of conversations made by a generator."
     )
+    writer.add_float32("pocket.training_seconds", progress.seconds)
     writer.add_file_type(gguf.LlamaFileType.MOSTLY_Q8_0)
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
 
