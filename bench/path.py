@@ -4,8 +4,8 @@
 
 Each turn goes from a person's message to the final text in their chat, through
 the local Bot API server, `voltaire bot` and the embedded server with Pocket.
-Then the very same requests are put to a fresh server, in the same order, so that
-each has the same new tokens.
+Then the very same requests are put to a fresh server, in the same order and after
+the same pauses, so that each has the same new tokens and finds the processor as cold.
 """
 
 import argparse
@@ -80,6 +80,7 @@ async def _bare(endpoint: Endpoint, said: Sequence[Message]) -> Pass:
     ]  # what stood before each answer
     async with OpenAIModel(_fixed(endpoint)) as model:
         for messages in asked:
+            await asyncio.sleep(READING_SECONDS)
             began = time.perf_counter()
             completion = await _completed(model, Request(messages, schemas, max_tokens=2048))
             times.append(1000 * (time.perf_counter() - began))
