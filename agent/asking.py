@@ -133,19 +133,19 @@ class Asking:
             raise TurnError(texts.REFUSED.format(reason=error)) from None
         self._troubled = True
         await asyncio.sleep(self._limits.trouble_seconds)  # for whoever looks after it to notice
-        await self._wait(str(error))
+        await self._wait(texts.FAILED.format(reason=error))
 
     async def _broke_off(self) -> None:
         self._breaks += 1
         if self._breaks >= MOST_BREAKS:
-            raise BackendLost(texts.BACKEND_LOST.format(reason=texts.BROKE_OFF))
+            raise BackendLost(texts.BACKEND_LOST.format(reason=texts.BREAKS_OFF))
         await self._wait(texts.BROKE_OFF)
 
     async def _wait(self, reason: str) -> None:
-        """Until the backend is there again; the person is told once, and whenever words they saw are void."""
+        """Until the backend is there again; the person is told why once, and whenever words they saw are void."""
         now = asyncio.get_running_loop().time()
         if self._away_since is None or self.partial:
-            self._emit(Notice(texts.RESTARTING))
+            self._emit(Notice(texts.AWAY.format(reason=reason.rstrip("."))))
         self._away_since = self._away_since or now
         deadline = self._away_since + self._limits.away_seconds
         pause = _PAUSES[min(self._pauses, len(_PAUSES) - 1)]

@@ -4,8 +4,10 @@ The first part is for a person, the second for the model.
 """
 
 # To a person.
-RESTARTING = "The model server does not answer; I will go on as soon as it does."
-BROKE_OFF = "its answers keep breaking off."
+AWAY = "{reason}; I will go on as soon as it answers."
+FAILED = "The model server failed: {reason}"
+BROKE_OFF = "The model server's answer broke off."
+BREAKS_OFF = "its answers keep breaking off."
 STOPPED = "Stopped."
 BACKEND_LOST = "The model server did not come back: {reason}"
 NO_ANSWER = "The model gave no answer, twice. /retry asks it again."

@@ -2,7 +2,6 @@
 
 import asyncio
 
-from agent import texts
 from agent.errors import BackendAway, ContextFull
 from agent.events import ModelFinished, Notice, TextDelta
 from agent.limits import Limits
@@ -18,14 +17,17 @@ async def test_a_backend_that_comes_back_costs_a_notice_and_nothing_else(bench: 
         await back.wait()
 
     bench.ready = ready
-    running = asyncio.create_task(bench.run(BackendAway("gone"), says("Here I am.")))
+    away = BackendAway("The model server is loading.")
+    running = asyncio.create_task(bench.run(away, says("Here I am.")))
     while not bench.of(Notice):
         await asyncio.sleep(0)
     assert not running.done()
     back.set()
     finished = await running
     assert (finished.text, finished.reason) == ("Here I am.", "done")
-    assert bench.of(Notice) == [Notice(texts.RESTARTING)]
+    assert bench.of(Notice) == [
+        Notice("The model server is loading; I will go on as soon as it answers.")
+    ]
 
 
 async def test_a_stream_that_breaks_is_asked_again_and_its_step_forgotten(bench: Bench) -> None:
@@ -110,7 +112,11 @@ async def test_a_server_that_fails_with_everything_is_asked_anew_after_its_resta
     finished = await bench.run(*[error] * 4, calls("bash", command="ls"), says("Fine."))
     assert (finished.text, finished.reason) == ("Fine.", "done")
     assert forms(bench) == [*FORMS, ("auto", True), ("auto", True)]
-    assert bench.of(Notice) == [Notice(texts.RESTARTING)]
+    assert bench.of(Notice) == [
+        Notice(
+            "The model server failed: the decoder is broken; I will go on as soon as it answers."
+        )
+    ]
     assert bench.ran == [("bash", {"command": "ls"})]
 
 
