@@ -92,6 +92,11 @@ def conversation(
     return Conversation(tuple(messages))
 
 
+def exchange(random: Random, family: Family, prefix: Prefix) -> Exchange:
+    """One exchange of a family, as a conversation may begin."""
+    return _exchange(family, World(random), prefix, Tail(random, 0.88 if prefix.text else 0.0))
+
+
 def _exchange(family: Family, world: World, prefix: Prefix, tail: "Tail") -> Exchange:
     first, *rest = family(world)
     assert isinstance(first, User)

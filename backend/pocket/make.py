@@ -35,7 +35,7 @@ def main() -> None:
     if not pieces.exists():
         vocabulary.save(vocabulary.learn(corpus(own, options.seed), Shape().vocabulary), pieces)
     words = vocabulary.load(pieces)
-    run = Run(Plan(options.minutes, options.threads, options.seed), own, words, Shape())
+    run = Run(Plan(options.minutes, options.workers, options.seed), own, words, Shape())
     print(f"prefix: {len(run.tokenizer.encode(own.text).ids)} tokens", flush=True)
     if checkpoint.exists():
         run.load(checkpoint)
@@ -77,7 +77,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--out", type=Path, help="the GGUF to write")
     parser.add_argument("--minutes", type=float, default=70, help="minutes of training")
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=2, help="processes, one a core")
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args(sys.argv[1:])
 

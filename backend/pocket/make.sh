@@ -5,7 +5,7 @@ cd "$(dirname "$0")/../.."
 work=.cache/pocket
 test -x "$work/venv/bin/pip" || "${PYTHON:-python3}" -m venv "$work/venv"
 "$work/venv/bin/pip" install --quiet --disable-pip-version-check -r backend/pocket/requirements.txt
-export OMP_WAIT_POLICY=active
+export TOKENIZERS_PARALLELISM=false
 exec "$work/venv/bin/python" -m backend.pocket.make \
     --system agent/prefix/system.txt --tools agent/prefix/tools.json \
     --work "$work/run" --out backend/pocket/pocket.gguf "$@"
