@@ -79,13 +79,14 @@ def main() -> None:
     options = _options()
     torch.set_num_threads(1)
     own = product(options.system, options.tools)
-    prefix = bare(own) if options.bare else own
     tokenizer = vocabulary.tokenizer(vocabulary.load(options.work / "vocabulary.txt"))
     network = Network(Shape())
     network.load_state_dict(torch.load(options.checkpoint, weights_only=True)["network"])
-    right, asked = Counter[tuple[str, bool]](), Counter[tuple[str, bool]]()
     wanted = [family for family in FAMILIES for _ in range(options.each)]
-    for pack, messages in packs(Random("held out"), prefix, tokenizer, wanted):
+    right, asked = Counter[tuple[str, bool]](), Counter[tuple[str, bool]]()
+    for pack, messages in packs(
+        Random("held out"), bare(own) if options.bare else own, tokenizer, wanted
+    ):
         said = network.likeliest(pack)
         for message in messages:
             written = said[message.start - 1 : message.end - 1]
@@ -103,12 +104,14 @@ def _table(right: Counter[tuple[str, bool]], asked: Counter[tuple[str, bool]]) -
     for family in sorted({family for family, _ in asked}):
         cells = [f"{right[family, first]}/{asked[family, first]}" for first in (True, False)]
         print(f"{family:<28}{cells[0]:>16}{cells[1]:>12}")
-    shares = [
-        sum(n for key, n in right.items() if key[1] == first)
-        / max(1, sum(n for key, n in asked.items() if key[1] == first))
-        for first in (True, False)
-    ]
-    print(f"{'all':<28}{shares[0]:>16.1%}{shares[1]:>12.1%}")
+    print(f"{'all':<28}{_share(right, asked, True):>16.1%}{_share(right, asked, False):>12.1%}")
+
+
+def _share(
+    right: Counter[tuple[str, bool]], asked: Counter[tuple[str, bool]], first: bool
+) -> float:
+    keys = [key for key in asked if key[1] == first]
+    return sum(right[key] for key in keys) / max(1, sum(asked[key] for key in keys))
 
 
 def _options() -> argparse.Namespace:

@@ -27,7 +27,7 @@ class Plan:
     muon: float = 0.008
     adam: float = 0.0005
     warm: float = 0.02
-    decay: float = 0.5
+    decay: float = 0.63
     drill_until: float = 0.04
     short_until: float = 0.5
     brief_until: float = 0.65
