@@ -13,6 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from backend.pocket.attention import Attention, Rows, blocks
+from backend.pocket.elementwise import Norm, Rotation
+from backend.pocket.loss import CrossEntropy
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +56,11 @@ class Pack:
         return torch.cat(rows)
 
 
-def rotations(shape: Shape, positions: Tensor) -> tuple[Tensor, Tensor]:
-    """Cosines and sines [n, head/2] of the rotary embedding."""
+def rotations(shape: Shape, positions: Tensor) -> Tensor:
+    """Complex numbers [n, head/2] of the rotary embedding."""
     steps = torch.arange(0, shape.head, 2, dtype=torch.float32) / shape.head
     angles = positions.float()[:, None] / shape.rope_base ** steps[None, :]
-    return angles.cos(), angles.sin()
-
-
-def rotate(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
-    """Interleaved pairs, as llama.cpp's `llama` architecture has them. x [heads, n, head]."""
-    cosine, sine = turn
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cosine - odd * sine, even * sine + odd * cosine), -1).flatten(-2)
+    return torch.polar(torch.ones_like(angles), angles)
 
 
 class Block(nn.Module):
@@ -73,28 +68,28 @@ class Block(nn.Module):
         super().__init__()
         d, kv = shape.width, shape.kv_heads * shape.head
         self.shape = shape
-        self.attn_norm = nn.RMSNorm(d, shape.epsilon)
+        self.attn_norm = Norm(d, shape.epsilon)
         self.attn_q = nn.Linear(d, d, bias=False)
         self.attn_k = nn.Linear(d, kv, bias=False)
         self.attn_v = nn.Linear(d, kv, bias=False)
         self.attn_output = nn.Linear(d, d, bias=False)
-        self.ffn_norm = nn.RMSNorm(d, shape.epsilon)
+        self.ffn_norm = Norm(d, shape.epsilon)
         self.ffn_gate = nn.Linear(d, shape.hidden, bias=False)
         self.ffn_up = nn.Linear(d, shape.hidden, bias=False)
         self.ffn_down = nn.Linear(shape.hidden, d, bias=False)
 
-    def forward(self, x: Tensor, turn: tuple[Tensor, Tensor], plan: list[Rows]) -> Tensor:
-        x = x + self.attention(self.attn_norm(x).bfloat16(), turn, plan)
-        h = self.ffn_norm(x).bfloat16()
+    def forward(self, x: Tensor, turn: Tensor, plan: list[Rows]) -> Tensor:
+        x = x + self.attention(self.attn_norm(x), turn, plan)
+        h = self.ffn_norm(x)
         return x + self.ffn_down(F.silu(self.ffn_gate(h)) * self.ffn_up(h))
 
-    def attention(self, x: Tensor, turn: tuple[Tensor, Tensor], plan: list[Rows]) -> Tensor:
+    def attention(self, x: Tensor, turn: Tensor, plan: list[Rows]) -> Tensor:
         shape, n = self.shape, x.shape[0]
-        q = rotate(self.attn_q(x).view(n, shape.heads, shape.head).transpose(0, 1), turn)
-        k = rotate(self.attn_k(x).view(n, shape.kv_heads, shape.head).transpose(0, 1), turn)
+        q = Rotation.apply(self.attn_q(x).view(n, shape.heads, shape.head), turn).transpose(0, 1)
+        k = Rotation.apply(self.attn_k(x).view(n, shape.kv_heads, shape.head), turn).transpose(0, 1)
         v = self.attn_v(x).view(n, shape.kv_heads, shape.head).transpose(0, 1)
         q = q.unflatten(0, (shape.kv_heads, -1))
-        seen = Attention.apply(q.bfloat16(), k.bfloat16(), v.bfloat16(), plan).flatten(0, 1)
+        seen = Attention.apply(q, k, v.bfloat16(), plan).flatten(0, 1)
         return self.attn_output(seen.transpose(0, 1).reshape(n, shape.width))
 
 
@@ -106,7 +101,7 @@ class Network(nn.Module):
         self.shape = shape
         self.token_embd = nn.Embedding(shape.vocabulary, shape.width)
         self.blk = nn.ModuleList(Block(shape) for _ in range(shape.layers))
-        self.output_norm = nn.RMSNorm(shape.width, shape.epsilon)
+        self.output_norm = Norm(shape.width, shape.epsilon)
         for parameter in self.parameters():
             if parameter.ndim == 2:
                 nn.init.normal_(parameter, std=0.02)
@@ -117,10 +112,10 @@ class Network(nn.Module):
     def forward(self, pack: Pack) -> Tensor:
         """Weighted mean cross entropy in nats over the pack's targets."""
         x, learned = self.states(pack), _learned(pack)
-        logits = F.linear(self.output_norm(x[learned]), self.token_embd.weight).float()
-        losses = F.cross_entropy(logits, pack.targets[learned], reduction="none", ignore_index=-1)
-        weights = pack.weights[learned]
-        return (losses * weights).sum() / weights.sum()
+        states = self.output_norm(x[learned])
+        table, targets = self.token_embd.weight.bfloat16(), pack.targets[learned].clamp_min(0)
+        loss: Tensor = CrossEntropy.apply(states, table, targets, pack.weights[learned])
+        return loss
 
     def states(self, pack: Pack) -> Tensor:
         """What the last block hands on, [n, width]."""
