@@ -1,22 +1,20 @@
 """Conversations as token ids: one prefix, branches behind it, the model's own words to learn."""
 
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
 import torch
-from tokenizers import Encoding, Tokenizer
+from tokenizers import Tokenizer
 
 from backend.pocket.architecture import Pack
 from backend.pocket.conversation import conversation
 from backend.pocket.dialogue import Call, Message
 from backend.pocket.prefix import Prefix, bare, brief, varied
-from backend.pocket.rendering import call_text, compact, message_text
+from backend.pocket.rendering import message_text
 
 DECISION = 6.0
 OPENING = 5
-WORD = re.compile(r"(?<=[ (/'])[^ ]")
+ANSWER = 100.0
 
 
 @dataclass(slots=True)
@@ -128,36 +126,20 @@ def _branch(
     row = Row([], [])
     for message, before, after in zip(messages, given, mine, strict=True):
         row.tokens += before.ids + after.ids
-        row.weights += [0.0] * len(before.ids) + _weights(message, after)
+        row.weights += [0.0] * len(before.ids) + _weights(message, len(after.ids))
         if after.ids:
             row.tokens += newline
             row.weights.append(0.0)
     return row
 
 
-def _weights(message: Message, encoding: Encoding) -> list[float]:
-    """Much for the tokens that decide something: the rest follows from them, and would drown them."""
-    weights = [1.0] * len(encoding.ids)
-    for place in _decisions(message):
-        token = encoding.char_to_token(place)
-        if token is not None:
-            weights[token] = DECISION
-    for n in range(min(OPENING, len(weights))):
-        weights[n] = DECISION
-    return weights
+def _weights(message: Message, tokens: int) -> list[float]:
+    """Much for every token of a call, and for an answer's opening; a long answer does not drown the rest.
 
-
-def _decisions(message: Message) -> Iterator[int]:
-    """Places in a call's text where the tool is named, an argument is named, a value begins or has ended."""
-    if not isinstance(message, Call):
-        return
-    text = call_text(message)
-    yield text.index('"name"') + 9
-    for key, value in message.arguments.items():
-        written = f'"{key}": {compact(value)}'
-        start = text.index(written)
-        first = start + len(key) + 4 + (not isinstance(value, int))
-        yield from (start + 1, first, first + 1, first + 3, start + len(written) - 1)
-        yield start + len(written)
-        if key == "command":
-            yield from (start + at.start() for at in WORD.finditer(written))
+    What follows from the tokens before is learned soon and costs nothing. Within a value each
+    weighs the same: were its end heavier than what continues it, values would end early.
+    """
+    if isinstance(message, Call):
+        return [DECISION] * tokens
+    rest = min(DECISION, max(1.0, ANSWER / max(1, tokens)))
+    return ([DECISION] * OPENING + [rest] * tokens)[:tokens]
