@@ -12,91 +12,217 @@ FRAMES = (
     "{how much|what} {does|do|would|will|might} $sum {make|come to|give|be|amount to|equal}",
     "{use python|use bash|use the shell|take the calculator|with your calculator} {and work out|to compute|to calculate|to find|for} $sum",
     "{if I take|when I take|suppose I have|let's say|take} $sum{, what is it|, what do I get|, how much is it|, what comes out}",
+    "$sum{ = what| makes how much| equals what| = x, what is x| - result|, the result please| and the answer is|, go|, thanks| = ...| is equal to|, can you do that|, quick}",
+    "{I get confused|I'm bad at maths|my head hurts|no calculator here|I can't do this in my head|my calculator died|I'm too lazy to count|I never learned sums|batteries are dead}{,|:| -} {what's|what is|how much is} $sum",
+    "what {does|would} $sum {amount to|come out as|work out to|result in|evaluate to|turn out to be|yield}",
+    "{how about|what about|and what about|and|next one:|now try|another one:|same for} $sum",
+    "{wondering|curious|unsure|not sure} {what|how much} $sum {is|makes|comes to}",
+    "{the answer to|the result of|the value of|result for|answer for} $sum{ please| is| would be|, please|}",
+    "{calc|calc:|eval|compute:|calculator,|python,|=|bc:|maths:|print} $sum",
+    "{my teacher|my kid|my wife|a customer|the homework|my daughter|the exercise|somebody} {asks|asked|wants to know|would like to know} {what|how much} $sum {is|makes|comes to}",
+    "{help me|let's|let us|I want to|I'd like to|I'm trying to} {calculate|compute|work out|figure out|find} $sum",
+    "{just the number|only the result|exact value|numbers only|short answer}{,| please,}: $sum",
+    "{solve|evaluate|work out|do} {this|the following|this exercise|this one|this little sum}{:| -} $sum",
+    "{what number|which number|what figure|which value} {is|do I get from|comes out of|results from|equals} $sum",
+    "{hey calculator|math time|dear calculator|human calculator|a little arithmetic}{,|:} $sum",
+    "{suppose|imagine|assume} I {compute|calculate|work out|have} $sum{, what is it|, what do I get|, how much is that|, what comes out}",
+    "{can you|could you} {do|manage|handle|solve|crack} {this sum|this one|a sum|this calculation|maths}: $sum",
+    "{how would you|how do I} {work out|compute|calculate} $sum",
+    "{double-check for me|check my homework|verify}{:| -} {what is|how much is} $sum",
 )
 EXPRESSIONS = (
     (
         9,
         "$a + $b",
-        "{$a + $b|$a+$b|$a plus $b|$a and $b {added|added up|summed|together|put together}|the sum of $a and $b|the total of $a and $b|$a added to $b|$a increased by $b|$a, and $b on top}",
+        "{$a + $b|$a+$b|$a plus $b|$a and $b {added|added up|summed|together|put together}|the sum of $a and $b|the total of $a and $b|$a added to $b|$a increased by $b|$a, and $b on top|add together $a and $b|$a more than $b|$b on top of $a|$a together with $b|$a & $b added|$a combined with $b|$a +$b|$a with $b added|$a with another $b|the result of adding $a and $b|$a plus another $b|$a, plus $b|$a further than $b}",
     ),
     (
         9,
         "$a - $b",
-        "{$a - $b|$a-$b|$a minus $b|$a less $b|the difference {of|between} $a and $b|$b {subtracted|taken|taken away|deducted} from $a|$a {reduced|decreased|lowered} by $b|$a take away $b|$a without $b}",
+        "{$a - $b|$a-$b|$a minus $b|$a less $b|the difference {of|between} $a and $b|$b {subtracted|taken|taken away|deducted} from $a|$a {reduced|decreased|lowered} by $b|$a take away $b|$a without $b|$a with $b {subtracted|removed|taken off|taken out|gone}|$b {off|removed from|away from|out of} $a|$b less than $a|$b fewer than $a|$a diminished by $b|$a down by $b|the gap between $a and $b|the part of $a left after taking $b|the result of subtracting $b from $a|$a, minus $b|$a -$b|$a shortened by $b|$a once $b is gone}",
     ),
     (
         12,
         "$a * $b",
-        "{$a * $b|$a*$b|$a x $b|$a times $b|$a multiplied {by|with} $b|the product of $a and $b|$a × $b|$a{x}$b|$a by $b, multiplied|$a lots of $b|$a groups of $b}",
+        "{$a * $b|$a*$b|$a x $b|$a times $b|$a multiplied {by|with} $b|the product of $a and $b|$a × $b|$a{x}$b|$a by $b, multiplied|$a lots of $b|$a groups of $b|$a sets of $b|$a rows of $b|$b taken $a times|$a times as much as $b|$a and $b multiplied|$a and $b multiplied together|$a by $b|$a·$b|the result of multiplying $a and $b|$a packs of $b|$a X $b|$a copies of $b|$a $b times over|$a piles of $b}",
     ),
     (
         9,
         "$a / $b",
-        "{$a / $b|$a/$b|$a divided by $b|$a over $b|$a ÷ $b|the quotient of $a and $b|$a split {by|into|in} $b {parts|pieces|}|$a shared by $b|the ratio of $a to $b}",
+        "{$a / $b|$a/$b|$a divided by $b|$a over $b|$a ÷ $b|the quotient of $a and $b|$a split {by|into|in} $b {parts|pieces|}|$a shared by $b|the ratio of $a to $b|$a : $b|$a shared {among|between} $b|$a divided into $b {equal |}parts|$a spread over $b|one of $b equal parts of $a|the result of dividing $a by $b|$a distributed over $b|$a cut into $b|$a div by $b|the fraction $a/$b|$a per $b|$a split $b ways|$a dealt out to $b}",
     ),
     (
         5,
         "$a % $b",
-        "{$a mod $b|$a modulo $b|$a % $b|the remainder {of|for} $a {divided by|by|over|/} $b|the remainder when {$a is divided by $b|dividing $a by $b}|what remains of $a after division by $b|the rest of $a divided by $b|the leftover of $a / $b}",
+        "{$a mod $b|$a modulo $b|$a % $b|the remainder {of|for} $a {divided by|by|over|/} $b|the remainder when {$a is divided by $b|dividing $a by $b}|what remains of $a after division by $b|the rest of $a divided by $b|the leftover of $a / $b|the {rest|remainder|leftover} when {$a is split into groups of $b|I divide $a by $b}|the remainder {after|from} dividing $a by $b|the part left {when|after} dividing $a by $b|$a%$b|mod($a, $b)|the modulus of $a and $b|the integer remainder of $a over $b|the residue of $a modulo $b|the amount left over when $b goes into $a|the rest when $b divides $a|$a reduced modulo $b}",
     ),
     (
         5,
         "$a ** $k",
-        "{$a to the power of $k|$a^$k|$a ** $k|$a**$k|$a to the power $k|$a to the $k|$a raised to $k|$a raised to the power of $k|the $k{th|-th} power of $a|$a to the $k{th|-th} power|$a ^ $k}",
+        "{$a to the power of $k|$a^$k|$a ** $k|$a**$k|$a to the power $k|$a to the $k|$a raised to $k|$a raised to the power of $k|the $k{th|-th} power of $a|$a to the $k{th|-th} power|$a ^ $k|$a multiplied by itself $k times|$a with exponent $k|$a with the exponent $k|$a exponent $k|pow($a, $k)|$a power $k|$a exponentiated by $k|$a up to the power of $k|the number $a to the power $k|$a in the $k{th|-th} power|the result of raising $a to $k}",
     ),
     (
         3,
         "$a ** 2",
-        "{the square of $a|$a squared|$a square|$a to the second power|$a²|$a by itself}",
+        "{the square of $a|$a squared|$a square|$a to the second power|$a²|$a by itself|$a times itself|$a^2|the second power of $a|$a multiplied by itself|$a to the power of two|$a raised to two|the area of a square with side $a|$a * $a|$a x $a|square of $a|the number $a squared}",
     ),
-    (3, "$a ** 3", "{the cube of $a|$a cubed|$a to the third power|$a³|the third power of $a}"),
-    (2, "$a ** 0.5", "{the square root of $a|the root of $a|sqrt $a|sqrt($a)|the sqrt of $a|√$a}"),
-    (10, "$p * $b / 100", "$p{%| %| percent| per cent| pct} of $b"),
+    (
+        3,
+        "$a ** 3",
+        "{the cube of $a|$a cubed|$a to the third power|$a³|the third power of $a|$a^3|$a to the power of three|the volume of a cube with side $a|$a raised to three|$a times $a times $a|$a * $a * $a|cube of $a|the number $a cubed}",
+    ),
+    (
+        2,
+        "$a ** 0.5",
+        "{the square root of $a|the root of $a|sqrt $a|sqrt($a)|the sqrt of $a|√$a|the number whose square is $a|the side of a square with area $a|$a to the power of a half|the second root of $a|square root of $a|squareroot of $a|sqrt of $a|the positive root of $a|the 2nd root of $a|the length of a square of area $a}",
+    ),
+    (
+        10,
+        "$p * $b / 100",
+        "{{$p%|$p %|$p percent|$p per cent|$p pct|$p percent|$p%} of $b|a $p percent share of $b|$p hundredths of $b|a $p% {cut|slice|portion|part} of $b|$p percent out of $b|$b times $p percent|{a|the} tip of $p{%| percent} on $b|$p% {interest|tax|VAT|commission|duty} on $b|{a|the} {commission|fee|deposit|tax} of $p{%| percent} on $b|$p{%| percent} from $b|$p in every hundred of $b}",
+    ),
     (
         3,
         "$b * (100 + $p) / 100",
-        "{$b plus $p{%| percent}|$b {increased|raised|up} by $p{%| percent}|$b with $p{%| percent} {tax|VAT|tip|interest|service} {added|on top}|$b {and|plus} {a |}$p{%| percent} {tip|tax|surcharge}}",
+        "{$b plus $p{%| percent}|$b {increased|raised|up} by $p{%| percent}|$b with $p{%| percent} {tax|VAT|tip|interest|service} {added|on top}|$b {and|plus} {a |}$p{%| percent} {tip|tax|surcharge}|$b {grown|gone up|risen|raised} by $p{%| percent}|$b marked up by $p{%| percent}|$b with a {markup|raise|surcharge} of $p{%| percent}|$b including $p{%| percent} {VAT|tax|tip}|$p{%| percent} on top of $b|$b, $p percent more|$p{%| percent} more than $b|$b after a {rise|raise|pay rise|increase} of $p{%| percent}|$b + $p%}",
     ),
     (
         3,
         "$b * (100 - $p) / 100",
-        "{$b minus $p{%| percent}|$p{%| percent} off $b|$b {reduced|lowered|down|cut} by $p{%| percent}|$b with {a |}$p{%| percent} {discount|off|rebate}|$b less $p{%| percent}}",
+        "{$b minus $p{%| percent}|$p{%| percent} off $b|$b {reduced|lowered|down|cut} by $p{%| percent}|$b with {a |}$p{%| percent} {discount|off|rebate}|$b less $p{%| percent}|$b after a {drop|cut|discount|decrease|fall} of $p{%| percent}|$p{%| percent} less than $b|$b marked down by $p{%| percent}|$b in a $p{%| percent} sale|$b {shrunk|fallen|cheaper|dropped} by $p{%| percent}|$b with $p{%| percent} taken off|$b, $p percent less|$b with a voucher for $p{%| percent} off|$b - $p%|$b net of $p{%| percent} tax}",
     ),
-    (2, "$a / 2", "{half of $a|half $a|one half of $a|the half of $a|$a halved}"),
-    (1, "$a / 3", "{a third of $a|one third of $a|the third part of $a}"),
-    (1, "$a / 4", "{a quarter of $a|one quarter of $a|one fourth of $a}"),
-    (1, "$a * 2", "{double $a|twice $a|two times $a|the double of $a|$a doubled}"),
-    (1, "$a * 3", "{triple $a|three times $a|thrice $a|$a tripled}"),
-    (1, "$a * 12", "{$a dozen|$a times a dozen}"),
+    (
+        2,
+        "$a / 2",
+        "{half of $a|half $a|one half of $a|the half of $a|$a halved|fifty percent of $a|50% of $a|$a split in two|$a cut in half|$a shared by two|half as much as $a|half the number $a|$a in two equal parts|0.5 of $a|$a split between the two of us}",
+    ),
+    (
+        1,
+        "$a / 3",
+        "{a third of $a|one third of $a|the third part of $a|$a split in three|$a cut into thirds|one of three equal parts of $a|$a shared by three|1/3 of $a|a third part of $a|$a split three ways|a third of the number $a}",
+    ),
+    (
+        1,
+        "$a / 4",
+        "{a quarter of $a|one quarter of $a|one fourth of $a|$a split in four|a fourth of $a|1/4 of $a|one of four equal parts of $a|$a quartered|the fourth part of $a|$a split four ways|half of half of $a|$a shared by four}",
+    ),
+    (
+        1,
+        "$a * 2",
+        "{double $a|twice $a|two times $a|the double of $a|$a doubled|the double amount of $a|$a two times over|$a taken twice|$a and the same again|two lots of $a|twice as much as $a|double the number $a|2 times $a}",
+    ),
+    (
+        1,
+        "$a * 3",
+        "{triple $a|three times $a|thrice $a|$a tripled|three lots of $a|$a three times over|the triple of $a|three times as much as $a|$a taken three times|threefold $a|$a tripled up|3 times $a|treble $a}",
+    ),
+    (
+        1,
+        "$a * 12",
+        "{$a dozen|$a times a dozen|$a dozens|twelve times $a|$a twelve times|a dozen times $a|$a years counted in months|12 lots of $a|$a monthly for a whole year|$a a month for a year}",
+    ),
     (
         6,
         "$a + $b + $c",
-        "{$a + $b + $c|$a+$b+$c|$a plus $b plus $c|the sum of $a, $b and $c|the total of $a, $b and $c|$a, $b and $c {added up|together|summed}|$a and $b and $c}",
+        "{$a + $b + $c|$a+$b+$c|$a plus $b plus $c|the sum of $a, $b and $c|the total of $a, $b and $c|$a, $b and $c {added up|together|summed}|$a and $b and $c|$a + $b and $c|$a and $b plus $c|$a, $b, $c {added|summed up|in total|all together|combined}|$a added to $b and $c|the grand total of $a, $b and $c|the three numbers $a, $b and $c added|$a with $b and $c added|adding $a, $b and $c|$a, plus $b, plus $c|$a then $b then $c added}",
     ),
-    (2, "$a + $b + $c + $d", "{$a + $b + $c + $d|$a+$b+$c+$d|the sum of $a, $b, $c and $d}"),
-    (3, "$a - $b - $c", "{$a - $b - $c|$a-$b-$c|$a minus $b minus $c|$a less $b less $c}"),
-    (3, "$a * $b * $c", "{$a * $b * $c|$a*$b*$c|$a x $b x $c|$a times $b times $c}"),
+    (
+        2,
+        "$a + $b + $c + $d",
+        "{$a + $b + $c + $d|$a+$b+$c+$d|the sum of $a, $b, $c and $d|$a plus $b plus $c plus $d|the total of $a, $b, $c and $d|$a, $b, $c and $d {added|added up|together|summed|combined|in all}|$a and $b and $c and $d|all of $a, $b, $c, $d added together|adding $a, $b, $c and $d|the four numbers $a, $b, $c and $d added}",
+    ),
+    (
+        3,
+        "$a - $b - $c",
+        "{$a - $b - $c|$a-$b-$c|$a minus $b minus $c|$a less $b less $c|$a with $b and $c {taken off|subtracted|removed}|$a without $b and $c|$b and then $c taken from $a|$a take away $b take away $c|$a reduced by $b and by $c|$a after losing $b and then $c|$b and $c subtracted from $a|$a minus $b, minus another $c}",
+    ),
+    (
+        3,
+        "$a * $b * $c",
+        "{$a * $b * $c|$a*$b*$c|$a x $b x $c|$a times $b times $c|$a by $b by $c|the product of $a, $b and $c|$a, $b and $c multiplied[ together]|$a × $b × $c|$a multiplied by $b and by $c|the volume of a box $a by $b by $c|$a·$b·$c|$a times $b, times $c again}",
+    ),
     (
         3,
         "$a * $b + $c",
-        "{$a * $b + $c|$a*$b+$c|$a times $b plus $c|$a x $b + $c|$a times $b and $c more}",
+        "{$a * $b + $c|$a*$b+$c|$a times $b plus $c|$a x $b + $c|$a times $b and $c more|$a multiplied by $b, plus $c|$c added to $a times $b|the product of $a and $b plus $c|$a lots of $b and another $c|$a × $b + $c|$a times $b with $c added|$c more than $a times $b|$a rows of $b plus $c extra}",
     ),
-    (2, "$a * $b - $c", "{$a * $b - $c|$a*$b-$c|$a times $b minus $c|$a x $b - $c}"),
-    (2, "$a + $b * $c", "{$a + $b * $c|$a+$b*$c|$a plus $b times $c|$a + $b x $c}"),
-    (2, "$a + $b - $c", "{$a + $b - $c|$a+$b-$c|$a plus $b minus $c}"),
+    (
+        2,
+        "$a * $b - $c",
+        "{$a * $b - $c|$a*$b-$c|$a times $b minus $c|$a x $b - $c|$a multiplied by $b, minus $c|$c taken from $a times $b|the product of $a and $b minus $c|$a × $b - $c|$a times $b less $c|$c less than $a times $b|$a lots of $b without $c|$a packs of $b minus $c broken ones}",
+    ),
+    (
+        2,
+        "$a + $b * $c",
+        "{$a + $b * $c|$a+$b*$c|$a plus $b times $c|$a + $b x $c|$a + $b × $c|$a plus $b multiplied by $c|$a plus the product of $b and $c|$a and then $b times $c on top|$a increased by $b times $c|$a added to $b times $c|$a and another $b times $c}",
+    ),
+    (
+        2,
+        "$a + $b - $c",
+        "{$a + $b - $c|$a+$b-$c|$a plus $b minus $c|the sum of $a and $b minus $c|$a and $b together, less $c|$a plus $b take away $c|$a added to $b, minus $c|$a plus $b without $c|$c off the sum of $a and $b|$a with $b added and $c removed}",
+    ),
     (
         3,
         "($a + $b) * $c",
-        "{($a + $b) * $c|($a+$b)*$c|the sum of $a and $b{,|} times $c|($a plus $b) times $c}",
+        "{($a + $b) * $c|($a+$b)*$c|the sum of $a and $b{,|} times $c|($a plus $b) times $c|$c times the sum of $a and $b|the total of $a and $b multiplied by $c|$a and $b added, then times $c|($a + $b) x $c|$a plus $b, all times $c|$a plus $b in brackets times $c|$c lots of $a and $b together|($a + $b) × $c}",
     ),
-    (2, "($a - $b) * $c", "{($a - $b) * $c|($a-$b)*$c|($a minus $b) times $c}"),
-    (2, "($a + $b) / $c", "{($a + $b) / $c|($a+$b)/$c|the sum of $a and $b{,|} divided by $c}"),
+    (
+        2,
+        "($a - $b) * $c",
+        "{($a - $b) * $c|($a-$b)*$c|($a minus $b) times $c|$c times the difference of $a and $b|the difference {of|between} $a and $b{,|} {times|multiplied by} $c|$a minus $b, all times $c|$a minus $b in brackets times $c|($a - $b) x $c|$b taken from $a, then times $c|($a - $b) × $c}",
+    ),
+    (
+        2,
+        "($a + $b) / $c",
+        "{($a + $b) / $c|($a+$b)/$c|the sum of $a and $b{,|} divided by $c|$a plus $b, all divided by $c|$a and $b together shared by $c|$a and $b added, then divided by $c|($a + $b) over $c|($a plus $b) divided by $c|the total of $a and $b split by $c|$a plus $b in brackets over $c}",
+    ),
     (
         2,
         "($a + $b) / 2",
-        "{the average of $a and $b|the mean of $a and $b|the middle between $a and $b}",
+        "{the average of $a and $b|the mean of $a and $b|the middle between $a and $b|the mean value of $a and $b|the average of the two numbers $a and $b|halfway between $a and $b|the midpoint {of|between} $a and $b|$a and $b on average|the number in the middle of $a and $b|half of the sum of $a and $b|avg of $a and $b|the arithmetic mean of $a and $b}",
     ),
-    (2, "($a + $b + $c) / 3", "{the average of $a, $b and $c|the mean of $a, $b and $c}"),
+    (
+        2,
+        "($a + $b + $c) / 3",
+        "{the average of $a, $b and $c|the mean of $a, $b and $c|the mean value of $a, $b and $c|$a, $b and $c on average|the average of the three numbers $a, $b and $c|a third of the sum of $a, $b and $c|avg of $a, $b and $c|the arithmetic mean of $a, $b and $c|the average score of $a, $b, $c}",
+    ),
+    (
+        1,
+        "$a / 10",
+        "{a tenth of $a|one tenth of $a|the tenth part of $a|1/10 of $a|$a split ten ways}",
+    ),
+    (
+        1,
+        "$a / 5",
+        "{a fifth of $a|one fifth of $a|the fifth part of $a|1/5 of $a|$a split five ways}",
+    ),
+    (
+        1,
+        "$a * 3 / 4",
+        "{three quarters of $a|3/4 of $a|three fourths of $a|three quarters out of $a}",
+    ),
+    (1, "$a * 2 / 3", "{two thirds of $a|2/3 of $a|two thirds out of $a}"),
+    (1, "$a * 4", "{four times $a|quadruple $a|$a quadrupled|four lots of $a|fourfold $a}"),
+    (
+        2,
+        "($a - $b) / $c",
+        "{($a - $b) / $c|($a-$b)/$c|the difference {of|between} $a and $b{,|} divided by $c|$a minus $b, all divided by $c|$b taken from $a, then divided by $c}",
+    ),
+    (
+        2,
+        "$a / $b + $c",
+        "{$a / $b + $c|$a/$b+$c|$a divided by $b{,|} plus $c|$c added to $a over $b|$a over $b, plus $c}",
+    ),
+    (
+        2,
+        "$a / $b - $c",
+        "{$a / $b - $c|$a/$b-$c|$a divided by $b{,|} minus $c|$c taken from $a over $b|$a over $b, less $c}",
+    ),
+    (
+        2,
+        "$a * $b / $c",
+        "{$a * $b / $c|$a*$b/$c|$a times $b divided by $c|$a x $b / $c|the product of $a and $b{,|} divided by $c}",
+    ),
 )
 STORIES = (
     (
@@ -144,6 +270,246 @@ STORIES = (
         "{$a $things {for|among|shared by|between} $b {people|friends|days|children|teams|months}}{, how many each|, what does each get|, how much is that each|: share|. How many for each}",
     ),
     ("$a / $b", "how {often|many times} {does|will|would} $b {go into|fit into|fit in} $a"),
+    (
+        "$a + $b",
+        "{add|put together|sum up|sum|total up|combine} $a and $b",
+    ),
+    (
+        "$a + $b",
+        "{add|put} $b {to|on top of} $a",
+    ),
+    (
+        "$a - $b",
+        "{subtract|take|take away|deduct|remove} $b from $a",
+    ),
+    (
+        "$a - $b",
+        "{reduce|lower|decrease|cut|diminish} $a by $b",
+    ),
+    (
+        "$a * $b",
+        "{multiply $a {by|with|and} $b|multiply the numbers $a and $b|multiply $a and $b together|take $a times $b}",
+    ),
+    (
+        "$a * $b",
+        "{if|when|say} {one|a single|each} $noun {costs $b[ $coins], {what|how much} {do|would|will} $a {of them |}cost|weighs $b, how much do $a of them weigh|holds $b, how much do $a of them hold|needs $b, how much do $a of them need}",
+    ),
+    (
+        "$a * $b",
+        "{a|my|the} {room|garden|field|wall|floor|carpet|screen|table} is $a by $b[ metres]{, what's the area|, how big is it|. What is its area|: area|, how many square metres}",
+    ),
+    (
+        "$a * $b",
+        "{I|we|$person} {{earned|saved|paid|spent|got} $b[ $coins]|walked $b miles|read $b pages|drove $b km|cycled $b km} {every time|at a go|each time|per turn}, $a times {in a row|over|in all}{, how much is that|, what's the total|, how much altogether|: total|. What does that make|. How much is it in all|, what do I get}",
+    ),
+    (
+        "$a * $b",
+        "{a|one|my|the} {car|train|bike|plane|horse} {does|goes|travels at|makes} $b {km|miles} {an|per|each} hour{, how far in $a hours|. How far does it get in $a hours|, what distance in $a hours|: distance after $a hours}",
+    ),
+    (
+        "$a * $b",
+        "{there are|we have|I see|I count} $a {tables|classes|rooms|cars|floors|teams|baskets|cages} and {each has|each holds|every one has|all of them have} $b {chairs|children|$nouns|people|windows}{, how many in all|, how many altogether|. What's the total|. How many is that}",
+    ),
+    (
+        "$a * $b",
+        "{every|each} {child|guest|friend|player|worker} {gets|needs|eats|brings|receives} $b $nouns{, how many for $a of them|, what do $a of them need|. How many do I need for $a|. There are $a of them, how many in all}",
+    ),
+    (
+        "$a * $b + $c",
+        "{I buy|I bought|we ordered|$person bought} $a $nouns {at|for} $b each {and|plus} {a|one} $other for $c{, how much is that|, what's the total|, how much altogether|: total|. What does that make|. How much is it in all|, what do I get}",
+    ),
+    (
+        "$a * $b + $c",
+        "{a|the} {taxi|plumber|gym|hotel|rental} {costs|charges|takes|asks} $c {at the start|as a fee|to begin with|once} and $b {per hour|a mile|per day|for every hour}, {what about|how much for|what is it for|what do I pay for} $a {hours|of them|in all}",
+    ),
+    (
+        "$a - $b * $c",
+        "{I had|I have|we started with|I took} $a $coins and {bought|paid for|ordered} $b $nouns {at|for} $c each{, what change do I get|, what's left|. How much is left|. What remains|, how much do I have now}",
+    ),
+    (
+        "$a - $b",
+        "{I pay|I paid|$person pays|I gave} $a for {a|the|my} $noun {that costs|worth|costing|priced at} $b{, how much change|, what's the change|. What comes back|: change}",
+    ),
+    (
+        "$a - $b",
+        "{I need|we need|the goal is|my target is} $a $things {and|but} {I have|we have|so far there are|I've saved|we've got} $b{, how many are missing|, how much more do I need|. What's missing|. How much to go|, what is still needed}",
+    ),
+    (
+        "$a - $b",
+        "{how far is it from $b to $a|how much do I need to get from $b to $a|what must I add to $b to get $a|how much is missing from $b to $a|how far short of $a is $b}",
+    ),
+    (
+        "$a - $b",
+        "{the|my|a} {book has $a pages|film has $a minutes|road is $a miles long|race is $a kilometres long|list has $a items} and {I did|I've done|I'm at|I have finished} $b{, how many left|, how much is left|. What remains|, how many to go}",
+    ),
+    (
+        "$a - $b",
+        "{$person has|I own|the shop has} $a $things, {$b fewer|$b less} {are with|belong to} my {brother|sister|neighbour}{, how many is that|, how many are those|. How many}",
+    ),
+    (
+        "$a - $b",
+        "{a|the|my} $noun {cost|was} $a[ $coins] {last year|before|yesterday} and {now costs|is now|is down to} $b{, what's the difference|, how much did it fall|. How much cheaper is it|, how much do I save}",
+    ),
+    (
+        "$a - $b",
+        "{someone|he|she|grandma|a man} {was born in $b|came into the world in $b}{, how old in $a|, what age in $a|. How old in $a}",
+    ),
+    (
+        "$a - $b - $c",
+        "{I had|there were|we had|$person had} $a $things, {lost|spent|gave away|sold|ate} $b{ and| and then|, then} {lost|spent|gave away|sold|dropped} $c{ more|}{, how many are left|, what's left|, what remains|. How many remain|. What is left over|, how much do I still have}",
+    ),
+    (
+        "$a + $b - $c",
+        "{a bus has|there are|the train had|the shop had} $a {people|passengers|visitors}, $b {get in|come in|more arrive|join} and $c {leave|get off|go home|get out}{, how many are there now|, how many are on it|. How many now|, what's the number now}",
+    ),
+    (
+        "$a + $b - $c",
+        "{I have|I had|my account has|the till has} $a $coins, then {I get|we receive|there come in} $b and {I spend|we pay|there go out} $c{, what do I have|, how much now|. What's the balance|. How much is there}",
+    ),
+    (
+        "$a + $b",
+        "{my|our|the} {first|morning|old} {run|trip|bill|walk|score|box} was $a{ and| and then|,} the {second|next|other} {one |}$b{, how much is that|, what's the total|, how much altogether|: total|. What does that make|. How much is it in all|, what do I get}",
+    ),
+    (
+        "$a + $b",
+        "{$person|my brother|the first team} has $a $things and {I have|the other has|my sister has|we have} $b{, how many together|, how many do we have|. How many in all|: together}",
+    ),
+    (
+        "$a + $b",
+        "{there are|I see|the class has|we have} $a {boys|men|cats|red ones|cars} and $b {girls|women|dogs|blue ones|bikes}{, how many in total|, how many together|. How many in all|, how many is that|: total}",
+    ),
+    (
+        "$a + $b",
+        "{I am|$person is|my sister is} $a years old{, how old in $b years|. How old in $b years|, what age will it be in $b years|, what age $b years from now}",
+    ),
+    (
+        "$a + $b",
+        "{which|what} number is {$b more than $a|$b bigger than $a|$b larger than $a|$b above $a|$b after $a}",
+    ),
+    (
+        "$a - $b",
+        "{which|what} number is {$b less than $a|$b smaller than $a|$b below $a|$b under $a|$b before $a}",
+    ),
+    (
+        "$a + $b + $c",
+        "{I bought|we had|it was|on the bill there is} {a|the} $noun for $a, {a|the} $other for $b and {something|tea|a drink|bread} for $c{, how much is that|, what's the total|, how much altogether|: total|. What does that make|. How much is it in all|, what do I get}",
+    ),
+    (
+        "$a + $b + $c",
+        "{monday $a, tuesday $b, wednesday $c|first day $a, second day $b, third day $c|in May $a, in June $b, in July $c|round one $a, round two $b, round three $c}{, how much is that|, what's the total|, how much altogether|: total|. What does that make|. How much is it in all|, what do I get}",
+    ),
+    (
+        "$a + $b + $c + $d",
+        "{the bill says|I spent|my scores are|the four walls are|add|sum up|tally} $a, $b, $c and $d{, how much in all|, what's the total|: total|. How much is that together|, what does it come to}",
+    ),
+    (
+        "($a + $b) / 2",
+        "{I got|my marks are|I scored|we measured|the readings were} $a and $b{, what's the average|, what is my average|: average|. What's the mean|, what is it on average}",
+    ),
+    (
+        "($a + $b + $c) / 3",
+        "{I got|my marks are|I scored|we measured|three days gave} $a, $b and $c{, what's the average|, what is my average|: mean|. What is the mean|, how much on average}",
+    ),
+    (
+        "($a + $b) / $c",
+        "{$c of us|we are $c and|the $c of us} {pay|share|split} a bill of $a and {another of|a second of|one of} $b{, how much each|, what does each pay|. How much per person}",
+    ),
+    (
+        "$a / $b",
+        "{divide|split} $a by $b",
+    ),
+    (
+        "$a / $b",
+        "{the|a|our} {bill|dinner|taxi|rent|present|trip} {is|was|comes to|costs} $a[ $coins] and {we are $b[ people]|there are $b {of us|people|friends}}{, how much each|, what does each pay|, how much per head|. What's my share|. Per person}",
+    ),
+    (
+        "$a / $b",
+        "{$b $nouns cost|for $b $nouns I paid|a pack of $b $nouns costs|$b $nouns came to} $a[ $coins]{, what does one cost|, how much is one|, what's the price of one|. How much each|, price per piece}",
+    ),
+    (
+        "$a / $b",
+        "{I have|we have|I've got|they gave me} $a $nouns and {I pack|I put|I arrange} them in {boxes of $b{, how many boxes|. How many boxes}|groups of $b{, how many groups|. How many groups}|rows of $b{, how many rows|. How many rows}}",
+    ),
+    (
+        "$a / $b",
+        "{I drove|we drove|the train goes|$person rode|a car travels} $a {km|miles|kilometres} in $b hours{, how fast|, what's the speed|, what speed was that|. How many per hour|, how fast on average}",
+    ),
+    (
+        "$a / $b",
+        "{I earn|I make|$person earns|a job pays|I got} $a[ $coins] {for|in} $b {hours{, how much per hour|, what's my hourly rate}|days{, how much a day|, what is that per day}|months{, how much a month|, what is that per month}}",
+    ),
+    (
+        "$a / $b",
+        "{a book has|I must read|I have to do|there are} $a {pages|exercises|tasks} and {I do|I read|I manage|we do} $b {a|per|each} day{, how many days|, how long does it take|. How many days do I need|, how many days is that}",
+    ),
+    (
+        "$a / $b",
+        "{what is|what's|how much is} {one|a single} {share|part|portion} {if|when} $a {is|are} {split|divided|shared} {among|between|by} $b",
+    ),
+    (
+        "$a % $b",
+        "{I have|I've got|I take} $a $nouns and {put|pack} $b in each {box|bag|row}{, how many are left over|, what's left over|. How many don't fit|, how many remain at the end}",
+    ),
+    (
+        "$p * $b / 100",
+        "{$p% of|$p percent of} {the |our |}{$b {people|guests|pupils|members} {are late|came|said yes|are ill}|$b $nouns {are red|are broken|are mine|were sold}}{, how many is that|, how many are those|. How many|: number}",
+    ),
+    (
+        "$p * $b / 100",
+        "{the bill|dinner|lunch|the taxi|my meal} {is|was} $b[ $coins]{, how much is a tip of $p{%| percent}|, what's $p{%| percent} of that|. How big is a tip of $p{%| percent}}",
+    ),
+    (
+        "$p * $b / 100",
+        "{interest|tax|a commission|a fee|VAT} {is|of} $p{%| percent}, {how much|what} {do I pay|is that|will it be} {on|for} $b[ $coins]",
+    ),
+    (
+        "$b * (100 - $p) / 100",
+        "{a|the|my} $noun {costs|is|was} $b[ $coins] {and|but} {there is|I get|today it's} $p{%| percent} off{, what do I pay|, what's the price|. What does it cost now|: new price|, how much is it now}",
+    ),
+    (
+        "$b * (100 - $p) / 100",
+        "{what's|what is|how much is} the {sale|new|final|reduced} price {of|for} {a|the} $noun {at|of} $b[ $coins] {with $p{%| percent} off|after a $p{%| percent} discount|after a reduction of $p{%| percent}}",
+    ),
+    (
+        "$b * (100 + $p) / 100",
+        "{my|the|our} {rent|salary|price|fee|bill|pension} {is|was} $b[ $coins] and {goes up|rises|grows|increases} by $p{%| percent}{, what is it then|, what's the new one|. How much is it now|: new amount|, how much will it be}",
+    ),
+    (
+        "$b * (100 + $p) / 100",
+        "{a|the} $noun {costs|is} $b[ $coins] {before|without|plus|excluding} {$p{%| percent} {VAT|tax|service}}{, how much with it|, what do I pay in all|. Total with tax|: total|, what's the full price}",
+    ),
+    (
+        "$a * 2",
+        "{double {the number |}$a|multiply $a by two|take $a twice}",
+    ),
+    (
+        "$a / 2",
+        "{halve {the number |}$a|cut $a in half|split $a in half|split $a in two|split $a evenly for two|divide $a between two people}",
+    ),
+    (
+        "$a ** 2",
+        "{square {the number |}$a|multiply $a by itself|take $a times itself|raise $a to the power of two}",
+    ),
+    (
+        "$a ** 2",
+        "{a|my|the} square {room|garden|field|tile|box} has {a side of|sides of|a length of} $a{, what's its area|, how big is it|. Area please|: area}",
+    ),
+    (
+        "$a ** 3",
+        "{a|my|the} {cube|cubic box|dice|cube of ice} has {a side of|edges of|sides of} $a{, what's its volume|, how big is it inside|. What volume is that|: volume}",
+    ),
+    (
+        "$a * $b * $c",
+        "{a|my|the} {box|room|tank|pool|parcel|crate} {is|measures} $a by $b by $c{, what's the volume|, how much fits in|. What is its volume|: volume}",
+    ),
+    (
+        "$a * $b * $c",
+        "{$a shelves|$a houses|$a trucks} with $b {boxes|crates|bags} {each |}and $c $nouns in {every one|each of those}{, how many in all|, how many $nouns|. What's the total|. How many altogether}",
+    ),
+    (
+        "2 * ($a + $b)",
+        "{the perimeter of|what is the perimeter of|how long is the fence around|what is the way around} a {garden|field|rectangle|yard|park} {of|that is|measuring} $a by $b",
+    ),
 )
-DOWN = "{how many $small {are there |are |}in $count|$count in $small|{turn|convert|express} $count {to|into|in} $small|$count is how many $small|how many $small {make|are|do} $count[ make]|number of $small in $count}"
-UP = "{how many $large {are|is|make} $a $small|$a $small in $large|{turn|convert|express} $a $small {to|into|in} $large|$a $small is how many $large}"
+DOWN = "{how many $small {are there |are |}in $count|$count in $small|{turn|convert|express} $count {to|into|in} $small|$count is how many $small|how many $small {make|are|do} $count[ make]|number of $small in $count|what is $count in $small|what's $count {measured|expressed|written|counted} in $small|$count {to|as|into|=} $small|how many $small {fit into|pass in|go by in|does one have in|do I get from|are contained in|can I count in} $count|how long is $count in $small|how long in $small is $count|give me $count in $small|$count makes how many $small|{change|translate|transform|rewrite} $count {to|into} $small|the number of $small {in|that make up|contained in} $count|$count - how many $small|I have $count, how many $small is that|if it takes $count, how many $small is it|$count{,|:} and in $small{|, how many}|count the $small in $count}"
+UP = "{how many $large {are|is|make} $a $small|$a $small in $large|{turn|convert|express} $a $small {to|into|in} $large|$a $small is how many $large|what is $a $small in $large|$a $small {measured|expressed|counted|written} in $large|$a $small {to|as|into|=} $large|how long is $a $small in $large|how long in $large is $a $small|give me $a $small in $large|$a $small makes how many $large|{change|translate|transform|rewrite} $a $small {to|into} $large|the number of $large in $a $small|$a $small - how many $large|how many $large {do I get from|do you get out of|does one make of|fit into|go into} $a $small|it took $a $small, how many $large is that|I have $a $small, what is that in $large|$a $small{,|:} and in $large{|, how many}|count $a $small in $large}"
