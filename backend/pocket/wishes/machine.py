@@ -50,6 +50,51 @@ def binary(random: Random) -> str:
     return shown + random.choice(("Gi", "Gi", "Mi", "Ti", "Ki", "B"))
 
 
+def _shown(amount: float, binary: str = "") -> str:
+    """GiB as df and free show them: whole, below ten with a decimal."""
+    units = "KMGT"
+    place = 2
+    while amount >= 1000 and place < 3:
+        amount, place = amount / 1024, place + 1
+    while amount < 1 and place > 0:
+        amount, place = amount * 1024, place - 1
+    return (
+        f"{amount:.0f}{units[place]}{binary}"
+        if amount >= 10
+        else f"{amount:.1f}{units[place]}{binary}"
+    )
+
+
+def _sizes(random: Random) -> tuple[str, str, str, str]:
+    """Of a disk: in all, used, free, share used; half of the time what a real one has."""
+    if random.random() < 0.4:
+        return size(random), size(random), size(random), f"{random.randint(0, 100)}%"
+    total = random.choice(
+        (
+            8,
+            16,
+            20,
+            40,
+            60,
+            80,
+            100,
+            120,
+            250,
+            256,
+            500,
+            512,
+            930,
+            1862,
+            3725,
+            random.uniform(1, 1000),
+        )
+    )
+    total *= random.uniform(0.9, 1)
+    used = total * random.uniform(0, 1) ** random.choice((1, 1, 3))
+    free = (total - used) * random.choice((1, 0.95, 0.949))
+    return _shown(total), _shown(used), _shown(free), f"{100 * used / (used + free):.0f}%"
+
+
 def _df(random: Random) -> str:
     device = random.choice(
         (
@@ -66,14 +111,7 @@ def _df(random: Random) -> str:
             f"{noun(random)}/{noun(random)}",
         )
     )
-    row = (
-        device,
-        size(random),
-        size(random),
-        size(random),
-        f"{random.randint(0, 100)}%",
-        random.choice(("/workspace", "/workspace", "/workspace", "/")),
-    )
+    row = (device, *_sizes(random), random.choice(("/workspace", "/workspace", "/workspace", "/")))
     heads = ("Filesystem", "Size", "Used", "Avail", "Use%", "Mounted on")
     widths = [max(len(a), len(b)) for a, b in zip(heads, row, strict=True)]
     return "\n".join(_columns(cells, widths) for cells in (heads, row))
@@ -95,9 +133,21 @@ def _disk_answer(output: str) -> str:
 
 def _free(random: Random) -> str:
     heads = "               total        used        free      shared  buff/cache   available"
-    mem = "Mem:    " + "".join(binary(random).rjust(12) for _ in range(6))
+    mem = "Mem:    " + "".join(amount.rjust(12) for amount in _amounts(random))
     swap = "Swap:   " + "".join(random.choice((binary(random), "0B")).rjust(12) for _ in range(3))
     return "\n".join((heads, mem, swap))
+
+
+def _amounts(random: Random) -> list[str]:
+    """Of memory: in all, used, free, shared, cached, available; half of the time what a real machine has."""
+    if random.random() < 0.4:
+        return [binary(random) for _ in range(6)]
+    total = random.choice((2, 4, 8, 16, 24, 32, 64, 128, 256)) * random.uniform(0.93, 1)
+    used = total * random.uniform(0.02, 0.95)
+    cached = (total - used) * random.uniform(0, 1)
+    shared = random.uniform(0.001, 0.5)
+    parts = (total, used, total - used - cached, shared, cached, (total - used) * 0.98)
+    return [_shown(part, "i") for part in parts]
 
 
 def _memory_answer(output: str) -> str:
