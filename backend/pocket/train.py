@@ -27,7 +27,7 @@ class Plan:
     muon: float = 0.008
     adam: float = 0.0005
     warm: float = 0.02
-    decay: float = 0.63
+    decay: float = 0.75
     drill_until: float = 0.04
     short_until: float = 0.5
     brief_until: float = 0.65
@@ -57,6 +57,8 @@ class Run:
     def __init__(self, plan: Plan, own: Prefix, words: Vocabulary, shape: Shape) -> None:
         torch.manual_seed(plan.seed)
         torch.set_num_threads(1)
+        # Shares of attention next to nothing are denormal numbers, which take several times as long.
+        torch.set_flush_denormal(True)
         self.plan, self.own, self.tokenizer = plan, own, tokenizer(words)
         self.network = Network(shape)
         install(self.network, words.twins(), plan.seed)
