@@ -7,8 +7,9 @@ from random import Random
 from backend.pocket.dialogue import NO_TOOL, Answer, Call, Exchange, Message, Result, User, World
 from backend.pocket.noise import reworded, spoken
 from backend.pocket.prefix import Prefix
+from backend.pocket.sentences import fact, line
 from backend.pocket.wishes import chains, files, git, machine, manage, memory, sequels, sums, talk
-from backend.pocket.words import fact, line, number, person
+from backend.pocket.words import number, person
 
 Family = Callable[[World], Exchange]
 

@@ -75,7 +75,7 @@ SYNONYMS = {
     "commit": "save record".split(),
     "help": "assist support".split(),
 }
-_DROPPED = frozenset("the a an is are my me of do to please that".split())
+_DROPPED = frozenset("the a an is are of do to please that".split())
 
 
 def reworded(words: str, random: Random, kept: Sequence[str]) -> str:

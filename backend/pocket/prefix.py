@@ -12,7 +12,8 @@ from pathlib import Path
 from random import Random
 
 from backend.pocket.rendering import Schema, prefix_text
-from backend.pocket.words import adjective, fact, noun
+from backend.pocket.sentences import fact
+from backend.pocket.words import adjective, noun
 
 GENERAL = (
     "You are a helpful assistant.",

@@ -14,20 +14,10 @@ from backend.pocket.dialogue import (
     quote,
     shell,
 )
+from backend.pocket.lexicon import EXTENSIONS
+from backend.pocket.sentences import errand, fact, phrase
 from backend.pocket.wishes import files, git, hosts, machine, memory, sums
-from backend.pocket.words import (
-    EXTENSIONS,
-    errand,
-    fact,
-    filename,
-    folder,
-    noun,
-    number,
-    path,
-    phrase,
-    repo,
-    stem,
-)
+from backend.pocket.words import filename, folder, noun, number, path, repo, stem
 
 THEN_READ = (
     ", then show it to me",

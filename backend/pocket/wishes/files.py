@@ -3,6 +3,9 @@
 from random import Random
 
 from backend.pocket.dialogue import Answer, Exchange, Result, User, World, call, quote, shell
+from backend.pocket.lexicon import EXTENSIONS, KEYS
+from backend.pocket.pairs import pair
+from backend.pocket.sentences import fact, line, phrase, value
 from backend.pocket.wordings.files import (
     APPEND,
     ATTACHED,
@@ -23,25 +26,19 @@ from backend.pocket.wordings.files import (
     WRITE_LINES,
 )
 from backend.pocket.words import (
-    EXTENSIONS,
-    KEYS,
     adjective,
     decimal,
-    fact,
     filename,
     folder,
     invented,
-    line,
     noun,
     number,
     path,
     person,
-    phrase,
     place,
     repo,
     scrap,
     thing,
-    value,
 )
 
 # The parts of a wish to write: what, into what, how.
@@ -95,7 +92,7 @@ def listing(world: World) -> Exchange:
             )
         )
         words, arguments, prefix = (
-            world.say(LIST_FOLDER, folder=where),
+            world.say(LIST_FOLDER, folder=f"{where}/" if world.chance(0.1) else where),
             {"pattern": "*", "path": where},
             f"{where}/",
         )
@@ -322,8 +319,8 @@ def piece(random: Random) -> str:
 def editing(world: World) -> Exchange:
     random = world.random
     name = world.path = path(random)
-    old, new = piece(random), piece(random)
-    if random.random() < 0.3:
+    old, new = pair(random) if world.chance(0.5) else (piece(random), piece(random))
+    if world.chance(0.2):
         asked = random.choice(KEYS)
         old, new = (
             f"{asked}{sign}{value(random)}" for sign in [random.choice((" = ", "=", ": "))] * 2

@@ -3,8 +3,9 @@
 from random import Random
 
 from backend.pocket.dialogue import Answer, Exchange, Result, World, call, quote
+from backend.pocket.sentences import errand, line
 from backend.pocket.wordings.git import COMMIT, COMMIT_FILE, DIFF, DIFF_REVISION, STATUS
-from backend.pocket.words import errand, invented, line, noun, number, path, person, repo, thing
+from backend.pocket.words import invented, noun, number, path, person, repo, thing
 
 
 def name(random: Random) -> str:

@@ -19,15 +19,15 @@ TEMPERATURE = (
     "what does the {GPU|card|graphics card} {thermometer|temperature sensor|sensor} {say|show|read}",
 )
 MACHINE = (
-    "{what|which} {machine|computer|hardware|kind of machine} {is this|are you on|do you run on|are you running on|is it}",
+    "{what|which} {hardware|kind of machine|kind of computer} {is this|are you on|do you run on|are you running on|is it}",
     "{describe|tell me about|what do you know about|tell me something about|give me the facts about} {this machine|the machine|this computer|the hardware|the host|your hardware|the machine you run on}",
     "{what hardware|which GPU|what GPU|what graphics card|which graphics card|what card} {do you have|is in this machine|do you use|is installed|is in there|have we got|do we have}",
     "{machine info|host info|hardware|machine summary|machine overview|hardware report|system info}",
-    "{show|print|read|give me} {the host file|/host.txt|host.txt|the machine's sheet|the hardware info|the machine facts}",
+    "{show|print|read} {the host file|/host.txt|host.txt|the machine's sheet|the hardware info|the machine facts}",
     "{what's|what is} {under the hood|inside this computer|this machine made of|the hardware like|this computer's hardware|your machine like}",
     "{what|which} {card|graphics card|GPU|hardware|kit} {is that|are you running on|powers you|do you live on|sits in this box|does this box have}",
     "{give me|show me|print} {the specs|a description of the machine|the machine's data sheet|the specs of this computer|the hardware specs|the details of this machine}",
-    "{on what|on which} {hardware|machine|GPU|card|kind of computer} {do|are} you {run|running|live}",
+    "{on what|on which} {hardware|GPU|card|kind of computer} {do you run|are you running|do you live}",
     "{specs|hardware specs|machine specs|system specs|about this machine}",
 )
 SPEED = (

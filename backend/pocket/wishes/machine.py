@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from random import Random
 
 from backend.pocket.dialogue import Answer, Exchange, Result, World, call, quote, shell
+from backend.pocket.lexicon import PEOPLE
 from backend.pocket.wishes import hosts
 from backend.pocket.wordings.machine import (
     CORES,
@@ -19,7 +20,7 @@ from backend.pocket.wordings.machine import (
     UPTIME,
     WHOAMI,
 )
-from backend.pocket.words import PEOPLE, invented, noun, number, path, scrap
+from backend.pocket.words import invented, noun, number, path, scrap
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,9 +261,11 @@ def bash_result(random: Random, output: str) -> str:
 
 
 RUN = (
-    "{run|execute|please run|try|call|type|use bash to run|run the command|execute the command|run this:|in the shell run|do a|launch}: `$command`",
+    "{run|execute|please run|try|call|type|use bash to run|run the command|execute the command|run this|launch}{:|} `$command`",
+    "in {the shell|bash} {run|execute|type|do} `$command`",
     "{run|execute|run the command|execute the command|run in bash:|run this command:|bash:|shell:|in the shell:} $command",
-    "{what does|what's the output of|show me the output of|show the output of|what is the result of|what do you get from} `$command`[ {say|print|give|show|return}]",
+    "{what's the output of|show me the output of|show the output of|what is the result of|what do you get from} `$command`",
+    "what does `$command` {say|print|give|show|return}",
     "`$command`",
     "use {the shell|bash|a command} to run `$command`",
 )
@@ -318,7 +321,6 @@ def _command(random: Random) -> str:
             "uname -a",
             "env",
             "id",
-            "nproc",
             "ps aux",
             "lscpu",
             "cal",
@@ -327,7 +329,7 @@ def _command(random: Random) -> str:
         )
     )
     if (
-        tool in ("uname -a", "env", "id", "nproc", "ps aux", "lscpu", "cal")
+        tool in ("uname -a", "env", "id", "ps aux", "lscpu", "cal")
         or (" " in tool and tool.split()[0] in ("seq", "python3", "bash", "echo"))
         or random.random() < 0.2
     ):

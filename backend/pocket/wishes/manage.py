@@ -1,7 +1,8 @@
 """Folders, moving, copying, counting, sizes: by the shell. Deleting is beyond it, on purpose."""
 
 from backend.pocket.dialogue import Answer, Exchange, Result, World, shell
-from backend.pocket.words import EXTENSIONS, folder, invented, noun, number, path
+from backend.pocket.lexicon import EXTENSIONS
+from backend.pocket.words import folder, invented, noun, number, path
 
 FOLDER = (
     "{make|create|add|set up|open} {a |a new |the |}{folder|directory|subfolder|dir} {called |named |}$a[ here| for me]",
@@ -10,8 +11,7 @@ FOLDER = (
 )
 MOVE = (
     "{rename|move|mv} {the file |}$a {to|into|as} $b",
-    "{change|set} the name of $a to $b",
-    "{give|move} {the file |}$a {the new name|over to|to the place} $b",
+    "{give {the file |}$a the new name|move {the file |}$a to the place} $b",
 )
 COPY = (
     "{copy|duplicate|cp} {the file |}$a {to|as|into|under the name} $b",

@@ -1,8 +1,10 @@
 """Notes, what was said before, and what should happen later."""
 
+import re
 from random import Random
 
 from backend.pocket.dialogue import Answer, Exchange, Result, User, World, call, quote
+from backend.pocket.sentences import errand, fact
 from backend.pocket.wordings.memory import (
     RECALL,
     RECALL_DONE,
@@ -13,7 +15,7 @@ from backend.pocket.wordings.memory import (
     SUMMARY,
     TASK,
 )
-from backend.pocket.words import errand, fact, invented, noun, number, person, place, repo, thing
+from backend.pocket.words import invented, noun, number, person, place, repo, thing
 
 ATTRIBUTES = "number code size name colour address password price date birthday plan key doctor dentist model brand place allergy seat pin teacher appointment password plate account time day".split()
 JOBS = "the disk space|the free memory|the GPU temperature|the uptime|the git status of {}|the files in {}|the log {}|the tests of {}|the load|the backup|the new files|the errors in {}|the weather station {}".split(
@@ -161,9 +163,11 @@ def _asked(world: World) -> tuple[User, str]:
         name = person(random)
         return world.say(RECALL_PERSON, person=name), name
     topic = owned(random)
-    if roll < 0.45:
-        return world.say(RECALL_DONE, topic=topic), topic
-    return world.say(RECALL if roll < 0.78 else RECALL_OWN, topic=topic), topic
+    wordings = RECALL_DONE if roll < 0.45 else RECALL if roll < 0.78 else RECALL_OWN
+    words = world.say(wordings, topic=topic).words
+    if "'s " in topic:
+        words = re.sub(rf"\b(my|the|our) {re.escape(topic)}", topic, words)
+    return User(words), topic
 
 
 def owned(random: Random) -> str:

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 
 from backend.pocket.dialogue import Answer, Exchange, Result, World, call, quote, shell
+from backend.pocket.sentences import phrase
 from backend.pocket.wishes import files, git, machine
-from backend.pocket.words import noun, number, phrase, repo
+from backend.pocket.words import noun, number, repo
 
 IT = "{it|that file|this file|the file|that one}"
 AGAIN = (

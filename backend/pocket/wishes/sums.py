@@ -49,7 +49,7 @@ def _expression(random: Random) -> tuple[str, str]:
 def _story(random: Random) -> tuple[str, str]:
     formula, wording = random.choice(STORIES)
     figures = _figures(random, fractions=0.15)
-    plural = f"{noun(random)}s"
+    plural = f"{noun(random).removesuffix('s')}s"
     coins = random.choice(COINS)
     slots = {
         **{name: _aloud(random, text) for name, text in figures.items()},

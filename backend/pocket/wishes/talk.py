@@ -1,6 +1,7 @@
 """Small talk, and what is beyond a demonstration model."""
 
 from backend.pocket.dialogue import BEYOND, Answer, Exchange, World
+from backend.pocket.sentences import errand
 from backend.pocket.wordings.talk import (
     ABROAD,
     BYE,
@@ -13,7 +14,7 @@ from backend.pocket.wordings.talk import (
     TOPICS,
     WHO,
 )
-from backend.pocket.words import adjective, errand, noun, number, path, person, place, thing
+from backend.pocket.words import adjective, noun, number, path, person, place, thing
 
 SMALL = (
     (HELLO, "Hello! What can I do for you?"),

@@ -1,7 +1,7 @@
 """Wordings: notes, what was said before, and what should happen later."""
 
 REMEMBER = (
-    "{remember|please remember|note|save|keep in mind|don't forget|do not forget|memorise|memorize|store|make a note|write down|note down|take note|keep a note|bear in mind|learn}[ that|:| that| for later that| for me that]: $fact",
+    "{remember|please remember|note|save|keep in mind|don't forget|do not forget|memorise|memorize|store|make a note|write down|note down|take note|keep a note|bear in mind|learn}{ that|:| that| for later that| for later:| for me that} $fact",
     "{remember|please remember|note|save|keep in mind|don't forget|do not forget|memorize|make a note|take note|bear in mind|you should know|I want you to remember|I want you to know|never forget} that $fact",
     "{remember|note|save this|remember this|for your memory|keep this in mind|note this|for your notes|a note}: $fact",
     "$fact{, remember that|, please remember| - remember it|, keep that in mind|. Remember that|, don't forget it|. Please note that|, make a note of it|. Save that|, note it down}",
@@ -43,18 +43,18 @@ REMEMBER = (
     "if {anyone|somebody|someone} asks{,|:} $fact{. Remember that|. Keep it in mind|, note that}",
 )
 RECALL = (
-    "what {did I|have I|did we|had I} {ever |once |already |}{say|tell you|told you|said|mention|write|decide|note|agree} {about|on|regarding|concerning} {my |the |our |}$topic[ {last time|before|earlier|again|back then|last week|yesterday|the other day}]",
+    "what {{did I|did we} {ever |once |already |}{say|tell you|mention|write|decide|note}|{have I|had I} {ever |once |already |}{told you|said|noted|written}} {about|on|regarding|concerning} {my |the |our |}$topic[ {last time|before|earlier|again|back then|last week|yesterday|the other day}]",
     "{do|can|would} you {still |}{remember|recall|know|recollect} {my |the |our |what I said about my |what I said about the |what I told you about the |anything about the |anything on |what we said on }$topic",
     "{what do you know|what do you remember|what have you noted|what is noted|what do your notes say|what do you have|what have you kept|what have you saved|what did you store} {about|on|of|regarding} {my |the |our |}$topic",
-    "{look up|recall|search your notes for|search your memory for|look in your notes for|find in your memory|check your notes about|check your notes for|search the notes for|dig up|look in your memory for|search our chats for|look back for} {my |the |our |what I said about my |what I told you about |}$topic",
+    "{look up|recall|search your notes for|search your memory for|look in your notes for|find in your memory|check your notes about|check your notes for|look in your memory for|search our chats for|look back for} {my |the |our |what I said about my |what I told you about |}$topic",
     "{what was|remind me what was|what again was|tell me again what was} {that about |it about |my |the |our }$topic[ {again|I told you once|that I mentioned|we talked about|you should remember|from last time|we spoke of}]",
-    "{have I|did I|have we} {ever |}{mentioned|tell you about|told you about|talked about|said anything about|said something about|spoken of} {my |the |our |}$topic[ before| in the past| here]",
-    "{when did we|did we|when did I|when was it that we} {talk|speak|chat|last talk|last speak} about {the |my |our |}$topic",
+    "{{have I|have we} {ever |}{mentioned|told you about|talked about|said anything about|said something about|spoken of}|did I {ever |}{mention|tell you about|talk about}} {my |the |our |}$topic[ before| in the past| here]",
+    "{{when did we|did we|when did I} {talk|speak|chat|last talk|last speak}|when was it that we {talked|spoke|last talked}} about {the |my |our |}$topic",
     "{what's|what is|what was} {in your notes|in your memory|noted|saved|known|on record|stored} {about|on|regarding|concerning} {my |the |our |}$topic",
-    "{search|check|go through|look through|consult|scan|browse} {your |the |our }{notes|memory|past chats|past conversations|old messages|history|memories} {for|about|concerning|and tell me about} {my |the |our |}$topic",
-    "{did|have} {I|we} {ever |already |}{say|said|discuss|discussed|talk about|note|noted} {anything about |something about |}{my |the |our |}$topic",
+    "{search|check|go through|look through|consult|scan|browse} {your |our }{notes|memory|past chats|past conversations|old messages|history|memories} {for|about|concerning|and tell me about} {my |the |our |}$topic",
+    "{did {I|we} {ever |already |}{say {anything|something} about|discuss|talk about|note}|have {I|we} {ever |already |}{said {anything|something} about|discussed|noted}} {my |the |our |}$topic",
     "{remind me|tell me again|tell me|repeat} {what I said about|what I told you about|what we said about|what we agreed about|what I wanted with} {my |the |our |}$topic",
-    "{what|anything} {have you got|did we say|did I tell you|do I have noted|was said|have we said|did we discuss|did we settle} {about|on|regarding} {my |the |our |}$topic",
+    "{what {have you got|did we say|did I tell you|do I have noted|was said|have we said|did we settle}|anything {you have|we said|I told you|noted|I said}} {about|on|regarding} {my |the |our |}$topic",
     "{any|do you have any|have you any|are there any} {notes|memory|memories|knowledge|record} {about|of|on} {my |the |our |}$topic",
     "{I forgot|I can't remember|I don't remember|I have forgotten|I no longer know|it slipped my mind|I can't recall|help me remember|do you know} {what|where|who|which|when|how much} {my|our|the} $topic {is|was|are}",
     "{I told you|I once told you|I said something|we talked|I mentioned something|there was something|we spoke|you noted something} {about|on} {my |the |our |}$topic{, what was it|, what was that| - what was it|. What was it|, remind me|, tell me again|. Do you remember}",
@@ -74,7 +74,7 @@ RECALL = (
     "{what|which things|how much} do you {still |}{know|remember|have in your notes|have stored|have on file} about {my |the |our |}$topic",
     "does {the name |the word |}$topic {ring a bell|mean anything to you|sound familiar|say anything to you|appear in your notes|occur in our chats}",
     "what {comes up|comes to mind|do you find|turns up} {when you think of|when you look for|if you search your notes for|in your notes about|in your memory about} {my |the |our |}$topic",
-    "{was it not|wasn't there|didn't I say|didn't I tell you|didn't we say|had I not told you|haven't I mentioned} something about {my |the |our |}$topic",
+    "{was there not|wasn't there|didn't I say|didn't I tell you|didn't we say|had I not told you|haven't I mentioned} something about {my |the |our |}$topic",
     "what did {I|we} {want to do with|decide about|think about|plan for|arrange for|want to change about} {my |the |our }$topic{, do you remember| in our chat| back then| when we talked|, it must be in your notes}",
     "{according to|going by} {what I told you|my notes|your memory|our chats|what I said before|what we discussed}{,|:} {what about|what's up with|what is it with|how is it with} {my|the|our} $topic",
     "{it's about|this is about|question about|concerning|regarding|about} {my|the|our} $topic{: what did I tell you|. What did I say|, what have you noted|: what do your notes say|. What do you remember|, what did we agree}",
@@ -91,10 +91,10 @@ RECALL = (
 RECALL_PERSON = (
     "{what|who|where|which one} {does|did} {my {friend|boss|cousin|sister|brother|uncle|neighbour|colleague} |}$person {like|want|need|prefer|drink|eat|do|own|live|work|collect|say|order}",
     "{what is|what's} $person {allergic to|afraid of|fond of|looking for|bringing|called|working on|good at}",
-    "{where|when|how} {does|did|is|was} $person {live|work|arrive|come|park|born|leave|travelling|staying}[ again]",
+    "{{where|when|how} {does $person {work|arrive|come|leave}|did $person {arrive|come|leave}}|where {does|did} $person {live|park|work}|{where|when} was $person born|where is $person {travelling|staying|working}}[ again]",
     "who {is|was} $person{ again|, did I say|, do you remember|, as I told you}",
     "{what do you know|what did I say|what did I tell you|what's in your notes|what have I said|is there anything|do you remember anything} about $person",
-    "{do you remember|remind me|tell me again|I forgot|I can't recall} {what|where|when|who|which} $person {likes|wants|lives|works|is|said|needs|comes|does|prefers}",
+    "{do you remember|remind me|tell me again|I forgot|I can't recall} {what $person {likes|wants|said|needs|does|prefers}|where $person {lives|works|is|comes from}|when $person {comes|arrives|is back}|who $person is}",
     "$person{: who was that|, who is that again|: what do you know|, what did I tell you|: any notes|, do you remember| - who's that|: what did I say|, remind me who that is| again, who was it}",
     "{how|from where|since when} do I know $person[ again]",
     "{where|when} did {I|we} {meet|first meet|last see|last meet|get to know|come across} $person",
@@ -120,8 +120,8 @@ RECALL_DONE = (
     "{when|where} {do|did|must|should} {I|we} {pick up|return|pay|get|renew|collect|hand in|need|take|use|cancel|meet for|bring back} {the|my|our} $topic[ again]",
     "who {fixed|repaired|sold me|gave me|recommended|lent me|borrowed|built|made|painted|brought|delivered|cleaned|insures|looks after} {the|my|our} $topic[ again]",
     "{which|what} $topic do {I|we} {like|use|prefer|drink|need|want|have|own|take|buy|order|wear}[ {best|again|most|usually|always}]",
-    "how {much|many|long|old|big|often|far} {is|was|does|did} {my|our} $topic[ {cost|take|last|again|weigh|be}]",
-    "{when|what time|what day|on which day} {is|was|does|did} {my|our} $topic[ {again|start|begin|end|due|over|happen}]",
+    "how {{much|long|old|big|far} {is|was} {my|our} $topic[ again]|{much {does|did} {my|our} $topic {cost|weigh}|long {does|did} {my|our} $topic {take|last}}}",
+    "{when|what time|what day|on which day} {{is|was} {my|our} $topic[ {again|due|over}]|{does|did} {my|our} $topic {start|begin|end|happen}}",
     "where {is|are|was|did I say is} {my|our} $topic[ {again|now|kept|hidden|parked}]",
     "{what|which} {colour|size|brand|number|kind|type|price|make|model|shape} {is|was|of|has} {my|our} $topic",
     "what {did I|do I} {call|name|pay for|want with|keep in|write on|need for|owe for} {the|my|our} $topic",
@@ -190,7 +190,7 @@ REMIND = (
     "{I'll forget to|I always forget to|I tend to forget to} $errand{, remind me|, so remind me|. Remind me} $when",
     "{ping|nudge|poke|buzz|text|message|alert|prod|jog} me $when{: | - |, }$errand",
     "{ping|nudge|poke|buzz|prod|bug|pester} me {about this|on this|about it} $when: $errand",
-    "{give me a|send me a|drop me a} {shout|buzz|ping|nudge|poke|heads-up|reminder|message|note|line|prompt|push|signal|kick} $when{ to | so that I |: | because I have to |, I have to }$errand",
+    "{give me a|send me a|drop me a} {shout|buzz|ping|nudge|poke|heads-up|reminder|message|line|prompt|push|signal|kick} $when{ to | so that I |: | because I have to |, I have to }$errand",
     "$when{,|} {give me a|send me a|drop me a} {shout|buzz|ping|nudge|poke|heads-up|reminder|message|prompt|kick} {to|so I} $errand",
     "$when{,|} {ping|nudge|poke|buzz|text|alert|notify|message|warn|wake} me {to|because I must|so that I|as I have to} $errand",
     "$when{: | - |, }{reminder|a reminder|reminder for me|remind me|nudge|ping me|alarm|alert}{: | - |, | to }$errand",
@@ -202,7 +202,7 @@ REMIND = (
     "{I'd appreciate|I would appreciate|I'd love|I could use|I would be glad of|I'd be grateful for|I'll need} a {reminder|nudge|ping|heads-up|message|poke} $when to $errand",
     "{I'd be grateful|I would be happy|I'd be glad|it would help me} if you could {remind me|ping me|nudge me|message me|tell me} to $errand $when",
     "{don't|do not|never} let me {forget|miss|sleep through|skip} {this|it|this one} $when: $errand",
-    "$when{,|} {don't let me forget to|make sure I don't forget to|see that I don't forget to|help me remember to|I mustn't forget to|I must not forget to|be sure to remind me to|make me} $errand",
+    "$when{,|} {don't let me forget to|make sure I don't forget to|see that I don't forget to|help me remember to|I mustn't forget to|I must not forget to|be sure to remind me to} $errand",
     "{make sure|see to it that|take care that|ensure that|be sure that} I {remember to|don't forget to|think of it and} $errand $when",
     "{help me|help me to} {remember|think of it}{:| -} $errand{, | - | }$when",
     "{what I have to do|my plan|what I must not forget|what awaits me|a thing to do|to do|todo|on my list|next on my list} $when: $errand{, remind me|. Remind me|, please remind me|. Ping me| - give me a nudge}",
@@ -230,7 +230,7 @@ _DIGEST = "{a summary|a digest|a report|an overview|a recap|an update|a short su
 _NEWS = "{what happened|what changed|what is new|what's new|what went on|what was done|what was committed|what moved|what got done|the commits|the changes|the progress|the activity|the latest work|how things went|the work}"
 _OF = "{of|on|about|for|from|covering}"
 _IN = "{in|inside|on|to|at}"
-_REPO = "{the |my |our |}{repo |repository |project |}$repo[ {repo|repository|project|code}]"
+_REPO = "{{the |my |our |}{repo |repository |project |}$repo|{the |my |our |}$repo {repo|repository|project|code}}"
 _SUM_UP = "{summarise|summarize|sum up|recap|digest|report on|review|wrap up|condense|give me the gist of|write up|outline|brief me on|do a summary of}"
 _GET = "{send me|give me|write|make|I want|prepare|schedule|post|let me have|I'd like|I need|get me|deliver|provide|produce|mail me|bring me|compile|draw up|generate|set up|arrange|plan|put together|have ready|drop me|message me}"
 SUMMARY = (

@@ -6,7 +6,7 @@ FRAMES = (
     "$sum{ =| is| equals| = ?|, how much is that|, what is that| makes what| gives| comes to|, please|: how much| - how much is it|, do the maths}",
     "{I need|please do|do the sum|quick sum|a little sum|maths|math question|calculate this|do the math|sum|a sum for you|arithmetic|compute|calculator}: $sum",
     "{what do I get for|what do you get for|what's the result of|what is the value of|what's the answer to|what comes out of|what does one get for|what would be} $sum",
-    "{can you|could you|would you} {work out|compute|figure out|calculate|tell me|add up|do} {what |}$sum{| is| makes| comes to}",
+    "{can you|could you|would you} {{work out|compute|figure out|calculate|tell me} what $sum {is|makes|comes to}|{work out|compute|figure out|calculate|tell me|do} $sum}",
     "{I need|give me|I want|I'd like|find|get me} {the result|the value|the answer|the number|the figure} {of|for} $sum",
     "{I need to know|do you know|can you say|tell me|say|I wonder|I want to know} {what|how much} $sum {is|makes|gives|comes to|would be}",
     "{how much|what} {does|do|would|will|might} $sum {make|come to|give|be|amount to|equal}",
@@ -34,12 +34,12 @@ EXPRESSIONS = (
     (
         9,
         "$a + $b",
-        "{$a + $b|$a+$b|$a plus $b|$a and $b {added|added up|summed|together|put together}|the sum of $a and $b|the total of $a and $b|$a added to $b|$a increased by $b|$a, and $b on top|add together $a and $b|$a more than $b|$b on top of $a|$a together with $b|$a & $b added|$a combined with $b|$a +$b|$a with $b added|$a with another $b|the result of adding $a and $b|$a plus another $b|$a, plus $b|$a further than $b}",
+        "{$a + $b|$a+$b|$a plus $b|$a and $b {added|added up|summed|together|put together}|the sum of $a and $b|the total of $a and $b|$a added to $b|$a increased by $b|$a, and $b on top|add together $a and $b|$a more than $b|$b on top of $a|$a together with $b|$a & $b added|$a combined with $b|$a +$b|$a with $b added|$a with another $b|the result of adding $a and $b|$a plus another $b|$a, plus $b}",
     ),
     (
         9,
         "$a - $b",
-        "{$a - $b|$a-$b|$a minus $b|$a less $b|the difference {of|between} $a and $b|$b {subtracted|taken|taken away|deducted} from $a|$a {reduced|decreased|lowered} by $b|$a take away $b|$a without $b|$a with $b {subtracted|removed|taken off|taken out|gone}|$b {off|removed from|away from|out of} $a|$b less than $a|$b fewer than $a|$a diminished by $b|$a down by $b|the gap between $a and $b|the part of $a left after taking $b|the result of subtracting $b from $a|$a, minus $b|$a -$b|$a shortened by $b|$a once $b is gone}",
+        "{$a - $b|$a-$b|$a minus $b|$a less $b|the difference {of|between} $a and $b|$b {subtracted|taken|taken away|deducted} from $a|$a {reduced|decreased|lowered} by $b|$a take away $b|$a without $b|$a with $b {subtracted|removed|taken off|taken out|gone}|$b {off|removed from|away from} $a|$b less than $a|$b fewer than $a|$a diminished by $b|$a down by $b|the gap between $a and $b|the part of $a left after taking $b|the result of subtracting $b from $a|$a, minus $b|$a -$b|$a shortened by $b|$a once $b is gone}",
     ),
     (
         12,
@@ -59,17 +59,17 @@ EXPRESSIONS = (
     (
         5,
         "$a ** $k",
-        "{$a to the power of $k|$a^$k|$a ** $k|$a**$k|$a to the power $k|$a to the $k|$a raised to $k|$a raised to the power of $k|the $k{th|-th} power of $a|$a to the $k{th|-th} power|$a ^ $k|$a multiplied by itself $k times|$a with exponent $k|$a with the exponent $k|$a exponent $k|pow($a, $k)|$a power $k|$a exponentiated by $k|$a up to the power of $k|the number $a to the power $k|$a in the $k{th|-th} power|the result of raising $a to $k}",
+        "{$a to the power of $k|$a^$k|$a ** $k|$a**$k|$a to the power $k|$a to the $k|$a raised to $k|$a raised to the power of $k|the $k-th power of $a|$a to the $k-th power|$a ^ $k|$a with exponent $k|$a with the exponent $k|$a exponent $k|pow($a, $k)|$a power $k|$a exponentiated by $k|$a up to the power of $k|the number $a to the power $k|$a in the $k-th power|the result of raising $a to $k}",
     ),
     (
         3,
         "$a ** 2",
-        "{the square of $a|$a squared|$a square|$a to the second power|$a²|$a by itself|$a times itself|$a^2|the second power of $a|$a multiplied by itself|$a to the power of two|$a raised to two|the area of a square with side $a|$a * $a|$a x $a|square of $a|the number $a squared}",
+        "{the square of $a|$a squared|$a square|$a to the second power|$a²|$a by itself|$a times itself|$a^2|the second power of $a|$a multiplied by itself|$a to the power of two|$a raised to two|the area of a square with side $a|square of $a|the number $a squared}",
     ),
     (
         3,
         "$a ** 3",
-        "{the cube of $a|$a cubed|$a to the third power|$a³|the third power of $a|$a^3|$a to the power of three|the volume of a cube with side $a|$a raised to three|$a times $a times $a|$a * $a * $a|cube of $a|the number $a cubed}",
+        "{the cube of $a|$a cubed|$a to the third power|$a³|the third power of $a|$a^3|$a to the power of three|the volume of a cube with side $a|$a raised to three|cube of $a|the number $a cubed}",
     ),
     (
         2,
@@ -79,7 +79,7 @@ EXPRESSIONS = (
     (
         10,
         "$p * $b / 100",
-        "{{$p%|$p %|$p percent|$p per cent|$p pct|$p percent|$p%} of $b|a $p percent share of $b|$p hundredths of $b|a $p% {cut|slice|portion|part} of $b|$p percent out of $b|$b times $p percent|{a|the} tip of $p{%| percent} on $b|$p% {interest|tax|VAT|commission|duty} on $b|{a|the} {commission|fee|deposit|tax} of $p{%| percent} on $b|$p{%| percent} from $b|$p in every hundred of $b}",
+        "{{$p%|$p %|$p percent|$p per cent|$p pct|$p percent|$p%} of $b|a $p percent share of $b|$p hundredths of $b|a $p% {cut|slice|portion|part} of $b|$p percent out of $b|$b times $p percent|{a|the} tip of $p{%| percent} on $b|$p% {interest|tax|VAT|commission|duty} on $b|{a|the} {commission|fee|deposit|tax} of $p{%| percent} on $b|$p in every hundred of $b}",
     ),
     (
         3,
@@ -89,12 +89,12 @@ EXPRESSIONS = (
     (
         3,
         "$b * (100 - $p) / 100",
-        "{$b minus $p{%| percent}|$p{%| percent} off $b|$b {reduced|lowered|down|cut} by $p{%| percent}|$b with {a |}$p{%| percent} {discount|off|rebate}|$b less $p{%| percent}|$b after a {drop|cut|discount|decrease|fall} of $p{%| percent}|$p{%| percent} less than $b|$b marked down by $p{%| percent}|$b in a $p{%| percent} sale|$b {shrunk|fallen|cheaper|dropped} by $p{%| percent}|$b with $p{%| percent} taken off|$b, $p percent less|$b with a voucher for $p{%| percent} off|$b - $p%|$b net of $p{%| percent} tax}",
+        "{$b minus $p{%| percent}|$p{%| percent} off $b|$b {reduced|lowered|down|cut} by $p{%| percent}|$b with {a |}$p{%| percent} {discount|off|rebate}|$b less $p{%| percent}|$b after a {drop|cut|discount|decrease|fall} of $p{%| percent}|$p{%| percent} less than $b|$b marked down by $p{%| percent}|$b in a $p{%| percent} sale|$b {shrunk|fallen|cheaper|dropped} by $p{%| percent}|$b with $p{%| percent} taken off|$b, $p percent less|$b with a voucher for $p{%| percent} off|$b - $p%}",
     ),
     (
         2,
         "$a / 2",
-        "{half of $a|half $a|one half of $a|the half of $a|$a halved|fifty percent of $a|50% of $a|$a split in two|$a cut in half|$a shared by two|half as much as $a|half the number $a|$a in two equal parts|0.5 of $a|$a split between the two of us}",
+        "{half of $a|half $a|one half of $a|the half of $a|$a halved|$a split in two|$a cut in half|$a shared by two|half as much as $a|half the number $a|$a in two equal parts|0.5 of $a|$a split between the two of us}",
     ),
     (
         1,
@@ -109,17 +109,17 @@ EXPRESSIONS = (
     (
         1,
         "$a * 2",
-        "{double $a|twice $a|two times $a|the double of $a|$a doubled|the double amount of $a|$a two times over|$a taken twice|$a and the same again|two lots of $a|twice as much as $a|double the number $a|2 times $a}",
+        "{double $a|twice $a|the double of $a|$a doubled|the double amount of $a|$a two times over|$a taken twice|$a and the same again|twice as much as $a|double the number $a}",
     ),
     (
         1,
         "$a * 3",
-        "{triple $a|three times $a|thrice $a|$a tripled|three lots of $a|$a three times over|the triple of $a|three times as much as $a|$a taken three times|threefold $a|$a tripled up|3 times $a|treble $a}",
+        "{triple $a|thrice $a|$a tripled|$a three times over|the triple of $a|threefold $a|$a tripled up|treble $a|triple the number $a}",
     ),
     (
         1,
         "$a * 12",
-        "{$a dozen|$a times a dozen|$a dozens|twelve times $a|$a twelve times|a dozen times $a|$a years counted in months|12 lots of $a|$a monthly for a whole year|$a a month for a year}",
+        "{$a dozen|$a times a dozen|$a dozens|$a twelve times|a dozen times $a|$a years counted in months|$a monthly for a whole year|$a a month for a year}",
     ),
     (
         6,
@@ -154,7 +154,7 @@ EXPRESSIONS = (
     (
         2,
         "$a + $b * $c",
-        "{$a + $b * $c|$a+$b*$c|$a plus $b times $c|$a + $b x $c|$a + $b × $c|$a plus $b multiplied by $c|$a plus the product of $b and $c|$a and then $b times $c on top|$a increased by $b times $c|$a added to $b times $c|$a and another $b times $c}",
+        "{$a + $b * $c|$a+$b*$c|$a plus $b times $c|$a + $b x $c|$a + $b × $c|$a plus $b multiplied by $c|$a plus the product of $b and $c|$a and then $b times $c on top|$a increased by $b times $c|$a and another $b times $c}",
     ),
     (
         2,
@@ -202,7 +202,7 @@ EXPRESSIONS = (
         "{three quarters of $a|3/4 of $a|three fourths of $a|three quarters out of $a}",
     ),
     (1, "$a * 2 / 3", "{two thirds of $a|2/3 of $a|two thirds out of $a}"),
-    (1, "$a * 4", "{four times $a|quadruple $a|$a quadrupled|four lots of $a|fourfold $a}"),
+    (1, "$a * 4", "{quadruple $a|$a quadrupled|the quadruple of $a|fourfold $a}"),
     (
         2,
         "($a - $b) / $c",
@@ -239,7 +239,7 @@ STORIES = (
     ),
     (
         "$a * $b",
-        "{$b[ $coins] {a|per|every|each} {day|week|month|hour|year}{ for|,| over| during} $a {days|weeks|months|hours|years}}{, how much is that|: how much|, what's the sum|. Total|, what does it make}",
+        "{$b[ $coins] {a|per|every|each} {day{ for|,| over| during} $a days|week{ for|,| over| during} $a weeks|month{ for|,| over| during} $a months|year{ for|,| over| during} $a years}|$b[ $coins] {an|per|every|each} hour{ for|,| over| during} $a hours}{, how much is that|: how much|, what's the sum|. Total|, what does it make}",
     ),
     (
         "$a - $b",
@@ -247,7 +247,7 @@ STORIES = (
     ),
     (
         "$a - $b",
-        "{how much|how many} {more|larger|bigger|longer|further} is $a than $b",
+        "how much {more|larger|bigger|longer|further} is $a than $b",
     ),
     (
         "$a + $b",
@@ -320,7 +320,7 @@ STORIES = (
     ),
     (
         "$a * $b + $c",
-        "{a|the} {taxi|plumber|gym|hotel|rental} {costs|charges|takes|asks} $c {at the start|as a fee|to begin with|once} and $b {per hour|a mile|per day|for every hour}, {what about|how much for|what is it for|what do I pay for} $a {hours|of them|in all}",
+        "{a|the} {taxi|plumber|gym|hotel|rental} {costs|charges|takes|asks} $c {at the start|as a fee|to begin with|once}{ and $b {per hour|an hour|for every hour}, {what about|how much for|what is it for|what do I pay for} $a hours| and $b {per day|a day|for every day}, {how much for|what do I pay for} $a days| and $b {per mile|a mile}, {how much for|what do I pay for} $a miles}",
     ),
     (
         "$a - $b * $c",
@@ -511,5 +511,5 @@ STORIES = (
         "{the perimeter of|what is the perimeter of|how long is the fence around|what is the way around} a {garden|field|rectangle|yard|park} {of|that is|measuring} $a by $b",
     ),
 )
-DOWN = "{how many $small {are there |are |}in $count|$count in $small|{turn|convert|express} $count {to|into|in} $small|$count is how many $small|how many $small {make|are|do} $count[ make]|number of $small in $count|what is $count in $small|what's $count {measured|expressed|written|counted} in $small|$count {to|as|into|=} $small|how many $small {fit into|pass in|go by in|does one have in|do I get from|are contained in|can I count in} $count|how long is $count in $small|how long in $small is $count|give me $count in $small|$count makes how many $small|{change|translate|transform|rewrite} $count {to|into} $small|the number of $small {in|that make up|contained in} $count|$count - how many $small|I have $count, how many $small is that|if it takes $count, how many $small is it|$count{,|:} and in $small{|, how many}|count the $small in $count}"
+DOWN = "{how many $small {are there |are |}in $count|$count in $small|{turn|convert|express} $count {to|into|in} $small|$count is how many $small|how many $small {make|are} $count|how many $small do $count make|number of $small in $count|what is $count in $small|what's $count {measured|expressed|written|counted} in $small|$count {to|as|into|=} $small|how many $small {fit into|pass in|go by in|does one have in|do I get from|are contained in|can I count in} $count|how long is $count in $small|how long in $small is $count|give me $count in $small|$count makes how many $small|{change|translate|transform|rewrite} $count {to|into} $small|the number of $small {in|that make up|contained in} $count|$count - how many $small|I have $count, how many $small is that|if it takes $count, how many $small is it|$count{,|:} and in $small{|, how many}|count the $small in $count}"
 UP = "{how many $large {are|is|make} $a $small|$a $small in $large|{turn|convert|express} $a $small {to|into|in} $large|$a $small is how many $large|what is $a $small in $large|$a $small {measured|expressed|counted|written} in $large|$a $small {to|as|into|=} $large|how long is $a $small in $large|how long in $large is $a $small|give me $a $small in $large|$a $small makes how many $large|{change|translate|transform|rewrite} $a $small {to|into} $large|the number of $large in $a $small|$a $small - how many $large|how many $large {do I get from|do you get out of|does one make of|fit into|go into} $a $small|it took $a $small, how many $large is that|I have $a $small, what is that in $large|$a $small{,|:} and in $large{|, how many}|count $a $small in $large}"
