@@ -1,5 +1,6 @@
 """Listing, reading, writing, editing, searching, sending files."""
 
+import re
 from random import Random
 
 from backend.pocket.dialogue import Answer, Exchange, Result, User, World, call, quote, shell
@@ -417,10 +418,8 @@ def search(world: World) -> Exchange:
         words, step, name = world.say(GREP, word=word), call("grep", pattern=word), ""
     else:
         name = random.choice((path(random), path(random), folder(random)))
-        words, step = (
-            world.say(GREP_PATH, word=word, path=name),
-            call("grep", pattern=word, path=name),
-        )
+        words = _named(world.say(GREP_PATH, word=word, path=name), name)
+        step = call("grep", pattern=word, path=name)
     if random.random() < 0.2:
         return [
             words,
@@ -443,6 +442,12 @@ def search(world: World) -> Exchange:
     found = hits(random, word, name if "." in name else "")
     world.path = found.split(":")[0]
     return [words, step, Result(found), Answer(quote(found))]
+
+
+def _named(words: User, name: str) -> User:
+    """A file is called a file, a folder a folder, whatever the wording thought of."""
+    wrong, right = ("folder|directory|dir", "file") if "." in name else ("file|document", "folder")
+    return User(re.sub(rf"\b({wrong}) (?={re.escape(name)})", f"{right} ", words.words))
 
 
 def sending(world: World) -> Exchange:
