@@ -24,16 +24,13 @@ class Shape:
     vocabulary: int = 4096
     width: int = 256
     layers: int = 4
-    heads: int = 4
-    kv_heads: int = 2
+    heads: int = 8
+    kv_heads: int = 4
+    head: int = 64
     hidden: int = 704
     context: int = 16384
     rope_base: float = 50_000.0
     epsilon: float = 1e-5
-
-    @property
-    def head(self) -> int:
-        return self.width // self.heads
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +63,13 @@ def rotations(shape: Shape, positions: Tensor) -> Tensor:
 class Block(nn.Module):
     def __init__(self, shape: Shape) -> None:
         super().__init__()
-        d, kv = shape.width, shape.kv_heads * shape.head
+        d, q, kv = shape.width, shape.heads * shape.head, shape.kv_heads * shape.head
         self.shape = shape
         self.attn_norm = Norm(d, shape.epsilon)
-        self.attn_q = nn.Linear(d, d, bias=False)
+        self.attn_q = nn.Linear(d, q, bias=False)
         self.attn_k = nn.Linear(d, kv, bias=False)
         self.attn_v = nn.Linear(d, kv, bias=False)
-        self.attn_output = nn.Linear(d, d, bias=False)
+        self.attn_output = nn.Linear(q, d, bias=False)
         self.ffn_norm = Norm(d, shape.epsilon)
         self.ffn_gate = nn.Linear(d, shape.hidden, bias=False)
         self.ffn_up = nn.Linear(d, shape.hidden, bias=False)
@@ -90,7 +87,7 @@ class Block(nn.Module):
         v = self.attn_v(x).view(n, shape.kv_heads, shape.head).transpose(0, 1)
         q = q.unflatten(0, (shape.kv_heads, -1))
         seen = Attention.apply(q, k, v.bfloat16(), plan).flatten(0, 1)
-        return self.attn_output(seen.transpose(0, 1).reshape(n, shape.width))
+        return self.attn_output(seen.transpose(0, 1).reshape(n, -1))
 
 
 class Network(nn.Module):

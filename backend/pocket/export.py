@@ -51,6 +51,8 @@ def _sizes(writer: gguf.GGUFWriter, shape: Shape) -> None:
     writer.add_feed_forward_length(shape.hidden)
     writer.add_head_count(shape.heads)
     writer.add_head_count_kv(shape.kv_heads)
+    writer.add_key_length(shape.head)
+    writer.add_value_length(shape.head)
     writer.add_rope_dimension_count(shape.head)
     writer.add_rope_freq_base(shape.rope_base)
     writer.add_layer_norm_rms_eps(shape.epsilon)
