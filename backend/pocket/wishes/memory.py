@@ -4,6 +4,7 @@ import re
 from random import Random
 
 from backend.pocket.dialogue import Answer, Exchange, Result, User, World, call, quote
+from backend.pocket.lexicon import WEEKDAYS
 from backend.pocket.sentences import errand, fact
 from backend.pocket.wordings.memory import (
     RECALL,
@@ -41,7 +42,6 @@ def day_time(random: Random) -> str:
     )
 
 
-WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 COUNTS = (
     "two three four five six seven eight nine ten twelve fifteen twenty thirty forty ninety".split()
 )
