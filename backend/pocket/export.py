@@ -63,7 +63,7 @@ def _tokens(writer: gguf.GGUFWriter, vocabulary: Vocabulary) -> None:
     ordinary = len(vocabulary.pieces) - control - whole
     types = [gguf.TokenType.CONTROL] * control + [gguf.TokenType.USER_DEFINED] * whole
     writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("dbrx")
+    writer.add_tokenizer_pre("llama-bpe")
     writer.add_token_list(vocabulary.pieces)
     writer.add_token_types([*types, *[gguf.TokenType.NORMAL] * ordinary])
     writer.add_token_merges([" ".join(merge) for merge in vocabulary.merges])

@@ -79,7 +79,7 @@ def main() -> None:
     options = _options()
     torch.set_num_threads(1)
     own = product(options.system, options.tools)
-    tokenizer = vocabulary.tokenizer(vocabulary.load(options.work / "vocabulary.txt"))
+    tokenizer = vocabulary.tokenizer(vocabulary.load(options.work / "vocabulary.json"))
     network = Network(Shape())
     network.load_state_dict(torch.load(options.checkpoint, weights_only=True)["network"])
     wanted = [family for family in FAMILIES for _ in range(options.each)]

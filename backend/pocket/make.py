@@ -31,7 +31,7 @@ def main() -> None:
     options = _options()
     own = product(options.system, options.tools)
     options.work.mkdir(parents=True, exist_ok=True)
-    pieces, checkpoint = options.work / "vocabulary.txt", options.work / "checkpoint.pt"
+    pieces, checkpoint = options.work / "vocabulary.json", options.work / "checkpoint.pt"
     if not pieces.exists():
         vocabulary.save(vocabulary.learn(corpus(own, options.seed), Shape().vocabulary), pieces)
     words = vocabulary.load(pieces)

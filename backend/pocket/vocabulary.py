@@ -2,18 +2,21 @@
 
 Merges join letters with letters only, so that `notes.txt` is the same tokens
 after a space, a quote or a slash: copying is then a plain induction. A few
-merges of punctuation come first (JSON, escapes, runs of spaces). Last, a space
-joins whole common words, never a piece of one; `twins` says which piece is the
-same word without it. Up to three digits are one token: of single ones the same
-few stand everywhere, and what follows one says little about where it was copied
-from. llama.cpp splits such text with its `dbrx` pre-tokeniser.
+merges of punctuation come first (JSON, escapes, runs of spaces). The commonest
+words are one token with the space before them, but only where they are the whole
+word: no merge makes them, so that "island" never begins like "is". `twins` says
+which piece is the same word without its space. Up to three digits are one token:
+of single ones the same few stand everywhere, and what follows one says little
+about where it was copied from. llama.cpp splits such text with its `llama-bpe`
+pre-tokeniser, which looks a word up whole before it merges.
 """
 
 import json
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -44,25 +47,29 @@ PUNCTUATION = tuple(
     ).split("|")
 )
 _DIGITS = "0123456789"
-_TENS = tuple((a, b) for a in _DIGITS for b in _DIGITS)
-# Of three digits the merge applies that joins what their first merge leaves: of two pairs the lower.
-NUMBERS = _TENS + tuple(
-    (a, b + c) if b + c < a + b else (a + b, c) for a in _DIGITS for b in _DIGITS for c in _DIGITS
-)
-JOINED = 230
+NUMBERS = tuple("".join(digits) for n in (2, 3) for digits in product(_DIGITS, repeat=n))
+JOINED = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Pieces by id, merges by rank."""
+    """Merges by rank, and the words that are one piece with the space before them."""
 
-    pieces: tuple[str, ...]
     merges: tuple[tuple[str, str], ...]
+    joined: tuple[str, ...]
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """All pieces by id."""
+        base = sorted(pre_tokenizers.ByteLevel.alphabet())
+        merged = (a + b for a, b in self.merges)
+        spaced = (_SPACE + word for word in self.joined)
+        return (*CONTROL, *WHOLE, *base, *NUMBERS, *merged, *spaced)
 
     def twins(self) -> list[tuple[int, int]]:
         """(id of a word behind a space, id of the word)."""
         ids = {piece: n for n, piece in enumerate(self.pieces)}
-        return [(ids[a + b], ids[b]) for a, b in self.merges if a == _SPACE and b.isalpha()]
+        return [(ids[_SPACE + word], ids[word]) for word in self.joined]
 
 
 def learn(texts: Iterable[str], size: int) -> Vocabulary:
@@ -76,13 +83,10 @@ def learn(texts: Iterable[str], size: int) -> Vocabulary:
     letters = _letter_merges(words, room)
     known = {a + b for a, b in letters} | set(base)
     common = [w for w, _ in spaced.most_common() if w in known][:JOINED]
-    merges = (
-        [(a, b) for a, b in PUNCTUATION] + list(NUMBERS) + letters + [(_SPACE, w) for w in common]
-    )
-    pieces = [*CONTROL, *WHOLE, *base, *(a + b for a, b in merges)]
-    if len(pieces) != size or len(set(pieces)) != size:
-        raise ValueError(f"{len(pieces)} pieces, {len(set(pieces))} different, {size} wanted")
-    return Vocabulary(tuple(pieces), tuple(merges))
+    learnt = Vocabulary((*((a, b) for a, b in PUNCTUATION), *letters), tuple(common))
+    if not len(learnt.pieces) == len(set(learnt.pieces)) == size:
+        raise ValueError(f"{len(learnt.pieces)} pieces, {len(set(learnt.pieces))} different")
+    return learnt
 
 
 def _letter_merges(words: Counter[str], room: int) -> list[tuple[str, str]]:
@@ -101,7 +105,7 @@ def _letter_merges(words: Counter[str], room: int) -> list[tuple[str, str]]:
 
 def tokenizer(vocabulary: Vocabulary) -> Tokenizer:
     ids = {piece: n for n, piece in enumerate(vocabulary.pieces)}
-    built = Tokenizer(models.BPE(vocab=ids, merges=list(vocabulary.merges)))
+    built = Tokenizer(models.BPE(vocab=ids, merges=list(vocabulary.merges), ignore_merges=True))
     built.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(Regex(SPLIT), "isolated"),
@@ -115,15 +119,9 @@ def tokenizer(vocabulary: Vocabulary) -> Tokenizer:
 
 
 def save(vocabulary: Vocabulary, path: Path) -> None:
-    lines = [" ".join(merge) for merge in vocabulary.merges]
-    path.write_text("\n".join([str(len(vocabulary.pieces)), *lines]) + "\n", "utf-8")
+    path.write_text(json.dumps(asdict(vocabulary), ensure_ascii=False, indent=0) + "\n", "utf-8")
 
 
 def load(path: Path) -> Vocabulary:
-    size, *lines = path.read_text("utf-8").splitlines()
-    merges = tuple((a, b) for a, b in (line.split(" ") for line in lines))
-    base = sorted(pre_tokenizers.ByteLevel.alphabet())
-    pieces = (*CONTROL, *WHOLE, *base, *(a + b for a, b in merges))
-    if len(pieces) != int(size):
-        raise ValueError(f"{path}: {len(pieces)} pieces, {size} said")
-    return Vocabulary(pieces, merges)
+    saved = json.loads(path.read_text("utf-8"))
+    return Vocabulary(tuple((a, b) for a, b in saved["merges"]), tuple(saved["joined"]))
