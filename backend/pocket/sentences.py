@@ -257,22 +257,82 @@ ERRANDS: Shapes = (
             "{write|read|finish|send} {the|a} $noun {report|letter|review|summary} for $who",
         ),
     ),
-    (
-        0.03,
-        (
-            "$noun",
-            "$noun appointment",
-            "{dentist|laundry|groceries|rent|gym}",
-            "{lunch|dinner|coffee|meeting|call} with $who",
-            "$owner {birthday|$noun|party|recital}",
-        ),
-    ),
 )
 
 
 def errand(random: Random) -> str:
     """Something to do, as it follows 'to': call Anna, water the plants."""
     return _shaped(random, ERRANDS, 8)
+
+
+OCCASIONS: Shapes = (
+    (
+        0.45,
+        (
+            "$the",
+            "$the",
+            "{the|my|our} $noun",
+            "{the|my|our} $noun",
+            "$noun",
+            "$noun",
+            "$nouns",
+            "$noun $noun",
+        ),
+    ),
+    (
+        0.35,
+        (
+            "{the|my|our|} $noun {appointment|meeting|practice|rehearsal|class|lesson|check-up|deadline|training|call|interview|exam|visit|party|delivery|show|game|tour|bill|fee}",
+            "{the|my|our} {appointment|meeting|call|lunch|dinner|date|chat|walk|game} with $who",
+            "{appointment|meeting|call|lunch|dinner|coffee|drinks|tennis|breakfast} with $who",
+            "{the|my|} {train|bus|tram|ferry|flight|trip|taxi} to $place",
+            "{train|bus|ferry|flight|taxi|plane} to $place",
+        ),
+    ),
+    (
+        0.2,
+        (
+            "$person's {birthday|recital|visit|wedding|party|call|exam|$noun}",
+            "the $noun {at|in|from|with|for} $where",
+            "the $thing {of|from|for} $who",
+            "$noun and $noun",
+            "{the|my} $nouns {at|in|from|for} $where",
+            "{getting|picking|handing} {up|in} the $noun",
+        ),
+    ),
+)
+
+
+def occasion(random: Random) -> str:
+    """A thing or an event to be kept in mind, as it follows 'about': the laundry, choir practice."""
+    return _shaped(random, OCCASIONS, 7)
+
+
+NEWS: Shapes = (
+    (
+        0.6,
+        (
+            "$who {comes|visits|calls|arrives|leaves|is back|moves in|moves out|needs $the|wants $the|has $the|is waiting|gets $the}",
+            "$person {comes|visits|calls|arrives|leaves|is back|brings $the|needs a lift|is on leave|flies to $place}",
+            "$person and $person {come|visit|arrive|leave|are back|meet at $where}",
+            "we {meet|leave|eat|have guests|move|are invited} {at|in} $where",
+        ),
+    ),
+    (
+        0.4,
+        (
+            "{the|my|our} $noun {is due|starts|opens|closes|arrives|ends|expires|is delivered|is over|is collected|is ready|must go back|runs out|is on}",
+            "the $nouns {are due|arrive|are delivered|go out|must go back|are collected|are ready}",
+            "{the|my} $noun {needs $nouns|has to go to $where|must be $adj|is in $spot}",
+            "{it's|it is} {$person's birthday|the last day of $the|time for $the|my turn with the $noun}",
+        ),
+    ),
+)
+
+
+def coming(random: Random) -> str:
+    """What happens, as it follows 'remind me that': the shop closes."""
+    return _shaped(random, NEWS, 8)
 
 
 FACTS: Shapes = (

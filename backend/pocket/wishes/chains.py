@@ -420,7 +420,7 @@ def second_time(world: World) -> Exchange:
         call("schedule", when=vague, task=task, kind="remind"),
         Result(_told(random, error)),
         call("schedule", when=plain, task=task, kind="remind"),
-        *memory.planned(random, plain, task),
+        *memory.planned(random, plain, "remind", task),
     ]
 
 

@@ -4,8 +4,8 @@ import re
 from random import Random
 
 from backend.pocket.dialogue import Answer, Exchange, Result, User, World, call, quote
-from backend.pocket.lexicon import WEEKDAYS
-from backend.pocket.sentences import errand, fact
+from backend.pocket.lexicon import MONTHS, WEEKDAYS
+from backend.pocket.sentences import coming, errand, fact, occasion
 from backend.pocket.wordings.memory import (
     RECALL,
     RECALL_DONE,
@@ -13,6 +13,8 @@ from backend.pocket.wordings.memory import (
     RECALL_PERSON,
     REMEMBER,
     REMIND,
+    REMIND_OF,
+    REMIND_THAT,
     SUMMARY,
     TASK,
 )
@@ -254,13 +256,19 @@ def _owned(random: Random) -> tuple[str, str]:
     )
 
 
+_REMINDERS = ((REMIND, errand), (REMIND_OF, occasion), (REMIND_THAT, coming))
+_REMINDER_SHARES = (0.66, 0.24, 0.1)
+
+
 def remind(world: World) -> Exchange:
     random = world.random
-    when, task = (once if random.random() < 0.75 else often)(random), errand(random)
+    when = (once if random.random() < 0.75 else often)(random)
+    wordings, make = random.choices(_REMINDERS, _REMINDER_SHARES)[0]
+    task = make(random)
     return [
-        world.say(REMIND, when=when, errand=task),
+        world.say(wordings, when=when, errand=task),
         call("schedule", when=when, task=task, kind="remind"),
-        *planned(random, when, task),
+        *planned(random, when, "remind", task),
     ]
 
 
@@ -270,7 +278,7 @@ def summary(world: World) -> Exchange:
     return [
         world.say(SUMMARY, when=when, repo=task),
         call("schedule", when=when, task=task, kind="summary"),
-        *planned(random, when, task),
+        *planned(random, when, "summary", task),
     ]
 
 
@@ -298,34 +306,61 @@ def task(world: World) -> Exchange:
         )
         if f"{v} {job}" in spoken
     )
+    job = f"{verb} {job}"
     return [
         words,
-        call("schedule", when=when, task=f"{verb} {job}", kind="task"),
-        *planned(random, when, job),
+        call("schedule", when=when, task=job, kind="task"),
+        *planned(random, when, "task", job),
     ]
 
 
-def planned(random: Random, when: str, task: str) -> Exchange:
-    stamp = f"2026-{random.randint(1, 12):02}-{random.randint(1, 28):02} {random.randint(0, 23):02}:{random.randint(0, 59):02}"
-    job = number(random, random.choice((1, 1, 2)))
-    day = random.choice("Mon Tue Wed Thu Fri Sat Sun".split())
-    result = random.choice(
-        (
-            f"Job {job}: {task}, next at {stamp}.",
-            f"Scheduled job {job}, next {day} {stamp}.",
-            f"job {job} at {stamp}",
-            f"Planned as job {job}: {task}, {when}; next: {day} {stamp}.",
-            f"Planned as job {job}: {task}, {day} {stamp}.",
-            f"Scheduled for {day} {stamp} (job {job}).",
-            f"Scheduled: {when}. Next: {stamp}",
-            f"Job {job} is planned, first at {stamp}.",
-            f"{task} - {stamp}",
-            f"Scheduled {job}: {task} ({when}), next {day} {stamp}.",
-        )
-    )
+def planned(random: Random, when: str, kind: str, task: str) -> Exchange:
+    """The result of planning: half the time in the product's own words; the answer has no more than the first date."""
     if random.random() < 0.03:
         return [
             Result(f"Error: cannot understand the time {when!r}"),
             Answer("That time was not understood. When exactly?"),
         ]
+    if random.random() < 0.5:
+        return _told(random, kind, task)
+    result = _planned_otherwise(random, when, task)
     return [Result(result), Answer(f"Done: {result}")]
+
+
+def _told(random: Random, kind: str, task: str) -> Exchange:
+    what = {"remind": f"Reminder “{task}”", "summary": f"Summary of {task}"}.get(
+        kind, f"Task “{task}”"
+    )
+    at = f"{random.randint(0, 23):02}:{random.choice((0, 0, 15, 30, random.randint(0, 59))):02}"
+    head = f"Planned as job {number(random, random.choice((1, 1, 2)))}: {what}, "
+    if random.random() < 0.5:
+        head += f"once, on {_day(random)} 2026 at {at}."
+        return [Result(head), Answer(f"Done: {head}")]
+    days = ("day", "weekday", random.choice(WEEKDAYS), random.choice(WEEKDAYS))
+    monthly = f"on day {random.randint(1, 28)} of each month"
+    head += f"{random.choice((*(f'every {day}' for day in days), monthly))} at {at}; next: "
+    first, *more = (f"{_day(random)} {at}" for _ in range(3))
+    return [Result(f"{head}{', '.join((first, *more))}."), Answer(f"Done: {head}{first}.")]
+
+
+def _day(random: Random) -> str:
+    day, month = random.choice(WEEKDAYS)[:3], random.choice(MONTHS)[:3]
+    return f"{day} {random.randint(1, 28):02} {month}"
+
+
+def _planned_otherwise(random: Random, when: str, task: str) -> str:
+    stamp = f"2026-{random.randint(1, 12):02}-{random.randint(1, 28):02} {random.randint(0, 23):02}:{random.randint(0, 59):02}"
+    job = number(random, random.choice((1, 1, 2)))
+    day = random.choice("Mon Tue Wed Thu Fri Sat Sun".split())
+    return random.choice(
+        (
+            f"Job {job}: {task}, next at {stamp}.",
+            f"Scheduled job {job}, next {day} {stamp}.",
+            f"job {job} at {stamp}",
+            f"Planned as job {job}: {task}, {when}; next: {day} {stamp}.",
+            f"Scheduled for {day} {stamp} (job {job}).",
+            f"Scheduled: {when}. Next: {stamp}",
+            f"Job {job} is planned, first at {stamp}.",
+            f"Scheduled {job}: {task} ({when}), next {day} {stamp}.",
+        )
+    )

@@ -226,6 +226,47 @@ REMIND = (
     "{it|this} {mustn't|must not|should not|can't} be forgotten{:| -} $errand{, | - | }$when",
     "{I should|I have to|I need to|I must} be {told|reminded|pinged|nudged|woken|notified|prompted} $when to $errand",
 )
+# What is to be kept in mind is a thing or an event, not something to do.
+REMIND_OF = (
+    "{remind|please remind|nudge|ping|poke|alert} me {about|of} $errand $when",
+    "{nudge|ping|poke|alert|text|message|warn|notify} me $when {about|of|because of} $errand",
+    "$when{,|} {please remind|nudge|ping|alert|tell|warn|notify} me {about|of} $errand",
+    "{can|could|will|would} you {remind|nudge|ping|alert|warn} me {{about|of} $errand $when|$when {about|of} $errand}",
+    "{do not|never} let me {forget|miss|overlook} $errand{, | - | }$when",
+    "{don't|do not|never} let me {forget|miss} $errand{, ping me| - nudge me|. Remind me|, I want a reminder} $when",
+    "{reminder|alarm|alert|a reminder|an alarm|timer|notification} {for|about|of} $errand{,|:| -|} $when",
+    "{set|make|create|add|put in|start} {a reminder|an alarm|an alert|a timer|a notification} {for|about} $errand{,|} $when",
+    "{make|create|add|put in|start} {a reminder|an alert|a notification} $when {for|about} $errand",
+    "{set|make|create|add} {a reminder|an alarm|an alert|a timer}{:| -} $errand{, | - | }$when",
+    "{set|make|create|add} {a reminder|an alert|a timer}{, $when,| - $when -| ($when)} {for|about} $errand",
+    "{wake|wake me|get me} up $when for $errand",
+    "{wake me up|get me out of bed|call me|shout|ring}{,|} $when{:| -|, for} $errand",
+    "$when{:| -} $errand{, remind me| (remind me)|, a reminder please|. Remind me|, ping me|, alarm please| - reminder}",
+    "$when{,|:} {alarm|wake-up call|alert|a nudge|an alarm|reminder} {for|because of} $errand",
+    "{I have|I've got|there is|there's|we have|I'm having} $errand $when{, remind me|. Remind me|, please remind me|. Give me a reminder|, so ping me then|. Don't let me forget}",
+    "$errand{ is| starts| begins|} $when{, remind me|. Remind me, please|, so ping me|. Set a reminder|, alarm please|. Wake me}",
+    "$errand{: | - |, }$when{, remind me|. Reminder please|, set an alarm| - ping me|, nudge me|. Alert me}",
+    "{as for|about|concerning} $errand{:|,} {remind me|ping me|nudge me|alert me} $when",
+    "{I mustn't|I must not|I can't|I don't want to|I'd hate to} {forget|miss} $errand $when{, remind me|. Remind me|, please set a reminder|. Ping me}",
+    "{I keep forgetting|I always forget|I never think of} $errand{, so remind me|. Remind me|; nudge me|, please ping me} $when",
+    "{remember|remember for me}{: | - }$errand $when{, remind me|. Remind me|, ping me}",
+    "{I need|I want|I'd like} a {reminder|nudge|ping|heads-up|wake-up call} {for|about} $errand{,|} $when",
+    "{I need|I want|I'd like} a {reminder|nudge|ping|heads-up|wake-up call} $when {for|about} $errand",
+    "{give|send|drop|write} me a {reminder|nudge|ping|heads-up|line|message} {about|for} $errand{,|} $when",
+    "{schedule|plan} {a reminder|an alert|a nudge} {about|for|of} $errand{,|:|} $when",
+)
+REMIND_THAT = (
+    "{nudge|ping|tell|alert|warn|notify|message} me $when that $errand",
+    "{remind|please remind|warn|tell|alert} me that $errand{,|} $when",
+    "$when{,|} {remind|please remind|tell|warn|alert|nudge} me that $errand",
+    "{can|could|will|would} you {remind|tell|warn|alert} me $when that $errand",
+    "{don't|do not} let me forget that $errand{, remind me|. Ping me|, nudge me|. Alert me} $when",
+    "{set|make|add} {a reminder|an alert} $when{: | - | saying | that says }$errand",
+    "{I want|I need|I'd like} to be {reminded|told|warned|alerted} $when that $errand",
+    "$errand{, remind me of that|. Remind me of it|, ping me about it|. Tell me again|, warn me} $when",
+    "{reminder|alert|heads-up}{, | }$when{:| -} $errand",
+    "{I tend to forget|I'll forget|I keep forgetting|I forget} that $errand{, so remind me|. Remind me|, please tell me|; ping me} $when",
+)
 _DIGEST = "{a summary|a digest|a report|an overview|a recap|an update|a short summary|a round-up|a brief|the news|a status report|a summary report|a write-up|a bulletin|a rundown|the summary|a resume}"
 _NEWS = "{what happened|what changed|what is new|what's new|what went on|what was done|what was committed|what moved|what got done|the commits|the changes|the progress|the activity|the latest work|how things went|the work}"
 _OF = "{of|on|about|for|from|covering}"
