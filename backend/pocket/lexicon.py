@@ -41,7 +41,7 @@ NOUNS = (
     "lorry ambulance skateboard sled tyre brake pedal helmet windscreen bumper exhaust seatbelt petrol highway "
     "motorway crossroads roundabout pavement alley lane avenue trail platform terminal runway dock pier lighthouse "
     "canal apartment cabin villa castle temple mosque cathedral barn farm vineyard orchard greenhouse nursery "
-    "kindergarten university college academy laboratory workshop factory warehouse mill brewery bakery butcher "
+    "kindergarten university college academy laboratory workshop factory warehouse mill brewery butcher "
     "grocery pharmacy florist barber salon boutique restaurant cafe kiosk stadium arena park zoo aquarium circus "
     "casino gallery studio courthouse embassy ministry parliament monument statue fountain cemetery courtyard "
     "corridor hallway staircase elevator escalator lobby lounge basement loft patio driveway accountant actor "

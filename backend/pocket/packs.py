@@ -88,10 +88,10 @@ def drill(random: Random, tokenizer: Tokenizer, room: int = 1280) -> Pack:
     head = tokenizer.encode("<|im_start|>user\n").ids
     middle = tokenizer.encode("<|im_end|>\n<|im_start|>assistant\n").ids
     end = tokenizer.encode("<|im_end|>").ids
-    size = tokenizer.get_vocab_size()
+    size, newline = tokenizer.get_vocab_size(), tokenizer.encode("\n").ids[0]
     row, branches = Row([], []), []
     while room:
-        words = _scribble(random, size)
+        words = _scribble(random, size) if random.random() < 0.7 else _lines(random, size, newline)
         branch = [*head, *words, *middle, *words, *end]
         quiet = len(head) + len(words) + len(middle)
         branches.append(min(room, len(branch)))
@@ -105,6 +105,16 @@ def _scribble(random: Random, size: int) -> list[int]:
     """Pieces at random; often of few kinds, so that one token back does not tell the place."""
     kinds = [random.randrange(32, size) for _ in range(random.choice((2, 4, 8, 40, 40)))]
     return [random.choice(kinds) for _ in range(random.randint(3, 40))]
+
+
+def _lines(random: Random, size: int, newline: int) -> list[int]:
+    """Lines that begin and end alike, as names of files do: only what stands further back tells them apart."""
+    first, last = ([random.randrange(32, size) for _ in range(random.randint(0, 3))] for _ in "fl")
+    lines = [
+        [*first, *(random.randrange(32, size) for _ in range(random.randint(1, 3))), *last, newline]
+        for _ in range(random.randint(2, 6))
+    ]
+    return [token for line in lines for token in line]
 
 
 def _prefix(random: Random, own: Prefix, mixture: Mixture) -> Prefix:

@@ -27,11 +27,22 @@ from backend.pocket.lexicon import (
 
 def invented(random: Random, syllables: int = 0) -> str:
     """A pronounceable word that is in no list."""
+    if random.random() < 0.5:
+        return blend(random)
     count = syllables or random.choice((1, 2, 2, 3))
     parts = [
         random.choice(ONSETS) + random.choice(VOWELS) + random.choice(CODAS) for _ in range(count)
     ]
     return "".join(parts)
+
+
+_BLENDED = [word.lower() for word in (*NOUNS, *ADJECTIVES, *PEOPLE, *PLACES) if word.isalpha()]
+
+
+def blend(random: Random) -> str:
+    """The beginning of one word and the end of another: it falls into the pieces of words not in the lists."""
+    first, last = random.choice(_BLENDED), random.choice(_BLENDED)
+    return first[: random.randint(2, 5)] + last[-random.randint(2, 5) :]
 
 
 def scrap(random: Random) -> str:
