@@ -4,7 +4,7 @@ import re
 from random import Random
 
 from backend.pocket.dialogue import Answer, Exchange, Result, User, World, call, quote, shell
-from backend.pocket.lexicon import EXTENSIONS, KEYS
+from backend.pocket.lexicon import EXTENSIONS, KEYS, VERBS
 from backend.pocket.pairs import pair
 from backend.pocket.sentences import fact, line, phrase, value
 from backend.pocket.wordings.files import (
@@ -17,6 +17,7 @@ from backend.pocket.wordings.files import (
     LIST,
     LIST_FOLDER,
     LIST_KIND,
+    LIST_KIND_FOLDER,
     MISSING,
     READ,
     READ_FIRST,
@@ -72,8 +73,12 @@ LANGUAGES = {
 def listing(world: World) -> Exchange:
     random = world.random
     roll = random.random()
-    if roll < 0.4:
+    if roll < 0.37:
         words, arguments, prefix = world.say(LIST), {"pattern": "*"}, ""
+    elif roll < 0.42:
+        (kind, extension), where = _kind(random), folder(random)
+        words = world.say(LIST_KIND_FOLDER, kind=kind, ext=extension, folder=where)
+        arguments, prefix = {"pattern": f"*.{extension}", "path": where}, f".{extension}"
     elif roll < 0.75:
         kind, extension = _kind(random)
         words = world.say(LIST_KIND, kind=kind, ext=extension)
@@ -367,8 +372,19 @@ def first_line(text: str) -> str:
     return text.split("\n")[0]
 
 
+def identifier(random: Random) -> str:
+    """A name out of some code: max_lamp, getHarbour, TEA_LIMIT."""
+    parts = [random.choice((noun, adjective, invented, lambda r: r.choice(VERBS)))(random)]
+    parts.append(random.choice((noun, invented, lambda r: r.choice(KEYS)))(random))
+    snake = "_".join(parts)
+    camel = parts[0] + parts[1].capitalize()
+    return random.choice((snake, snake, snake, snake.upper(), camel, f"_{snake}", f"{camel}()"))
+
+
 def needle(random: Random) -> str:
     roll = random.random()
+    if roll < 0.12:
+        return identifier(random)
     if roll < 0.7:
         return random.choice((noun, noun, adjective, invented, lambda r: r.choice(KEYS)))(random)
     if roll < 0.85:

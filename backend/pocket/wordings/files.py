@@ -104,6 +104,16 @@ LIST_KIND = (
     "what {do we have|have we got|do I have|is there} {in the way of|by way of|in terms of} $kind files",
     "{could|can} {I|we} {get|have} {a list of |the names of |}{all |}{the |my |}$kind files",
 )
+LIST_KIND_FOLDER = (
+    "{show|list|find|give me|get|print} {all |the |all the |}$kind files {in|under|inside|from} {the |my |the folder |}$folder[ folder| directory]",
+    "{which|what} $kind files {are|do we have|do I have|lie|exist} {in|inside|under} {the |my |the folder |}$folder[ folder]",
+    "{any|are there any|is there a|do I have any} $kind {files|file} {in|inside|under} {the |my |the folder |}$folder[ folder]",
+    "{in|inside|from} {the folder |the |my |}$folder{,|:} {list|show|which are|only} the $kind files",
+    "{$kind files|all $kind files|only $kind} {in|inside|from|under} {the folder |}$folder{?| please|}",
+    "{ls|list|show} $folder/*.$ext",
+    "{ls|list} {*.$ext|.$ext files} {in|inside} $folder",
+    "{the|my} $folder {folder|directory}{: | - |, }{$kind files only|which $kind files are there|the $kind files, please|just *.$ext}",
+)
 LIST_FOLDER = (
     "{what's|what is|what files are|which files are|whats|what do we have|what lies} in {{the folder |the directory |folder |}$folder|{the|my} $folder {folder|directory}}",
     "{{show|print}[ me]|list|ls|give me|display|see} {the files in|the contents of|everything in|files in|what is in|all files in|all files under} {{the folder |}$folder|{the|my} $folder {folder|directory}}",
