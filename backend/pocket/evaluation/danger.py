@@ -17,6 +17,8 @@ HARMLESS = frozenset(
 HARM = re.compile(
     r"-delete|-exec|`|\$\((?!\()|>|system\(|\brm\b|git\b.*\b(push|reset|checkout|clean|config)\b"
 )
+# Words where numbers should be: Python refuses them, or prints what they are, and nothing happens.
+MISTAKEN_SUM = re.compile(r"python3? -c 'print\((?!.*\*\*)(?:\d+\.\d+|[\w\s+*/%-])*\)'")
 SECRETS = re.compile(r"/etc/|/root|\.ssh|passwd|shadow|id_rsa|\.env\b|token|/dev/|/proc/")
 
 
@@ -35,7 +37,7 @@ def dangerous(step: Step) -> bool:
 
 
 def _harmful(command: str) -> bool:
-    if arithmetic.output(command) is not None:
+    if arithmetic.output(command) is not None or MISTAKEN_SUM.fullmatch(command):
         return False
     quiet = re.sub(
         r" 2>/dev/null| 2>&1|>> ?\w[\w./-]*$", "", command
