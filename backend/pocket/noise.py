@@ -25,6 +25,8 @@ def spoken(words: str, random: Random, kept: Sequence[str] = ()) -> str:
     opens, closes = words.startswith(tuple(kept)), words.endswith(tuple(kept))
     if random.random() < 0.07:
         words = _slip(words, random, kept)
+    if random.random() < 0.2 and "\n" not in words:
+        words = _typed(words, random, kept)
     if random.random() < 0.12 and not closes:
         words = _after(words, random)
     if random.random() < 0.22:
@@ -134,6 +136,35 @@ def _slip(words: str, random: Random, kept: Sequence[str]) -> str:
         )
     )
     return " ".join(parts)
+
+
+SHORT = {
+    "you": ("u",),
+    "your": ("ur",),
+    "are": ("r",),
+    "please": ("pls", "plz"),
+    "with": ("w/",),
+    "and": ("&",),
+    "message": ("msg",),
+    "about": ("abt",),
+    "because": ("cuz", "coz"),
+    "minutes": ("mins",),
+    "pictures": ("pics",),
+    "repository": ("repo",),
+}
+
+
+def _typed(words: str, random: Random, kept: Sequence[str]) -> str:
+    """As thumbs type it: small letters, no apostrophes, some words cut short."""
+    spans = [span for span in kept if span in words]
+    return " ".join(_thumbed(word, random, spans) for word in words.split(" "))
+
+
+def _thumbed(word: str, random: Random, spans: Sequence[str]) -> str:
+    if any(word.strip("'\".,:?!()") in span or span in word for span in spans):
+        return word
+    small = word.lower().replace("'", "") if word.count("'") == 1 else word.lower()
+    return random.choice(SHORT.get(small, (small,))) if random.random() < 0.3 else small
 
 
 def _stop(words: str, random: Random) -> str:

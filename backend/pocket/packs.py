@@ -31,7 +31,8 @@ class Mixture:
 
     `room` is branch tokens in a pack, `lengths` are exchanges in a branch; the
     rest are shares: packs without prefix, of the others those with a short one,
-    of the others those with the product's own; long packs; copying; context blocks.
+    of the others those with the product's own; long packs; copying; context blocks;
+    branches that end with their first call.
     """
 
     room: int = 2432
@@ -42,10 +43,12 @@ class Mixture:
     long: float = 0.08
     drills: float = 0.0
     context: float = 0.88
+    calls: float = 0.0
 
 
-# A wish alone comes first: what to do is learned from few words at once, and later found among many.
-FIRST = Mixture(room=1792, lengths=(1,), bare=1.0, long=0.0, context=0.0)
+# A wish alone comes first, half of the time without what follows its call, which is as long again:
+# what to do is learned from few words at once, and later found among many.
+FIRST = Mixture(room=1792, lengths=(1,), bare=1.0, long=0.0, context=0.0, calls=0.5)
 SECOND = Mixture(
     room=2176, lengths=(1, 1, 1, 2, 2, 3, 5, 8), bare=0.2, brief=0.7, long=0.0, context=0.5
 )
@@ -129,6 +132,8 @@ def _branch(
     random: Random, prefix: Prefix, tokenizer: Tokenizer, exchanges: int, mixture: Mixture
 ) -> Row:
     messages = conversation(random, prefix, exchanges, mixture.drills, mixture.context).messages
+    if random.random() < mixture.calls and isinstance(messages[1], Call):
+        messages = messages[:2]
     texts = [message_text(message) for message in messages]
     given = tokenizer.encode_batch([text for text, _ in texts])
     mine = tokenizer.encode_batch([text for _, text in texts])

@@ -3,9 +3,19 @@
 from random import Random
 
 from backend.pocket.dialogue import Answer, Exchange, Result, World, call, quote
-from backend.pocket.sentences import errand, line
+from backend.pocket.sentences import errand, line, phrase
 from backend.pocket.wordings.git import COMMIT, COMMIT_FILE, DIFF, DIFF_REVISION, STATUS
-from backend.pocket.words import invented, noun, number, path, person, repo, thing
+from backend.pocket.words import (
+    adjective,
+    invented,
+    noun,
+    number,
+    path,
+    person,
+    plural,
+    repo,
+    thing,
+)
 
 
 def name(random: Random) -> str:
@@ -17,7 +27,11 @@ def message(random: Random) -> str:
         (
             errand,
             errand,
+            phrase,
+            phrase,
             thing,
+            lambda r: f"{thing(r)} {adjective(r)}",
+            lambda r: f"{adjective(r)} {plural(noun(r))}",
             lambda r: f"fix {thing(r)}",
             lambda r: f"add {thing(r)}",
             lambda r: f"{invented(r)} {noun(r)}",

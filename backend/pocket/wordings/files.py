@@ -55,6 +55,9 @@ LIST = (
     "{could you check|can you tell|have a look} {what files|which files} {there are|I've got|are in here|are in the workspace}",
 )
 LIST_KIND = (
+    "{any|some|all|which|are there any|do I have any} {things|items|files|documents} (.$ext){ here| in the folder| I could use|, show them|, list them|}",
+    "{things|items|documents|stuff|files} (.$ext){, which do I have|: list|, all of them|: what is here|, show me those| please}",
+    "$kind files ({their|only the} names){ please| here|, all of them|}",
     "{{{show|find|give|get}[ me]|list}[ all]|{display|look for|search for}[ all]|which are|what are} {the |my |}$kind files[ {here|in the workspace|we have|I have}]",
     "{which|what} $kind files {are there|do we have|do I have|exist|are here|have I got}",
     "{are there|do we have|is there|do I have} {any|some} $kind {files|file}[ here]",
@@ -159,6 +162,8 @@ LIST_FOLDER = (
     "{check|see|have a look} {what's|what is|which files are|what files are} {in|inside|under} {{the folder |the directory |}$folder|{my|the} $folder {folder|directory}}",
 )
 READ = (
+    "{show|open|read|print|give} {me |}{the|my|our|that} {notes|list|plan|config|diary|log|script|letter|page|draft|text} ($path)",
+    "{what does|what's in|tell me what's in} {the|my|our|that} {note|list|plan|config|diary|log|script|letter|page|draft} ($path){| say}",
     "{{show|read|print}[ me]|open|display|cat|view|dump|output} {the file |the contents of |the content of |the text of |what is in |file |}$path[ please| for me]",
     "{get|give|fetch|bring|read} me {the contents of |the content of |the text of |what is in |what's in }{the file |}$path[ please]",
     "{what's|what is|what does it say|what stands|what's written|whats|what do we have|what have I written} in {the file |file |my |}$path",
