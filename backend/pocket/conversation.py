@@ -41,7 +41,7 @@ FAMILIES: dict[Family, float] = {
     memory.summary: 9,
     memory.task: 2.5,
     talk.small: 12,
-    talk.beyond: 40,
+    talk.beyond: 30,
     sequels.about_file: 7,
     sequels.about_repo: 4,
     sequels.about_machine: 2,

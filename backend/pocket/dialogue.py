@@ -43,6 +43,9 @@ Message = User | Call | Result | Answer
 Exchange = list[Message]
 
 
+PLAIN = 8  # that many of the wordings, the first, are the plainest
+
+
 @dataclass(slots=True)
 class World:
     """What one conversation has seen: the last file, its lines, the last repository, notes.
@@ -59,6 +62,7 @@ class World:
 
     def say(self, templates: Sequence[str], **slots: str) -> User:
         slots.setdefault("n", str(self.random.randint(1, 900)))
+        templates = templates[:PLAIN] if self.chance(0.3) else templates
         return User(expand(self.random.choice(templates), self.random, slots))
 
     def chance(self, share: float) -> bool:

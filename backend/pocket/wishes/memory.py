@@ -6,6 +6,7 @@ from random import Random
 from backend.pocket.dialogue import Answer, Exchange, Result, User, World, call, quote
 from backend.pocket.lexicon import MONTHS, WEEKDAYS
 from backend.pocket.sentences import coming, errand, fact, occasion
+from backend.pocket.wishes.talk import borrowed
 from backend.pocket.wordings.memory import (
     RECALL,
     RECALL_DONE,
@@ -256,8 +257,8 @@ def _owned(random: Random) -> tuple[str, str]:
     )
 
 
-_REMINDERS = ((REMIND, errand), (REMIND_OF, occasion), (REMIND_THAT, coming))
-_REMINDER_SHARES = (0.66, 0.24, 0.1)
+_REMINDERS = ((REMIND, errand), (REMIND, borrowed), (REMIND_OF, occasion), (REMIND_THAT, coming))
+_REMINDER_SHARES = (0.54, 0.12, 0.24, 0.1)
 
 
 def remind(world: World) -> Exchange:

@@ -1,6 +1,9 @@
 """Small talk, and what is beyond a demonstration model."""
 
+from random import Random
+
 from backend.pocket.dialogue import BEYOND, Answer, Exchange, World
+from backend.pocket.grammar import expand
 from backend.pocket.sentences import errand
 from backend.pocket.wordings.talk import (
     ABROAD,
@@ -36,21 +39,37 @@ def small(world: World) -> Exchange:
 
 
 def beyond(world: World) -> Exchange:
-    random = world.random
-    wordings = random.choices((DANGEROUS, ABROAD, NEAR), (22, 63, 15))[0]
-    words = world.say(
-        wordings,
-        thing=thing(random),
-        noun=noun(random),
-        nouns=f"{noun(random)}s",
-        errand=errand(random),
-        place=place(random),
-        person=person(random),
-        number=number(random),
-        num=number(random, 1),
-        adj=adjective(random),
-        other=noun(random),
-        topic=random.choice(TOPICS),
-        path=path(random),
-    )
-    return [words, Answer(BEYOND)]
+    wordings = world.random.choices((DANGEROUS, ABROAD, NEAR), (22, 63, 15))[0]
+    return [world.say(wordings, **_slots(world.random)), Answer(BEYOND)]
+
+
+def borrowed(random: Random) -> str:
+    """An errand that would be beyond the model, were it asked to run it itself: book a flight."""
+    while True:
+        text = expand(random.choice(ABROAD), random, _slots(random))
+        first, *more = text.split(" ")
+        if first in _DEEDS and 0 < len(more) < 8 and not {"me", "us"} & set(more):
+            return text
+
+
+_DEEDS = frozenset(
+    "book reserve order buy get call phone text email message write draft play start turn switch open close lock "
+    "translate draw paint print search google download visit check learn solve plan compose".split()
+)
+
+
+def _slots(random: Random) -> dict[str, str]:
+    return {
+        "thing": thing(random),
+        "noun": noun(random),
+        "nouns": f"{noun(random)}s",
+        "errand": errand(random),
+        "place": place(random),
+        "person": person(random),
+        "number": number(random),
+        "num": number(random, 1),
+        "adj": adjective(random),
+        "other": noun(random),
+        "topic": random.choice(TOPICS),
+        "path": path(random),
+    }

@@ -55,9 +55,6 @@ LIST = (
     "{could you check|can you tell|have a look} {what files|which files} {there are|I've got|are in here|are in the workspace}",
 )
 LIST_KIND = (
-    "{any|some|all|which|are there any|do I have any} {things|items|files|documents} (.$ext){ here| in the folder| I could use|, show them|, list them|}",
-    "{things|items|documents|stuff|files} (.$ext){, which do I have|: list|, all of them|: what is here|, show me those| please}",
-    "$kind files ({their|only the} names){ please| here|, all of them|}",
     "{{{show|find|give|get}[ me]|list}[ all]|{display|look for|search for}[ all]|which are|what are} {the |my |}$kind files[ {here|in the workspace|we have|I have}]",
     "{which|what} $kind files {are there|do we have|do I have|exist|are here|have I got}",
     "{are there|do we have|is there|do I have} {any|some} $kind {files|file}[ here]",
@@ -106,6 +103,9 @@ LIST_KIND = (
     "{the workspace has|the folder has|there are|there must be|there should be} {some |}$kind files{, name them|, which ones|, find them|, list them for me}",
     "what {do we have|have we got|do I have|is there} {in the way of|by way of|in terms of} $kind files",
     "{could|can} {I|we} {get|have} {a list of |the names of |}{all |}{the |my |}$kind files",
+    "{any|some|all|which|are there any|do I have any} {things|items|files|documents} (.$ext){ here| in the folder| I could use|, show them|, list them|}",
+    "{things|items|documents|stuff|files} (.$ext){, which do I have|: list|, all of them|: what is here|, show me those| please}",
+    "$kind files ({their|only the} names){ please| here|, all of them|}",
 )
 LIST_KIND_FOLDER = (
     "{show|list|find|give me|get|print} {all |the |all the |}$kind files {in|under|inside|from} {the |my |the folder |}$folder[ folder| directory]",
@@ -162,8 +162,6 @@ LIST_FOLDER = (
     "{check|see|have a look} {what's|what is|which files are|what files are} {in|inside|under} {{the folder |the directory |}$folder|{my|the} $folder {folder|directory}}",
 )
 READ = (
-    "{show|open|read|print|give} {me |}{the|my|our|that} {notes|list|plan|config|diary|log|script|letter|page|draft|text} ($path)",
-    "{what does|what's in|tell me what's in} {the|my|our|that} {note|list|plan|config|diary|log|script|letter|page|draft} ($path){| say}",
     "{{show|read|print}[ me]|open|display|cat|view|dump|output} {the file |the contents of |the content of |the text of |what is in |file |}$path[ please| for me]",
     "{get|give|fetch|bring|read} me {the contents of |the content of |the text of |what is in |what's in }{the file |}$path[ please]",
     "{what's|what is|what does it say|what stands|what's written|whats|what do we have|what have I written} in {the file |file |my |}$path",
@@ -218,6 +216,8 @@ READ = (
     "{I wrote|I noted|I put|I saved} {something|some text|a few lines|stuff} in {the file |}$path{, what was it|, show it to me|. What was it?|, read it back to me|. Read it back}",
     "{read back|play back|call up|look up|present} {the text in |what I wrote in |the contents of }{the file |}$path",
     "does {the file |}$path have {anything|something|any text} in it{, and if so what|, if yes read it out|, show me|, and what}",
+    "{show|open|read|print|give} {me |}{the|my|our|that} {notes|list|plan|config|diary|log|script|letter|page|draft|text} ($path)",
+    "{what does|what's in|tell me what's in} {the|my|our|that} {note|list|plan|config|diary|log|script|letter|page|draft} ($path){| say}",
 )
 READ_LINES = (
     "{{show|read|print|get}[ me]|give me|display} lines {$a to $b|$a-$b|$a through $b|from $a to $b|$a until $b|between $a and $b} {of|from|in} {the file |}$path",
