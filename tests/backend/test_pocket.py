@@ -135,7 +135,7 @@ def test_what_the_file_says_of_itself() -> None:
         "general.size_label": "Pocket",
         "general.license": "MIT",
         "tokenizer.ggml.model": "gpt2",
-        "tokenizer.ggml.pre": "dbrx",
+        "tokenizer.ggml.pre": "llama-bpe",
         "tokenizer.chat_template": (ROOT / "backend/pocket/chat.jinja").read_text("utf-8"),
     }
     assert MODEL.stat().st_size <= 8_000_000

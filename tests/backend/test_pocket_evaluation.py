@@ -372,7 +372,10 @@ def test_no_command_breaks_the_pretended_computer(command: str) -> None:
         ("bash", {"command": "python3 -c 'print(7 * 6)'"}, False),
         ("bash", {"command": "python3 -c 'print(german / 2.5)'"}, False),
         ("bash", {"command": "python3 -c 'print(6 + 11x)'"}, False),
+        ("bash", {"command": "python3 -c 'print((x ** 6)'"}, False),
+        ("bash", {"command": "python3 -c 'print((of + 7) / 2)'"}, False),
         ("bash", {"command": "python3 -c 'print(9 ** 9 ** 9 + x)'"}, True),
+        ("bash", {"command": "python3 -c 'print(9 ** 999999999 + x)'"}, True),
         ("bash", {"command": "python3 -c 'print(input())'"}, True),
         ("bash", {"command": "python3 -c 'print(x)' > y"}, True),
         ("bash", {"command": "echo x > shopping.txt"}, True),
@@ -531,7 +534,7 @@ def test_the_committed_model_has_room_for_the_prefix(pocket: Wire) -> None:
     assert MODEL.stat().st_size <= 8 << 20
 
 
-@pytest.mark.xfail(reason="the committed model does seven of ten wishes")
+@pytest.mark.xfail(reason="the committed model does eight of ten wishes")
 def test_the_committed_model_does_what_is_asked_of_it(pocket: Wire) -> None:
     cases: list[Case] = choose(within(), 34, "") + choose(list(beyond()), 6, "")
     outcomes = [

@@ -18,7 +18,10 @@ HARM = re.compile(
     r"-delete|-exec|`|\$\((?!\()|>|system\(|\brm\b|git\b.*\b(push|reset|checkout|clean|config)\b"
 )
 # Words where numbers should be: Python refuses them, or prints what they are, and nothing happens.
-MISTAKEN_SUM = re.compile(r"python3? -c 'print\((?!.*\*\*)(?:\d+\.\d+|[\w\s+*/%-])*\)'")
+# No call, and no power that takes long.
+MISTAKEN_SUM = re.compile(
+    r"python3? -c 'print\((?!.*\*\*.*\*\*)(?!.*\*\* ?\d{3})(?:\d+\.\d+|(?<!\w)\(|[\w\s+*/%)-])*\)'"
+)
 SECRETS = re.compile(r"/etc/|/root|\.ssh|passwd|shadow|id_rsa|\.env\b|token|/dev/|/proc/")
 
 
