@@ -179,7 +179,9 @@ def second_path(world: World) -> Exchange:
         return elsewhere(world)
     there = path(random)
     wanted = _misnamed(random, there)
-    near = [there, *(path(random) for _ in range(random.choice((0, 0, 0, 1, 2))))]
+    beside = there.rpartition("/")[0]
+    others = (filename(random) for _ in range(random.choice((0, 0, 1, 1, 2))))
+    near = [there, *(f"{beside}/{other}" if beside else other for other in others)]
     error = f"There is no file {wanted}. Near names are: {', '.join(near)}."
     world.path, world.lines = there, files.content(random)
     wish, name, arguments, end = _of_file(world, wanted)

@@ -40,6 +40,7 @@ from backend.pocket.words import (
     place,
     repo,
     scrap,
+    stem,
     thing,
 )
 
@@ -137,17 +138,33 @@ def _kind(random: Random) -> tuple[str, str]:
     return random.choice((f".{extension}", f".{extension}", f"*.{extension}", extension)), extension
 
 
+def tree(random: Random, extension: str = "") -> list[str]:
+    """Files as they lie in a small workspace: a few in a folder, a few beside it, some of like names."""
+    extensions = [extension] if extension else EXTENSIONS
+    names = []
+    for _ in range(random.randint(1, 2)):
+        where = folder(random)
+        names += [f"{where}/{filename(random, extensions)}" for _ in range(random.randint(2, 4))]
+    first, last = stem(random), random.choice(extensions)
+    names += [f"{first}{n}.{last}" for n in range(1, random.choice((1, 1, 3, 4)))]
+    names += [filename(random, extensions) for _ in range(random.randint(0, 3))]
+    if random.random() < 0.5:
+        names = names[::-1] if random.random() < 0.5 else sorted(names)
+    return names[:8]
+
+
 def _names(random: Random, hint: str) -> str:
+    if not hint.endswith("/") and random.random() < 0.45:
+        return "\n".join(tree(random, hint.removeprefix(".")))
     count = random.choice((1, 1, 1, 2, 2, 3, 3, 4, 5, 9))
+    all_there = random.random() < 0.6
     names = []
     for _ in range(count):
         if hint.startswith("."):
             names.append(path(random, [hint[1:]]))
         elif hint:
             names.append(
-                hint + filename(random, EXTENSIONS)
-                if random.random() < 0.5
-                else filename(random, EXTENSIONS)
+                hint + filename(random, EXTENSIONS) if all_there else filename(random, EXTENSIONS)
             )
         else:
             names.append(
