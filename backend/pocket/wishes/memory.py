@@ -17,6 +17,7 @@ from backend.pocket.wordings.memory import (
     REMIND_OF,
     REMIND_THAT,
     SUMMARY,
+    SUMMARY_OFTEN,
     TASK,
 )
 from backend.pocket.words import invented, noun, number, person, place, repo, thing
@@ -75,6 +76,10 @@ def once(random: Random) -> str:
             f"tonight at {day_time(random)}",
             f"on {random.choice(('1', '2', '3', '5', '12', '24', '30'))} {random.choice('January March April May June July August October December'.split())}",
             f"{count} {unit} from now",
+            f"{random.choice(('', 'at '))}{day_time(random)} {random.choice(('tomorrow', 'today', 'tonight'))}",
+            f"{random.choice(('tomorrow', 'today', 'tonight', 'tmrw', 'this evening'))} {day_time(random)}",
+            f"{_weekday(random)} {random.choice(('', 'at '))}{day_time(random)}",
+            f"{random.choice(('this', 'coming'))} {_weekday(random)}",
             f"on {random.choice('January March May June July'.split())} {number(random, 1)} at {day_time(random)}",
         )
     )
@@ -275,9 +280,24 @@ def remind(world: World) -> Exchange:
 
 def summary(world: World) -> Exchange:
     random = world.random
+    if world.chance(0.08):
+        return _daily_summary(world)
     when, task = (often if random.random() < 0.8 else once)(random), repo(random)
     return [
         world.say(SUMMARY, when=when, repo=task),
+        call("schedule", when=when, task=task, kind="summary"),
+        *planned(random, when, "summary", task),
+    ]
+
+
+def _daily_summary(world: World) -> Exchange:
+    """How often stands before the summary, at which time behind it."""
+    random = world.random
+    often, at, task = random.choice(("daily", "weekly")), day_time(random), repo(random)
+    at = f"at {at}" if often == "daily" else f"on {_weekday(random)} at {at}"
+    when = f"{often} {at}"
+    return [
+        world.say(SUMMARY_OFTEN, often=often, at=at, repo=task),
         call("schedule", when=when, task=task, kind="summary"),
         *planned(random, when, "summary", task),
     ]
