@@ -29,6 +29,19 @@ FRAMES = (
     "{can you|could you} {do|manage|handle|solve|crack} {this sum|this one|a sum|this calculation|maths}: $sum",
     "{how would you|how do I} {work out|compute|calculate} $sum",
     "{double-check for me|check my homework|verify}{:| -} {what is|how much is} $sum",
+    "$sum{??| ??| plsss|, quick pls|, ty| rn| lol| tho?}",
+    "{yo|hey|ok|so|um|uh|oi}{,|} {whats|wats|what's|how much's} $sum",
+    "{cant do|can't work out|cannot do|can't manage} $sum {in my head|right now|without paper|today}{|, help|. what is it|, you do it|, so?}",
+    "{gotta|need to|have to|must} {know|work out|figure out|find} $sum{| quick| rn| for work| for school| asap}",
+    "{so if I|if I|when I} {have|do|type in|punch in} $sum{,|} {what is it|what comes out|what do I end up with|how much is it}",
+    "{at the till|doing the bills|doing homework|filling in a form|doing the books|cooking}{,|:|..} $sum{?| is?| = ?| pls}",
+    "$sum {equals|is|makes|gives}{?|..|...| ?}",
+    "{please to calculate|how much make|what is result of|how much it makes|you can calculate|I want result of} $sum",
+    "{My eyes are bad, what is|My pencil broke, how much is|Would you be so kind and work out|I should like to know, what is|Young man, what is} $sum",
+    "{bet you can't do|bet you know|surely you can do|even you can do|now do} $sum{| lol| fast| for me|}",
+    "{sanity check|quick check|for the invoice|for the spreadsheet|napkin maths|one liner}: $sum{| =| equals|?}",
+    "{I get|I keep getting|she got|we both get} {a different number|something weird|nonsense|an odd result} for $sum{, you try|, what do you get|. What is it really|, what's right}",
+    "{tell me real quick|quick one|lazy question|dumb question|maths q|easy one}{:|,|..} {what's |how much is |}$sum",
 )
 EXPRESSIONS = (
     (
@@ -222,6 +235,91 @@ EXPRESSIONS = (
         2,
         "$a * $b / $c",
         "{$a * $b / $c|$a*$b/$c|$a times $b divided by $c|$a x $b / $c|the product of $a and $b{,|} divided by $c}",
+    ),
+    (
+        4,
+        "$a + $b",
+        "{$a and $b {all in|together|in all|summed}|$b more on top of $a|$a with $b more|$a plus the other $b|$a, $b, {summed|both together|added up}|$a up by $b|$a and then $b more|$a + another $b}",
+    ),
+    (
+        4,
+        "$a - $b",
+        "{$b from $a|$a take $b|$b short of $a|$a with $b {knocked off|shaved off|docked|spent|lost}|$a if $b {goes|drops out|is spent}|$a minus the $b|$a but $b {less|fewer}|$a after {losing|spending|paying} $b}",
+    ),
+    (
+        4,
+        "$a * $b",
+        "{$a by $b|$a at $b {each|apiece|a pop|a time|per unit}|$a {pcs|pieces|units|items} at $b|$a, $b times|$a portions of $b|$b for each of $a|$a of them at $b|$a shifts of $b}",
+    ),
+    (
+        4,
+        "$a / $b",
+        "{$a {split|shared|divided} {between|among|for} $b {people|of us|friends}|$a in $b equal {parts|pieces|shares|slices|chunks}|$a {cut|sliced|chopped} into $b {parts|equal bits|slices}|$a / $b {each|per person|a head}|each share if $a is split by $b}",
+    ),
+    (
+        3,
+        "$a % $b",
+        "{remainder of $a {by|divided by|over|/} $b|the {leftover|rest|remainder} {of|from} $a in {groups|packs|lots|teams} of $b|$a / $b, {just|only} the {remainder|rest|leftover}|$a over $b, remainder only|the odd ones of $a in rows of $b|rest of $a by $b}",
+    ),
+    (
+        3,
+        "$a ** 2",
+        "{$a sq|$a x itself|$a * itself|$a × itself|sq of $a|$a, squared|$a to the 2nd|$a to the power 2|$a ^ 2|$a ** 2}",
+    ),
+    (
+        2,
+        "$a ** 3",
+        "{$a to the 3rd|$a ^ 3|$a ** 3|$a x itself x itself|$a, cubed|$a * itself * itself|$a to the power 3|$a cube}",
+    ),
+    (
+        4,
+        "$p * $b / 100",
+        "{{tax|tip|fee|commission|cashback|interest} {of|at} $p{%| percent} on $b|$p{%| percent} {tip|vat|cashback|commission|interest} on $b|{the|a} $p{%| percent} {slice|cut|bit} of $b|$p out of every 100 of $b|$p% out of the $b}",
+    ),
+    (
+        3,
+        "$b * (100 + $p) / 100",
+        "{$b + $p{%| percent| pct}|$b {with|incl.|including} $p{%| percent} {tax|vat|tip|service}{| on it| on top}|$b, $p{%| percent} {up|higher|dearer}|$b {bumped|hiked|pushed} up by $p{%| percent}|$b and $p{%| percent} more on it}",
+    ),
+    (
+        3,
+        "$b * (100 - $p) / 100",
+        "{$b - $p{%| percent| pct}|$b at $p{%| percent} {off|discount}|$b with $p{%| percent} {knocked off|rebate|deducted}|$b, $p{%| percent} {down|lower|cheaper|off}|$p{%| percent} knocked off $b|the price after $p{%| percent} off $b}",
+    ),
+    (
+        2,
+        "$a / 2",
+        "{half from $a|$a over 2|$a ÷ 2|$a / 2|$a divided by {2|two}|$a split {fifty-fifty|50/50|two ways|down the middle|evenly in two}|one half from $a}",
+    ),
+    (
+        3,
+        "$a + $b + $c",
+        "{$a plus $b and $c|$a and $b plus another $c|$a and then $b and then $c added|$a $b $c {added up|summed|in total}|$a with $b and another $c on top|$a + $b, + $c}",
+    ),
+    (
+        2,
+        "$a + $b + $c + $d",
+        "{$a $b $c $d {added up|summed|in total}|$a and $b and $c and another $d|$a, $b, $c plus $d|$a plus $b, plus $c, plus $d|$a with $b, $c and $d on top}",
+    ),
+    (
+        3,
+        "$a * $b * $c",
+        "{$a times $b and times $c|$a, $b and $c {all multiplied|times each other|multiplied out}|$a * $b times $c|$a X $b X $c|$a lots of $b times $c|$a x $b times $c}",
+    ),
+    (
+        2,
+        "$a - $b - $c",
+        "{$a take $b take $c|$a minus $b and minus $c|$a minus both $b and $c|$b and $c {off|from} $a|$a after {paying|spending|losing} $b and $c|$a less $b and less $c}",
+    ),
+    (
+        2,
+        "$a / $b / $c",
+        "{$a / $b / $c|$a/$b/$c|$a divided by $b{,|} {and |}then by $c|$a over $b over $c|$a divided by $b divided by $c|$a ÷ $b ÷ $c|$a split by $b and again by $c}",
+    ),
+    (
+        2,
+        "$a - $b + $c",
+        "{$a - $b + $c|$a-$b+$c|$a minus $b plus $c|$a less $b, plus $c|$a take away $b, add $c|$a minus $b, then plus $c|$a with $b off and $c on}",
     ),
 )
 STORIES = (
@@ -509,6 +607,26 @@ STORIES = (
     (
         "2 * ($a + $b)",
         "{the perimeter of|what is the perimeter of|how long is the fence around|what is the way around} a {garden|field|rectangle|yard|park} {of|that is|measuring} $a by $b",
+    ),
+    (
+        "$a - $b",
+        "{{knock|shave|dock|trim} $b off $a|pull $b from $a|take $b away from $a}",
+    ),
+    (
+        "$a + $b",
+        "{chuck|stick|throw|pop} $b {on top of|onto} $a",
+    ),
+    (
+        "$a * $b",
+        "{times|multiply} $a by $b{ pls| for me|}",
+    ),
+    (
+        "$a / $b",
+        "{divvy|carve|chop|split} $a up {into $b {parts|shares|pieces}|between $b of us}",
+    ),
+    (
+        "$a + $b + $c",
+        "{add|total|sum|tot up} {these|the lot|all these}: {$a $b $c|$a, $b, $c|$a and $b and $c}",
     ),
 )
 DOWN = "{how many $small {are there |are |}in $count|$count in $small|{turn|convert|express} $count {to|into|in} $small|$count is how many $small|how many $small {make|are} $count|how many $small do $count make|number of $small in $count|what is $count in $small|what's $count {measured|expressed|written|counted} in $small|$count {to|as|into|=} $small|how many $small {fit into|pass in|go by in|does one have in|do I get from|are contained in|can I count in} $count|how long is $count in $small|how long in $small is $count|give me $count in $small|$count makes how many $small|{change|translate|transform|rewrite} $count {to|into} $small|the number of $small {in|that make up|contained in} $count|$count - how many $small|I have $count, how many $small is that|if it takes $count, how many $small is it|$count{,|:} and in $small{|, how many}|count the $small in $count}"
