@@ -143,6 +143,17 @@ def test_what_the_file_says_of_itself() -> None:
     assert fields["llama.context_length"].contents() >= 8192
 
 
+async def test_a_word_is_the_same_tokens_wherever_it_stands(pocket: Pocket) -> None:
+    """Copying is finding a token again: these words begin like in, on, is, the, for, web, you."""
+
+    async def tokens(text: str) -> list[int]:
+        return list((await pocket.post("/tokenize", {"content": text}))["tokens"])
+
+    for word in ("inbox", "onion", "island", "theatre", "forum", "webshop", "Youki", "beakers"):
+        there = await tokens(f"/{word}")
+        assert await tokens(f"x {word}") == [*await tokens("x "), *there[1:]], word
+
+
 async def test_a_call_its_answer_and_a_prompt_that_only_grows(pocket: Pocket) -> None:
     messages = [{"role": "system", "content": SYSTEM}, asked("How long has this machine been up?")]
     first = await pocket.prompt(messages)

@@ -293,11 +293,11 @@ def summary(world: World) -> Exchange:
 def _daily_summary(world: World) -> Exchange:
     """How often stands before the summary, at which time behind it."""
     random = world.random
-    often, at, task = random.choice(("daily", "weekly")), day_time(random), repo(random)
-    at = f"at {at}" if often == "daily" else f"on {_weekday(random)} at {at}"
-    when = f"{often} {at}"
+    rate, at, task = random.choice(("daily", "weekly")), day_time(random), repo(random)
+    at = f"at {at}" if rate == "daily" else f"on {_weekday(random)} at {at}"
+    when = f"{rate} {at}"
     return [
-        world.say(SUMMARY_OFTEN, often=often, at=at, repo=task),
+        world.say(SUMMARY_OFTEN, often=rate, at=at, repo=task),
         call("schedule", when=when, task=task, kind="summary"),
         *planned(random, when, "summary", task),
     ]
