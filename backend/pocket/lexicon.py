@@ -185,12 +185,12 @@ FOLDERS = (
     "api server client tools models photos music work home private drafts letters results inputs outputs exports july "
     "march april audio books cache components contracts december demo designs dist downloads etc examples family "
     "fonts games garden history icons imports inbox include invoices january june mail meetings misc movies november "
-    "october papers personal plans plugins projects public recipes resources school september services shared slides "
+    "october papers personal plans plugins projects public resources school september services shared slides "
     "spec static styles tax templates themes trips utils vendor videos"
 ).split()
 REPOS = (
     "website blog dotfiles backend frontend shop api notes infra homepage wiki tools robot garden thermostat weather "
-    "invoices bot firmware kernel compiler engine parser toolkit portal dashboard mobile docs scripts recipes tracker "
+    "invoices bot firmware kernel compiler engine parser toolkit portal dashboard mobile docs scripts tracker "
     "planner voltaire ledger library music photos camera sensors gateway proxy router billing search crawler accounts "
     "admin agent alerts analytics automation bookmarks calculator calendar catalog charts chess cli client cms config "
     "console contacts core courses crm deploy design desktop devices drivers editor emulator events examples "

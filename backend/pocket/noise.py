@@ -89,11 +89,16 @@ def reworded(words: str, random: Random, kept: Sequence[str]) -> str:
 
 
 def _other(word: str, random: Random, spans: Sequence[str]) -> str:
-    if any(word.strip("'\".,:?!") in span or span in word for span in spans):
+    if _copied(word, spans):
         return word
     if word in SYNONYMS and random.random() < 0.22:
         return random.choice(SYNONYMS[word])
     return "" if word in _DROPPED and random.random() < 0.05 else word
+
+
+def _copied(word: str, spans: Sequence[str]) -> bool:
+    """Whether a call copies some of the word."""
+    return any(word.strip("'\".,:?!()") in span or span in word for span in spans)
 
 
 def _after(words: str, random: Random) -> str:
@@ -161,7 +166,7 @@ def _typed(words: str, random: Random, kept: Sequence[str]) -> str:
 
 
 def _thumbed(word: str, random: Random, spans: Sequence[str]) -> str:
-    if any(word.strip("'\".,:?!()") in span or span in word for span in spans):
+    if _copied(word, spans):
         return word
     small = word.lower().replace("'", "") if word.count("'") == 1 else word.lower()
     return random.choice(SHORT.get(small, (small,))) if random.random() < 0.3 else small

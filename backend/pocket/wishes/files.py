@@ -1,6 +1,7 @@
 """Listing, reading, writing, editing, searching, sending files."""
 
 import re
+from collections.abc import Callable
 from random import Random
 
 from backend.pocket.dialogue import Answer, Exchange, Result, User, World, call, quote, shell
@@ -73,61 +74,44 @@ LANGUAGES = {
 
 def listing(world: World) -> Exchange:
     random = world.random
+    words, where, extension = _which(world)
+    pattern = f"*.{extension}" if extension else "*"
+    step = call("list_files", pattern=pattern, **({"path": where} if where else {}))
+    if random.random() < 0.15:
+        return [words, step, Result(_none(random, pattern)), Answer("There are no such files.")]
+    names = _names(random, where, extension)
+    if world.chance(0.5):
+        world.path = names.split("\n")[0].split("  ")[0].split("\t")[0]
+    return [words, step, Result(names), Answer(quote(names))]
+
+
+def _which(world: World) -> tuple[User, str, str]:
+    """The wish, and the folder and the ending that it names."""
+    random = world.random
     roll = random.random()
     if roll < 0.37:
-        words, arguments, prefix = world.say(LIST), {"pattern": "*"}, ""
-    elif roll < 0.42:
+        return world.say(LIST), "", ""
+    if roll < 0.42:
         (kind, extension), where = _kind(random), folder(random)
         words = world.say(LIST_KIND_FOLDER, kind=kind, ext=extension, folder=where)
-        arguments, prefix = {"pattern": f"*.{extension}", "path": where}, f".{extension}"
-    elif roll < 0.75:
+        return words, where, extension
+    if roll < 0.75:
         kind, extension = _kind(random)
         words = world.say(LIST_KIND, kind=kind, ext=extension)
         if kind.lower() in ("python", "shell") and world.chance(0.35):
             words = User(words.words.replace("files", "scripts"))
-        arguments, prefix = {"pattern": f"*.{extension}"}, f".{extension}"
-    else:
-        where = (
-            folder(random)
-            if random.random() < 0.7
-            else random.choice(
-                (
-                    f"{folder(random)}/{folder(random)}",
-                    f"/repos/{repo(random)}",
-                    f"/workspace/{folder(random)}",
-                )
-            )
-        )
-        words, arguments, prefix = (
-            world.say(LIST_FOLDER, folder=f"{where}/" if world.chance(0.1) else where),
-            {"pattern": "*", "path": where},
-            f"{where}/",
-        )
-    step = call("list_files", **arguments)
-    if random.random() < 0.15:
-        return [
-            words,
-            step,
-            Result(
-                random.choice(
-                    (
-                        "no files",
-                        "No files match.",
-                        "(none)",
-                        "No files.",
-                        f"No files match {arguments['pattern']}.",
-                        f"No file matches {arguments['pattern']} in /workspace.",
-                        f"No file matches {arguments['pattern']} in /workspace.",
-                    )
-                )
-            ),
-            Answer("There are no such files."),
-        ]
-    names = _names(random, prefix)
-    world.path = (
-        names.split("\n")[0].split("  ")[0].split("\t")[0] if random.random() < 0.5 else world.path
-    )
-    return [words, step, Result(names), Answer(quote(names))]
+        return words, "", extension
+    where = folder(random)
+    if world.chance(0.3):
+        forms = (f"{folder(random)}/{where}", f"/repos/{repo(random)}", f"/workspace/{where}")
+        where = random.choice(forms)
+    return world.say(LIST_FOLDER, folder=f"{where}/" if world.chance(0.1) else where), where, ""
+
+
+def _none(random: Random, pattern: str) -> str:
+    product = f"No file matches {pattern} in /workspace."
+    others = ("no files", "No files match.", "(none)", "No files.", f"No files match {pattern}.")
+    return random.choice((*others, product, product))
 
 
 def _kind(random: Random) -> tuple[str, str]:
@@ -153,25 +137,19 @@ def tree(random: Random, extension: str = "") -> list[str]:
     return names[:8]
 
 
-def _names(random: Random, hint: str) -> str:
-    if not hint.endswith("/") and random.random() < 0.45:
-        return "\n".join(tree(random, hint.removeprefix(".")))
-    count = random.choice((1, 1, 1, 2, 2, 3, 3, 4, 5, 9))
-    all_there = random.random() < 0.6
-    names = []
-    for _ in range(count):
-        if hint.startswith("."):
-            names.append(path(random, [hint[1:]]))
-        elif hint:
-            names.append(
-                hint + filename(random, EXTENSIONS) if all_there else filename(random, EXTENSIONS)
-            )
-        else:
-            names.append(
-                random.choice(
-                    (path(random, EXTENSIONS), filename(random, EXTENSIONS), f"{folder(random)}/")
-                )
-            )
+def _names(random: Random, where: str, extension: str) -> str:
+    if not where and random.random() < 0.45:
+        return "\n".join(tree(random, extension))
+    extensions = [extension] if extension else EXTENSIONS
+    makers: tuple[Callable[[Random], str], ...] = (lambda r: path(r, extensions),)
+    if where:
+        lead = f"{where}/" if random.random() < 0.6 else ""
+        makers = (lambda r: lead + filename(r, extensions),)
+    elif not extension:
+        makers = (*makers, lambda r: filename(r, extensions), lambda r: f"{folder(r)}/")
+    names = [
+        random.choice(makers)(random) for _ in range(random.choice((1, 1, 1, 2, 2, 3, 3, 4, 5, 9)))
+    ]
     style = random.random()
     if style < 0.25:
         names = [
