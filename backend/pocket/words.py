@@ -1,5 +1,6 @@
 """Words, names, numbers and paths that vary so much that only copying explains them."""
 
+import re
 from random import Random
 
 from backend.pocket.lexicon import (
@@ -183,6 +184,20 @@ def path(random: Random, extensions: tuple[str, ...] | list[str] = ()) -> str:
     if shape < 0.95:
         return f"{folder(random)}/{folder(random)}/{name}"
     return f"/repos/{repo(random)}/{name}"
+
+
+def named_after(random: Random, name: str, text: str) -> str:
+    """A path, now and then called by a word of the text that it is said with.
+
+    heron.txt with "the heron left": one word back does not tell what to copy next.
+    """
+    words = re.findall(r"[A-Za-z]{3,}", text)
+    if not words or random.random() > 0.16:
+        return name
+    where, slash, file = name.rpartition("/")
+    word = random.choice(words).lower()
+    part = random.choice((word, word, word, f"{word}s", f"{word}_{noun(random)}"))
+    return f"{where}{slash}{part}.{file.rpartition('.')[2]}"
 
 
 def repo(random: Random) -> str:

@@ -534,7 +534,6 @@ def test_the_committed_model_has_room_for_the_prefix(pocket: Wire) -> None:
     assert MODEL.stat().st_size <= 8 << 20
 
 
-@pytest.mark.xfail(reason="the committed model does eight of ten wishes")
 def test_the_committed_model_does_what_is_asked_of_it(pocket: Wire) -> None:
     cases: list[Case] = choose(within(), 34, "") + choose(list(beyond()), 6, "")
     outcomes = [

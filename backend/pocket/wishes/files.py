@@ -12,6 +12,7 @@ from backend.pocket.wordings.files import (
     APPEND,
     ATTACHED,
     EDIT,
+    EDIT_KEY,
     GREP,
     GREP_PATH,
     KEY,
@@ -34,6 +35,7 @@ from backend.pocket.words import (
     filename,
     folder,
     invented,
+    named_after,
     noun,
     number,
     path,
@@ -243,6 +245,7 @@ def writing(world: World) -> Exchange:
     name = world.path = path(random)
     if roll < 0.78:
         world.lines = [phrase(random)]
+        name = world.path = named_after(random, name, world.lines[0])
         words = world.say(WRITE, path=name, text=world.lines[0])
     else:
         world.lines = [
@@ -292,6 +295,7 @@ def append(world: World) -> Exchange:
     text = " ".join(
         random.choice((noun, adjective, invented))(random) for _ in range(random.randint(1, 5))
     )
+    name = world.path = named_after(random, name, text)
     return [
         world.say(APPEND, path=name, text=text),
         shell(f"echo '{text}' >> {name}"),
@@ -317,6 +321,11 @@ def piece(random: Random) -> str:
     )
 
 
+def what(random: Random) -> str:
+    """What a value is for."""
+    return random.choice((lambda r: r.choice(KEYS), noun, thing, invented))(random)
+
+
 def editing(world: World) -> Exchange:
     random = world.random
     name = world.path = path(random)
@@ -326,7 +335,9 @@ def editing(world: World) -> Exchange:
         old, new = (
             f"{asked}{sign}{value(random)}" for sign in [random.choice((" = ", "=", ": "))] * 2
         )
-    words = world.say(EDIT, path=name, old=old, new=new)
+    name = world.path = named_after(random, name, f"{old} {new}")
+    templates = EDIT_KEY if world.chance(0.12) else EDIT
+    words = world.say(templates, path=name, old=old, new=new, key=what(random))
     return [words, call("edit_file", path=name, old=old, new=new), *edited(random, name, old, new)]
 
 

@@ -1,8 +1,10 @@
 """Repositories: status, changes, commits."""
 
+import re
+from collections.abc import Sequence
 from random import Random
 
-from backend.pocket.dialogue import Answer, Exchange, Result, World, call, quote
+from backend.pocket.dialogue import Answer, Exchange, Result, User, World, call, quote
 from backend.pocket.sentences import errand, line, phrase
 from backend.pocket.wordings.git import COMMIT, COMMIT_FILE, DIFF, DIFF_REVISION, STATUS
 from backend.pocket.words import (
@@ -17,9 +19,27 @@ from backend.pocket.words import (
     thing,
 )
 
+HERE = (
+    ".",
+    "the folder here",
+    "the current folder",
+    "this directory",
+    "the workspace",
+    "this workspace",
+)
+
 
 def name(random: Random) -> str:
-    return "." if random.random() < 0.03 else repo(random)
+    return "." if random.random() < 0.07 else repo(random)
+
+
+def about(world: World, templates: Sequence[str], **slots: str) -> User:
+    """A wish about `world.repo`; the folder that one is in is said in words."""
+    if world.repo != ".":
+        return world.say(templates, repo=world.repo, **slots)
+    words = world.say(templates, repo="@@", **slots).words
+    here = world.random.choice(HERE)
+    return User(re.sub(r"(?:\b(?:the|my|our) )?@@(?: (?:repo|repository|project))?", here, words))
 
 
 def message(random: Random) -> str:
@@ -46,7 +66,7 @@ def status(world: World) -> Exchange:
     world.repo = name(random)
     text = status_text(random, clean=random.random() < 0.2)
     return [
-        world.say(STATUS, repo=world.repo),
+        about(world, STATUS),
         call("git_status", repo=world.repo),
         Result(text),
         Answer(quote(text)),
@@ -129,11 +149,11 @@ def diff(world: World) -> Exchange:
             ("HEAD~1", "HEAD", "HEAD^", "main", "HEAD~3", f"{random.randrange(16**7):07x}", "v1.0")
         )
         words, step = (
-            world.say(DIFF_REVISION, repo=world.repo, revision=revision),
+            about(world, DIFF_REVISION, revision=revision),
             call("git_diff", repo=world.repo, revision=revision),
         )
     else:
-        words, step = world.say(DIFF, repo=world.repo), call("git_diff", repo=world.repo)
+        words, step = about(world, DIFF), call("git_diff", repo=world.repo)
     if random.random() < 0.15:
         return [
             words,
@@ -152,13 +172,13 @@ def commit(world: World) -> Exchange:
     world.repo, text = name(random), message(random)
     if random.random() < 0.85:
         words, step = (
-            world.say(COMMIT, repo=world.repo, text=text),
+            about(world, COMMIT, text=text),
             call("git_commit", repo=world.repo, message=text),
         )
     else:
         file = path(random)
         words, step = (
-            world.say(COMMIT_FILE, repo=world.repo, text=text, path=file),
+            about(world, COMMIT_FILE, text=text, path=file),
             call("git_commit", repo=world.repo, message=text, files=[file]),
         )
     return [words, step, *committed(random, text)]

@@ -782,6 +782,19 @@ EDIT = (
     f"{{do one|one|do a quick|a quick}} {{replace|swap|substitution}} in $path: {_WAS} {{by|with|for|->|to}} {_NEW}",
     f"{{it ought to read|it's supposed to read|it should have read|it was meant to say}} {_NEW} in $path{{, but it says| - now it says|, it says|, yet I wrote}} {_WAS}[, {{fix it|correct it}}]",
 )
+# What the old text is for is said as well.
+EDIT_KEY = (
+    "{move|bump|raise|lower|switch|adjust|take|bring|update|turn|alter} {the |my |our }$key {in|of|inside} {the file |}$path from {$old|'$old'} to {$new|'$new'}",
+    "{the|my|our} $key {in|of} {the file |}$path {was|used to be|is still|is|still says|reads} $old{, make it|, turn it into| but should be| and must be|, it should be|, now it's|; new one:} $new",
+    "{the|my|our} $key {in|of} {the file |}$path {isn't right|needs fixing|has an error|is out of date|is off|is outdated|must be corrected}{:|,| -} {not $old but $new|$old should be $new|replace $old with $new|make $old $new|turn $old into $new|it's $new, not $old|swap $old for $new}",
+    "{in|inside} {the file |}$path{,|:} {the|my|our} $key {goes|changes|went|has changed|is to go|moves} from $old to $new",
+    "{I'd like|I want|I need|we need} {the |our |my }$key {in|of} $path {to go from $old to $new|changed from $old to $new|to be $new instead of $old|to be $new, not $old}",
+    "$path: {the |}$key {from $old to $new|$old -> $new|$new instead of $old|is $new now, not $old|was $old, now $new}",
+    "{update|edit|fix|correct|adapt} $path{: |, | - |, since }the $key {is $new, not $old|is no longer $old but $new|changed from $old to $new|went from $old to $new}",
+    "{there's|there is|I have|we have} a {wrong|new|different|bad} $key in $path{: |, |; }{$old should be $new|change $old into $new|make $old $new|$new instead of $old}",
+    "{our|the|my} $key is {now |}$new {instead of|and not|rather than} $old{, update|, so edit|, put that in|, fix|. Change} {the file |}$path",
+    "from $old to $new{,| please:|:} {the|my|our} $key in {the file |}$path",
+)
 SET_KEY = (
     "{set|change|update|put|turn|switch|move|adjust|make|modify|alter|raise|lower|bring} {the |my |our |the value of the |the value for the }$key {in|of|from|inside} {the file |my |}$path {to|to be|as|into|=|to read} $value",
     "{set|change|update|put|turn|switch|move|adjust|modify|alter|bring} {the |my |our }$key {to|as|into} $value {in|inside} {the file |my |}$path",
