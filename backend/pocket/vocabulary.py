@@ -41,6 +41,8 @@ FIRST_ARGUMENTS = {
     "send_file": "path",
 }
 LATER_ARGUMENTS = "path caption content old new message revision task kind".split()
+# llama.cpp cuts out the longest of these first, tokenizers the leftmost: where text can hold
+# two that overlap, the longer must be the left one. `, "last": ` before `: {"type"` was not.
 WHOLE = (
     *(f"<|im_start|>{role}\n" for role in ("system", "user", "assistant", "tool")),
     *(
