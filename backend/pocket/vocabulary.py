@@ -9,8 +9,8 @@ which piece is the same word without its space. Up to three digits are one token
 of single ones the same few stand everywhere, and what follows one says little
 about where it was copied from. What is always written alike is one token: how a
 turn opens, how the call of a tool opens and closes. So which tool it is gets decided
-in one step, and a third of the tokens of a call are left. llama.cpp splits such text with its `llama-bpe`
-pre-tokeniser, which looks a word up whole before it merges.
+in one step, and a call is written in half the tokens. llama.cpp splits such
+text with its `llama-bpe` pre-tokeniser, which looks a word up whole before it merges.
 """
 
 import json

@@ -291,11 +291,10 @@ def wrote(random: Random, name: str, text: str) -> Exchange:
 
 def append(world: World) -> Exchange:
     random = world.random
-    name = world.path = path(random)
     text = " ".join(
         random.choice((noun, adjective, invented))(random) for _ in range(random.randint(1, 5))
     )
-    name = world.path = named_after(random, name, text)
+    name = world.path = named_after(random, path(random), text)
     return [
         world.say(APPEND, path=name, text=text),
         shell(f"echo '{text}' >> {name}"),
@@ -328,14 +327,13 @@ def what(random: Random) -> str:
 
 def editing(world: World) -> Exchange:
     random = world.random
-    name = world.path = path(random)
     old, new = pair(random) if world.chance(0.5) else (piece(random), piece(random))
     if world.chance(0.2):
         asked = random.choice(KEYS)
         old, new = (
             f"{asked}{sign}{value(random)}" for sign in [random.choice((" = ", "=", ": "))] * 2
         )
-    name = world.path = named_after(random, name, f"{old} {new}")
+    name = world.path = named_after(random, path(random), f"{old} {new}")
     templates = EDIT_KEY if world.chance(0.12) else EDIT
     words = world.say(templates, path=name, old=old, new=new, key=what(random))
     return [words, call("edit_file", path=name, old=old, new=new), *edited(random, name, old, new)]
