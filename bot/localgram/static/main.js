@@ -10,6 +10,7 @@ import { Waiting } from "./waiting.js";
 const FAVOURITES = [["👍", "Thumbs up"], ["❤", "Heart"], ["🔥", "Fire"], ["🎉", "Party"], ["🤔", "Thinking"], ["👎", "Thumbs down"]];
 const chats = new Map(); // by id: the server's view, with `unread` and, once open, `messages`
 const presses = new Map(); // by query id: the button that waits for an answer
+let pressing = Promise.resolve(); // until the server has named the query of every press so far
 let me = null;
 let bot = null;
 let open = null; // {id, thread}
@@ -46,16 +47,19 @@ async function press(message, row, column, key, button) {
   if (key.copy_text) return copy(key.copy_text.text);
   button.setAttribute("aria-busy", "true");
   setTimeout(() => button.removeAttribute("aria-busy"), 15000);
+  const named = api.press(open.id, message.message_id, row, column).then(({ query }) => presses.set(query, button));
+  pressing = Promise.allSettled([pressing, named]);
   try {
-    const { query } = await api.press(open.id, message.message_id, row, column);
-    presses.set(query, button);
+    await named;
   } catch (error) {
     button.removeAttribute("aria-busy");
     toast(error.message);
   }
 }
 
-function answered(event) {
+// A quick bot's answer overtakes the response that names its query.
+async function answered(event) {
+  await pressing;
   const button = presses.get(event.query);
   button?.removeAttribute("aria-busy");
   if (!presses.delete(event.query)) return;

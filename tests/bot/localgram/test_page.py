@@ -123,6 +123,26 @@ async def test_an_approval(page: Page, raw: Raw, alice: Person) -> None:
     await expect(button).to_have_count(0)
 
 
+async def test_an_answer_that_overtakes_its_press_is_shown(
+    page: Page, raw: Raw, alice: Person
+) -> None:
+    async def late(route: Route) -> None:
+        named = await route.fetch()
+        (update,) = await raw.ok("getUpdates", timeout=50)  # type: ignore[misc]
+        query = update["callback_query"]["id"]
+        await raw.ok("answerCallbackQuery", callback_query_id=query, text="Allowed")
+        await raw.ok("sendMessage", chat_id=5, text="what came after")
+        await expect(bubble(page, "what came after")).to_be_visible()
+        await route.fulfill(response=named)
+
+    await page.route("**/press*", late)
+    await raw.ok("sendMessage", chat_id=5, text="May I?", reply_markup=KEYS)
+    button = page.get_by_role("button", name="Allow once")
+    await button.click()
+    await expect(page.locator("#toast")).to_have_text("Allowed")
+    await expect(button).not_to_have_attribute("aria-busy", "true")
+
+
 async def test_formatting_is_elements_and_text_is_text(page: Page, raw: Raw, alice: Person) -> None:
     text = "Vec<u8> 😀 quote\ncode"
     entities = [
