@@ -1,23 +1,33 @@
 """Whole conversations: exchanges of all families behind one prefix."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
-from backend.pocket.dialogue import NO_TOOL, Answer, Call, Exchange, Message, Result, User, World
+from backend.pocket.context import Tail
+from backend.pocket.dialogue import (
+    BEYOND,
+    NO_TOOL,
+    Answer,
+    Call,
+    Exchange,
+    Message,
+    Result,
+    User,
+    World,
+)
 from backend.pocket.noise import reworded, spoken
 from backend.pocket.prefix import Prefix
-from backend.pocket.sentences import fact, line
 from backend.pocket.wishes import chains, files, git, machine, manage, memory, sequels, sums, talk
-from backend.pocket.words import number, person
+from backend.pocket.words import number
 
 Family = Callable[[World], Exchange]
 
 FAMILIES: dict[Family, float] = {
-    machine.reading: 18,
+    machine.reading: 16,
     machine.command: 3,
-    machine.host_file: 6,
-    sums.sums: 23,
+    machine.host_file: 5,
+    sums.sums: 26,
     files.listing: 10,
     files.reading: 10,
     files.key: 5,
@@ -25,7 +35,7 @@ FAMILIES: dict[Family, float] = {
     files.append: 4,
     files.editing: 18,
     files.set_key: 5,
-    files.search: 14,
+    files.search: 15,
     files.sending: 4,
     files.unclear: 0.7,
     files.attached: 1.2,
@@ -36,11 +46,11 @@ FAMILIES: dict[Family, float] = {
     memory.remember: 6,
     memory.recall: 15,
     memory.noted: 0.7,
-    memory.shown: 2.5,
+    memory.shown: 1.5,
     memory.remind: 7,
     memory.summary: 9,
     memory.task: 2.5,
-    talk.small: 12,
+    talk.small: 15,
     talk.beyond: 30,
     sequels.about_file: 7,
     sequels.about_repo: 6,
@@ -55,20 +65,12 @@ FAMILIES: dict[Family, float] = {
     chains.second_path: 7,
     chains.second_edit: 5,
     chains.no_repo: 5,
-    chains.second_command: 4,
+    chains.second_command: 3,
     chains.second_time: 2,
     chains.failure: 4,
     chains.echo: 3,
 }
-ZONES = (
-    "Europe/Paris",
-    "UTC",
-    "Europe/Berlin",
-    "America/New_York",
-    "Asia/Tokyo",
-    "Europe/London",
-    "Australia/Sydney",
-)
+MISTAKES = 0.12  # of the exchanges before the last
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +85,40 @@ def conversation(
     world = World(random)
     tail = Tail(random, context)
     messages: list[Message] = []
-    for _ in range(exchanges):
-        family = (
-            chains.echo
-            if random.random() < drills
-            else random.choices(tuple(FAMILIES), tuple(FAMILIES.values()))[0]
-        )
+    for to_come in reversed(range(exchanges)):
+        if to_come and random.random() < MISTAKES:
+            messages += _mistaken(random, prefix, tail)
+            continue
+        family = chains.echo if random.random() < drills else _family(random)
         messages += _exchange(family, world, prefix, tail)
     return Conversation(tuple(messages))
+
+
+def _family(random: Random) -> Family:
+    return random.choices(tuple(FAMILIES), tuple(FAMILIES.values()))[0]
+
+
+def _mistaken(random: Random, prefix: Prefix, tail: Tail) -> Exchange:
+    """A wish that is not served as it should: one mistake must not make the model repeat it."""
+    wish, *right = _exchange(_family(random), World(random), prefix, tail)
+    _, *others = _exchange(_family(random), World(random), prefix, tail)
+    wrong = random.choice(
+        (others, others, _endless(right, random), [Answer(NO_TOOL)], [Answer(BEYOND)])
+    )
+    return [
+        wish,
+        *(replace(m, learned=False) if isinstance(m, Call | Answer) else m for m in wrong),
+    ]
+
+
+def _endless(messages: Exchange, random: Random) -> Exchange:
+    """The same, but the last answer repeats a piece of itself until it is cut off."""
+    *before, last = messages
+    assert isinstance(last, Answer)
+    words = last.text.split(" ")
+    end = random.randint(1, len(words))
+    again = words[max(0, end - random.randint(1, 3)) : end] * random.randint(2, 40)
+    return [*before, Answer(" ".join((*words[:end], *again)))]
 
 
 def exchange(random: Random, family: Family, prefix: Prefix) -> Exchange:
@@ -98,7 +126,7 @@ def exchange(random: Random, family: Family, prefix: Prefix) -> Exchange:
     return _exchange(family, World(random), prefix, Tail(random, 0.88 if prefix.text else 0.0))
 
 
-def _exchange(family: Family, world: World, prefix: Prefix, tail: "Tail") -> Exchange:
+def _exchange(family: Family, world: World, prefix: Prefix, tail: Tail) -> Exchange:
     first, *rest = family(world)
     assert isinstance(first, User)
     missing = [m for m in rest if isinstance(m, Call) and m.name not in prefix.names()]
@@ -128,46 +156,3 @@ def _cut(message: Message, random: Random) -> Message:
             f"{message.text}\n[{number(random)} lines cut; whole output in /workspace/.voltaire/out/{number(random)}.txt]"
         )
     return message
-
-
-class Tail:
-    """The context block before a person's words: the time moves on, the rest comes and goes."""
-
-    def __init__(self, random: Random, share: float) -> None:
-        self.random = random
-        self.day, self.hour, self.minute = (
-            random.randint(1, 28),
-            random.randint(0, 23),
-            random.randint(0, 59),
-        )
-        self.month, self.zone = random.randint(1, 12), random.choice(ZONES)
-        self.given = random.random() < share
-        self.sender = person(random) if random.random() < 0.25 else ""
-
-    def before(self, words: str, user: User) -> str:
-        if not self.given and not user.notes and not user.files:
-            return words
-        self.minute = min(59, self.minute + self.random.randint(0, 3))
-        return "\n".join(("<context>", *self._lines(user), "</context>", words))
-
-    def _lines(self, user: User) -> list[str]:
-        random = self.random
-        weekday = random.choice("Mon Tue Wed Thu Fri Sat Sun".split())
-        lines = [
-            f"now: {weekday} 2026-{self.month:02}-{self.day:02} {self.hour:02}:{self.minute:02} {self.zone}"
-        ]
-        if self.sender:
-            lines.append(f"from: {self.sender}")
-        notes = user.notes or [
-            fact(random) for _ in range(random.randint(1, 4) if random.random() < 0.04 else 0)
-        ]
-        if notes:
-            lines.append("notes:")
-            lines += [
-                f"- {note} (2026-{random.randint(1, 12):02}-{random.randint(1, 28):02})"
-                for note in notes
-            ]
-        if random.random() < 0.03:
-            lines.append(f"reply to: {line(random)}")
-        lines += [f"file: {file}" for file in user.files]
-        return lines

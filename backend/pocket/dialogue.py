@@ -27,6 +27,7 @@ class User:
 class Call:
     name: str
     arguments: Mapping[str, Value]
+    learned: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,10 @@ class Result:
 @dataclass(frozen=True, slots=True)
 class Answer:
     text: str
+    learned: bool = True
 
 
+# What is not `learned` is a mistake that stands in the conversation.
 Message = User | Call | Result | Answer
 Exchange = list[Message]
 

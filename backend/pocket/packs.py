@@ -8,7 +8,7 @@ from tokenizers import Tokenizer
 
 from backend.pocket.architecture import Pack
 from backend.pocket.conversation import conversation
-from backend.pocket.dialogue import Call, Message
+from backend.pocket.dialogue import Answer, Call, Message
 from backend.pocket.prefix import Prefix, bare, brief, varied
 from backend.pocket.rendering import message_text
 
@@ -154,6 +154,8 @@ def _weights(message: Message, tokens: int) -> list[float]:
     What follows from the tokens before is learned soon and costs nothing. Within a value each
     weighs the same: were its end heavier than what continues it, values would end early.
     """
+    if isinstance(message, Call | Answer) and not message.learned:
+        return [0.0] * tokens
     if isinstance(message, Call):
         return [DECISION] * tokens
     rest = min(DECISION, max(1.0, ANSWER / max(1, tokens)))

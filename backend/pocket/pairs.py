@@ -74,6 +74,9 @@ def _near_number(random: Random) -> tuple[str, str]:
     old = number(random, random.choice((2, 3, 3, 4)))
     at = random.randrange(len(old))
     new = old[:at] + random.choice("123456789") + old[at + 1 :]
+    if random.random() < 0.35:
+        whole = random.choice(("0.", "0.", "1.", f"{number(random, 1)}."))
+        old, new = whole + old, whole + random.choice((new, number(random, len(old))))
     form = random.choice(("{}", "{}", "{}0", "1{}", "{} euros", "{}px", "{}s", "room {}", "{}%"))
     return form.format(old), form.format(new)
 

@@ -8,9 +8,10 @@ word: no merge makes them, so that "island" never begins like "is". `twins` says
 which piece is the same word without its space. Up to three digits are one token:
 of single ones the same few stand everywhere, and what follows one says little
 about where it was copied from. What is always written alike is one token: how a
-turn opens, how the call of a tool opens and closes. So which tool it is gets decided
-in one step, and a call is written in half the tokens. llama.cpp splits such
-text with its `llama-bpe` pre-tokeniser, which looks a word up whole before it merges.
+turn opens, how the call of a tool opens and closes, what is said where nothing can be
+done. So which tool it is gets decided in one step, and a call is written in half the
+tokens. llama.cpp splits such text with its `llama-bpe` pre-tokeniser, which looks a word
+up whole before it merges.
 """
 
 import json
@@ -51,6 +52,10 @@ WHOLE = (
     ),
     *(f'", "{argument}": "' for argument in LATER_ARGUMENTS),
     '", "first": ',
+    "python3 -c 'print(",
+    "I am only a demonstration model",
+    ", and this is beyond me. ",
+    "For real work, give me a real model.",
     '"}}\n</tool_call>',
     "<context>\nnow: ",
     "\n</context>\n",
@@ -73,7 +78,7 @@ _SPACE = "Ġ"
 PUNCTUATION = tuple(
     pair.split(" ")
     for pair in (
-        '\\ n|\\ "|\\ t|Ġ Ġ|ĠĠ ĠĠ|ĠĠĠĠ ĠĠĠĠ|{ "|" :|" ,|" }|} }|"} }|" ]|Ġ "|Ġ {"|Ċ Ċ|- -|-- -|+ +|++ +|@ @|. .|.. .|` `|`` `|$ (|$( (|) )|> >|Ġ >>|Ġ =|Ġ -|Ġ +|* *|Ġ **|Ġ *|Ġ /|Ġ %|Ġ \''
+        '\\ n|\\ "|\\ t|Ġ Ġ|ĠĠ ĠĠ|ĠĠĠĠ ĠĠĠĠ|{ "|" :|" ,|" }|} }|"} }|" ]|Ġ "|Ġ {"|Ċ Ċ|- -|-- -|+ +|++ +|@ @|. .|.. .|` `|`` `|$ (|$( (|) )|> >|Ġ >>|Ġ =|Ġ -|Ġ +|* *|Ġ **|Ġ *|Ġ /|Ġ %|Ġ \'|ĠĠ Ġ|ĠĠĠĠ Ġ|ĠĠĠĠ ĠĠ|ĠĠĠĠĠĠ Ġ|â Ģ|âĢ ľ|âĢ Ŀ'
     ).split("|")
 )
 _DIGITS = "0123456789"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from backend.pocket.conversation import conversation
-from backend.pocket.dialogue import Answer, Call, Result, User, quote
+from backend.pocket.dialogue import BEYOND, NO_TOOL, Answer, Call, Result, User, quote
 from backend.pocket.grammar import expand
 from backend.pocket.prefix import brief, product, varied
 from backend.pocket.rendering import call_text, message_text, prefix_text
@@ -63,6 +63,15 @@ def test_a_tool_that_is_not_there_is_never_called() -> None:
     for prefix in prefixes:
         calls = [m for m in conversation(random, prefix, 20).messages if isinstance(m, Call)]
         assert {call.name for call in calls} <= prefix.names()
+
+
+def test_mistakes_stand_in_a_conversation_but_never_at_its_end() -> None:
+    said = [[m for m in written(seed, 12) if isinstance(m, Answer)] for seed in range(60)]
+    mistaken = [m.text for answers in said for m in answers if not m.learned]
+    assert 40 < len(mistaken) < 140
+    assert {NO_TOOL, BEYOND} < set(mistaken)
+    assert NO_TOOL not in {m.text for answers in said for m in answers if m.learned}
+    assert all(answers[-1].learned for answers in said)
 
 
 def test_no_wish_for_harm_is_met_with_a_call() -> None:

@@ -315,7 +315,7 @@ def no_repo(world: World) -> Exchange:
     """The repository is misspelled: the one that is like it, or else say which there are."""
     random = world.random
     there = repo(random)
-    wanted = repo(random) if random.random() < 0.3 else _misspelt(random, there)
+    wanted = repo(random) if random.random() < 0.2 else _misspelt(random, there)
     known = [repo(random) for _ in range(random.randint(0, 4))]
     known.insert(random.randint(0, len(known)), there)
     named = ", ".join(known)

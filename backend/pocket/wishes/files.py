@@ -14,6 +14,7 @@ from backend.pocket.wordings.files import (
     EDIT,
     EDIT_KEY,
     GREP,
+    GREP_CODE,
     GREP_PATH,
     KEY,
     LIST,
@@ -244,7 +245,7 @@ def writing(world: World) -> Exchange:
     roll = random.random()
     name = world.path = path(random)
     if roll < 0.78:
-        world.lines = [phrase(random)]
+        world.lines = [snippet(random) if world.chance(0.08) else phrase(random)]
         name = world.path = named_after(random, name, world.lines[0])
         words = world.say(WRITE, path=name, text=world.lines[0])
     else:
@@ -261,6 +262,30 @@ def writing(world: World) -> Exchange:
         world.lines = [commas] if roll >= 0.88 else world.lines
     text = "\n".join(world.lines)
     return [words, call("write_file", path=name, content=text), *wrote(random, name, text)]
+
+
+def snippet(random: Random) -> str:
+    """One line of a program, of JSON, of a page."""
+    key, word = (
+        random.choice((noun(random), random.choice(KEYS))),
+        random.choice((noun, phrase))(random),
+    )
+    shown = random.choice((word, word, number(random)))
+    return random.choice(
+        (
+            f"print('{word}')",
+            f'print("{word}")',
+            f"print({number(random)})",
+            f"{key} = {shown}",
+            f"echo {word}",
+            f"import {noun(random)}",
+            f"<h1>{word}</h1>",
+            f'{{"{key}": {random.choice(("true", "false", number(random)))}}}',
+            f'{{"{key}": "{noun(random)}"}}',
+            f"[{number(random)}, {number(random)}]",
+            f"- [ ] {word}",
+        )
+    )
 
 
 def _commas(random: Random, items: list[str]) -> str:
@@ -325,6 +350,14 @@ def what(random: Random) -> str:
     return random.choice((lambda r: r.choice(KEYS), noun, thing, invented))(random)
 
 
+def two_of(make: Callable[[Random], str], random: Random) -> tuple[str, str]:
+    """Two of a kind that differ."""
+    old = new = make(random)
+    while new == old:
+        new = make(random)
+    return old, new
+
+
 def editing(world: World) -> Exchange:
     random = world.random
     old, new = pair(random) if world.chance(0.5) else (piece(random), piece(random))
@@ -333,8 +366,10 @@ def editing(world: World) -> Exchange:
         old, new = (
             f"{asked}{sign}{value(random)}" for sign in [random.choice((" = ", "=", ": "))] * 2
         )
+    templates = EDIT_KEY if world.chance(0.15) else EDIT
+    if templates is EDIT_KEY and world.chance(0.6):
+        old, new = two_of(random.choice((number, number, decimal, value)), random)
     name = world.path = named_after(random, path(random), f"{old} {new}")
-    templates = EDIT_KEY if world.chance(0.12) else EDIT
     words = world.say(templates, path=name, old=old, new=new, key=what(random))
     return [words, call("edit_file", path=name, old=old, new=new), *edited(random, name, old, new)]
 
@@ -383,6 +418,12 @@ def identifier(random: Random) -> str:
     snake = "_".join(parts)
     camel = parts[0] + parts[1].capitalize()
     return random.choice((snake, snake, snake, snake.upper(), camel, f"_{snake}", f"{camel}()"))
+
+
+def code_word(random: Random) -> str:
+    """What somebody at a program asks for: a name of two words, a constant, a verb."""
+    plain = (lambda r: r.choice(VERBS), lambda r: noun(r).upper(), lambda r: r.choice(KEYS).upper())
+    return random.choice((identifier, identifier, *plain))(random)
 
 
 def needle(random: Random) -> str:
@@ -434,7 +475,10 @@ def hits(random: Random, word: str, name: str = "") -> str:
 def search(world: World) -> Exchange:
     random = world.random
     word = needle(random)
-    if random.random() < 0.6:
+    if random.random() < 0.13:
+        word = code_word(random)
+        words, step, name = world.say(GREP_CODE, word=word), call("grep", pattern=word), ""
+    elif random.random() < 0.6:
         words, step, name = world.say(GREP, word=word), call("grep", pattern=word), ""
     else:
         name = random.choice((path(random), path(random), folder(random)))

@@ -21,6 +21,7 @@ UNITS = (
     ("years", "days", 365),
 )
 COINS = "euros dollars pounds francs cents kroner euro yen bucks".split()
+REPEATED = 0.1  # share of sums in which a figure stands more than once
 _ONES = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 _SHARES = tuple(share for share, *_ in EXPRESSIONS)
@@ -76,6 +77,9 @@ def _units(random: Random) -> tuple[str, str]:
 
 def _figures(random: Random, fractions: float) -> dict[str, str]:
     figures = {name: _figure(random, fractions) for name in "abcd"}
+    if random.random() < REPEATED:
+        for name in random.choice(("b", "c", "bc", "bcd")):
+            figures[name] = figures["a"]
     figures["k"] = str(random.randint(2, 12))
     figures["p"] = str(random.randint(1, 100)) if random.random() < 0.85 else decimal(random)
     if figures["b"] == "0":
@@ -93,7 +97,7 @@ def _figure(random: Random, fractions: float) -> str:
 
 def _aloud(random: Random, figure: str) -> str:
     """A small number in words, now and then."""
-    if "." in figure or int(figure) > 99 or random.random() > 0.12:
+    if "." in figure or int(figure) > 99 or random.random() > 0.18:
         return figure
     count = int(figure)
     if count < 20:

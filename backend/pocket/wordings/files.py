@@ -965,6 +965,19 @@ GREP = (
     f"{{everything|whatever|anything|all}} {{my files say|the files have|there is in {_FILES}|you find in {_FILES}}} {{about|on}} {_QUERY}{{|, please|, list it}}",
     f"{{no wait|hold on|sorry|not that file}}, {{search all files for|look in every file for|in all files:|which files have}} {_QUERY}",
 )
+_CODE = "{the function |the method |the class |the variable |the constant |the helper |the symbol |||||}$word"
+GREP_CODE = (
+    f"{{where|in which place|from where|in which module|at which line}} {{do we|do I|does the program|does the code|do they}} {{call|import|declare|invoke|set|read|override|need|define|create}} {_CODE}",
+    f"{{what|which module|which class|which line|which part of the code|what else}} {{imports|invokes|depends on|sets|reads|declares|overrides|touches|makes use of}} {_CODE}",
+    f"{{who|what|which script}} {{is calling|is using|still uses|still calls|relies on|needs}} {_CODE}",
+    f"where {{is|was|are}} {_CODE} {{declared|implemented|imported|called|invoked|assigned|initialised|set up|introduced|coming from}}",
+    f"{{find|look up|show me|get me|jump to|go to|take me to|give me}} {{the definition|the declaration|all callers|every call|the implementation|the uses|all references}} of {_CODE}",
+    f"{{find|look for|search for|hunt for|locate|grep}} {_CODE}[ {{in here|in this project|in the code|around here|in the source|everywhere}}]",
+    f"{_CODE}{{ - |: |, |? }}{{where is that|where's that defined|who calls it|find it|where does it come from|grep it|search it}}",
+    f"{{I|we}} {{want to|have to|must|will}} {{rename|remove|change|fix}} {_CODE}{{, |. |: }}{{who uses it|where is it used|what calls it|find all uses|search it first}}",
+    f"{{is|was}} {_CODE} {{used|called|needed|defined|referenced|imported}} {{anywhere|somewhere|at all|still|in here}}",
+    f"{{any|is there any|are there any}} {{note|word|line|mention|trace|text}}{{| left}} {{about|of|on|with}} {_CODE} {{here|in here|around here|in this folder|in this place}}",
+)
 GREP_PATH = (
     f"{_SEARCH} {{in|through|inside|into}} {{the file |the folder |}}$path for {_WORD}",
     f"{{search|grep|scan|look through|go through|comb|check}} {{the file |the folder |}}$path for {_WORD}",
