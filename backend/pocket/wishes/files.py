@@ -474,38 +474,32 @@ def hits(random: Random, word: str, name: str = "") -> str:
 
 def search(world: World) -> Exchange:
     random = world.random
-    word = needle(random)
-    if random.random() < 0.13:
-        word = code_word(random)
-        words, step, name = world.say(GREP_CODE, word=word), call("grep", pattern=word), ""
-    elif random.random() < 0.6:
-        words, step, name = world.say(GREP, word=word), call("grep", pattern=word), ""
-    else:
-        name = random.choice((path(random), path(random), folder(random)))
-        words = _named(world.say(GREP_PATH, word=word, path=name), name)
-        step = call("grep", pattern=word, path=name)
+    words, word, name = _sought(world)
+    step = call("grep", pattern=word, **({"path": name} if name else {}))
     if random.random() < 0.2:
-        return [
-            words,
-            step,
-            Result(
-                random.choice(
-                    (
-                        "no matches",
-                        "No matches.",
-                        f"No matches for {word}.",
-                        f"No line matches {word} in /workspace.",
-                        f"No line matches {word} in /workspace.",
-                        "(no matches)",
-                        "nothing found",
-                    )
-                )
-            ),
-            Answer(f"There is no {word} there."),
-        ]
+        return [words, step, Result(_missing(random, word)), Answer(f"There is no {word} there.")]
     found = hits(random, word, name if "." in name else "")
     world.path = found.split(":")[0]
     return [words, step, Result(found), Answer(quote(found))]
+
+
+def _sought(world: World) -> tuple[User, str, str]:
+    """The wish, what is looked for, and the file or folder that it names."""
+    random = world.random
+    word = needle(random)
+    if random.random() < 0.13:
+        word = code_word(random)
+        return world.say(GREP_CODE, word=word), word, ""
+    if random.random() < 0.6:
+        return world.say(GREP, word=word), word, ""
+    name = random.choice((path(random), path(random), folder(random)))
+    return _named(world.say(GREP_PATH, word=word, path=name), name), word, name
+
+
+def _missing(random: Random, word: str) -> str:
+    product = f"No line matches {word} in /workspace."
+    plain = ("no matches", "No matches.", f"No matches for {word}.")
+    return random.choice((*plain, product, product, "(no matches)", "nothing found"))
 
 
 def _named(words: User, name: str) -> User:
