@@ -16,7 +16,7 @@ from backend.pocket.dialogue import (
     User,
     World,
 )
-from backend.pocket.noise import reworded, spoken
+from backend.pocket.noise import reworded, spoken, unquoted
 from backend.pocket.prefix import Prefix
 from backend.pocket.wishes import chains, files, git, machine, manage, memory, sequels, sums, talk
 from backend.pocket.words import number
@@ -133,7 +133,8 @@ def _exchange(family: Family, world: World, prefix: Prefix, tail: Tail) -> Excha
     if missing:
         rest = [Answer(NO_TOOL)]
     kept = _kept(first.words, rest)
-    words = spoken(reworded(first.words, world.random, kept), world.random, kept)
+    words = reworded(unquoted(first.words, world.random, kept), world.random, kept)
+    words = spoken(words, world.random, kept)
     return [User(tail.before(words, first)), *(_cut(m, world.random) for m in rest)]
 
 

@@ -65,7 +65,7 @@ class World:
 
     def say(self, templates: Sequence[str], **slots: str) -> User:
         slots.setdefault("n", str(self.random.randint(1, 900)))
-        templates = templates[:PLAIN] if self.chance(0.3) else templates
+        templates = templates[:PLAIN] if self.chance(0.35) else templates
         return User(expand(self.random.choice(templates), self.random, slots))
 
     def chance(self, share: float) -> bool:

@@ -76,7 +76,7 @@ def _options() -> argparse.Namespace:
         help="where vocabulary and checkpoint lie",
     )
     parser.add_argument("--out", type=Path, help="the GGUF to write")
-    parser.add_argument("--minutes", type=float, default=84, help="minutes of training")
+    parser.add_argument("--minutes", type=float, default=88, help="minutes of training")
     parser.add_argument("--workers", type=int, default=2, help="processes, one a core")
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args(sys.argv[1:])

@@ -20,10 +20,22 @@ _STARTS_AS_ORDER = frozenset(
 )
 
 
+UNQUOTED = 0.45  # of the wishes that quote what a call copies
+
+
+def unquoted(words: str, random: Random, kept: Sequence[str]) -> str:
+    """Mostly without quotes around what is copied: few people type them on a phone."""
+    if random.random() > UNQUOTED:
+        return words
+    for text in kept:
+        words = words.replace(f"'{text}'", text).replace(f'"{text}"', text)
+    return words
+
+
 def spoken(words: str, random: Random, kept: Sequence[str] = ()) -> str:
     """The same wish as somebody might type it. What is `kept` (copied by a call) stays as it is."""
     opens, closes = words.startswith(tuple(kept)), words.endswith(tuple(kept))
-    if random.random() < 0.07:
+    if random.random() < 0.1:
         words = _slip(words, random, kept)
     if random.random() < 0.2 and "\n" not in words:
         words = _typed(words, random, kept)
@@ -128,7 +140,7 @@ def _aside(words: str, random: Random) -> str:
 def _slip(words: str, random: Random, kept: Sequence[str]) -> str:
     """One of the first words mistyped, unless a call copies it."""
     parts = words.split(" ")
-    at = random.randrange(min(2, len(parts)))
+    at = random.randrange(min(3, len(parts)))
     word = parts[at]
     if len(word) < 4 or not word.isalpha() or any(word in text for text in kept):
         return words

@@ -55,6 +55,8 @@ SECOND = Mixture(
 THIRD = Mixture()
 # Between the long ones, wishes alone again: they cost a quarter of the time.
 ALONE = Mixture(room=1792, lengths=(1, 1, 1, 2), bare=1.0, long=0.0, context=0.5)
+# At the end, what the product meets: its own prefix, conversations that have lasted for long.
+LAST = Mixture(lengths=(1, 6, 13, 16, 16), own=0.9)
 
 
 def pack(

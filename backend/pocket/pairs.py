@@ -24,7 +24,7 @@ from backend.pocket.words import (
 
 def pair(random: Random) -> tuple[str, str]:
     """An old and a new text for an edit, never equal, some with the same beginning or end."""
-    related = random.random() < 0.35
+    related = random.random() < 0.5
     while True:
         old, new = random.choice(_RELATED)(random) if related else _unlike(random)
         if old != new:

@@ -419,6 +419,8 @@ FACTS: Shapes = (
             "the {$noun|door|gate|alarm|safe|garage|bike lock|locker} code is $code",
             "{the|my|our} {$noun|wifi|router|guest} password is {$code|$invented|$noun$number}",
             "$owner {phone|office|$noun} number is {$phone|$code}",
+            "$owner $noun {number|code|key|place|slot} {$code|$number}",
+            "$owner {$noun|$noun $noun} {$code|$number|$spot}",
             "$owner {plate|number plate|licence plate|car plate} is $code",
             "{my|$owner} {customer|member|booking|passport|order|tax} number is $code",
             "$owner {{email|mail} is $email|{address|seat|desk} is $spot}",

@@ -11,7 +11,7 @@ import torch
 from backend.pocket.architecture import Network, Pack, Shape
 from backend.pocket.circuit import install
 from backend.pocket.muon import Muon
-from backend.pocket.packs import ALONE, FIRST, SECOND, THIRD, drill, pack
+from backend.pocket.packs import ALONE, FIRST, LAST, SECOND, THIRD, Mixture, drill, pack
 from backend.pocket.prefix import Prefix
 from backend.pocket.team import Team
 from backend.pocket.vocabulary import Vocabulary, tokenizer
@@ -29,8 +29,9 @@ class Plan:
     warm: float = 0.02
     decay: float = 0.75
     drill_until: float = 0.04
-    short_until: float = 0.5
-    brief_until: float = 0.65
+    short_until: float = 0.48
+    brief_until: float = 0.62
+    varied_until: float = 0.865
 
 
 @dataclass(slots=True)
@@ -49,6 +50,23 @@ def rate_at(plan: Plan, done: float) -> float:
     if done < plan.warm:
         return done / plan.warm + 0.02
     return min(1.0, max(0.01, (1 - done) / plan.decay))
+
+
+def _drills(plan: Plan, done: float) -> float:
+    """Share of packs that are pure copying."""
+    if done < plan.drill_until:
+        return 0.6
+    return 0.15 if done < plan.brief_until else 0.1 if done < plan.varied_until else 0.06
+
+
+def _mixture(plan: Plan, done: float, random: Random) -> Mixture:
+    if done < plan.short_until:
+        return FIRST
+    if done < plan.brief_until:
+        return SECOND
+    if done < plan.varied_until:
+        return random.choice((THIRD, ALONE))
+    return LAST
 
 
 class Run:
@@ -131,12 +149,9 @@ class Run:
         """All workers take the same kind of pack, so that none waits long for the others."""
         plan, seed = self.plan, f"{self.plan.seed}:{self.progress.steps}"
         kind, random = Random(seed), Random(f"{seed}:{self.team.rank}")
-        drills = 0.6 if done < plan.drill_until else 0.15 if done < plan.brief_until else 0.1
-        if kind.random() < drills:
+        if kind.random() < _drills(plan, done):
             return drill(random, self.tokenizer)
-        mixture = FIRST if done < plan.short_until else SECOND if done < plan.brief_until else THIRD
-        if mixture is THIRD and kind.random() < 0.5:
-            mixture = ALONE
+        mixture = _mixture(plan, done, kind)
         long = kind.random() < mixture.long
         return pack(random, self.own, self.tokenizer, mixture, long)
 

@@ -24,13 +24,16 @@ HERE = (
     "the folder here",
     "the current folder",
     "this directory",
+    "this repo",
+    "this repository",
+    "this project",
     "the workspace",
     "this workspace",
 )
 
 
 def name(random: Random) -> str:
-    return "." if random.random() < 0.07 else repo(random)
+    return "." if random.random() < 0.09 else repo(random)
 
 
 def about(world: World, templates: Sequence[str], **slots: str) -> User:

@@ -60,7 +60,9 @@ def once(random: Random) -> str:
     count = random.choice(
         (number(random, random.choice((1, 2))), number(random, 2), random.choice(COUNTS))
     )
-    unit = random.choice(("minutes", "hours", "days", "weeks", "min", "minutes", "hours"))
+    unit = random.choice(
+        ("minutes", "hours", "days", "weeks", "min", "minutes", "hours", "seconds")
+    )
     return random.choice(
         (
             f"in {count} {unit}",

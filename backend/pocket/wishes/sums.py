@@ -4,7 +4,7 @@ from random import Random
 
 from backend.pocket.dialogue import Answer, Exchange, Result, World, shell
 from backend.pocket.grammar import expand
-from backend.pocket.wordings.sums import DOWN, EXPRESSIONS, FRAMES, STORIES, UP
+from backend.pocket.wordings.sums import DOWN, EXPRESSIONS, FRAMES, ORDERS, STORIES, UP
 from backend.pocket.words import decimal, noun, number, person
 
 UNITS = (
@@ -21,7 +21,7 @@ UNITS = (
     ("years", "days", 365),
 )
 COINS = "euros dollars pounds francs cents kroner euro yen bucks".split()
-REPEATED = 0.1  # share of sums in which a figure stands more than once
+REPEATED = 0.08  # share of sums in which a figure stands more than once
 _ONES = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 _SHARES = tuple(share for share, *_ in EXPRESSIONS)
@@ -29,7 +29,9 @@ _SHARES = tuple(share for share, *_ in EXPRESSIONS)
 
 def sums(world: World) -> Exchange:
     random = world.random
-    said, formula = random.choices((_expression, _story, _units), (70, 22, 8))[0](random)
+    said, formula = random.choices((_expression, _order, _story, _units), (62, 10, 20, 8))[0](
+        random
+    )
     output = _output(random)
     return [
         world.say(("$sum",), sum=said),
@@ -45,6 +47,13 @@ def _expression(random: Random) -> tuple[str, str]:
     said = expand(spoken, random, {name: _aloud(random, text) for name, text in figures.items()})
     frame = "$sum" if random.random() < 0.12 else random.choice(FRAMES)
     return expand(frame, random, {"sum": said}), expand(formula, random, figures)
+
+
+def _order(random: Random) -> tuple[str, str]:
+    formula, wording = random.choice(ORDERS)
+    figures = _figures(random, fractions=0.1)
+    slots = {name: _aloud(random, text) for name, text in figures.items()}
+    return expand(wording, random, slots), expand(formula, random, figures)
 
 
 def _story(random: Random) -> tuple[str, str]:

@@ -431,6 +431,8 @@ REMIND_OF = (
     "{set|make|create|add|put in|start} {a reminder|an alarm|an alert|a timer|a notification} {for|about} $errand{,|} $when",
     "{make|create|add|put in|start} {a reminder|an alert|a notification} $when {for|about} $errand",
     "{set|make|create|add} {a reminder|an alarm|an alert|a timer}{:| -} $errand{, | - | }$when",
+    "{set|make|create|add|put in} {a|me a|one} {reminder|alarm|alert} {for |}$when{: |, | - | about }$errand",
+    "{ping|nudge|poke|alert|buzz} me $when for $errand",
     "{set|make|create|add} {a reminder|an alert|a timer}{, $when,| - $when -| ($when)} {for|about} $errand",
     "{wake|wake me|get me} up $when for $errand",
     "{wake me up|get me out of bed|call me|shout|ring}{,|} $when{:| -|, for} $errand",

@@ -135,7 +135,7 @@ EXPRESSIONS = (
         "{$a dozen|$a times a dozen|$a dozens|$a twelve times|a dozen times $a|$a years counted in months|$a monthly for a whole year|$a a month for a year}",
     ),
     (
-        6,
+        8,
         "$a + $b + $c",
         "{$a + $b + $c|$a+$b+$c|$a plus $b plus $c|the sum of $a, $b and $c|the total of $a, $b and $c|$a, $b and $c {added up|together|summed}|$a and $b and $c|$a + $b and $c|$a and $b plus $c|$a, $b, $c {added|summed up|in total|all together|combined}|$a added to $b and $c|the grand total of $a, $b and $c|the three numbers $a, $b and $c added|$a with $b and $c added|adding $a, $b and $c|$a, plus $b, plus $c|$a then $b then $c added}",
     ),
@@ -150,7 +150,7 @@ EXPRESSIONS = (
         "{$a - $b - $c|$a-$b-$c|$a minus $b minus $c|$a less $b less $c|$a with $b and $c {taken off|subtracted|removed}|$a without $b and $c|$b and then $c taken from $a|$a take away $b take away $c|$a reduced by $b and by $c|$a after losing $b and then $c|$b and $c subtracted from $a|$a minus $b, minus another $c}",
     ),
     (
-        3,
+        5,
         "$a * $b * $c",
         "{$a * $b * $c|$a*$b*$c|$a x $b x $c|$a times $b times $c|$a by $b by $c|the product of $a, $b and $c|$a, $b and $c multiplied[ together]|$a × $b × $c|$a multiplied by $b and by $c|the volume of a box $a by $b by $c|$a·$b·$c|$a times $b, times $c again}",
     ),
@@ -322,6 +322,65 @@ EXPRESSIONS = (
         "{$a - $b + $c|$a-$b+$c|$a minus $b plus $c|$a less $b, plus $c|$a take away $b, add $c|$a minus $b, then plus $c|$a with $b off and $c on}",
     ),
 )
+ORDERS = (
+    (
+        "$a + $b",
+        "{add|put together|sum up|sum|total up|combine} $a and $b",
+    ),
+    (
+        "$a + $b",
+        "{add|put} $b {to|on top of} $a",
+    ),
+    (
+        "$a - $b",
+        "{subtract|take|take away|deduct|remove} $b from $a",
+    ),
+    (
+        "$a - $b",
+        "{reduce|lower|decrease|cut|diminish} $a by $b",
+    ),
+    (
+        "$a * $b",
+        "{multiply $a {by|with|and} $b|multiply the numbers $a and $b|multiply $a and $b together|take $a times $b}",
+    ),
+    (
+        "$a * 2",
+        "{double {the number |}$a|multiply $a by two|take $a twice}",
+    ),
+    (
+        "$a / 2",
+        "{halve {the number |}$a|cut $a in half|split $a in half|split $a in two|split $a evenly for two|divide $a between two people}",
+    ),
+    (
+        "$a ** 2",
+        "{square {the number |}$a|multiply $a by itself|take $a times itself|raise $a to the power of two}",
+    ),
+    (
+        "$a - $b",
+        "{{knock|shave|dock|trim} $b off $a|pull $b from $a|take $b away from $a}",
+    ),
+    (
+        "$a + $b",
+        "{chuck|stick|throw|pop} $b {on top of|onto} $a",
+    ),
+    (
+        "$a * $b",
+        "{times|multiply} $a by $b{ pls| for me|}",
+    ),
+    (
+        "$a / $b",
+        "{divvy|carve|chop|split} $a up {into $b {parts|shares|pieces}|between $b of us}",
+    ),
+    (
+        "$a + $b + $c",
+        "{add|total|sum|tot up} {these|the lot|all these}: {$a $b $c|$a, $b, $c|$a and $b and $c}",
+    ),
+    ("$a + $b", "{add|add up|tot up|total} {the numbers |}$a and $b{ for me|, please|}"),
+    ("$a / $b", "{divide|split} {the number |}$a {by|into} $b{ for me|, please|}"),
+    ("$a - $b", "{subtract|deduct|take} {the number |}$b from $a{ for me|, please|}"),
+    ("$a * $b * $c", "multiply {the numbers |}$a, $b and $c{ together|, please|}"),
+    ("$a ** $k", "raise {the number |}$a to the power {of |}$k{ for me|, please|}"),
+)
 STORIES = (
     (
         "$a * $b",
@@ -368,26 +427,6 @@ STORIES = (
         "{$a $things {for|among|shared by|between} $b {people|friends|days|children|teams|months}}{, how many each|, what does each get|, how much is that each|: share|. How many for each}",
     ),
     ("$a / $b", "how {often|many times} {does|will|would} $b {go into|fit into|fit in} $a"),
-    (
-        "$a + $b",
-        "{add|put together|sum up|sum|total up|combine} $a and $b",
-    ),
-    (
-        "$a + $b",
-        "{add|put} $b {to|on top of} $a",
-    ),
-    (
-        "$a - $b",
-        "{subtract|take|take away|deduct|remove} $b from $a",
-    ),
-    (
-        "$a - $b",
-        "{reduce|lower|decrease|cut|diminish} $a by $b",
-    ),
-    (
-        "$a * $b",
-        "{multiply $a {by|with|and} $b|multiply the numbers $a and $b|multiply $a and $b together|take $a times $b}",
-    ),
     (
         "$a * $b",
         "{if|when|say} {one|a single|each} $noun {costs $b[ $coins], {what|how much} {do|would|will} $a {of them |}cost|weighs $b, how much do $a of them weigh|holds $b, how much do $a of them hold|needs $b, how much do $a of them need}",
@@ -577,18 +616,6 @@ STORIES = (
         "{a|the} $noun {costs|is} $b[ $coins] {before|without|plus|excluding} {$p{%| percent} {VAT|tax|service}}{, how much with it|, what do I pay in all|. Total with tax|: total|, what's the full price}",
     ),
     (
-        "$a * 2",
-        "{double {the number |}$a|multiply $a by two|take $a twice}",
-    ),
-    (
-        "$a / 2",
-        "{halve {the number |}$a|cut $a in half|split $a in half|split $a in two|split $a evenly for two|divide $a between two people}",
-    ),
-    (
-        "$a ** 2",
-        "{square {the number |}$a|multiply $a by itself|take $a times itself|raise $a to the power of two}",
-    ),
-    (
         "$a ** 2",
         "{a|my|the} square {room|garden|field|tile|box} has {a side of|sides of|a length of} $a{, what's its area|, how big is it|. Area please|: area}",
     ),
@@ -607,26 +634,6 @@ STORIES = (
     (
         "2 * ($a + $b)",
         "{the perimeter of|what is the perimeter of|how long is the fence around|what is the way around} a {garden|field|rectangle|yard|park} {of|that is|measuring} $a by $b",
-    ),
-    (
-        "$a - $b",
-        "{{knock|shave|dock|trim} $b off $a|pull $b from $a|take $b away from $a}",
-    ),
-    (
-        "$a + $b",
-        "{chuck|stick|throw|pop} $b {on top of|onto} $a",
-    ),
-    (
-        "$a * $b",
-        "{times|multiply} $a by $b{ pls| for me|}",
-    ),
-    (
-        "$a / $b",
-        "{divvy|carve|chop|split} $a up {into $b {parts|shares|pieces}|between $b of us}",
-    ),
-    (
-        "$a + $b + $c",
-        "{add|total|sum|tot up} {these|the lot|all these}: {$a $b $c|$a, $b, $c|$a and $b and $c}",
     ),
 )
 DOWN = "{how many $small {are there |are |}in $count|$count in $small|{turn|convert|express} $count {to|into|in} $small|$count is how many $small|how many $small {make|are} $count|how many $small do $count make|number of $small in $count|what is $count in $small|what's $count {measured|expressed|written|counted} in $small|$count {to|as|into|=} $small|how many $small {fit into|pass in|go by in|does one have in|do I get from|are contained in|can I count in} $count|how long is $count in $small|how long in $small is $count|give me $count in $small|$count makes how many $small|{change|translate|transform|rewrite} $count {to|into} $small|the number of $small {in|that make up|contained in} $count|$count - how many $small|I have $count, how many $small is that|if it takes $count, how many $small is it|$count{,|:} and in $small{|, how many}|count the $small in $count}"
