@@ -24,7 +24,7 @@ UNQUOTED = 0.45  # of the wishes that quote what a call copies
 
 
 def unquoted(words: str, random: Random, kept: Sequence[str]) -> str:
-    """Mostly without quotes around what is copied: few people type them on a phone."""
+    """Often without quotes around what is copied: few people type them on a phone."""
     if random.random() > UNQUOTED:
         return words
     for text in kept:

@@ -10,6 +10,7 @@ import pytest
 from backend.pocket.conversation import conversation
 from backend.pocket.dialogue import BEYOND, NO_TOOL, Answer, Call, Result, User, quote
 from backend.pocket.grammar import expand
+from backend.pocket.noise import unquoted
 from backend.pocket.prefix import brief, product, varied
 from backend.pocket.rendering import call_text, message_text, prefix_text
 
@@ -72,6 +73,12 @@ def test_mistakes_stand_in_a_conversation_but_never_at_its_end() -> None:
     assert {NO_TOOL, BEYOND} < set(mistaken)
     assert NO_TOOL not in {m.text for answers in said for m in answers if m.learned}
     assert all(answers[-1].learned for answers in said)
+
+
+def test_quotes_around_what_is_copied_come_and_go_and_others_stay() -> None:
+    words = "commit it in lamp as 'dim the bulb', it's \"urgent\""
+    said = {unquoted(words, Random(seed), ["lamp", "dim the bulb"]) for seed in range(20)}
+    assert said == {words, words.replace("'dim the bulb'", "dim the bulb")}
 
 
 def test_no_wish_for_harm_is_met_with_a_call() -> None:
