@@ -163,7 +163,7 @@ class Approvals:
 
 @dataclass(frozen=True, slots=True)
 class StepApprover:
-    """agent.tool.Approver of one call."""
+    """agent.tools.tool.Approver of one call."""
 
     approvals: Approvals
     step: Step

@@ -29,22 +29,22 @@ from typing import Any
 import aiohttp
 
 from agent.approvals import Approvals
-from agent.assignment import Assignment, Emit
-from agent.chats import Chats, Service
+from agent.chats.assignment import Assignment, Emit
+from agent.chats.chats import Chats, Service
+from agent.context.cache_audit import kept
+from agent.context.window import ModelWindow
 from agent.events import Event, TurnFinished
-from agent.lane import LanedModel, LocalLane
-from agent.limits import Limits
-from agent.loop import run_turn
+from agent.llm.gpu_queue import LocalGpuQueue, QueuedModel
+from agent.llm.openai import OpenAIModel
 from agent.messages import Assistant, Message, System, User
 from agent.model import Completion, Request
-from agent.openai import OpenAIModel
 from agent.prompt import system_text
-from agent.reuse import kept
 from agent.store import Incoming, open_store
-from agent.tool import Call, Output
-from agent.toolset import chosen
-from agent.turn import Turn
-from agent.window import ModelWindow
+from agent.tools.registry import chosen
+from agent.tools.tool import Call, Output
+from agent.turn.limits import Limits
+from agent.turn.loop import run_turn
+from agent.turn.turn import Turn
 from backend.protocol import Endpoint
 
 POCKET = Path(__file__).parent.parent / "backend/pocket/pocket.gguf"
@@ -127,13 +127,13 @@ async def voltaire(name: str, folder: Path, endpoint: Endpoint, turns: int) -> F
     calls: list[tuple[str, Completion]] = []
     path = folder / f"{len(list(folder.iterdir()))}.db"
     async with open_store(path) as store, OpenAIModel(_fixed(endpoint)) as model:
-        lane, ended = LocalLane(), asyncio.Queue[TurnFinished]()
+        lane, ended = LocalGpuQueue(), asyncio.Queue[TurnFinished]()
         tools = [replace(tool, function=answered) for tool in chosen([])]
         schemas = tuple(tool.schema for tool in tools)
         window = ModelWindow(store, model, lane, schemas)
 
         async def run(assignment: Assignment, emit: Emit) -> TurnFinished:
-            laned = LanedModel(model, lane, assignment.chat, assignment.priority)
+            laned = QueuedModel(model, lane, assignment.chat, assignment.priority)
             turn = Turn(
                 model=Counted(laned, assignment.chat, calls),
                 journal=assignment.journal,

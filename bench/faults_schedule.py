@@ -24,10 +24,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from agent import texts
+from agent.schedule.times import Every, Once, dump
 from agent.store import Store, open_store
 from agent.store.jobs import Plan
-from agent.when import Every, Once, dump
+from agent.turn import texts
 from bench.schedule_report import Report
 from bench.schedule_site import commit, prepare
 from bot.localgram import Localgram, Message, Person

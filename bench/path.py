@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+from agent.context.compactor import sent
+from agent.llm.openai import OpenAIModel
 from agent.messages import Assistant, Message
 from agent.model import Completion, Request
-from agent.openai import OpenAIModel
-from agent.shortening import sent
 from agent.store import open_store
-from agent.toolset import chosen
+from agent.tools.registry import chosen
 from backend.protocol import Endpoint
 from bench.cache import OURS, POCKET, server
 from bench.installation import OWNER, READING_SECONDS, Installation, installation

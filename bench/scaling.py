@@ -23,16 +23,16 @@ from time import monotonic
 
 import aiohttp
 
-from agent.asking import Asking
 from agent.errors import AgentError, BackendAway
 from agent.events import Event, Notice
-from agent.limits import Limits
+from agent.llm.openai import OpenAIModel
+from agent.llm.reported import ReportedModel
+from agent.llm.tool_call_parser import Known
 from agent.messages import System, User
 from agent.model import Model, Piece, Request
-from agent.openai import OpenAIModel
-from agent.reported import ReportedModel
-from agent.salvage import Known
-from agent.toolset import chosen
+from agent.tools.registry import chosen
+from agent.turn.limits import Limits
+from agent.turn.model_caller import ModelCaller
 from backend.client import BackendClient, BackendUnavailable
 from backend.config import BackendConfig
 from backend.protocol import Endpoint
@@ -161,7 +161,7 @@ class Chat:
         messages = (System("You are a test. " * 50), User(f"Question {number}."))
         told = ReportedModel(Counted(self.model, tally), self.client.report, "bench")
         known = Known.of(schemas)
-        asking = Asking(told, known, Limits(), self._ready, partial(_hear, tally))
+        asking = ModelCaller(told, known, Limits(), self._ready, partial(_hear, tally))
         tally.turns += 1
         try:
             completion, _ = await asking(Request(messages, schemas, max_tokens=64))

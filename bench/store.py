@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
 
-from agent.memory import ChatMemory
+from agent.memory.notes import ChatMemory
 from agent.store import Incoming, Store, open_store
 
 LIVE = 120  # messages in a chat's prompt

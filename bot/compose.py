@@ -10,31 +10,31 @@ from functools import partial
 from typing import Any
 
 from agent.approvals import Approvals, Ask
-from agent.assignment import Assignment, Emit, Listener, Service
-from agent.chats import Chats
-from agent.context import context
-from agent.desk import Courier
+from agent.chats.assignment import Assignment, Emit, Listener, Service
+from agent.chats.chats import Chats
+from agent.chats.profile_hold import open_turn
+from agent.context.token_breakdown import context
+from agent.context.window import ModelWindow
 from agent.errors import BackendAway, ToolError
 from agent.events import Notice, TurnFinished
-from agent.host import HostReport
-from agent.lane import LanedModel, shared_lane
-from agent.limits import Limits
-from agent.loop import run_turn
+from agent.llm.gpu_queue import QueuedModel, shared_lane
+from agent.llm.openai import OpenAIModel
+from agent.llm.openai.wire import message_json
+from agent.llm.reported import ReportedModel
+from agent.llm.selftest_store import SelftestStore
 from agent.messages import System
-from agent.openai import OpenAIModel
-from agent.openai.wire import message_json
-from agent.opening import open_turn
 from agent.prompt import system_text
-from agent.reported import ReportedModel
+from agent.sandbox.host_report import HostReport
 from agent.sandbox.sandboxes import Sandboxes
 from agent.store import Store, open_store
 from agent.store.chats import Chat
 from agent.store.retention import Retention
-from agent.tool import Tool
-from agent.toolset import chosen
-from agent.trial import Trials
-from agent.turn import Turn
-from agent.window import ModelWindow
+from agent.tools.context import FileSender
+from agent.tools.registry import chosen
+from agent.tools.tool import Tool
+from agent.turn.limits import Limits
+from agent.turn.loop import run_turn
+from agent.turn.turn import Turn
 from backend.client import BackendClient, BackendUnavailable
 from backend.protocol import Status
 from bot.desks import Desks, zone_of
@@ -76,7 +76,7 @@ class Agent:
             await self.look()
         known = await self.store.chats.get(assignment.chat)
         told = ReportedModel(self.model, self.backend.report, assignment.chat)
-        model = LanedModel(
+        model = QueuedModel(
             told,
             self.window.lane,
             assignment.chat,
@@ -99,9 +99,9 @@ class Agent:
             return await run_turn(turn, emit)
 
     @property
-    def trials(self) -> Trials:
+    def trials(self) -> SelftestStore:
         """What models did when they were first used."""
-        return Trials(self.store, self.model, shared_lane(self.backend), self.schemas)
+        return SelftestStore(self.store, self.model, shared_lane(self.backend), self.schemas)
 
     async def ready(self) -> None:
         """Return once the model server serves; BackendAway when it has failed or is gone."""
@@ -181,7 +181,7 @@ async def open_agent(
     store: Store,
     *,
     ask: Ask | None = None,
-    courier: Callable[[str], Courier] | None = None,
+    courier: Callable[[str], FileSender] | None = None,
 ) -> AsyncIterator[Agent]:
     """The agent over a backend; without `ask` nobody can be asked, and approvals are denied."""
     host = HostReport(settings.state_dir, settings.agent.timezone)

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from agent.store import Store
 from agent.store.errors import StoreError
-from agent.store.outbox import Parcel
+from agent.store.outbox import OutboxRow
 from bot.channel import Away, Channel, ChannelError, Choice, Gone, Letter, Moved, Refused, Uncertain
 from bot.texts import Texts
 
@@ -120,7 +120,7 @@ class Delivery:
                 sending.cancel()
                 raise
 
-    async def _settled(self, parcel: Parcel) -> bool:
+    async def _settled(self, parcel: OutboxRow) -> bool:
         """Deliver; a claimed row comes to an end whatever happens, else its chat would be silent."""
         try:
             return await self._deliver(parcel)
@@ -129,7 +129,7 @@ class Delivery:
             await self._kept(parcel, lambda: self._in_doubt(parcel, "a fault of mine"))
             return True
 
-    async def _kept(self, parcel: Parcel, write: Callable[[], Awaitable[None]]) -> None:
+    async def _kept(self, parcel: OutboxRow, write: Callable[[], Awaitable[None]]) -> None:
         """Write what became of a send, however long the disk is full or the database locked:
         what is not written would be in doubt."""
         while True:
@@ -139,7 +139,7 @@ class Delivery:
                 log.warning("%s: message %d is not written yet: %s", parcel.chat, parcel.id, error)
                 await asyncio.sleep(self._backoff(parcel.chat, 0))
 
-    async def _deliver(self, parcel: Parcel) -> bool:
+    async def _deliver(self, parcel: OutboxRow) -> bool:
         letter = Letter.read(parcel.payload, quiet=parcel.silent)
         self._final(parcel.turn or "")
         try:
@@ -155,7 +155,7 @@ class Delivery:
         self._failures.pop(parcel.chat, None)
         return True
 
-    async def _undelivered(self, parcel: Parcel, letter: Letter, error: ChannelError) -> bool:
+    async def _undelivered(self, parcel: OutboxRow, letter: Letter, error: ChannelError) -> bool:
         log.warning("%s: message %d was not delivered: %s", parcel.chat, parcel.id, error)
         match error:
             case Away(after=after):
@@ -175,7 +175,7 @@ class Delivery:
                 await self._tell_failure(parcel, letter, error)
         return True
 
-    async def _in_doubt(self, parcel: Parcel, why: str) -> None:
+    async def _in_doubt(self, parcel: OutboxRow, why: str) -> None:
         await self._outbox.uncertain(parcel.id, why)
         self._doubts = True
         self._outbox.added.set()
@@ -184,7 +184,7 @@ class Delivery:
         self._failures[chat] += 1
         return max(after, min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (self._failures[chat] - 1)))
 
-    async def _follow(self, parcel: Parcel, letter: Letter, to: str) -> None:
+    async def _follow(self, parcel: OutboxRow, letter: Letter, to: str) -> None:
         """The chat goes on under another key, which may have been seen already."""
         await self._outbox.postponed(parcel.id, 0)
         if not await self._store.chats.rename(parcel.chat, to):
@@ -192,12 +192,12 @@ class Delivery:
             await self._outbox.add(to, [letter.written()])
         self._outbox.added.set()
 
-    async def _tell_failure(self, parcel: Parcel, letter: Letter, error: ChannelError) -> None:
+    async def _tell_failure(self, parcel: OutboxRow, letter: Letter, error: ChannelError) -> None:
         told = Letter(self._texts.undeliverable.format(why=error))
         if letter.text != told.text:
             await self._outbox.add(parcel.chat, [told.written()])
 
-    async def _notify(self, parcel: Parcel) -> None:
+    async def _notify(self, parcel: OutboxRow) -> None:
         """Tell of a text in doubt, once, under what it was to answer. A notice lost in the same
         way is told again: the alternative is a text lost in silence."""
         tries, self._noticing[parcel.id] = self._noticing[parcel.id], -1

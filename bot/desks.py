@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agent.desk import Courier, Desk
-from agent.meaning import Embedder, Meaning
-from agent.memory import ChatMemory
+from agent.memory.embeddings import Embedder, Meaning
+from agent.memory.notes import ChatMemory
 from agent.sandbox.sandboxes import Sandboxes
+from agent.schedule.job_kind import Wishes
 from agent.schedule.planner import Planner
-from agent.schedule.wish import Wishes
 from agent.store import Store
 from agent.store.chats import Chat
+from agent.tools.context import FileSender, ToolContext
 from agent.web import Fetcher
 from bot.reach import profile_names
 from bot.sandboxes import hosts_of
@@ -25,15 +25,15 @@ class Desks:
     sandboxes: Sandboxes
     store: Store
     settings: Settings
-    courier: Callable[[str], Courier] | None = None
+    courier: Callable[[str], FileSender] | None = None
     planned: Callable[[], None] = lambda: None
 
-    async def of(self, chat: str) -> Desk:
+    async def of(self, chat: str) -> ToolContext:
         return await self.at(chat, zone_of(await self.store.chats.get(chat), self.settings))
 
-    async def at(self, chat: str, zone: str) -> Desk:
+    async def at(self, chat: str, zone: str) -> ToolContext:
         """The desk of a chat whose time zone is known."""
-        return Desk(
+        return ToolContext(
             sandbox=await self.sandboxes.of(chat),
             web=Fetcher(hosts) if (hosts := hosts_of(self.settings)) else None,
             notes=ChatMemory(self.store, chat, zone, meaning_of(self.store, self.settings)),

@@ -17,7 +17,7 @@ DAY_MINUTES = 24 * 60
 
 @dataclass(frozen=True)
 class Digest:
-    """A kind of job (agent.schedule.rounds.Kind). `price` is that of a kilowatt-hour."""
+    """A kind of job (agent.schedule.occurrences.Kind). `price` is that of a kilowatt-hour."""
 
     store: Store
     backend: BackendClient

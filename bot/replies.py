@@ -3,8 +3,8 @@
 import logging
 from collections.abc import Callable
 
-from agent.assignment import Assignment
-from agent.crew import Crew
+from agent.aio import BackgroundTasks
+from agent.chats.assignment import Assignment
 from agent.events import ApprovalAsked, Event, TurnFinished
 from bot.channel import Channel, ChannelError, Letter
 from bot.reply import Gathering, Pace, Reply
@@ -25,7 +25,7 @@ class Replies:
         self.decided: Callable[[str], None] = lambda id: None  # of an approval that has ended
         self._paces: dict[str, Pace] = {}
         self._open: dict[str, Reply] = {}
-        self.crew = Crew()
+        self.crew = BackgroundTasks()
 
     async def event(self, assignment: Assignment, event: Event) -> None:
         turn = assignment.turn.id

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from agent.errors import AgentError
-from agent.lane import SCHEDULED, LanedModel
+from agent.llm.gpu_queue import SCHEDULED, QueuedModel
 from agent.messages import System, User
 from agent.model import Completion, ModelRefused, Request
 from agent.prompt import system_text
@@ -64,7 +64,7 @@ def _git(agent: Agent, chat: str) -> Git:
 async def _ask(agent: Agent, question: str) -> str:
     """One answer behind the same fixed prefix as every conversation's, so that its cache holds."""
     request = Request((System(system_text()), User(question)), agent.schemas, "none", ANSWER_TOKENS)
-    model = LanedModel(agent.model, agent.window.lane, "summary", SCHEDULED)
+    model = QueuedModel(agent.model, agent.window.lane, "summary", SCHEDULED)
     try:
         async for piece in model.stream(request):
             if isinstance(piece, Completion):

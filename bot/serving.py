@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agent.assignment import Assignment, Listener, Service
-from agent.chats import Chats
+from agent.chats.assignment import Assignment, Listener, Service
+from agent.chats.chats import Chats
+from agent.chats.maintenance import Maintenance
+from agent.context.window import WindowTooSmall
 from agent.errors import AgentError
 from agent.events import Event
-from agent.idle import Idle
-from agent.schedule.kinds import Submit, Summary, Task, remind
-from agent.schedule.rounds import Kind, Quiet, Rounds
+from agent.schedule.job_runners import Submit, Summary, Task, remind
+from agent.schedule.occurrences import Kind, Quiet, Rounds
 from agent.schedule.scheduler import Scheduler
 from agent.store import Store, open_store
 from agent.store.errors import StoreError
-from agent.window import WindowTooSmall
 from backend.client import BackendClient, BackendUnavailable
 from backend.protocol import Alert
 from bot import presence, switching
@@ -167,10 +167,10 @@ async def _beside(
             path.unlink(missing_ok=True)
 
 
-def _idle(agent: Agent, chats: Chats) -> Idle:
+def _idle(agent: Agent, chats: Chats) -> Maintenance:
     meaning = meaning_of(agent.store, agent.settings)
     retention = retention_of(agent.settings)
-    return Idle(agent.store, agent.window, chats, agent.life, retention, meaning)
+    return Maintenance(agent.store, agent.window, chats, agent.life, retention, meaning)
 
 
 async def _tell_presence(path: Path, bot: TelegramBot, notify: Callable[[str], None]) -> None:

@@ -15,10 +15,10 @@ from pathlib import Path
 from time import monotonic
 
 from agent.errors import AgentError
-from agent.schedule.rounds import Nothing
+from agent.schedule.occurrences import Nothing
+from agent.schedule.times import Calendar, load
 from agent.store import Store
 from agent.store.jobs import Job, Occurrence
-from agent.when import Calendar, load
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ _ENTRY = re.compile(
 
 @dataclass(frozen=True)
 class ProfileSwitch:
-    """A kind of job (agent.schedule.rounds.Kind): the task is the profile's name."""
+    """A kind of job (agent.schedule.occurrences.Kind): the task is the profile's name."""
 
     backend: BackendClient
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent.approvals import Step
 from agent.errors import AgentError, ToolError
-from agent.tool import Call, Output, Tool
+from agent.tools.tool import Call, Output, Tool
 from backend.client import BackendClient
 from bot.compose import stored_agent
 from bot.reach import socket_of

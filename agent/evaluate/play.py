@@ -10,8 +10,6 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from agent.approvals import ApprovalRows, Approvals
-from agent.delegate import ShortJournal
-from agent.desk import Desk
 from agent.evaluate.energy import Energy, Watts, metered, unmeasured
 from agent.evaluate.judge import fault
 from agent.evaluate.prompts import Prompt, opening
@@ -19,19 +17,21 @@ from agent.evaluate.scores import Score
 from agent.evaluate.task import Task
 from agent.evaluate.traces import Traces
 from agent.events import TurnFinished
-from agent.limits import Limits
-from agent.loop import Turn, at_once, run_turn
 from agent.model import Model
 from agent.sandbox.sandbox import Sandbox
 from agent.sandbox.sandboxes import Sandboxes
-from agent.tool import Tool
+from agent.tools.context import ToolContext
+from agent.tools.tool import Tool
+from agent.turn.delegate import ShortJournal
+from agent.turn.limits import Limits
+from agent.turn.loop import Turn, at_once, run_turn
 
 SETUP_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What all tasks are played with. `ready` is agent.turn.Turn's, `zone` an IANA name."""
+    """What all tasks are played with. `ready` is agent.turn.turn.Turn's, `zone` an IANA name."""
 
     model: Model
     sandboxes: Sandboxes
@@ -70,7 +70,7 @@ async def _played(
     now = datetime.now(UTC).astimezone(ZoneInfo(stage.zone))
     transcript = opening(prompt, task.ask, now, stage.zone, said_before)
     journal = ShortJournal("eval", sandbox.chat, transcript, before=len(transcript) - 1)
-    desk = Desk(sandbox=sandbox, notes=traces, jobs=traces, courier=traces)
+    desk = ToolContext(sandbox=sandbox, notes=traces, jobs=traces, courier=traces)
     turn = Turn(
         model=stage.model,
         journal=journal,

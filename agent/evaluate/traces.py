@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from agent.desk import Memory
 from agent.events import CallRefused, Event, ModelFinished, ToolFinished
+from agent.tools.context import Memory
 
 
 @dataclass

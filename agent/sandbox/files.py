@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from agent.errors import ToolError
-from agent.sandbox.ground import Ground
 from agent.sandbox.layout import REPORT, REPOS, WORKSPACE
 from agent.sandbox.quota import Quota
+from agent.sandbox.sandbox_config import SandboxConfig
 
 RECEIVED = "received"  # in the workspace: files that came with messages or from the web
 REACHED = "reached"  # beside the workspace, out of its reach: a command has talked to a host
@@ -37,7 +37,7 @@ class Spot:
 class Files:
     """Every failure is a ToolError that names the path."""
 
-    def __init__(self, ground: Ground, workspace: Path, quota: Quota) -> None:
+    def __init__(self, ground: SandboxConfig, workspace: Path, quota: Quota) -> None:
         self._ground = ground
         self._workspace = workspace
         self._quota = quota

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from agent.errors import ToolError
-from agent.sandbox.bubble import Bubble, blown
+from agent.sandbox.bwrap_process import BwrapProcess, blown
 from agent.sandbox.countdown import Countdown
 from agent.sandbox.files import Files
-from agent.sandbox.ground import Ground
 from agent.sandbox.layout import Access
 from agent.sandbox.mountinfo import verified
+from agent.sandbox.output_buffer import decode
 from agent.sandbox.outputs import save
-from agent.sandbox.printed import decode
 from agent.sandbox.proxy import Permit, Proxy, serving
 from agent.sandbox.quota import Quota
-from agent.sandbox.watch import over_memory, watch
+from agent.sandbox.sandbox_config import SandboxConfig
+from agent.sandbox.usage_watcher import over_memory, watch
 
 PROGRESS_SECONDS = 1.0
 _LONGEST_COMMAND = 100_000  # bytes; the kernel takes 128 KiB in one argument
@@ -47,7 +47,7 @@ class Ran:
 class Sandbox:
     """`workspace` is the host's path of /workspace."""
 
-    def __init__(self, ground: Ground, chat: str, workspace: Path) -> None:
+    def __init__(self, ground: SandboxConfig, chat: str, workspace: Path) -> None:
         self.chat = chat
         self.workspace = workspace
         self.ground = ground
@@ -100,7 +100,7 @@ class Sandbox:
         access: Access = "work",
         proxy: Proxy | None = None,
         progress: Callable[[str], None] | None = None,
-    ) -> tuple[Bubble, str]:
+    ) -> tuple[BwrapProcess, str]:
         async with self.ground.place, self.ground.group() as group:
             await self.quota.settle()
             order = await self.ground.order(
@@ -122,7 +122,7 @@ class Sandbox:
 
     async def _verdict(
         self,
-        bubble: Bubble,
+        bubble: BwrapProcess,
         inner: Sequence[str],
         seconds: float,
         proxy: Proxy | None,
@@ -142,7 +142,7 @@ class Sandbox:
 
     @asynccontextmanager
     async def _entered(
-        self, bubble: Bubble, inner: Sequence[str], proxy: Proxy | None, countdown: Countdown
+        self, bubble: BwrapProcess, inner: Sequence[str], proxy: Proxy | None, countdown: Countdown
     ) -> AsyncIterator[None]:
         """Look at the mounts and put the proxy into the sandbox's network, then let the command start."""
         if inner or proxy:
@@ -171,7 +171,7 @@ class Sandbox:
         return await save(self.files, raw)
 
 
-def _code(bubble: Bubble, reason: str) -> int:
+def _code(bubble: BwrapProcess, reason: str) -> int:
     return 137 if bubble.exit_code is None or reason else bubble.exit_code
 
 
@@ -193,7 +193,7 @@ def _pausing(permit: Permit, countdown: Countdown) -> Permit:
     return ask
 
 
-async def _tell(bubble: Bubble, progress: Callable[[str], None]) -> None:
+async def _tell(bubble: BwrapProcess, progress: Callable[[str], None]) -> None:
     while True:
         await asyncio.sleep(PROGRESS_SECONDS)
         if news := bubble.printed.news():

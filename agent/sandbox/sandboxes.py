@@ -10,18 +10,18 @@ from pathlib import Path
 
 from agent.errors import ToolError
 from agent.sandbox import bubblewrap, cgroup, rootfs
-from agent.sandbox.actor import Actor, Own
-from agent.sandbox.ground import Ground
 from agent.sandbox.hosts import Hosts
-from agent.sandbox.lesser import lesser
 from agent.sandbox.limits import Repo, SandboxLimits
+from agent.sandbox.privileges import Actor, Own
 from agent.sandbox.sandbox import Sandbox
+from agent.sandbox.sandbox_config import SandboxConfig
+from agent.sandbox.unprivileged_client import lesser
 
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
 class Sandboxes:
-    def __init__(self, ground: Ground, chats: Path) -> None:
+    def __init__(self, ground: SandboxConfig, chats: Path) -> None:
         self._ground = ground
         self._chats = chats
         self._known: dict[str, Sandbox] = {}
@@ -73,7 +73,7 @@ async def open_sandboxes(
     """
     prepared = await asyncio.to_thread(rootfs.prepare, state / "sandbox", zone)
     async with _actor() as actor:
-        ground = Ground(
+        ground = SandboxConfig(
             actor=actor,
             rootfs=prepared,
             limits=limits,

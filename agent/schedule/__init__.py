@@ -6,8 +6,8 @@ planner.py    a job made from words
 kinds.py      what each kind of job does
 """
 
+from agent.schedule.occurrences import Kind, Nothing, Quiet, Rounds
 from agent.schedule.planner import PlanLimits, Planner, Proposal
-from agent.schedule.rounds import Kind, Nothing, Quiet, Rounds
 from agent.schedule.scheduler import Scheduler
 
 __all__ = ["Kind", "Nothing", "PlanLimits", "Planner", "Proposal", "Quiet", "Rounds", "Scheduler"]

@@ -8,13 +8,10 @@ from itertools import pairwise
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from agent.desk import Approve
 from agent.errors import ToolError
-from agent.schedule import wish
-from agent.schedule.wish import Wishes
-from agent.store import Store
-from agent.store.jobs import CatchUp, Job, Plan
-from agent.when import (
+from agent.schedule import job_kind
+from agent.schedule.job_kind import Wishes
+from agent.schedule.times import (
     NotUnderstood,
     Once,
     Rule,
@@ -26,6 +23,9 @@ from agent.when import (
     split,
     tell,
 )
+from agent.store import Store
+from agent.store.jobs import CatchUp, Job, Plan
+from agent.tools.context import Approve
 
 Maker = Literal["person", "model"]
 CAUGHT_UP = {
@@ -88,7 +88,7 @@ class Planner:
         return await self._proposal(rule, when, task.strip(), kind, made_by)
 
     async def schedule(self, when: str, task: str, kind: str, approve: Approve) -> str:
-        """agent.desk.Jobs: what the model plans; an owner is asked about what repeats."""
+        """agent.tools.context.Jobs: what the model plans; an owner is asked about what repeats."""
         proposal = await self.propose(when, task, kind)
         if proposal.repeats or proposal.owners_only:
             await approve(proposal.told, scope="schedule")
@@ -154,7 +154,7 @@ class Planner:
         """Another time, or time and task, in words; a paused job stays so."""
         job = await self.find(number)
         rule, task = self._edited(text)
-        kind = job.plan.kind if job.plan.kind in wish.KINDS else ""
+        kind = job.plan.kind if job.plan.kind in job_kind.KINDS else ""
         checked = (
             await self._proposal(rule, text, task or job.plan.task, kind, job.plan.made_by)
         ).plan
@@ -272,4 +272,4 @@ class Planner:
 
 
 def _what(plan: Plan) -> str:
-    return wish.told(plan.kind, plan.task)
+    return job_kind.told(plan.kind, plan.task)

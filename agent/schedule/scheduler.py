@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
 
-from agent.schedule.rounds import Rounds
+from agent.schedule.occurrences import Rounds
 
 log = logging.getLogger(__name__)
 

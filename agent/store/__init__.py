@@ -23,11 +23,11 @@ from pathlib import Path
 from agent.store.approvals import ApprovalTable
 from agent.store.chats import ChatTable, Clock
 from agent.store.database import Database, open_database
+from agent.store.embeddings import MeaningTable
 from agent.store.files import FactTable, FileTable
 from agent.store.inbox import InboxTable, Incoming
 from agent.store.jobs import JobTable
 from agent.store.leases import LeaseTable
-from agent.store.meanings import MeaningTable
 from agent.store.notes import NoteTable
 from agent.store.outbox import OutboxTable
 from agent.store.people import PeopleTable

@@ -21,7 +21,7 @@ State = Literal["waiting", "sending", "delivered", "uncertain", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class OutboxRow:
     """One row. `message_ids` are the app's ids of what was delivered so far."""
 
     id: int
@@ -73,7 +73,7 @@ class OutboxTable:
             )
         return [row[0] for row in rows]
 
-    async def claim(self, chat: str) -> Parcel | None:
+    async def claim(self, chat: str) -> OutboxRow | None:
         """The chat's oldest waiting row, now "sending"; None when nothing waits or one is being sent.
 
         A row whose `not_before` lies ahead is not claimed: read it by `next`.
@@ -88,7 +88,7 @@ class OutboxTable:
             )
         return _parcel(rows[0]) if rows else None
 
-    async def next(self, chat: str) -> Parcel | None:
+    async def next(self, chat: str) -> OutboxRow | None:
         """The chat's oldest row that is not at an end, unchanged."""
         async with self.database.read() as tx:
             row = await tx.one(
@@ -98,7 +98,7 @@ class OutboxTable:
             )
         return _parcel(row) if row else None
 
-    async def get(self, id: int) -> Parcel | None:
+    async def get(self, id: int) -> OutboxRow | None:
         async with self.database.read() as tx:
             row = await tx.one(f"SELECT {_COLUMNS} FROM outbox WHERE id = ?", id)
         return _parcel(row) if row else None
@@ -158,7 +158,7 @@ class OutboxTable:
         self.added.set()
         return bool(rows)
 
-    async def unnoticed(self, prefix: str = "") -> list[Parcel]:
+    async def unnoticed(self, prefix: str = "") -> list[OutboxRow]:
         """Uncertain rows of which nobody was told yet."""
         async with self.database.read() as tx:
             rows = await tx.all(
@@ -170,7 +170,7 @@ class OutboxTable:
             )
         return [_parcel(row) for row in rows]
 
-    async def recover(self, prefix: str = "") -> list[Parcel]:
+    async def recover(self, prefix: str = "") -> list[OutboxRow]:
         """At start: what was being sent when the process died is uncertain now."""
         async with self.database.write() as tx:
             rows = await tx.all(
@@ -207,10 +207,10 @@ WHERE outbox = ?1 AND state IN ('running', 'failed')
 """
 
 
-def _parcel(row: tuple[Any, ...]) -> Parcel:
+def _parcel(row: tuple[Any, ...]) -> OutboxRow:
     number, chat, turn, payload, silent, state, ids, *rest = row
     ids = tuple(str(i) for i in json.loads(ids))
-    return Parcel(number, chat, turn, payload, bool(silent), state, ids, *rest)
+    return OutboxRow(number, chat, turn, payload, bool(silent), state, ids, *rest)
 
 
 async def put(

@@ -1,4 +1,4 @@
-"""What past words match a query: candidates by FTS5, one chat at a time. agent.recall ranks them."""
+"""What past words match a query: candidates by FTS5, one chat at a time. agent.memory.search ranks them."""
 
 import json
 import re

@@ -39,7 +39,7 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RenderedMessage:
     """A person's message as the model gets it.
 
     `head` is the program's part in front of the words. `notes` are (note, the
@@ -93,7 +93,7 @@ class TurnTable:
     database: Database
     clock: Clock
 
-    async def begin(self, id: str, rows: Sequence[Waiting], told: Told) -> OpenTurn:
+    async def begin(self, id: str, rows: Sequence[Waiting], told: RenderedMessage) -> OpenTurn:
         """Take waiting rows into a new turn of the chat's current conversation."""
         first, now = rows[0].incoming, self.clock()
         async with self.database.write() as tx:
@@ -112,7 +112,7 @@ class TurnTable:
             await _tell(tx, turn, rows, told, now)
         return turn
 
-    async def tell(self, turn: OpenTurn, rows: Sequence[Waiting], told: Told) -> None:
+    async def tell(self, turn: OpenTurn, rows: Sequence[Waiting], told: RenderedMessage) -> None:
         """Take rows that arrived meanwhile into a turn that runs."""
         async with self.database.write() as tx:
             await _tell(tx, turn, rows, told, self.clock())
@@ -267,7 +267,9 @@ def _again(row: Waiting, turn: OpenTurn) -> inbox.Incoming:
     return replace(row.incoming, update=f"{row.incoming.update}~{turn.id}", settle_s=0.0)
 
 
-async def _tell(tx: Tx, turn: OpenTurn, rows: Sequence[Waiting], told: Told, now: float) -> None:
+async def _tell(
+    tx: Tx, turn: OpenTurn, rows: Sequence[Waiting], told: RenderedMessage, now: float
+) -> None:
     await transcript.append(tx, turn.conversation, turn.id, told.message, now, head=told.head)
     await transcript.title(tx, turn.conversation, told.message, told.head, now)
     await inbox.take(tx, turn.id, [row.id for row in rows])

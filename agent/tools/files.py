@@ -6,8 +6,8 @@ from itertools import islice
 
 from agent.errors import ToolError
 from agent.sandbox.files import Files
-from agent.sandbox.printed import clean
-from agent.tool import Call, Output, tool
+from agent.sandbox.output_buffer import clean
+from agent.tools.tool import Call, Output, tool
 
 LARGEST = 8 << 20  # bytes of a file that is read whole
 

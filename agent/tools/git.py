@@ -13,8 +13,8 @@ from pydantic import Field
 from agent.errors import ToolError
 from agent.sandbox.files import Spot
 from agent.sandbox.layout import REPOS, Access
-from agent.sandbox.printed import shorten
-from agent.tool import Call, Output, tool
+from agent.sandbox.output_buffer import shorten
+from agent.tools.tool import Call, Output, tool
 
 _SECONDS = 60
 _ABSENT = 44  # exit code: no repository

@@ -1,8 +1,8 @@
 """remember and recall: the chat's notes and past conversations."""
 
-from agent.desk import Notes
 from agent.errors import ToolError
-from agent.tool import Call, Output, tool
+from agent.tools.context import Notes
+from agent.tools.tool import Call, Output, tool
 
 MOST_FOUND = 8
 

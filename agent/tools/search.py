@@ -7,8 +7,8 @@ from pydantic import Field
 from agent.errors import ToolError
 from agent.sandbox.files import Spot
 from agent.sandbox.rootfs import EMPTY_GIT
-from agent.tool import Call, Output, tool
 from agent.tools.glob import beneath, is_wild
+from agent.tools.tool import Call, Output, tool
 
 MOST_FILES = 200
 MOST_LINES = 300

@@ -3,8 +3,8 @@
 from functools import partial
 
 from agent.errors import ToolError
-from agent.sandbox.printed import shorten
-from agent.tool import Call, Output, tool
+from agent.sandbox.output_buffer import shorten
+from agent.tools.tool import Call, Output, tool
 
 
 @tool

@@ -7,7 +7,7 @@ from urllib.parse import urljoin, urlsplit
 
 from agent.errors import ToolError
 from agent.sandbox.hosts import Hosts, Refused
-from agent.sandbox.printed import clean
+from agent.sandbox.output_buffer import clean
 from agent.web.page import text_of
 
 if TYPE_CHECKING:

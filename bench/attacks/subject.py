@@ -8,15 +8,15 @@ import subprocess
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from agent.desk import Desk
 from agent.errors import ToolError
 from agent.sandbox.sandbox import Sandbox
-from agent.tool import Call
-from agent.tools.courier import send_file
+from agent.tools.bash import bash
+from agent.tools.context import ToolContext
 from agent.tools.files import edit_file, read_file, write_file
 from agent.tools.git import git_commit, git_diff, git_status
 from agent.tools.search import grep, list_files
-from agent.tools.shell import bash
+from agent.tools.send_file import send_file
+from agent.tools.tool import Call
 
 SECONDS = 4  # the time limit of a command
 TOOLS = {
@@ -48,7 +48,7 @@ class Sandboxed:
 
     async def use(self, tool: str, **arguments: Any) -> str:
         self._sent = ""
-        desk = Desk(self._sandbox, courier=self)
+        desk = ToolContext(self._sandbox, courier=self)
         call = Call("1", "turn", "attacker", desk, _denied)
         try:
             output = await TOOLS[tool].run(call, arguments)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import click
 
-from agent.assignment import Assignment
+from agent.chats.assignment import Assignment
 from agent.events import (
     Event,
     ModelFinished,
@@ -41,8 +41,8 @@ async def command(ctx: click.Context, text: str, chat: str, as_json: bool) -> in
 
 async def ask(settings: Settings, text: str, chat: str, show: "Shown", model: str = "") -> int:
     """Put a message into a chat and show its turn; the exit code."""
-    from agent.assignment import Service
-    from agent.chats import Incoming, cli_source
+    from agent.chats.assignment import Service
+    from agent.chats.chats import Incoming, cli_source
     from bot.compose import open_chats, stored_agent
     from bot.reach import reach_backend
 

@@ -10,7 +10,7 @@ from bot.log import start_logging
 from bot.settings import Settings
 
 if TYPE_CHECKING:
-    from agent.assignment import Listener
+    from agent.chats.assignment import Listener
     from backend.client import BackendClient
 
 

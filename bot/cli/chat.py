@@ -14,8 +14,8 @@ from typing import BinaryIO
 import click
 
 from agent.approvals import Request
-from agent.assignment import Assignment, Service
-from agent.chats import Chats, Incoming, cli_source
+from agent.chats.assignment import Assignment, Service
+from agent.chats.chats import Chats, Incoming, cli_source
 from agent.errors import ToolError
 from agent.events import Decision, Event, TurnFinished
 from bot.channel import Enclosed, Letter
@@ -90,7 +90,7 @@ class Asking:
 
 @dataclass(frozen=True)
 class Courier:
-    """agent.desk.Courier: what is sent lands in a folder beside the person."""
+    """agent.tools.context.Courier: what is sent lands in a folder beside the person."""
 
     terminal: Terminal
     chat: str

@@ -94,11 +94,11 @@ async def _play(
 ) -> None:
     from agent.evaluate.play import Stage, play
     from agent.evaluate.scores import save, saved
-    from agent.lane import IDLE, LanedModel
+    from agent.llm.gpu_queue import IDLE, QueuedModel
     from bot.compose import limits
 
     stage = Stage(
-        model=LanedModel(agent.model, agent.window.lane, "eval", IDLE),
+        model=QueuedModel(agent.model, agent.window.lane, "eval", IDLE),
         sandboxes=agent.sandboxes,
         approvals=agent.store.approvals,
         tools=agent.tools,

@@ -177,8 +177,8 @@ async def _switch(backend: "BackendClient", name: str) -> None:
 async def _first_use(settings: "Settings", backend: "BackendClient") -> None:
     """Whether it calls tools; tried when it serves for the first time."""
     from agent.errors import AgentError
+    from agent.llm.selftest_store import sentence
     from agent.model import ModelRefused
-    from agent.trial import sentence
     from bot.compose import stored_agent
 
     try:

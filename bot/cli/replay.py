@@ -11,9 +11,9 @@ from bot.cli import Failed
 from bot.cli.options import chat_option, json_option, runs, settings_of
 
 if TYPE_CHECKING:
-    from agent.replay import Answered
     from agent.store import Store
     from agent.store.turns import Recorded
+    from agent.turn.replay import Answered
     from bot.compose import Agent
 
 
@@ -54,15 +54,15 @@ async def _recorded(store: "Store", turn: str, chat: str) -> "Recorded":
 
 
 async def _replay(agent: "Agent", chat: str) -> Any:
-    from agent.asking import Asking
-    from agent.lane import LanedModel
-    from agent.replay import Replay
-    from agent.salvage import Known
+    from agent.llm.gpu_queue import QueuedModel
+    from agent.llm.tool_call_parser import Known
+    from agent.turn.model_caller import ModelCaller
+    from agent.turn.replay import Replay
     from bot.compose import limits, thinking_of
 
     bounds = limits(agent.settings)
-    model = LanedModel(agent.model, agent.window.lane, chat)
-    asking = Asking(model, Known.of(agent.schemas), bounds, agent.ready, lambda event: None)
+    model = QueuedModel(agent.model, agent.window.lane, chat)
+    asking = ModelCaller(model, Known.of(agent.schemas), bounds, agent.ready, lambda event: None)
     thinking = thinking_of(await agent.store.chats.get(chat))
     return Replay(asking, agent.schemas, bounds, thinking)
 
@@ -77,7 +77,7 @@ def _head(recorded: "Recorded") -> str:
 
 
 def _shown(answered: "Answered") -> str:
-    from agent.replay import told
+    from agent.turn.replay import told
 
     then, now = told(answered.then), told(answered.now)
     if answered.same:
@@ -87,7 +87,7 @@ def _shown(answered: "Answered") -> str:
 
 
 def _fields(answered: "Answered") -> dict[str, Any]:
-    from agent.replay import told
+    from agent.turn.replay import told
 
     done = answered.completion
     return {

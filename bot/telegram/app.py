@@ -29,9 +29,9 @@ from telegram.ext import (
 )
 
 from agent.errors import ToolError
-from agent.journal import Reply
 from agent.sandbox.sandbox import Sandbox
 from agent.store import Store
+from agent.turn.journal import Reply
 from bot.channel import ChannelError, Enclosed, Letter
 from bot.delivery import AGAIN, Delivery
 from bot.replies import Replies
@@ -144,19 +144,19 @@ class TelegramBot:
         return self._room.me.username if self._room else None
 
     def compose(self, reply: Reply) -> Sequence[str]:
-        """A finished turn as outbox payloads (agent.journal.Compose)."""
+        """A finished turn as outbox payloads (agent.turn.journal.Compose)."""
         refs = [answered.ref for answered in reply.answers if answered.ref]
         rows = onward.rows(reply, self.texts)
         return [Letter(reply.text, rows, reply_to=refs[-1] if refs else "").written()]
 
     def courier(self, chat: str) -> "Courier":
-        """What sends files to that chat (agent.desk.Courier)."""
+        """What sends files to that chat (agent.tools.context.Courier)."""
         return Courier(self.channel, chat)
 
     def media(
         self, sandbox: Callable[[str], Awaitable[Sandbox]], sees: Callable[[], Awaitable[bool]]
     ) -> Media:
-        """What fetches the files of messages; its `fetch` is agent.assignment.Service's."""
+        """What fetches the files of messages; its `fetch` is agent.chats.assignment.Service's."""
         limit = self.channel.limits(PREFIX + "0").download
         return Media(
             self.application.bot, self._store, sandbox, sees, limit, self.config.transcribe_url
@@ -267,7 +267,7 @@ def _with(room: Room, handler: Callable[[Room, Update], Awaitable[None]]) -> Cal
 
 
 class Courier:
-    """agent.desk.Courier: a file to one chat."""
+    """agent.tools.context.Courier: a file to one chat."""
 
     def __init__(self, channel: Post, chat: str) -> None:
         self._channel = channel

@@ -46,7 +46,7 @@ class Media:
     whisper: str = ""
 
     async def fetch(self, rows: Sequence[Waiting]) -> Sequence[Waiting]:
-        """agent.tail.Fetch: the rows with their files fetched and named."""
+        """agent.context.user_message.Fetch: the rows with their files fetched and named."""
         return [
             replace(row, incoming=await self._with_files(row.incoming))
             if read(row.incoming.body)

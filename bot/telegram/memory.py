@@ -7,7 +7,7 @@ from io import BytesIO
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from agent.memory import ChatMemory, as_json, markdown
+from agent.memory.notes import ChatMemory, as_json, markdown
 from agent.store.notes import Note
 from bot.channel import ChannelError, Choice, Rows
 from bot.telegram.presses import Outcome, Press

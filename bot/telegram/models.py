@@ -3,8 +3,8 @@
 from time import monotonic
 
 from agent.errors import AgentError
+from agent.llm.selftest_store import sentence
 from agent.model import ModelRefused
-from agent.trial import sentence
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from backend.protocol import ProfileCard, Status
 from bot.channel import Choice, Rows

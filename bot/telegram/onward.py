@@ -1,7 +1,7 @@
 """[Go on] under the report of a turn that ended at a limit: the next turn, as if the person had said so."""
 
-from agent.journal import Reply
 from agent.store import Incoming
+from agent.turn.journal import Reply
 from bot.channel import Choice, Rows
 from bot.telegram.door import SOURCE
 from bot.telegram.presses import Outcome, Press

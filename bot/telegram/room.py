@@ -9,13 +9,13 @@ from zoneinfo import ZoneInfo
 
 from telegram import Bot, Message, Update, User
 
+from agent.aio import BackgroundTasks
 from agent.approvals import Approvals
-from agent.chats import Chats
-from agent.crew import Crew
+from agent.chats.chats import Chats
+from agent.llm.selftest_store import SelftestStore
 from agent.sandbox.sandbox import Sandbox
 from agent.schedule.planner import Planner
 from agent.store import Store
-from agent.trial import Trials
 from backend.client import BackendClient
 from bot.channel import Letter, Rows
 from bot.delivery import Delivery
@@ -42,7 +42,7 @@ class Services:
     context: Callable[[str], Awaitable[Mapping[str, int]]] | None = None
     planner: Callable[[str], Awaitable[Planner]] | None = None
     sandbox: Callable[[str], Sandbox] | None = None
-    trials: Trials | None = None
+    trials: SelftestStore | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Room:
     started_at: float
     problem: Callable[[], str | None] = lambda: None  # why updates do not come, in a sentence
     backlog: Counter[str] = field(default_factory=Counter)  # messages from before the start
-    crew: Crew = field(default_factory=Crew)
+    crew: BackgroundTasks = field(default_factory=BackgroundTasks)
 
     async def say(self, chat: str, text: str, rows: Rows = (), *, quiet: bool = False) -> None:
         """Put a text of the program's own into the outbox."""

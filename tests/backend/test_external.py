@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from agent.asking import Asking
 from agent.events import Event, ModelFinished, Notice, TextDelta
-from agent.limits import Limits
+from agent.llm.openai import OpenAIModel
+from agent.llm.reported import ReportedModel
+from agent.llm.tool_call_parser import Known
 from agent.messages import System, User
 from agent.model import Completion, Request, TextPiece
-from agent.openai import OpenAIModel
-from agent.reported import ReportedModel
-from agent.salvage import Known
+from agent.turn.limits import Limits
+from agent.turn.model_caller import ModelCaller
 from backend.client import BackendUnavailable
 from backend.config import BackendConfig
 from backend.protocol import Report
@@ -111,7 +111,7 @@ async def test_a_turn_goes_on_at_the_next_server_when_one_dies_in_its_answer(sta
         async with running(config) as it, OpenAIModel(it.client.endpoint) as model:
             events: list[Event] = []
             told = ReportedModel(model, it.client.report, "a")
-            asking = Asking(told, Known.of(()), Limits(), it.ready, events.append)
+            asking = ModelCaller(told, Known.of(()), Limits(), it.ready, events.append)
             answering = asyncio.create_task(asking(ASKED))
             await wrote.wait()
             await dying.__aexit__()

@@ -10,14 +10,14 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from agent.asking import Asking
 from agent.events import Event, ModelFinished, ModelProgress, Notice, TextDelta
-from agent.limits import Limits
+from agent.llm.openai import OpenAIModel
+from agent.llm.reported import ReportedModel
+from agent.llm.tool_call_parser import Known
 from agent.messages import System, User
 from agent.model import Request
-from agent.openai import OpenAIModel
-from agent.reported import ReportedModel
-from agent.salvage import Known
+from agent.turn.limits import Limits
+from agent.turn.model_caller import ModelCaller
 from backend import proc
 from backend.client import BackendUnavailable
 from backend.config import BackendConfig
@@ -108,7 +108,7 @@ async def test_the_agent_goes_on_with_its_tools_after_a_streak_of_errors(
     ):
         await it.ready()
         told = ReportedModel(model, it.client.report, "a")
-        asking = Asking(told, Known.of((tool,)), Limits(), it.ready, events.append)
+        asking = ModelCaller(told, Known.of((tool,)), Limits(), it.ready, events.append)
         async with it.client.lane("a"):
             completion, _ = await asking(request)
         status = (await it.client.status()).backend

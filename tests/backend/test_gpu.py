@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from agent.lane import LanedModel, shared_lane
+from agent.llm.gpu_queue import QueuedModel, shared_lane
 from agent.messages import User
 from agent.model import Request, TextPiece
 from backend import gpu
@@ -346,7 +346,7 @@ async def test_a_chat_is_told_that_its_call_waits_for_the_card_to_cool(
     async with running(replace(config, nvml=library)) as it:
         await heated(it, scene)
         lane = shared_lane(it.client)
-        laned = LanedModel(ScriptedModel.of(says("Hello.")), lane, "mine", on_wait=told.append)
+        laned = QueuedModel(ScriptedModel.of(says("Hello.")), lane, "mine", on_wait=told.append)
         asking = asyncio.create_task(answered(laned))
         await soon(lambda: told)
         assert not asking.done()
@@ -355,7 +355,7 @@ async def test_a_chat_is_told_that_its_call_waits_for_the_card_to_cool(
     assert told == ["The GPU is at 90 °C; new work waits until it has cooled to 75 °C."]
 
 
-async def answered(model: LanedModel) -> str:
+async def answered(model: QueuedModel) -> str:
     pieces = [piece async for piece in model.stream(Request((User("hello"),)))]
     return "".join(piece.text for piece in pieces if isinstance(piece, TextPiece))
 

@@ -12,9 +12,9 @@ import pytest
 
 from agent.errors import AgentError
 from agent.schedule import Nothing
+from agent.schedule.times import Calendar, dump
 from agent.store import Store, open_store
 from agent.store.jobs import Job, Plan
-from agent.when import Calendar, dump
 from backend.config import BackendConfig, ScheduledProfile
 from bot.reach import backend_config
 from bot.settings import load

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.assignment import Service, Unheard
+from agent.chats.assignment import Service, Unheard
+from agent.chats.maintenance import Maintenance
 from agent.events import Usage
-from agent.idle import Idle
 from agent.messages import Assistant, User
 from agent.store import Incoming, Store
-from agent.store.turns import Ended, Told
+from agent.store.turns import Ended, RenderedMessage
 from backend.config import BackendConfig
 from bot.compose import open_chats, stored_agent
 from bot.settings import Settings, State
@@ -34,7 +34,7 @@ def state() -> Iterator[Path]:
 async def talk(store: Store, chat: str) -> None:
     await store.inbox.add(Incoming(chat, "test", chat, "hello"))
     rows = await store.inbox.waiting(chat, ["test"])
-    turn = await store.turns.begin(chat, rows, Told("", User(f"{chat} " * 150)))
+    turn = await store.turns.begin(chat, rows, RenderedMessage("", User(f"{chat} " * 150)))
     await store.turns.end(turn, Ended(Assistant("yes"), "yes", "done", Usage()))
 
 
@@ -67,7 +67,7 @@ async def test_recent_chats_are_read_in_again_when_the_model_server_was_killed(s
         await it.ready()
         for chat in ("one", "two"):
             await talk(agent.store, chat)
-        idle = Idle(agent.store, agent.window, chats, agent.life)
+        idle = Maintenance(agent.store, agent.window, chats, agent.life)
         await agent.look()
         prefix = await it.until(lambda status: status.backend.warm is not None)
         assert prefix.backend.warm

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 
 from agent.approvals import Request
 from agent.events import Decision, Reason, Usage
-from agent.journal import Opening
 from agent.messages import Assistant, Message, System, ToolResult, User
 from agent.model import Completion
+from agent.turn.journal import Opening
 
 
 @dataclass
 class MemoryJournal:
-    """agent.journal.Journal. `arriving` are messages for the next `steer`.
+    """agent.turn.journal.Journal. `arriving` are messages for the next `steer`.
 
     `shorter` is what the next compaction makes of the transcript, if anything.
     """

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from agent.desk import Desk
 from agent.errors import ToolError
 from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import Repo, SandboxLimits
 from agent.sandbox.sandbox import Sandbox
 from agent.sandbox.sandboxes import Sandboxes, open_sandboxes
-from agent.tool import Approver, Call, Output, Tool
+from agent.tools.context import ToolContext
+from agent.tools.tool import Approver, Call, Output, Tool
 
 LIMITS = SandboxLimits(memory_mib=512, pids=64, disk_mib=32, files=500)
 
@@ -50,7 +50,7 @@ class Box:
     approve: Approver | None = None
 
     async def use(self, tool: Tool, **arguments: Any) -> Output:
-        desk = Desk(self.sandbox, courier=self)
+        desk = ToolContext(self.sandbox, courier=self)
         approve = self.approve or self._approve
         call = Call("1", "turn", "cli", desk, approve, self.progress.append, self.room)
         return await tool.run(call, arguments)

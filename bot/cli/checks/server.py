@@ -11,7 +11,7 @@ from bot.cli.checks import Finding, Status, passed
 from bot.settings import Settings
 
 if TYPE_CHECKING:
-    from agent.selftest import SelfTest
+    from agent.llm.selftest import SelfTest
 
 # The CUDA 12 builds for Volta need driver 570 to 580: an older one gives "device kernel image is
 # invalid" or falls back to the CPU silently, a newer one drops the card (facts of V100 builds).
@@ -274,11 +274,11 @@ def _template(found: "SelfTest") -> list[Finding]:
 
 async def _first_token(backend: BackendClient, warm: Any) -> list[Finding]:
     from agent.errors import AgentError
+    from agent.llm.openai import OpenAIModel
     from agent.messages import System, User
     from agent.model import ModelRefused, Request
-    from agent.openai import OpenAIModel
     from agent.prompt import system_text
-    from agent.toolset import chosen
+    from agent.tools.registry import chosen
 
     schemas = tuple(tool.schema for tool in chosen(()))
     request = Request((System(system_text()), User("Say ok.")), schemas, "none", 1)

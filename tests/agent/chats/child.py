@@ -8,11 +8,11 @@ import re
 import sys
 from pathlib import Path
 
-from agent.assignment import Assignment
+from agent.chats.assignment import Assignment
 from agent.events import Event
 from agent.messages import Assistant, ToolCall, ToolResult, User
 from agent.model import Request
-from agent.tool import Call, Output, tool
+from agent.tools.tool import Call, Output, tool
 from tests.agent.chats.conftest import Bench, said
 
 MESSAGES, STEPS = 6, 3

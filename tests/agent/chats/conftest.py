@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 
 from agent.approvals import Approvals
-from agent.assignment import Assignment, Emit
-from agent.chats import Chats, Service
+from agent.chats.assignment import Assignment, Emit
+from agent.chats.chats import Chats, Service
+from agent.context.user_message import Fetch, as_they_are
+from agent.context.window import ModelWindow
 from agent.events import Event, TurnFinished
-from agent.journal import Reply
-from agent.lane import LanedModel, LocalLane
-from agent.loop import Limits, Turn, run_turn
+from agent.llm.gpu_queue import LocalGpuQueue, QueuedModel
 from agent.messages import Assistant, ToolCall, User
 from agent.model import Request
 from agent.store import Incoming, Store, open_store
-from agent.tail import Fetch, as_they_are
-from agent.tool import Call, Output, Tool, tool
-from agent.window import ModelWindow
+from agent.tools.tool import Call, Output, Tool, tool
+from agent.turn.journal import Reply
+from agent.turn.loop import Limits, Turn, run_turn
 from tests.fakes.model_caching import CachingModel
 from tests.patience import SECONDS
 
@@ -80,7 +80,7 @@ class Bench:
     tools: list[Tool] = field(default_factory=list)
     sources: frozenset[str] = frozenset({SOURCE})
     heard: Heard = field(default_factory=Heard)
-    lane: LocalLane = field(default_factory=LocalLane)
+    lane: LocalGpuQueue = field(default_factory=LocalGpuQueue)
     resumes: bool = True
     payloads: Callable[[Reply], Sequence[str]] = lambda reply: ['{"text": 1}']
     limits: Limits = field(default_factory=Limits)
@@ -101,7 +101,7 @@ class Bench:
                 yield chats
 
     async def _run(self, assignment: Assignment, emit: Emit) -> TurnFinished:
-        model = LanedModel(self.model, self.lane, assignment.chat, assignment.priority)
+        model = QueuedModel(self.model, self.lane, assignment.chat, assignment.priority)
         turn = Turn(
             model,
             assignment.journal,

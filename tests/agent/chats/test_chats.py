@@ -5,14 +5,14 @@ from collections.abc import AsyncGenerator, Sequence
 
 import pytest
 
-from agent.chats import Chats, Service, cli_source
+from agent.chats.chats import Chats, Service, cli_source
+from agent.chats.worker import RESUMES
 from agent.events import Notice, TurnStarted
 from agent.messages import Assistant, ToolResult, User
 from agent.model import Piece, Request
 from agent.store import Incoming, open_store
 from agent.store.errors import StoreFull
 from agent.store.inbox import Waiting
-from agent.worker import RESUMES
 from tests.agent.chats.conftest import SOURCE, Bench, Gate, calling, echo, said, words_of
 from tests.fakes.model_caching import CachingModel
 from tests.patience import SECONDS
@@ -31,7 +31,7 @@ async def test_messages_are_answered_in_order_each_once(bench: Bench) -> None:
 async def test_each_turn_is_one_line_of_the_log_without_what_was_said(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "agent.worker")
+    caplog.set_level(logging.INFO, "agent.chats.worker")
     async with bench.running() as chats:
         await chats.submit(said("a secret", "1"))
         await bench.heard.replies("tg:1", 1)

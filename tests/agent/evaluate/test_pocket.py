@@ -8,8 +8,8 @@ import pytest
 from agent.evaluate.play import Stage, play
 from agent.evaluate.scores import Score, rates
 from agent.evaluate.task import suite
-from agent.openai import OpenAIModel
-from agent.toolset import chosen
+from agent.llm.openai import OpenAIModel
+from agent.tools.registry import chosen
 from backend.protocol import Endpoint
 from tests.fakes.journal_memory import MemoryApprovals
 from tests.fakes.llama_embedded import serve

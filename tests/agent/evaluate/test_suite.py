@@ -9,7 +9,7 @@ import pytest
 from agent.evaluate.play import Stage, play
 from agent.evaluate.task import suite
 from agent.messages import ToolResult
-from agent.toolset import chosen
+from agent.tools.registry import chosen
 from tests.agent.evaluate.solutions import SOLUTIONS
 from tests.fakes.journal_memory import MemoryApprovals
 from tests.fakes.model_scripted import Line, ScriptedModel, calls, says

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.errors import ToolError
-from agent.sandbox.bubble import Descriptors, blown
+from agent.sandbox.bwrap_process import Descriptors, blown
 from agent.sandbox.gitdirs import Guard, UnguardedError, guard, settings
 from agent.sandbox.layout import Layout
 from agent.sandbox.limits import Repo

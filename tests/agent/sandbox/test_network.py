@@ -9,8 +9,8 @@ import pytest
 from agent.errors import ToolError
 from agent.sandbox.hosts import Hosts, Refused, public
 from agent.sandbox.sandbox import Ran
+from agent.tools.bash import bash
 from agent.tools.files import read_file
-from agent.tools.shell import bash
 from tests.fakes.sandbox_box import Box, opened
 from tests.fakes.web_server import Site, site
 from tests.patience import limits

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.sandbox.printed import Printed, clean, shorten
+from agent.sandbox.output_buffer import OutputBuffer, clean, shorten
 
 
 @pytest.mark.parametrize(
@@ -60,13 +60,13 @@ def test_head_and_tail_are_whole_lines() -> None:
 
 
 def test_what_comes_is_kept_up_to_the_limit() -> None:
-    printed = Printed(limit=10)
+    printed = OutputBuffer(limit=10)
     assert [printed.take(piece) for piece in (b"12345", b"6789", b"abc")] == [True, True, False]
     assert bytes(printed.raw) == b"123456789a"
 
 
 def test_news_are_whole_lines_that_were_not_told() -> None:
-    printed = Printed()
+    printed = OutputBuffer()
     printed.take(b"one\ntw")
     first = printed.news()
     printed.take(b"o\nthree\n")

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from agent.errors import ToolError
-from agent.sandbox.lesser import Lesser
 from agent.sandbox.limits import SandboxLimits
 from agent.sandbox.sandbox import Ran, Sandbox
+from agent.sandbox.unprivileged_client import Lesser
 from tests.fakes.sandbox_box import opened
 from tests.patience import limits, soon, within
 

@@ -8,13 +8,13 @@ import pytest
 
 from agent.errors import AgentError, ToolError
 from agent.schedule import Nothing, Planner, Quiet, Rounds, Scheduler
-from agent.schedule.kinds import Task, remind
-from agent.schedule.wish import Wishes
+from agent.schedule.job_kind import Wishes
+from agent.schedule.job_runners import Task, remind
+from agent.schedule.times import dump, load, next_times
 from agent.store import Incoming, Store
 from agent.store.jobs import Job, Occurrence, Plan
-from agent.store.outbox import Parcel
-from agent.when import dump, load, next_times
-from tests.agent.when.test_when import END, RULES, START, ZONES, independent
+from agent.store.outbox import OutboxRow
+from tests.agent.schedule.times.test_when import END, RULES, START, ZONES, independent
 from tests.patience import SECONDS
 
 CHAT = "tg:1"
@@ -34,7 +34,7 @@ async def once(made: Rounds) -> float | None:
         return await made.make(tasks)
 
 
-async def deliver(store: Store, chat: str = CHAT) -> list[Parcel]:
+async def deliver(store: Store, chat: str = CHAT) -> list[OutboxRow]:
     """Send what waits, as the bot does."""
     sent = []
     while parcel := await store.outbox.claim(chat):

@@ -1,6 +1,6 @@
 from agent.messages import User
 from agent.store import Incoming, Store
-from agent.store.turns import Told
+from agent.store.turns import RenderedMessage
 from tests.agent.store.conftest import Clock
 
 
@@ -44,7 +44,7 @@ async def test_an_edit_of_a_waiting_message_corrects_it_in_place(store: Store) -
 async def test_an_edit_of_a_taken_message_waits_and_knows_what_it_corrects(store: Store) -> None:
     await store.inbox.add(Incoming("tg:1", "telegram", "1", "teh cat", ref="9"))
     rows = await store.inbox.waiting("tg:1", ["telegram"])
-    await store.turns.begin("t1", rows, Told("", User("teh cat")))
+    await store.turns.begin("t1", rows, RenderedMessage("", User("teh cat")))
     edit = Incoming("tg:1", "telegram", "2", "the cat", "edit", ref="9")
     await store.inbox.add(edit)
     [row] = await store.inbox.waiting("tg:1", ["telegram"])

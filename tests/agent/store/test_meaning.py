@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from agent.meaning import Embedder, Meaning, NoMeaning, fused
-from agent.memory import ChatMemory
+from agent.memory.embeddings import Embedder, Meaning, NoMeaning, fused
+from agent.memory.notes import ChatMemory
 from agent.store import Store
 from agent.store.search import Found
 from tests.agent.store.test_notes import said

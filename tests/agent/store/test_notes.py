@@ -2,15 +2,15 @@ import json
 
 import pytest
 
+from agent.context.user_message import tell
 from agent.errors import ToolError
 from agent.events import Usage
-from agent.memory import ChatMemory, as_json, markdown
+from agent.memory.notes import ChatMemory, as_json, markdown
+from agent.memory.search import rank, snippet
 from agent.messages import Assistant
-from agent.recall import rank, snippet
 from agent.store import Incoming, Store
 from agent.store.search import Found
 from agent.store.turns import Ended
-from agent.tail import tell
 from tests.agent.store.conftest import Clock
 
 NOW = 1_800_000_000.0

@@ -2,7 +2,7 @@ import pytest
 
 from agent.store import Store
 from agent.store.jobs import Plan
-from agent.store.outbox import Parcel
+from agent.store.outbox import OutboxRow
 from tests.agent.store.conftest import Clock
 
 
@@ -10,7 +10,7 @@ async def put(store: Store, *payloads: str, chat: str = "tg:1") -> list[int]:
     return await store.outbox.add(chat, [f'"{payload}"' for payload in payloads])
 
 
-async def claimed(store: Store, chat: str = "tg:1") -> Parcel:
+async def claimed(store: Store, chat: str = "tg:1") -> OutboxRow:
     parcel = await store.outbox.claim(chat)
     assert parcel
     return parcel

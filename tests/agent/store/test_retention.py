@@ -7,7 +7,7 @@ from agent.events import Usage
 from agent.messages import Assistant, User
 from agent.store import Incoming, Store
 from agent.store.retention import DAY, Retention, prune, used
-from agent.store.turns import Ended, OpenTurn, Told
+from agent.store.turns import Ended, OpenTurn, RenderedMessage
 from tests.agent.store.conftest import Clock
 
 
@@ -15,7 +15,7 @@ async def talk(store: Store, turn: str, words: str, chat: str = "tg:1") -> OpenT
     """A whole turn, answered with the same words."""
     await store.inbox.add(Incoming(chat, "s", turn, words))
     begun = await store.turns.begin(
-        turn, await store.inbox.waiting(chat, ["s"]), Told("", User(words))
+        turn, await store.inbox.waiting(chat, ["s"]), RenderedMessage("", User(words))
     )
     await store.turns.end(begun, Ended(Assistant(words), words, "done", Usage()))
     return begun

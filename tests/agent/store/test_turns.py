@@ -4,13 +4,13 @@ import sys
 
 import pytest
 
+from agent.context.compactor import weight
 from agent.events import Usage
 from agent.messages import Assistant, Message, ToolCall, ToolResult, User
-from agent.shortening import weight
 from agent.store import Incoming, Store
 from agent.store.leases import STALE_SECONDS, new_owner, standing
 from agent.store.transcript import Compaction
-from agent.store.turns import Ended, OpenTurn, Told
+from agent.store.turns import Ended, OpenTurn, RenderedMessage
 from tests.agent.store.conftest import Clock
 
 ODD: list[Message] = [
@@ -27,7 +27,9 @@ async def begin(store: Store, chat: str = "cli", id: str = "t1", words: str = "h
     await store.inbox.add(Incoming(chat, "s", f"{chat}{id}", words))
     rows = await store.inbox.waiting(chat, ["s"])
     return await store.turns.begin(
-        id, rows, Told("<context>\n</context>\n", User(f"<context>\n</context>\n{words}"))
+        id,
+        rows,
+        RenderedMessage("<context>\n</context>\n", User(f"<context>\n</context>\n{words}")),
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from agent.errors import BackendAway
 from agent.schedule import Nothing
-from agent.schedule.kinds import Summary
+from agent.schedule.job_runners import Summary
 from agent.store import Store, open_store
 from agent.store.jobs import Occurrence, Plan
 from agent.store.ledger import Ledger

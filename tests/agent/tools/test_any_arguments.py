@@ -5,10 +5,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent.errors import ToolError
-from agent.tool import Tool
 from agent.tools.files import edit_file, read_file, write_file
 from agent.tools.git import git_diff
 from agent.tools.search import grep, list_files
+from agent.tools.tool import Tool
 from tests.fakes.sandbox_box import Box
 
 WORDS = st.one_of(

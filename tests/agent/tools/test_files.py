@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from agent.sandbox.limits import Repo
-from agent.tool import Output
+from agent.tools.bash import bash
 from agent.tools.files import edit_file, read_file, write_file
-from agent.tools.shell import bash
+from agent.tools.tool import Output
 from tests.fakes.sandbox_box import Box, opened, repository
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from agent.sandbox.limits import Repo
+from agent.tools.bash import bash
 from agent.tools.files import write_file
 from agent.tools.git import git_commit, git_diff, git_status
-from agent.tools.shell import bash
 from tests.fakes.sandbox_box import Box, git, opened, repository
 
 

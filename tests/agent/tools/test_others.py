@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from agent.desk import Desk, Memory
 from agent.errors import ToolError
 from agent.sandbox.limits import Repo
-from agent.tool import Call, Output
-from agent.tools.courier import send_file
+from agent.tools.context import Memory, ToolContext
+from agent.tools.delegate import delegate
 from agent.tools.files import write_file
-from agent.tools.inner import delegate
-from agent.tools.later import schedule
 from agent.tools.memory import recall, remember
+from agent.tools.schedule import schedule
+from agent.tools.send_file import send_file
+from agent.tools.tool import Call, Output
 from agent.tools.web import web_fetch
 from tests.fakes.sandbox_box import Box, opened, repository
 
@@ -50,7 +50,7 @@ async def _allow(what: str, *, scope: str, standing: bool = False) -> None:
 
 @pytest.fixture
 def call(box: Box) -> Call:
-    desk = Desk(box.sandbox, notes=Notebook(), jobs=Planner(), delegate=_conclude)
+    desk = ToolContext(box.sandbox, notes=Notebook(), jobs=Planner(), delegate=_conclude)
     return Call("1", "turn-7", "cli", desk, _allow)
 
 
@@ -89,7 +89,7 @@ async def test_a_helper_concludes(call: Call) -> None:
 async def test_what_is_not_there_is_said(
     box: Box, tool: object, arguments: dict[str, str], said: str
 ) -> None:
-    bare = Call("1", "turn", "cli", Desk(box.sandbox), _allow)
+    bare = Call("1", "turn", "cli", ToolContext(box.sandbox), _allow)
     with pytest.raises(ToolError) as caught:
         await tool.run(bare, arguments)  # type: ignore[attr-defined]
     assert str(caught.value) == said

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from agent.sandbox.limits import Repo
+from agent.tools.bash import bash
 from agent.tools.glob import beneath
 from agent.tools.search import grep, list_files
-from agent.tools.shell import bash
 from tests.fakes.sandbox_box import Box, opened, repository
 
 TREE = r"""

@@ -1,6 +1,6 @@
-from agent.tool import Output
+from agent.tools.bash import bash
 from agent.tools.files import write_file
-from agent.tools.shell import bash
+from agent.tools.tool import Output
 from tests.fakes.sandbox_box import Box
 from tests.patience import limits
 

@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any, cast
 
 from agent.approvals import Approvals
-from agent.assignment import Assignment, Emit, Service
-from agent.chats import Chats
-from agent.desk import Desk
+from agent.chats.assignment import Assignment, Emit, Service
+from agent.chats.chats import Chats
+from agent.context.window import ModelWindow
 from agent.events import TurnFinished
-from agent.lane import LocalLane
-from agent.loop import run_turn
+from agent.llm.gpu_queue import LocalGpuQueue
 from agent.sandbox.sandbox import Sandbox
 from agent.schedule.planner import Planner
 from agent.store import Store, open_store
-from agent.tool import Tool
-from agent.turn import Turn
-from agent.window import ModelWindow
+from agent.tools.context import ToolContext
+from agent.tools.tool import Tool
+from agent.turn.loop import run_turn
+from agent.turn.turn import Turn
 from bot.localgram import Localgram, Person
 from bot.telegram.app import SOURCE, TelegramBot, telegram_bot
 from bot.telegram.config import TelegramConfig
@@ -90,12 +90,12 @@ class Running:
 @asynccontextmanager
 async def _agent(house: House, store: Store, bot: TelegramBot) -> AsyncIterator[Running]:
     model = ScriptedModel(lambda request: house.script(request))
-    window = ModelWindow(store, model, LocalLane(), ())
+    window = ModelWindow(store, model, LocalGpuQueue(), ())
     approvals = Approvals(store.approvals, bot.ask, seconds=house.approval_seconds)
     schemas = tuple(tool.schema for tool in house.tools)
 
     async def run(assignment: Assignment, emit: Emit) -> TurnFinished:
-        desk = Desk(cast(Sandbox, None), courier=bot.courier(assignment.chat))
+        desk = ToolContext(cast(Sandbox, None), courier=bot.courier(assignment.chat))
         turn = Turn(
             model, assignment.journal, house.tools, schemas, desk, approvals, stop=assignment.stop
         )

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from agent.approvals import Request
-from agent.tool import Call, Output, tool
+from agent.tools.tool import Call, Output, tool
 from bot.localgram import Message, is_final
 from bot.question import question
 from bot.texts import Texts

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from agent.sandbox.limits import SandboxLimits
 from agent.sandbox.sandboxes import Sandboxes, open_sandboxes
-from agent.tool import Call, Output, tool
+from agent.tools.tool import Call, Output, tool
 from bot.localgram import is_final
 from tests.bot.telegram.house import House
 from tests.fakes.model_scripted import calls, in_order, says

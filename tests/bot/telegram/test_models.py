@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from agent.lane import shared_lane
-from agent.openai import OpenAIModel
-from agent.toolset import chosen
-from agent.trial import Trials
+from agent.llm.gpu_queue import shared_lane
+from agent.llm.openai import OpenAIModel
+from agent.llm.selftest_store import SelftestStore
+from agent.tools.registry import chosen
 from backend.config import BackendConfig
 from bot.localgram import Message
 from tests.bot.telegram.house import House
@@ -60,7 +60,7 @@ async def home(house: House, state: Path) -> AsyncIterator[tuple[Running, Bot]]:
 
         def services(bot: Bot) -> dict[str, Any]:
             schemas = [tool.schema for tool in chosen(("bash",))]
-            trials = Trials(bot.store, model, shared_lane(it.client), schemas)
+            trials = SelftestStore(bot.store, model, shared_lane(it.client), schemas)
             return {"backend": it.client, "trials": trials}
 
         house.services = services

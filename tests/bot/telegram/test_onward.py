@@ -1,7 +1,7 @@
 """A turn that ends at a limit, and the button that goes on."""
 
 from agent.messages import User
-from agent.tool import Call, Output, tool
+from agent.tools.tool import Call, Output, tool
 from tests.bot.telegram.house import House
 from tests.fakes.model_scripted import calls, says
 

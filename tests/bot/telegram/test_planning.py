@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from agent.schedule.job_kind import Wishes
 from agent.schedule.planner import Planner
-from agent.schedule.wish import Wishes
 from bot.localgram import Person
 from tests.bot.telegram.house import House, Running
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from agent.tool import Call, Output, tool
+from agent.tools.tool import Call, Output, tool
 from bot.localgram import is_final
 from bot.localgram.feed import Acted, Drafted
 from tests.bot.telegram.house import House

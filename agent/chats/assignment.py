@@ -1,0 +1,74 @@
+"""One turn handed to whoever runs it, and who hears of it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from agent.context.user_message import Fetch, as_they_are
+from agent.events import Event, TurnFinished
+from agent.llm.gpu_queue import PERSON, SCHEDULED, Priority
+from agent.store.inbox import Incoming
+from agent.store.turns import OpenTurn
+from agent.turn.journal import Compose, Journal, nothing
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A turn to run or resume. Setting `stop` ends it with reason "cancelled"."""
+
+    turn: OpenTurn
+    answers: tuple[Incoming, ...]
+    journal: Journal
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def chat(self) -> str:
+        return self.turn.chat
+
+    @property
+    def priority(self) -> Priority:
+        """The place of its model calls in the GPU lane."""
+        return SCHEDULED if self.turn.kind == "job" else PERSON
+
+
+Emit = Callable[[Event], None]
+Run = Callable[[Assignment, Emit], Awaitable[TurnFinished]]
+"""Runs a turn with that chat's tools (loop.run_turn); made by the composition root."""
+
+
+class Listener(Protocol):
+    """Who shows turns to people. A slow one delays nothing but itself; its errors end only its hearing."""
+
+    async def event(self, assignment: Assignment, event: Event) -> None: ...
+
+    async def waiting(self, chat: str, why: str) -> None:
+        """A message waits before its turn can begin; `why` is a sentence."""
+        ...
+
+
+class Unheard:
+    """The listener where nobody listens."""
+
+    async def event(self, assignment: Assignment, event: Event) -> None:
+        """Not shown."""
+
+    async def waiting(self, chat: str, why: str) -> None:
+        """Not shown."""
+
+
+@dataclass(frozen=True)
+class Service:
+    """Which chats' rows a process answers, and how.
+
+    `sources` are those of Incoming; rows of other sources are left to their own
+    processes. `zone` is the agent's IANA time zone, for chats without one of
+    their own. `resumes`: take up what a killed process of these sources left.
+    `fetch` brings the files that came along with messages.
+    """
+
+    sources: frozenset[str]
+    zone: str = "UTC"
+    compose: Compose = nothing
+    resumes: bool = True
+    fetch: Fetch = as_they_are

@@ -1,0 +1,150 @@
+"""One worker per chat: inbox to turn, turn to outbox.
+
+    async with Chats(store, run, window, Service(frozenset({"telegram"}))) as chats:
+        await chats.submit(Incoming(...))     # durable when it returns
+        await chats.stop("tg:1")
+
+A worker lives while its chat has something waiting or running, so that idle
+chats cost nothing. Whatever a killed process left behind is taken up at start.
+"""
+
+import os
+import secrets
+from contextlib import suppress
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+from agent.aio import BackgroundTasks
+from agent.chats.assignment import Assignment, Emit, Listener, Run, Service, Unheard
+from agent.chats.worker import EPHEMERAL, Worker
+from agent.store import Incoming, Store
+from agent.store.errors import StoreError
+from agent.store.leases import new_owner
+from agent.store.upkeep import SNAPSHOT
+from agent.turn.journal import Window
+
+__all__ = ["Assignment", "Chats", "Emit", "Incoming", "Listener", "Run", "Service", "cli_source"]
+
+
+def cli_source() -> str:
+    """The source of one command line's own messages: no other process answers them."""
+    return f"{EPHEMERAL}:{os.getpid()}-{secrets.token_hex(4)}"
+
+
+class Chats:
+    """Every method but the context's own may raise StoreError."""
+
+    def __init__(
+        self,
+        store: Store,
+        run: Run,
+        window: Window,
+        service: Service,
+        listener: Listener | None = None,
+    ) -> None:
+        self.store = store
+        self.service = service
+        self._run = run
+        self._window = window
+        self._listener = listener or Unheard()
+        self._owner = ""
+        self._workers: dict[str, Worker] = {}
+        self._crew = BackgroundTasks()
+
+    async def __aenter__(self) -> Self:
+        self._owner = new_owner()
+        if self.service.resumes:
+            await self._recover()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Turns are cut off where they stand; the next start takes them up again."""
+        await self._crew.__aexit__(kind, error, trace)
+        with suppress(StoreError):  # a cancelled worker may not have come to it
+            await self.store.leases.release_all(self._owner)
+
+    async def submit(self, incoming: Incoming) -> bool:
+        """Keep a message for good and see to its answer; False for one that is known already."""
+        if not await self.store.inbox.add(incoming):
+            return False
+        self.wake(incoming.chat)
+        return True
+
+    def wake(self, chat: str) -> None:
+        """There may be something to do for that chat."""
+        if chat in self._workers:
+            self._workers[chat].wake.set()
+        else:
+            self._start(chat)
+
+    def running(self) -> list[str]:
+        """Chats whose turn runs in this process now."""
+        return [chat for chat, worker in self._workers.items() if worker.stop]
+
+    async def stop(self, chat: str) -> bool:
+        """End the turn that runs in that chat, in whatever process; False when none does."""
+        worker = self._workers.get(chat)
+        if worker and worker.stop:
+            worker.stop.set()
+            return True
+        return await self.store.leases.stop(chat)
+
+    async def retry(self, chat: str) -> bool:
+        """Answer the last message once more, as if the first try had not been.
+
+        False when there is none, or while a turn runs.
+        """
+        last = await self.store.turns.last(chat)
+        if last is None or await self.store.turns.unfinished(chat):
+            return False
+        if not await self.store.turns.undo(last[0]):
+            return False
+        self._window.cut(last[0].conversation)
+        self.wake(chat)
+        return True
+
+    async def new(self, chat: str) -> int:
+        """Begin a fresh conversation; notes stay, the old one can be resumed."""
+        return await self.store.chats.new_conversation(chat)
+
+    async def resume(self, chat: str, conversation: int) -> bool:
+        """Go on with an older conversation of that chat; False when it is not of that chat."""
+        return await self.store.chats.resume(chat, conversation)
+
+    async def forget(self, chat: str) -> None:
+        """Delete a chat with everything that belongs to it; its turn, and what waits, end first."""
+        waiting = await self.store.inbox.waiting(chat, self.service.sources)
+        await self.store.inbox.discard(chat, [row.id for row in waiting])
+        if worker := self._workers.get(chat):
+            await worker.emptied()
+        await self.store.chats.forget(chat)
+        await self.store.facts.put(SNAPSHOT, 0)  # the last good copy is not to remember it
+
+    async def _recover(self) -> None:
+        sources = self.service.sources
+        cut_off = await self.store.turns.chats_unfinished(sources)
+        for chat in dict.fromkeys([*cut_off, *await self.store.inbox.chats_waiting(sources)]):
+            self.wake(chat)
+
+    def _start(self, chat: str) -> None:
+        worker = Worker(
+            chat,
+            self._owner,
+            self.store,
+            self._run,
+            self._window,
+            self.service,
+            self._listener,
+            retire=partial(self._retire, chat),
+        )
+        self._workers[chat] = worker
+        self._crew.start(worker.run(), f"chat {chat}")
+
+    def _retire(self, chat: str) -> None:
+        self._workers.pop(chat, None)

@@ -1,0 +1,41 @@
+"""A turn is open from its message to its answer, and the model stays the same for as long."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+
+from agent.chats.assignment import Assignment, Emit
+from agent.events import Notice
+from backend.client import BackendClient, BackendUnavailable
+from backend.protocol import LaneState
+
+
+@asynccontextmanager
+async def open_turn(
+    backend: BackendClient, assignment: Assignment, emit: Emit
+) -> AsyncIterator[None]:
+    """Wait out a switch of the model, and say so; without a backend the turn itself will tell."""
+    async with AsyncExitStack() as stack:
+        await _opened(stack, backend, assignment, emit)
+        yield
+
+
+async def _opened(
+    stack: AsyncExitStack, backend: BackendClient, assignment: Assignment, emit: Emit
+) -> None:
+    def told(state: LaneState) -> None:
+        if state.reason:
+            emit(Notice(state.reason))
+
+    turn = backend.turn(assignment.chat, told)
+    opening = asyncio.create_task(stack.enter_async_context(turn))
+    stopping = asyncio.create_task(assignment.stop.wait())
+    try:
+        await asyncio.wait({opening, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopping.cancel()
+        if not opening.done():
+            opening.cancel()
+        await asyncio.wait({opening, stopping})
+    with suppress(BackendUnavailable, asyncio.CancelledError):
+        opening.result()

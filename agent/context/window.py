@@ -1,0 +1,163 @@
+"""The window: how full a conversation's prompt is, and what is done about it.
+
+Counting is exact where the server can count; it is asked only when a bound
+(every token is at least a byte) cannot rule out that the prompt is too full.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent import prompt
+from agent.aio import unless
+from agent.context import compaction_plan
+from agent.context.cache_audit import Record
+from agent.context.compaction_plan import Budget
+from agent.context.compactor import Compactor, Spill, sent, weight
+from agent.errors import BackendAway, ContextFull
+from agent.llm.gpu_queue import IDLE, PERSON, GpuQueue, QueuedModel
+from agent.messages import Message, System, User
+from agent.model import Completion, Model, Request
+from agent.store import Store
+from agent.store.transcript import Entry
+from agent.store.turns import OpenTurn
+
+SUMMARY_SECONDS = 60.0  # while a person waits
+IDLE_SUMMARY_SECONDS = 600.0
+
+
+class WindowTooSmall(ContextFull):
+    """The model's window cannot hold the fixed prefix and a conversation."""
+
+
+async def nowhere(chat: str, text: str) -> str:  # noqa: ARG001 - the form of a Spill
+    """The spill of a program without workspaces."""
+    return ""
+
+
+async def whole() -> int | None:
+    """The useful context of a model whose whole window is useful."""
+    return None
+
+
+@dataclass
+class ModelWindow:
+    """`schemas` is the wire form of the tools; `useful` the profile's useful context in tokens."""
+
+    store: Store
+    model: Model
+    lane: GpuQueue
+    schemas: tuple[Mapping[str, Any], ...]
+    spill: Spill = nowhere
+    useful: Callable[[], Awaitable[int | None]] = whole
+    record_of: Record = field(default_factory=Record)
+    _prefixes: dict[int, int] = field(default_factory=dict)
+
+    async def budget(self) -> Budget:
+        window = await self.model.window()
+        limit = min(window, await self.useful() or window)
+        if window not in self._prefixes:
+            self._prefixes[window] = await self._prefix_tokens()
+        return Budget(limit, self._prefixes[window])
+
+    async def check(self) -> Budget:
+        """The budget; a window that is too small is refused with the numbers (WindowTooSmall)."""
+        budget = await self.budget()
+        if budget.limit < budget.least:
+            raise WindowTooSmall(
+                f"The window of {budget.limit:,} tokens is too small: the system text and the tools"
+                f" take {budget.prefix:,}, and at least {budget.least:,} are needed. Choose a larger"
+                " context, or fewer tools ([agent] tools)."
+            )
+        return budget
+
+    def cut(self, conversation: int) -> None:
+        """The tail of a prompt was cut on purpose: the next call need not go on from the last."""
+        self.record_of.forget(conversation)
+
+    async def fit(self, turn: OpenTurn, *, full: bool) -> bool:
+        """Before a model call: shorten the conversation when the call would not fit; whether it was."""
+        try:
+            return await self._fit(turn, full=full)
+        except BackendAway:
+            return False  # the model call itself will say so, and wait
+
+    async def roomy(self, messages: Sequence[Message]) -> bool:
+        """Whether a prompt of these messages, the system message left out, surely fits."""
+        try:
+            budget = await self.check()
+        except BackendAway:
+            return True  # the model call itself will say so, and wait
+        return budget.prefix + sum(map(weight, messages)) <= budget.hard
+
+    async def rest(self, chat: str) -> None:
+        """While nobody waits: shorten what is nearly full, and read the new prompt in."""
+        size, budget = await self.store.transcript.size(chat), await self.budget()
+        if not size or size + budget.prefix <= budget.high:
+            return
+        conversation, entries = await self.store.transcript.current(chat)
+        if conversation is None or not entries:
+            return
+        if await self._size(entries, budget, budget.high) <= budget.high:
+            return
+        async with self.lane(chat, IDLE, None) as hold:
+            shortening = self._shorten(self.model, IDLE_SUMMARY_SECONDS)
+            await unless(hold.wanted, shortening(chat, conversation, entries, budget))
+        await self.warm(chat)
+
+    async def warm(self, chat: str) -> None:
+        """Let the server read a chat's prompt while nobody waits; dropped when somebody does."""
+        conversation, entries = await self.store.transcript.current(chat)
+        if conversation is None or not entries:
+            return
+        request = Request(sent(entries), self.schemas, max_tokens=1)
+        async with self.lane(chat, IDLE, None) as hold:
+            await unless(hold.wanted, self._read_in(chat, conversation, request))
+
+    async def enter(self, chat: str, text: str) -> str:
+        """A text on its way into the prompt, cut with a clear mark when it alone is too large."""
+        try:
+            most = (await self.budget()).limit
+        except BackendAway:
+            return text  # not yet known; what is too large for the window is cut when it is full
+        if len(text) <= most:
+            return text
+        return compaction_plan.clip(text, most * 3 // 4, await self.spill(chat, text))
+
+    async def record(
+        self, turn: OpenTurn, request: Sequence[Message], completion: Completion
+    ) -> None:
+        reuse = self.record_of.compare(turn.conversation, request, completion)
+        await self.store.usage.add(turn.chat, turn.conversation, turn.id, completion, reuse)
+
+    async def _fit(self, turn: OpenTurn, *, full: bool) -> bool:
+        budget = await self.check()
+        entries = await self.store.transcript.prompt(turn.conversation)
+        if not full and await self._size(entries, budget, budget.hard) <= budget.hard:
+            return False
+        model = QueuedModel(self.model, self.lane, turn.chat, PERSON)
+        shortening = self._shorten(model, SUMMARY_SECONDS)
+        return await shortening(turn.chat, turn.conversation, entries, budget)
+
+    async def _size(self, entries: Sequence[Entry], budget: Budget, most: int) -> int:
+        """Tokens of the prompt: exact, or a bound that is not above `most`."""
+        bound = budget.prefix + sum(weight(entry.message) for entry in entries)
+        if bound <= most:
+            return bound
+        return await self.model.count(Request(sent(entries), self.schemas))
+
+    async def _prefix_tokens(self) -> int:
+        """Tokens of system text and tools, by asking with and without a message after them."""
+        system, person = System(prompt.system_text()), User("x")
+        return await self.model.count(Request((system, person), self.schemas))
+
+    async def _read_in(self, chat: str, conversation: int, request: Request) -> None:
+        async with aclosing(self.model.stream(request)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Completion):
+                    reuse = self.record_of.compare(conversation, request.messages, piece)
+                    await self.store.usage.add(chat, conversation, None, piece, reuse, "warm")
+
+    def _shorten(self, model: Model, seconds: float) -> Compactor:
+        return Compactor(self.store, model, self.schemas, self.spill, self.record_of, seconds)

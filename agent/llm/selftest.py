@@ -1,0 +1,132 @@
+"""Whether a model can call tools here: one real request, and what its template makes of a conversation.
+
+    found = await self_test(model, schemas)
+
+It begins with the fixed prefix, so it warms what the first conversation needs.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from agent.llm.tool_call_parser import Known, Reader
+from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
+from agent.model import Completion, Model, ModelRefused, Request, TextPiece
+from agent.prompt import system_text
+
+Verdict = Literal["structured", "salvaged", "none"]
+TOKENS = 256
+QUESTION = "Which files are in /workspace? Find out with the bash tool."
+_QUOTED = 120
+
+TEXT_REMEDY = (
+    "It works, since calls written as text are read as well. A Coder variant of Qwen 2.5 does "
+    "this, and so does a template that is not the model's own: the Instruct variant or the "
+    "right --chat-template-file gives structured calls."
+)
+NO_PLACE = "The chat template has no place for tools, so the model never sees them."
+NO_PLACE_REMEDY = (
+    "Give its profile a template with tools (--chat-template-file), or use another model."
+)
+NO_CALL_REMEDY = (
+    "Check that the template is the model's own and that it is an Instruct variant; "
+    "else use a model that calls tools."
+)
+
+
+class RenderingModel(Model, Protocol):
+    async def rendered(self, request: Request) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SelfTest:
+    """`template_error` is the template's own exception over a whole conversation, or empty.
+
+    `keeps_prefix`: each longer conversation is rendered with the shorter one at
+    its beginning; None where the server cannot show what it renders.
+    """
+
+    verdict: Verdict
+    detail: str
+    remedy: str = ""
+    template_error: str = ""
+    keeps_prefix: bool | None = None
+
+
+async def self_test(model: RenderingModel, schemas: Sequence[Mapping[str, Any]]) -> SelfTest:
+    """Raises BackendAway and ModelRefused as the model does."""
+    error, keeps = await _template(model, schemas)
+    if await _hides_tools(model, schemas):
+        return SelfTest("none", NO_PLACE, NO_PLACE_REMEDY, error, keeps)
+    verdict, detail, remedy = await _called(model, schemas)
+    return SelfTest(verdict, detail, remedy, error, keeps)
+
+
+async def _called(model: Model, schemas: Sequence[Mapping[str, Any]]) -> tuple[Verdict, str, str]:
+    request = Request(_question(), tuple(schemas), max_tokens=TOKENS)
+    reader = Reader(Known.of(schemas))
+    completion = None
+    async with aclosing(model.stream(request)) as pieces:
+        async for piece in pieces:
+            if isinstance(piece, TextPiece):
+                reader.feed(piece.text)
+            elif isinstance(piece, Completion):
+                completion = piece
+    reader.close()
+    names = [call.name for call in completion.calls] if completion else []
+    if names:
+        return "structured", f"It called {names[0]}.", ""
+    if reader.calls:
+        written = _quoted(reader.generated)
+        return "salvaged", f"It wrote its call as text: {written}", TEXT_REMEDY
+    said = _quoted(reader.visible)
+    return "none", f"Asked for one call, it wrote: {said}", NO_CALL_REMEDY
+
+
+async def _hides_tools(model: RenderingModel, schemas: Sequence[Mapping[str, Any]]) -> bool:
+    try:
+        shown = await model.rendered(Request(_question(), tuple(schemas)))
+        without = await model.rendered(Request(_question()))
+    except ModelRefused:
+        return False  # the request itself will tell
+    return shown is not None and shown == without
+
+
+async def _template(
+    model: RenderingModel, schemas: Sequence[Mapping[str, Any]]
+) -> tuple[str, bool | None]:
+    """What the template says to the shape that conversations have, growing."""
+    before = ""
+    for messages in _conversations():
+        try:
+            prompt = await model.rendered(Request(messages, tuple(schemas)))
+        except ModelRefused as error:
+            return str(error), None
+        if prompt is None:
+            return "", None
+        if not prompt.startswith(before):
+            return "", False
+        before = prompt
+    return "", True
+
+
+def _question() -> tuple[Message, ...]:
+    return System(system_text()), User(QUESTION)
+
+
+def _conversations() -> list[tuple[Message, ...]]:
+    """System, user, calls, two results, reply, user: as they come in a chat."""
+    calls = (
+        ToolCall("call00001", "bash", '{"command": "ls"}'),
+        ToolCall("call00002", "bash", '{"command": "date"}'),
+    )
+    asked = _question()
+    results = [ToolResult(call.id, call.name, "done") for call in calls]
+    acted = (*asked, Assistant("", calls), *results)
+    return [asked, acted, (*acted, Assistant("There is one file."), User("And now?"))]
+
+
+def _quoted(text: str) -> str:
+    line = " ".join(text.split()) or "nothing"
+    return line if len(line) <= _QUOTED else line[: _QUOTED - 1] + "…"

@@ -1,0 +1,176 @@
+"""Calls without tags: bare JSON, JSON in a Markdown fence, Python calls.
+
+These forms are ordinary text as well, so only a complete call to a known tool
+counts, and whatever turns out to be none is shown.
+"""
+
+import ast
+import re
+from typing import Any
+
+from agent.llm.tool_call_parser.calls import KEYS, Found, calls_in
+from agent.llm.tool_call_parser.repair import value_end, value_of
+from agent.llm.tool_call_parser.view import BROKEN, WAIT, Hidden, Outcome, View, Wait
+
+_FENCES = frozenset(
+    "json json5 jsonc xml python py text plaintext hermes tool tools tool_call tool_calls "
+    "tool_code function function_call".split()
+)
+_FENCE = re.compile(r"```[ \t]*([\w+-]*)[ \t]*(?:\n|(?=[{\[<]))")
+_FENCE_LONGEST = 40
+_KEY = re.compile(r"""[\s{\[]*(?:["']([\w.-]*)["']\s*(?::\s*(?:["']([\w.-]*)(["'])?)?)?)?""")
+_NAME_KEYS = frozenset(("name", "tool", "tool_name", "function_name"))
+_PYTHON = re.compile(r"[ \t]*\[?\s*(?:print\()?(?:default_api\.|functions\.)?(\w+)\(")
+# What may follow the bracket: a literal, a keyword with one, or as yet a part of that.
+_ARGUMENT = re.compile(r"""\s*(?:\w+\s*=\s*)?(?:["'\[\d)]|True|False|\w*\Z)""")
+_AFTER_CALL = re.compile(r"[ \t]*(?:[\],);]|\r?\n|\Z)")
+
+
+def bare_json(view: View, start: int) -> Outcome:
+    """A JSON object or array that is a call to a known tool."""
+    if not _may_be_call(view, start):
+        return None
+    end = value_end(view.text, start)
+    if end is None:
+        if not view.final:
+            return WAIT
+        end = len(view.text)
+    calls = calls_in(value_of(view.text[start:end]), view.known)
+    if _all_known(view, calls):
+        return Hidden(end, tuple(calls))
+    return _cut_short(view, start, end)
+
+
+def _cut_short(view: View, start: int, end: int) -> Outcome:
+    """A call to a known tool that cannot be read is a call all the same: hidden, and said so."""
+    key = _KEY.match(view.text, start)
+    named = key is not None and key[1] in _NAME_KEYS and key[2] in view.known
+    return Hidden(end, (BROKEN,)) if named else None
+
+
+def _may_be_call(view: View, start: int) -> bool:
+    """False as soon as the first key cannot begin a call to a known tool."""
+    key = _KEY.match(view.text, start)
+    assert key is not None
+    if key[1] is None:
+        return _in_key(view, key.end())
+    if key[1] in _NAME_KEYS and key[3]:
+        return key[2].removeprefix("functions.") in view.known
+    return key[1] in KEYS or key[1] in view.known
+
+
+def _in_key(view: View, place: int) -> bool:
+    """Whether the text ends inside what may become one of the keys."""
+    rest = view.text[place:]
+    return not view.final and rest[:1] in ("", '"', "'") and f"_{rest[1:]}".isidentifier()
+
+
+def _all_known(view: View, calls: list[Found]) -> bool:
+    return bool(calls) and all(call.name in view.known for call in calls)
+
+
+def fence(view: View, start: int) -> Outcome:
+    """A fenced block that holds nothing but calls."""
+    head = _FENCE.match(view.text, start)
+    if head is None:
+        rest = view.text[start : start + _FENCE_LONGEST]
+        growing = view.ends_in(start, rest) and len(rest) < _FENCE_LONGEST and "\n" not in rest
+        return WAIT if growing and "```".startswith(rest[:3]) else None
+    if head[1] and head[1].lower() not in _FENCES:
+        return None
+    place = view.space(head.end())
+    inner = _inside(view, place)
+    if not isinstance(inner, Hidden):
+        return inner
+    return _fence_end(view, inner)
+
+
+def _inside(view: View, place: int) -> Outcome:
+    from agent.llm.tool_call_parser.tags import function, tag  # a fence may hold tags
+
+    letter = view.text[place : place + 1]
+    if not letter:
+        return None if view.final else WAIT
+    if letter in "{[":
+        outcome = bare_json(view, place)
+        return python_call(view, place) if outcome is None else outcome
+    if letter == "<":
+        outcome = tag(view, place)
+        return function(view, place) if outcome is None else outcome
+    return python_call(view, place)
+
+
+def _fence_end(view: View, inner: Hidden) -> Outcome:
+    """Further calls in the same fence, then its end."""
+    calls, place = list(inner.calls), inner.end
+    while True:
+        end = view.after(place, ("```",))
+        if isinstance(end, Wait):
+            return WAIT
+        if end != place or view.space(place) >= len(view.text):
+            return Hidden(end, tuple(calls))
+        more = _inside(view, view.space(place))
+        if not isinstance(more, Hidden):
+            return WAIT if isinstance(more, Wait) else Hidden(place, tuple(calls))
+        calls, place = calls + list(more.calls), more.end
+
+
+def python_call(view: View, start: int) -> Outcome:
+    """`bash(command="ls")`, alone or in a list, with literal arguments only."""
+    head = _PYTHON.match(view.text, start)
+    if head is None or head[1] not in view.known:
+        return WAIT if _name_growing(view, start) else None
+    argument = _ARGUMENT.match(view.text, head.end())
+    if argument is None:
+        return None
+    end = value_end(view.text, start)
+    if end is None:
+        return Hidden(len(view.text), (Found(head[1], None),)) if view.final else WAIT
+    if not view.final and not view.text[end:].lstrip(" \t"):
+        return WAIT  # whether it is one depends on what follows
+    if not _AFTER_CALL.match(view.text, end):
+        return None
+    calls = _literal_calls(view, view.text[start:end].strip())
+    return Hidden(end, tuple(calls)) if calls else None
+
+
+def _name_growing(view: View, start: int) -> bool:
+    rest = view.text[start:].lstrip(" \t[")
+    if view.final or len(rest) > 64 or "\n" in rest:
+        return False
+    return any(beginning.startswith(rest) for beginning in view.known.beginnings)
+
+
+def _literal_calls(view: View, source: str) -> list[Found]:
+    try:
+        tree = ast.parse(source, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    nodes = tree.elts if isinstance(tree, ast.List) else [tree]
+    calls = [_literal_call(view, node) for node in nodes]
+    return [call for call in calls if call] if all(calls) else []
+
+
+def _literal_call(view: View, node: ast.expr) -> Found | None:
+    if not isinstance(node, ast.Call):
+        return None
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    if name == "print" and len(node.args) == 1:
+        return _literal_call(view, node.args[0])
+    if name not in view.known:
+        return None
+    try:
+        return Found(name, _literals(node, list(view.known.tools[name])))
+    except ValueError:
+        return None
+
+
+def _literals(node: ast.Call, names: list[str]) -> dict[str, Any]:
+    if len(node.args) > len(names):
+        raise ValueError
+    given = {name: ast.literal_eval(arg) for name, arg in zip(names, node.args, strict=False)}
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            raise ValueError
+        given[keyword.arg] = ast.literal_eval(keyword.value)
+    return given

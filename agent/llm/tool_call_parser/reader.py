@@ -1,0 +1,121 @@
+"""Reads a model's text as it streams in: shows what is safe, keeps calls and thoughts back."""
+
+import re
+
+from agent.llm.tool_call_parser.calls import Found
+from agent.llm.tool_call_parser.harmony import channel, mistral, stray, thought, thought_end
+from agent.llm.tool_call_parser.headed import headed
+from agent.llm.tool_call_parser.known import Known
+from agent.llm.tool_call_parser.plain import bare_json, fence, python_call
+from agent.llm.tool_call_parser.tags import function, named_tag, tag
+from agent.llm.tool_call_parser.view import Hidden, Outcome, View, Wait
+
+_RECOGNISERS = {
+    "<": (tag, function, named_tag, thought, thought_end, channel, stray),
+    "`": (fence,),
+    "[": (mistral, python_call, bare_json),
+    "{": (bare_json,),
+}
+_SIGN = re.compile(r"[<`{]|\[|(?m:^)[ \t]*(?=[A-Za-z_])")
+_BEGUN = re.compile(r"(?m:^)[ \t]+\Z")
+
+
+class Reader:
+    """One completion's text. `feed` and `close` return what may be shown, in order.
+
+    What is held back is what may be the beginning of a call; it is looked at
+    again whenever it has grown by a sixteenth, so that a long one costs little.
+    """
+
+    def __init__(self, known: Known) -> None:
+        self._known = known
+        self._text = ""
+        self._place = 0  # up to here it is decided
+        self._again = 0  # not worth looking before the text is this long
+        self._shown: list[str] = []
+        self._thoughts: list[tuple[int, int]] = []
+        self._blank = ""  # white space is shown only before something else
+        self.calls: list[Found] = []
+
+    @property
+    def visible(self) -> str:
+        """What a person may see of the text, without white space around it."""
+        return "".join(self._shown).strip()
+
+    @property
+    def generated(self) -> str:
+        """The text as generated, less reasoning: what is replayed."""
+        kept, place = [], 0
+        for start, end in self._thoughts:
+            kept.append(self._text[place:start])
+            place = end
+        text = "".join([*kept, self._text[place:]])
+        return text.lstrip() if self._thoughts else text
+
+    def feed(self, piece: str) -> str:
+        self._text += piece
+        if len(self._text) < self._again:
+            return ""
+        return self._read(final=False)
+
+    def close(self) -> str:
+        return self._read(final=True)
+
+    def _read(self, *, final: bool) -> str:
+        view = View(self._text, final, self._known)
+        fresh: list[str] = []
+        while self._place < len(self._text):
+            sign = _SIGN.search(self._text, self._place)
+            start = sign.start() if sign else self._line_start(final=final)
+            fresh.append(self._text[self._place : start])
+            self._place = start
+            if sign is None or not self._decide(view, sign, fresh):
+                break
+        return self._show("".join(fresh))
+
+    def _line_start(self, *, final: bool) -> int:
+        """The end of the text, less the indentation of a line that has only begun."""
+        begun = None if final else _BEGUN.search(self._text, self._place)
+        return begun.start() if begun else len(self._text)
+
+    def _decide(self, view: View, sign: re.Match[str], fresh: list[str]) -> bool:
+        """Settle what stands at the sign; False when more text must come first."""
+        outcome = _recognise(view, sign)
+        if isinstance(outcome, Wait):
+            held = len(self._text) - sign.start()
+            self._again = len(self._text) + held // 16
+            return False
+        if outcome is None:
+            end = max(sign.end(), sign.start() + 1)
+            fresh.append(self._text[sign.start() : end])
+            self._place = end
+        else:
+            self._hide(outcome, sign.start(), fresh)
+        return True
+
+    def _hide(self, hidden: Hidden, start: int, fresh: list[str]) -> None:
+        self.calls += hidden.calls
+        self._place = hidden.end
+        if hidden.drops:
+            self._thoughts = [(0, hidden.end)]
+            self._shown.clear()
+            fresh.clear()
+        elif hidden.thought:
+            self._thoughts.append((start, hidden.end))
+
+    def _show(self, text: str) -> str:
+        """White space waits for what follows it, so that none leads or trails."""
+        text = self._blank + text
+        shown = text.rstrip()
+        self._blank = text[len(shown) :]
+        if not any(self._shown):
+            shown = shown.lstrip()
+        self._shown.append(shown)
+        return shown
+
+
+def _recognise(view: View, sign: re.Match[str]) -> Outcome:
+    letter = view.text[sign.start()]
+    outcomes = [one(view, sign.start()) for one in _RECOGNISERS.get(letter, (python_call, headed))]
+    settled = next((outcome for outcome in outcomes if isinstance(outcome, Hidden)), None)
+    return settled or next((outcome for outcome in outcomes if outcome is not None), None)

@@ -1,0 +1,75 @@
+"""The text so far, as the recognisers see it, and what they answer."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from agent.llm.tool_call_parser.calls import Found
+from agent.llm.tool_call_parser.known import Known
+
+_SPACE = re.compile(r"\s*")
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """The text up to `end` is not shown.
+
+    `thought`: it is reasoning, not to be replayed. `drops`: so was all before it
+    (a lone `</think>`).
+    """
+
+    end: int
+    calls: tuple[Found, ...] = ()
+    thought: bool = False
+    drops: bool = False
+
+
+class Wait:
+    """More text decides."""
+
+
+WAIT = Wait()
+Outcome = Hidden | Wait | None  # None: plain text
+BROKEN = Found("", None)
+
+
+@dataclass(frozen=True)
+class View:
+    """`final`: nothing more comes, so nothing is worth waiting for."""
+
+    text: str
+    final: bool
+    known: Known
+
+    def space(self, place: int) -> int:
+        """The place behind white space."""
+        found = _SPACE.match(self.text, place)
+        return found.end() if found else place
+
+    def literal(self, place: int, literals: Iterable[str]) -> str | Wait | None:
+        """Which of the literals stands at `place`, ignoring case; WAIT when one may be beginning."""
+        literals = tuple(literals)
+        rest = self.text[place : place + max(map(len, literals))].lower()
+        found = [literal for literal in literals if rest.startswith(literal)]
+        if found:
+            return max(found, key=len)
+        if self.ends_in(place, rest) and any(x.startswith(rest) for x in literals):
+            return WAIT
+        return None
+
+    def ends_in(self, place: int, rest: str) -> bool:
+        """Whether the text ends with what was looked at, and may still grow."""
+        return not self.final and place + len(rest) >= len(self.text)
+
+    def after(self, place: int, literals: Iterable[str]) -> int | Wait:
+        """The place behind white space and one of the literals, if it stands there."""
+        spaced = self.space(place)
+        found = self.literal(spaced, literals)
+        if isinstance(found, str):
+            return spaced + len(found)
+        if found is WAIT:
+            return WAIT
+        return place
+
+    def find(self, pattern: re.Pattern[str], place: int) -> re.Match[str] | None:
+        return pattern.search(self.text, place)

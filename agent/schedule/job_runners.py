@@ -1,0 +1,66 @@
+"""What each kind of job does, cheap checks first: nothing new costs no GPU time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from agent.schedule.occurrences import Nothing
+from agent.schedule.times import load, tell
+from agent.store import Incoming
+from agent.store.jobs import Job, Occurrence
+from agent.store.ledger import Ledger
+from agent.summary.report import Summaries
+
+Submit = Callable[[Incoming], Awaitable[bool]]
+
+
+async def remind(job: Job, _occurrence: Occurrence) -> str:
+    """A message; no model."""
+    return f"⏰ {job.plan.task}"
+
+
+@dataclass(frozen=True)
+class Task:
+    """A turn in the chat's conversation, behind people in the GPU lane; its reply is the message."""
+
+    submit: Submit
+
+    async def __call__(self, job: Job, occurrence: Occurrence) -> None:
+        due = datetime.fromtimestamp(occurrence.due_at, UTC)
+        told = tell(load(dict(job.plan.timing)), job.plan.timezone)
+        await self.submit(
+            Incoming(
+                chat=job.plan.chat,
+                source="job",
+                update=f"{job.id}:{occurrence.due_at}",
+                words=job.plan.task,
+                kind="job",
+                more=(f"scheduled job {job.id}: {told}",),
+                at=due.timestamp(),
+            )
+        )
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A repository's summary since the last one that was delivered.
+
+    It posts by itself, because the next one of that repository must begin where
+    this one ends: only once it is in the outbox is it sure to be told.
+    """
+
+    summaries: Summaries
+    letter: Callable[[str], str]
+    _turns: dict[tuple[str, str], asyncio.Lock] = field(default_factory=dict)
+
+    async def __call__(self, job: Job, occurrence: Occurrence) -> None:
+        chat, repo = job.plan.chat, job.plan.task
+        async with self._turns.setdefault((chat, repo), asyncio.Lock()):
+            report = await self.summaries.make(chat, repo, occurrence.id)
+            if report.nothing:
+                raise Nothing(report.nothing, tell=bool(job.plan.options.get("tell_nothing")))
+            store = self.summaries.store
+            ledger = Ledger(store.database, store.clock)
+            await ledger.post(occurrence.id, chat, [self.letter(report.text)])
+        store.outbox.added.set()

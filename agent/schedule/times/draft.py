@@ -1,0 +1,165 @@
+"""What the clauses of a phrase have said so far, and the rule that it comes to."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from agent.schedule.times.rule import Calendar, Every, Once, Rule, next_times
+
+
+class NotUnderstood(Exception):
+    """`str` is the question to ask back."""
+
+
+@dataclass
+class Draft:
+    """Filled by the clauses in any order. `hours12` says that a time had no am, pm or minutes."""
+
+    now: datetime  # aware, in the chat's zone
+    zone: str
+    times: list[int] = field(default_factory=list)
+    daypart: int | None = None
+    hours12: bool = False
+    repeat: bool = False
+    span: timedelta | None = None  # "in 20 minutes", "every 20 minutes"
+    unit: str = ""  # of a bare "every week"
+    step: int = 1
+    weekdays: set[int] = field(default_factory=set)
+    next_week: bool = False
+    days: set[int] = field(default_factory=set)
+    months: set[int] = field(default_factory=set)
+    nth: int = 0
+    day: date | None = None
+    cron: Calendar | None = None
+
+    def rule(self) -> Rule:
+        """The rule that was meant; NotUnderstood asks back."""
+        if self.cron:
+            return self.cron
+        if self.repeat:
+            return self._repeated()
+        return Once(self._future(self._once()))
+
+    # -- repeated -------------------------------------------------------------
+
+    def _repeated(self) -> Rule:
+        if self.span and not self._has_days():
+            return self._interval(self.span)
+        if self.unit in ("week", "month", "year") and not self._has_days():
+            raise NotUnderstood(_WHICH[self.unit])
+        if self.unit == "year" and not (self.months and self.days):
+            raise NotUnderstood(_WHICH["year"])
+        self._or_daypart()
+        if not self.times:
+            raise NotUnderstood("At what time of day?")
+        if self.nth and not self.weekdays:
+            raise NotUnderstood("Which weekday of the month do you mean?")
+        days = frozenset(self.days)
+        found = Calendar(tuple(sorted(set(self.times))), self.zone, frozenset(self.weekdays), days, frozenset(self.months), self.nth, self.step, self._anchor())  # fmt: skip
+        if not next_times(found, self.now):
+            raise NotUnderstood("No such day exists. Which day do you mean?")
+        return found
+
+    def _interval(self, span: timedelta) -> Rule:
+        if span < timedelta(minutes=1):
+            raise NotUnderstood(
+                "At least a minute must lie between two runs. How often do you mean?"
+            )
+        if span % timedelta(days=1) or not (self.times or self.daypart is not None):
+            return Every(int(span.total_seconds()), self.now.astimezone(UTC))
+        self._or_daypart()
+        self.step = span.days
+        return Calendar(
+            tuple(sorted(set(self.times))), self.zone, step=self.step, anchor=self._anchor()
+        )
+
+    def _has_days(self) -> bool:
+        return bool(self.weekdays or self.days or self.nth)
+
+    def _anchor(self) -> date | None:
+        """Steps count from the first day that is still to come."""
+        if self.step == 1:
+            return None
+        days = frozenset(self.weekdays)
+        plain = Calendar(tuple(self.times), self.zone, days)
+        return next_times(plain, self.now)[0].astimezone(ZoneInfo(self.zone)).date()
+
+    # -- once -----------------------------------------------------------------
+
+    def _once(self) -> datetime:
+        if self.span is not None:
+            if self.times or self._has_days() or self.day:
+                return self._shifted(self.span)
+            return self.now + self.span
+        day = self._day()
+        self._or_daypart()
+        if len(self.times) > 1:
+            raise NotUnderstood("Several times were named. Which one, or every day at these times?")
+        if not self.times:
+            raise NotUnderstood("At what time?" if day else "When do you mean?")
+        return self._at(day)
+
+    def _shifted(self, span: timedelta) -> datetime:
+        """`in two days at 9`."""
+        if span % timedelta(days=1) or len(self.times) != 1 or self._has_days() or self.day:
+            raise NotUnderstood("Two times were named that do not go together. When do you mean?")
+        return self._combine(self.now.date() + span)
+
+    def _at(self, day: date | None) -> datetime:
+        if day:
+            return self._combine(day)
+        today = self._combine(self.now.date())
+        if today > self.now:
+            return today
+        if self.hours12 and 1 <= self.times[0] // 60 <= 12:
+            hour = self.times[0] // 60 % 12
+            raise NotUnderstood(f"{hour + 12}:00 today, or {hour:02}:00 tomorrow?")
+        return self._combine(self.now.date() + timedelta(days=1))
+
+    def _combine(self, day: date) -> datetime:
+        minute = self.times[0]
+        midnight = datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(self.zone))
+        return midnight.replace(hour=minute // 60, minute=minute % 60)
+
+    def _day(self) -> date | None:
+        if self.day:
+            return self.day
+        if not self._has_days():
+            return None
+        # Which day it is matters here, not the time: any time serves to find it.
+        days = frozenset(self.days)
+        seek = Calendar((self._seek_minute(),), self.zone, frozenset(self.weekdays), days, frozenset(self.months), self.nth)  # fmt: skip
+        start = self._week_end() if self.next_week else self.now
+        found = next_times(seek, start)
+        if not found:
+            raise NotUnderstood("No such day exists. Which day do you mean?")
+        return found[0].astimezone(ZoneInfo(self.zone)).date()
+
+    def _seek_minute(self) -> int:
+        return self.times[0] if self.times else self.daypart if self.daypart is not None else 1439
+
+    def _week_end(self) -> datetime:
+        """The last moment of this week: "next Monday" lies behind it."""
+        midnight = self.now.replace(hour=0, minute=0, second=0, microsecond=0)
+        return midnight + timedelta(days=7 - self.now.weekday(), seconds=-1)
+
+    def _or_daypart(self) -> None:
+        """A part of the day stands for a time, or says which half of it one means."""
+        if self.daypart is None:
+            return
+        if not self.times:
+            self.times = [self.daypart]
+        elif self.hours12 and self.daypart >= 12 * 60:
+            self.times = [t + 720 if t < 720 else t for t in self.times]
+
+    def _future(self, at: datetime) -> datetime:
+        if at <= self.now:
+            raise NotUnderstood(f"{at:%a %d %b %Y %H:%M} is past. When do you mean?")
+        return at.astimezone(UTC)
+
+
+_WHICH = {
+    "week": "On which day of the week, and at what time?",
+    "month": "On which day of the month, and at what time?",
+    "year": "On which date, and at what time?",
+}

@@ -1,0 +1,77 @@
+"""What the tools of one chat work with. Made by the composition root, one per chat."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol
+
+if TYPE_CHECKING:
+    from agent.sandbox.sandbox import Sandbox
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Something found again: a note, or a passage of a past conversation."""
+
+    text: str
+    when: str  # date, YYYY-MM-DD
+    kind: Literal["note", "conversation"] = "note"
+
+
+class Notes(Protocol):
+    async def remember(self, note: str, source: str) -> str:
+        """Save a note; `source` is the turn it came from. The answer says what was saved."""
+        ...
+
+    async def recall(self, query: str, limit: int) -> Sequence[Memory]:
+        """The best matches first, at most `limit`; none is an empty sequence."""
+        ...
+
+
+ALBUM = 10  # files that are sent as one
+
+Approve = Callable[..., Awaitable[None]]  # agent.tools.tool.Approver
+
+
+class Jobs(Protocol):
+    async def schedule(self, when: str, task: str, kind: str, approve: Approve) -> str:
+        """Plan a job; the answer tells what was planned and its next times.
+
+        `kind` is remind, task, summary, or empty (found out from the task). What
+        repeats asks for approval. Raises ToolError with the question when `when`
+        is not understood.
+        """
+        ...
+
+
+class FileSender(Protocol):
+    async def send_file(self, file: BinaryIO, name: str, caption: str) -> None:
+        """Send the open file to the chat's person; ToolError says why it could not be sent."""
+        ...
+
+    async def send_album(self, files: Sequence[tuple[BinaryIO, str]], caption: str) -> None:
+        """Send open files with their names as one, at most ALBUM; ToolError as above."""
+        ...
+
+
+class Web(Protocol):
+    async def fetch(self, url: str, permit: Callable[[str], Awaitable[None]]) -> str:
+        """The text of a page on an allowed host, bounded; ToolError says why there is none.
+
+        `permit` is awaited with "host:port" before each connection.
+        """
+        ...
+
+
+Delegate = Callable[[str], Awaitable[str]]  # a task to the conclusion of an inner turn
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What is None is not there: its tools say so in one sentence."""
+
+    sandbox: "Sandbox"
+    notes: Notes | None = None
+    jobs: Jobs | None = None
+    courier: FileSender | None = None
+    delegate: Delegate | None = None
+    web: Web | None = None

@@ -1,0 +1,13 @@
+"""delegate: a sub-task in an inner turn, of which only the conclusion comes back."""
+
+from agent.errors import ToolError
+from agent.tools.tool import Call, Output, tool
+
+
+@tool
+async def delegate(call: Call, task: str) -> Output:
+    """Give a task that needs much reading to a helper; returns its conclusion."""
+    if call.desk.delegate is None:
+        raise ToolError("Nothing can be delegated from here.")
+    # What the inner turn read is not known here: it may have been strangers' text.
+    return Output(await call.desk.delegate(task), foreign=True)

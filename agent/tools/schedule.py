@@ -1,0 +1,21 @@
+"""schedule: something for later, once or repeatedly."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from agent.errors import ToolError
+from agent.tools.tool import Call, Output, tool
+
+
+@tool
+async def schedule(
+    call: Call,
+    when: Annotated[str, Field(description="in words: in 20 minutes, every weekday at 8")],
+    task: Annotated[str, Field(description="text to send, task to do, or repository to summarise")],
+    kind: Literal["remind", "task", "summary"] = "",  # type: ignore[assignment] # not said: found out from the task
+) -> Output:
+    """Plan something for later, once or repeatedly."""
+    if call.desk.jobs is None:
+        raise ToolError("Nothing can be scheduled in this chat.")
+    return Output(await call.desk.jobs.schedule(when, task, kind, call.approve))

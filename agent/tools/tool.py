@@ -1,0 +1,159 @@
+"""A typed async function becomes a tool: its name, docstring and hints are what the model sees.
+
+    async def grep(call: Call, pattern: str,
+                   path: Annotated[str, Field(description="file or folder")] = "") -> Output:
+        "Search file contents by regular expression."
+
+The first parameter is the call's surroundings and is not shown. Arguments are
+flat (str, int, bool, Literal, list of str), so that every server's grammar
+takes them.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+
+from agent.errors import ToolError
+from agent.tools.context import ToolContext
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a tool gives: `text` to the model, `shown` to the person where it differs.
+
+    `foreign` marks text that strangers may have written (web, received and
+    downloaded files): approvals ask again after it.
+    """
+
+    text: str
+    ok: bool = True
+    shown: str = ""
+    foreign: bool = False
+
+
+class Approver(Protocol):
+    async def __call__(self, what: str, *, scope: str, standing: bool = False) -> None:
+        """Return when an owner allowed `what`; raise ToolError with the reason when not.
+
+        `what` is shown whole (a command, a diff); `scope` names what a standing
+        permission would cover, such as "commit:website". `standing`: the owner's
+        configuration allows it, so it is asked only after strangers' text was read.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The surroundings of one tool call.
+
+    `room` is how many bytes of output this model's window has place for (an
+    eighth of it); the owner's `output_kib` bounds it as well. `progress` takes
+    the newest output of a running command, whole lines.
+    """
+
+    id: str
+    turn: str
+    chat: str
+    desk: ToolContext
+    approve: Approver
+    progress: Callable[[str], None] = lambda text: None
+    room: int = 1 << 20
+
+
+@dataclass(frozen=True)
+class Tool:
+    function: Callable[..., Awaitable[Output]]
+    name: str
+    description: str
+    fields: Mapping[str, tuple[Any, Any]] = field(repr=False)
+
+    @cached_property
+    def arguments(self) -> type[BaseModel]:
+        config = ConfigDict(extra="forbid", title=self.name)
+        return create_model(self.name, __config__=config, **dict(self.fields))  # type: ignore[call-overload, no-any-return]
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        """The wire form, compact and free of what grammars refuse."""
+        parameters = _plain(self.arguments.model_json_schema())
+        parameters.setdefault("required", [])
+        function = {
+            "name": self.name,
+            "description": self.description,
+            "parameters": parameters,
+        }
+        return {"type": "function", "function": function}
+
+    def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The validated arguments that were given; ToolError says what is wrong, and the form."""
+        given = {k: v for k, v in arguments.items() if v is not None or k not in self.fields}
+        try:
+            model = self.arguments.model_validate(given)
+        except ValidationError as error:
+            raise ToolError(f"{_complaint(error)} {self.signature}") from None
+        checked = model.model_dump(exclude_unset=True)
+        for name, value in checked.items():
+            _encodable(name, value)
+        return checked
+
+    @property
+    def signature(self) -> str:
+        names = [k if v[1] is ... else f"{k}?" for k, v in self.fields.items()]
+        return f"Use {self.name}({', '.join(names)})."
+
+    async def run(self, call: Call, arguments: Mapping[str, Any]) -> Output:
+        return await self.function(call, **self.check(arguments))
+
+
+def _encodable(name: str, value: Any) -> None:
+    """JSON can hold half of a character (\\ud800), which no file, name or command can."""
+    try:
+        str(value).encode()
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(error.object[error.start]):04x}"
+        raise ToolError(f"{name} holds {half}, half of a character.") from None
+
+
+def tool(function: Callable[..., Awaitable[Output]]) -> Tool:
+    """Make a tool of a typed async function."""
+    hints = get_type_hints(function, include_extras=True)
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    fields = {p.name: (hints[p.name], _default(p)) for p in parameters}
+    return Tool(function, function.__name__, inspect.getdoc(function) or "", fields)
+
+
+def _default(parameter: inspect.Parameter) -> Any:
+    return ... if parameter.default is inspect.Parameter.empty else parameter.default
+
+
+def _plain(schema: dict[str, Any]) -> dict[str, Any]:
+    properties = {k: _property(v) for k, v in schema.get("properties", {}).items()}
+    plain: dict[str, Any] = {"type": "object", "properties": properties}
+    if "required" in schema:
+        plain["required"] = schema["required"]
+    return plain
+
+
+def _property(schema: dict[str, Any]) -> dict[str, Any]:
+    """One argument: type, what it holds, choices, description; in that order."""
+    kinds = [kind for kind in schema.get("anyOf", ()) if kind.get("type") != "null"]
+    schema = {**schema, **(kinds[0] if kinds else {})}
+    keep = ("type", "items", "enum", "description")
+    return {key: schema[key] for key in keep if key in schema}
+
+
+def _complaint(error: ValidationError) -> str:
+    first = error.errors()[0]
+    name = ".".join(str(part) for part in first["loc"]) or "arguments"
+    said = {
+        "missing": f"{name} is missing.",
+        "extra_forbidden": f"{name} is not an argument of this tool.",
+    }
+    return said.get(first["type"], f"{name}: {first['msg']}.")
+
+
+__all__ = ["Approver", "Call", "Output", "Tool", "ToolContext", "tool"]

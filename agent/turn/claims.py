@@ -1,0 +1,85 @@
+"""An answer that claims an action although no tool was called.
+
+Small models confirm what they were asked for without doing it. Patterns in
+English, German, French and Spanish; what they miss is not corrected.
+"""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from agent.turn import texts
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """`note` goes to the model; `correction` to the person if it insists."""
+
+    words: re.Pattern[str]
+    tools: frozenset[str]  # one of these having run makes the claim true
+    note: str
+    correction: str
+
+
+def _pattern(*words: str) -> re.Pattern[str]:
+    return re.compile("|".join(words), re.IGNORECASE)
+
+
+_I = r"\b(?:i|we)(?:'ve| have| had)?(?: now| just| already| also| successfully)* "
+_WILL = r"\b(?:i'll|i will|i am going to|i'm going to) (?:now |also )?"
+_THING = (
+    r"[^.?!]{0,60}\b(?:files?|folders?|director(?:y|ies)|scripts?|commits?|commands?|tests?"
+    r"|repo(?:sitory)?|packages?|\S+\.\w{1,4})\b"
+)
+
+_SCHEDULED = _pattern(
+    _WILL + r"(?:remind|notify|message|ping) you\b",
+    _I + r"(?:scheduled|set (?:up )?(?:a|the|your) (?:reminder|alarm|timer))\b",
+    r"\b(?:reminder|alarm|timer) (?:(?:is|has been|was) )?(?:now )?(?:set|scheduled|created)\b",
+    r"\bich (?:werde )?(?:erinnere )?(?:dich|sie|euch) .{0,60}erinner|\bich erinnere (?:dich|sie|euch)\b",
+    r"\berinnerung .{0,30}(?:eingerichtet|gesetzt|geplant|erstellt)",
+    r"\bje (?:vous|te) (?:rappellerai|préviendrai)|\bje vais (?:vous|te) rappeler",
+    r"\brappel .{0,30}(?:programmé|créé|planifié)",
+    r"\bte (?:recordaré|avisaré)|\brecordatorio .{0,30}(?:creado|programado)",
+)
+_SAVED = _pattern(
+    _I + r"(?:saved|noted(?! that)|stored|remembered|memori[sz]ed|made a note)\b",
+    _WILL + r"(?:remember (?!to\b)|keep (?:that|this|it) in mind|make a note)",
+    r"\b(?:saved|added|noted|stored) (?:to|in) (?:my |your )?(?:memory|notes)\b",
+    r"\bhabe? .{0,40}(?:gespeichert|notiert|gemerkt)\b|\bich merke (?:es |das )?mir\b",
+    r"\bj'ai (?:bien )?(?:noté(?! que)|enregistré|sauvegardé|mémorisé|retenu)|\bje m'en souviendrai",
+    r"\bhe (?:guardado|anotado|apuntado|memorizado)|\blo recordaré",
+)
+_DONE = _pattern(
+    _I + r"(?:created|written|wrote|edited|changed|updated|fixed|deleted|removed|renamed|moved"
+    r"|copied|committed|installed|sent|executed|run|ran) (?!no\b|not\b|nothing\b)" + _THING,
+    r"\bich habe (?!kein|nicht)[^.?!]{0,60}(?:erstellt|gelöscht|geändert|umbenannt|verschoben|geschrieben)\b",
+    r"\bj'ai (?:créé|supprimé|modifié|renommé|déplacé|corrigé|écrit) [^.?!]{0,40}(?:fichier|dossier|script)",
+    r"\bhe (?:creado|borrado|eliminado|modificado|renombrado|movido|corregido|escrito) "
+    r"[^.?!]{0,40}(?:archivo|fichero|carpeta|script)",
+)
+
+CLAIMS = (
+    Claim(_SCHEDULED, frozenset(("schedule",)), texts.CLAIM_SCHEDULED, texts.NOTHING_SCHEDULED),
+    Claim(
+        _SAVED,
+        frozenset(("remember", "bash", "write_file", "edit_file", "schedule")),
+        texts.CLAIM_SAVED,
+        texts.NOTHING_SAVED,
+    ),
+    Claim(
+        _DONE,
+        frozenset(("bash", "write_file", "edit_file", "git_commit", "send_file", "delegate")),
+        texts.CLAIM_DONE,
+        texts.NOTHING_DONE,
+    ),
+)
+
+
+def false_claim(text: str, done: Collection[str]) -> Claim | None:
+    """The first claim in `text` for which no tool of this turn (names in `done`) stands."""
+    plain = text.replace("\u2019", "'")
+    for claim in CLAIMS:
+        if not claim.tools & set(done) and claim.words.search(plain):
+            return claim
+    return None

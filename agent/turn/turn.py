@@ -1,0 +1,60 @@
+"""What one turn is given, and how it ended."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent.approvals import Approvals
+from agent.events import Event, Reason
+from agent.messages import Assistant
+from agent.model import Model
+from agent.tools.context import ToolContext
+from agent.tools.tool import Tool
+from agent.turn.journal import Journal
+from agent.turn.limits import Limits
+from agent.turn.step import NewId, new_call_id
+
+Emit = Callable[[Event], None]
+
+
+async def at_once() -> None:
+    """The `ready` of a backend that nobody restarts."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What one turn works with.
+
+    `schemas` is the wire form of the tools, the same object for every request of
+    every chat; `tools` are those that run. `ready` returns once the backend
+    answers again and raises errors.BackendAway when it gives up. Setting `stop`
+    ends the turn within a second with reason "cancelled".
+    """
+
+    model: Model
+    journal: Journal
+    tools: Sequence[Tool]
+    schemas: Sequence[Mapping[str, Any]]
+    desk: ToolContext
+    approvals: Approvals
+    limits: Limits = field(default_factory=Limits)
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    thinking: int = 0  # tokens of agent.model.Request.thinking, for each call
+    ready: Callable[[], Awaitable[None]] = at_once
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    new_id: NewId = new_call_id
+
+
+@dataclass(frozen=True)
+class Ending:
+    """`text` goes to the person; `message` is what the transcript keeps of it."""
+
+    text: str
+    reason: Reason
+    message: Assistant
+
+    @classmethod
+    def said(cls, text: str, reason: Reason) -> "Ending":
+        """An ending in the program's own words, which the model will see as its own."""
+        return cls(text, reason, Assistant(text))

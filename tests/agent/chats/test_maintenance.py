@@ -1,0 +1,223 @@
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from agent.chats.chats import Chats
+from agent.chats.maintenance import Maintenance
+from agent.context.window import ModelWindow
+from agent.errors import BackendAway
+from agent.llm.gpu_queue import PERSON
+from agent.model import ModelRefused, Request
+from agent.store.retention import DAY, Retention
+from tests.agent.chats.conftest import Bench, Gate, calling, echo, said
+from tests.patience import soon
+
+
+class Server:
+    """Which life of the model server serves; None: none does."""
+
+    def __init__(self) -> None:
+        self.serving: str | None = "first"
+
+    async def life(self) -> str | None:
+        return self.serving
+
+    def dies(self, bench: Bench, next: str | None) -> None:
+        self.serving = next
+        bench.model.cache.clear()
+
+
+def idle_of(chats: Chats, server: Server, **fields: Any) -> Maintenance:
+    assert isinstance(chats._window, ModelWindow)
+    return Maintenance(chats.store, chats._window, chats, server.life, look_seconds=0.01, **fields)
+
+
+@asynccontextmanager
+async def beside(idle: Maintenance) -> AsyncIterator[None]:
+    running = asyncio.create_task(idle.run())
+    try:
+        yield
+    finally:
+        running.cancel()
+        await asyncio.wait([running])
+
+
+async def until_warm(idle: Maintenance, life: str) -> None:
+    await soon(lambda: idle.warm == life)
+
+
+async def greet(bench: Bench, chats: Chats, count: int) -> None:
+    for number in range(count):
+        await chats.submit(said(f"hello from {number}", str(number), f"tg:{number}"))
+        await bench.heard.replies(f"tg:{number}", 1)
+
+
+def warmed(bench: Bench) -> list[str]:
+    """Whose prompts were read in, in order."""
+    single = [request for request in bench.model.requests if request.max_tokens == 1]
+    return [request.messages[1].text.rpartition(" ")[2] for request in single]
+
+
+async def test_after_a_start_the_chats_used_last_are_read_in_the_newest_last(bench: Bench) -> None:
+    async with bench.running() as chats:
+        await greet(bench, chats, 5)
+    again = Bench(bench.path)
+    async with again.running() as chats:
+        idle = idle_of(chats, Server())
+        async with beside(idle):
+            await until_warm(idle, "first")
+        assert warmed(again) == ["2", "3", "4"]
+        assert again.model.cache
+        await chats.submit(said("more", "more", "tg:4"))
+        await again.heard.replies("tg:4", 1)
+        prompt, cached = again.model.reads[-1]
+        assert prompt - cached < 30
+
+
+async def test_another_life_of_the_model_server_reads_them_in_anew(bench: Bench) -> None:
+    server = Server()
+    async with bench.running() as chats:
+        await greet(bench, chats, 2)
+        idle = idle_of(chats, server)
+        async with beside(idle):
+            await until_warm(idle, "first")
+            server.dies(bench, "second")
+            await until_warm(idle, "second")
+        assert warmed(bench) == ["0", "1", "0", "1"]
+        await chats.submit(said("more", "more", "tg:1"))
+        await bench.heard.replies("tg:1", 2)
+        prompt, cached = bench.model.reads[-1]
+        assert prompt - cached < 30
+
+
+async def test_a_model_server_that_sleeps_is_not_woken_but_read_to_when_it_wakes(
+    bench: Bench,
+) -> None:
+    server = Server()
+    async with bench.running() as chats:
+        await greet(bench, chats, 1)
+        idle = idle_of(chats, server)
+        await idle._once()
+        server.dies(bench, None)
+        await idle._once()
+        assert warmed(bench) == ["0"]
+        server.serving = "first"
+        await idle._once()
+        assert warmed(bench) == ["0", "0"]
+
+
+async def test_what_was_dropped_for_somebody_is_read_in_later(bench: Bench) -> None:
+    gate = Gate()
+    bench.tools = [gate.tool()]
+    async with bench.running() as chats:
+        await greet(bench, chats, 2)
+        bench.model.answer = lambda request: echo(request) if gate.entered else calling("gate")
+        idle = idle_of(chats, Server())
+        async with bench.lane("somebody", PERSON):
+            reading = asyncio.create_task(idle._once())
+            await chats.submit(said("wait", "9", "tg:9"))
+            await soon(lambda: len(bench.lane._queue) >= 2)
+        await gate.began.wait()
+        await reading
+        assert (idle.warm, len(warmed(bench))) == (None, 1)
+        gate.open.set()
+        await bench.heard.replies("tg:9", 1)
+        await idle._once()
+        assert (idle.warm, len(warmed(bench))) == ("first", 4)
+
+
+async def test_a_prompt_too_long_for_another_model_is_shortened_and_read_in(bench: Bench) -> None:
+    server = Server()
+    async with bench.running() as chats:
+        for number in range(4):
+            await chats.submit(said(f"{'word ' * 1000} from {number}", str(number)))
+            await bench.heard.replies("tg:1", number + 1)
+        idle = idle_of(chats, server)
+        server.serving, bench.model.n_ctx = "smaller", 4096
+        await idle._once()
+        assert idle.warm == "smaller"
+        prompt, cached = bench.model.reads[-1]
+        assert prompt < 4096 and prompt - cached <= 1
+
+
+async def test_a_chat_that_the_model_refuses_keeps_no_other_cold(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with bench.running() as chats:
+        await greet(bench, chats, 2)
+
+        def refuses(request: Request) -> None:
+            if "from 0" in request.messages[1].text:
+                raise ModelRefused(400, "the template wants something else")
+
+        bench.model.before = refuses
+        idle = idle_of(chats, Server())
+        await idle._once()
+        await idle._once()
+        assert (idle.warm, warmed(bench)) == ("first", ["0", "1"])
+        assert caplog.messages == ["tg:0 could not be read in: the template wants something else"]
+
+
+async def test_a_model_server_that_is_away_is_asked_again(bench: Bench) -> None:
+    async with bench.running() as chats:
+        await chats.submit(said("hello", "1"))
+        await bench.heard.replies("tg:1", 1)
+        away = 3
+
+        def gone(request: Request) -> None:
+            nonlocal away
+            away -= 1
+            if away > 0:
+                raise BackendAway("gone")
+
+        bench.model.before = gone
+        idle = idle_of(chats, Server())
+        async with beside(idle):
+            await until_warm(idle, "first")
+        assert away == 0
+
+
+async def test_nothing_is_done_while_a_turn_runs(bench: Bench) -> None:
+    gate = Gate()
+    bench.tools = [gate.tool()]
+    bench.model.answer = lambda request: calling("gate")
+    async with bench.running() as chats:
+        await chats.submit(said("wait", "1"))
+        await gate.began.wait()
+        before = len(bench.model.requests)
+        idle = idle_of(chats, Server())
+        async with beside(idle):
+            for _ in range(50):
+                await asyncio.sleep(0)
+        assert (idle.warm, len(bench.model.requests)) == (None, before)
+
+
+async def test_once_a_day_there_is_a_good_copy(bench: Bench) -> None:
+    async with bench.running() as chats:
+        await chats.store.chats.open("tg:1")
+        idle = idle_of(chats, Server())
+        copy = bench.path.with_suffix(".last-good")
+        await idle._once()
+        first = copy.stat().st_mtime_ns
+        await idle._once()
+        assert copy.stat().st_mtime_ns == first
+        await chats.store.facts.put("snapshot_at", chats.store.clock() - DAY)
+        await idle._once()
+        assert copy.stat().st_mtime_ns > first
+
+
+async def test_a_bound_that_cannot_be_kept_is_told(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with bench.running() as chats:
+        await greet(bench, chats, 1)
+        idle = idle_of(chats, Server(), retention=Retention(most_bytes=1))
+        with caplog.at_level(logging.WARNING, "agent.chats.maintenance"):
+            await idle._once()
+        assert caplog.messages == ["0 MiB of the database are in use, more than its bound"]
+        _, entries = await chats.store.transcript.current("tg:0")
+        assert len(entries) == 2

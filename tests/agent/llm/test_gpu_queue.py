@@ -1,0 +1,115 @@
+import asyncio
+
+from agent.llm.gpu_queue import IDLE, PERSON, SCHEDULED, LocalGpuQueue, Priority, QueuedModel
+from agent.messages import Assistant, User
+from agent.model import Request
+from tests.fakes.model_caching import CachingModel
+from tests.patience import SECONDS
+
+
+async def held(
+    lane: LocalGpuQueue, order: list[str], chat: str, priority: Priority, free: asyncio.Event
+) -> None:
+    async with lane(chat, priority):
+        order.append(chat)
+        await free.wait()
+
+
+async def steps() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_people_before_jobs_before_idle_work_and_else_as_they_came() -> None:
+    lane, order, free = LocalGpuQueue(), [], asyncio.Event()
+    asked: list[tuple[str, Priority]] = [
+        ("first", IDLE),
+        ("idle", IDLE),
+        ("job", SCHEDULED),
+        ("ann", PERSON),
+        ("job 2", SCHEDULED),
+        ("bob", PERSON),
+    ]
+    async with asyncio.TaskGroup() as group:
+        for chat, priority in asked:
+            group.create_task(held(lane, order, chat, priority, free))
+            await steps()
+        free.set()
+    assert order == ["first", "ann", "bob", "job", "job 2", "idle"]
+
+
+async def test_a_holder_hears_when_somebody_more_urgent_waits() -> None:
+    lane = LocalGpuQueue()
+    async with lane("warm", IDLE) as hold:
+        same = asyncio.create_task(held(lane, [], "idle", IDLE, asyncio.Event()))
+        await steps()
+        assert not hold.wanted.is_set()
+        person = asyncio.create_task(anext(aiter(_entered(lane, "ann"))))
+        await steps()
+        assert hold.wanted.is_set()
+    await person
+    same.cancel()
+    await asyncio.wait([same])
+
+
+async def _entered(lane: LocalGpuQueue, chat: str):  # type: ignore[no-untyped-def]
+    async with lane(chat, PERSON):
+        yield None
+
+
+async def test_who_gives_up_waiting_blocks_nobody() -> None:
+    lane, order, free = LocalGpuQueue(), [], asyncio.Event()
+    first = asyncio.create_task(held(lane, order, "a", PERSON, free))
+    await steps()
+    second = asyncio.create_task(held(lane, order, "b", PERSON, free))
+    third = asyncio.create_task(held(lane, order, "c", PERSON, free))
+    await steps()
+    second.cancel()
+    first.cancel()
+    await steps()
+    third_place = asyncio.create_task(held(lane, order, "d", PERSON, free))
+    await steps()
+    free.set()
+    await asyncio.wait([first, second, third, third_place])
+    assert order == ["a", "c", "d"]
+
+
+async def test_called_and_cancelled_at_once_the_lane_goes_on() -> None:
+    for cancel_after in range(6):
+        lane, order, free = LocalGpuQueue(), [], asyncio.Event()
+        free.set()
+        tasks = [asyncio.create_task(held(lane, order, name, PERSON, free)) for name in "abc"]
+        for _ in range(cancel_after):
+            await asyncio.sleep(0)
+        tasks[0].cancel()
+        tasks[1].cancel()
+        async with asyncio.timeout(SECONDS):
+            await asyncio.wait(tasks)
+            async with lane("last", PERSON):
+                pass
+
+
+async def test_model_calls_of_two_chats_never_overlap() -> None:
+    lane, running = LocalGpuQueue(), 0
+
+    def answer(request: Request) -> Assistant:
+        return Assistant("ok")
+
+    def one_at_a_time(request: Request) -> None:
+        nonlocal running
+        running += 1
+        assert running == 1
+
+    model = CachingModel(answer, before=one_at_a_time)
+
+    async def ask(chat: str) -> None:
+        nonlocal running
+        laned = QueuedModel(model, lane, chat)
+        async for _ in laned.stream(Request((User(chat),))):
+            pass
+        running -= 1
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(8):
+            group.create_task(ask(str(number)))
+    assert len(model.requests) == 8

@@ -1,0 +1,88 @@
+"""The self-test on the real server, with models that say a given text."""
+
+import json
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from agent.llm.openai import OpenAIModel
+from agent.llm.selftest import (
+    NO_CALL_REMEDY,
+    NO_PLACE,
+    NO_PLACE_REMEDY,
+    TEXT_REMEDY,
+    SelfTest,
+    self_test,
+)
+from backend.protocol import Endpoint
+from tests.fakes.gguf_chain import make_chain
+from tests.fakes.gguf_maker import TEMPLATE
+from tests.fakes.llama_embedded import serve
+from tests.fakes.model_scripted import ModelServer, calls
+
+TOOLS = json.loads(files("agent").joinpath("prefix/tools.json").read_text("utf-8"))
+CALL = '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>'
+FENCED = '```json\n{"name": "bash", "arguments": {"command": "ls"}}\n```'
+SHOWN_FENCE = '```json {"name": "bash", "arguments": {"command": "ls"}} ```'
+
+
+async def outcome(path: Path, text: str, template: str = TEMPLATE) -> SelfTest:
+    async with serve(make_chain(path / "m.gguf", text, template=template)) as endpoint:
+
+        async def source() -> Endpoint:
+            return endpoint
+
+        async with OpenAIModel(source) as model:
+            return await self_test(model, TOOLS)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (CALL, SelfTest("structured", "It called bash.", "", "", True)),
+        (
+            FENCED,
+            SelfTest(
+                "salvaged", f"It wrote its call as text: {SHOWN_FENCE}", TEXT_REMEDY, "", True
+            ),
+        ),
+        (
+            "I cannot look.",
+            SelfTest(
+                "none", "Asked for one call, it wrote: I cannot look.", NO_CALL_REMEDY, "", True
+            ),
+        ),
+    ],
+)
+async def test_structured_salvaged_or_none(tmp_path: Path, text: str, expected: SelfTest) -> None:
+    assert await outcome(tmp_path, text) == expected
+
+
+async def test_a_template_without_tools(tmp_path: Path) -> None:
+    deaf = TEMPLATE.replace("{%- if tools %}", "{%- if false %}")
+    found = await outcome(tmp_path, "Hello.", deaf)
+    assert found == SelfTest("none", NO_PLACE, NO_PLACE_REMEDY, "", True)
+
+
+async def test_a_template_that_refuses_the_shape_of_a_conversation(tmp_path: Path) -> None:
+    refusing = "{%- for message in messages if message.role == 'tool' %}{{ raise_exception('No tools here, please') }}{%- endfor %}"
+    found = await outcome(tmp_path, CALL, refusing + TEMPLATE)
+    assert found.verdict == "salvaged"  # the server, too, gives up on structured calls then
+    assert "No tools here, please" in found.template_error
+    assert found.keeps_prefix is None
+
+
+async def test_a_template_that_changes_what_it_rendered(tmp_path: Path) -> None:
+    changing = TEMPLATE.replace(
+        "<|im_start|>system\n", "<|im_start|>system {{ messages|length }}\n", 1
+    )
+    found = await outcome(tmp_path, CALL, changing)
+    assert found.keeps_prefix is False
+
+
+async def test_a_server_that_shows_nothing_of_its_template() -> None:
+    server = ModelServer(calls("bash", command="ls"))
+    async with server, OpenAIModel(server.endpoint) as model:
+        found = await self_test(model, TOOLS)
+    assert found == SelfTest("structured", "It called bash.", "", "", None)

@@ -1,0 +1,259 @@
+"""Calls as text: found, and kept from view, however the stream is split."""
+
+import json
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.llm.tool_call_parser import Found, Known, Reader, arguments_of
+
+TOOLS = json.loads(files("agent").joinpath("prefix/tools.json").read_text("utf-8"))
+KNOWN = Known.of(TOOLS)
+LS = Found("bash", {"command": "ls"})
+BROKEN = Found("", None)
+
+
+def read(text: str, size: int = 10**9) -> tuple[str, str, list[Found], str]:
+    """(shown as it came, visible, calls, generated)"""
+    reader = Reader(KNOWN)
+    shown = [reader.feed(text[start : start + size]) for start in range(0, len(text), size)]
+    shown.append(reader.close())
+    return "".join(shown), reader.visible, reader.calls, reader.generated
+
+
+FORMS = {
+    "hermes": '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>',
+    "unclosed": '<tool_call>{"name": "bash", "arguments": {"command": "ls"}}',
+    "upper case": '<TOOL_CALL>{"name": "bash", "arguments": {"command": "ls"}}</TOOL_CALL>',
+    "missing brace": '<tool_call>{"name": "bash", "arguments": {"command": "ls"}</tool_call>',
+    "one brace too many": '<tool_call>{"name": "bash", "arguments": {"command": "ls"}}}</tool_call>',
+    "tools": '<tools>{"name": "bash", "arguments": {"command": "ls"}}</tools>',
+    "tool": "<tool>\n{'name': 'bash', 'arguments': {'command': 'ls'}}\n</tool>",
+    "function_call": '<function_call>{"name": "bash", "arguments": {"command": "ls"}}</function_call>',
+    "json fence": '```json\n{"name": "bash", "arguments": {"command": "ls"}}\n```',
+    "plain fence": '```\n{"name": "bash", "arguments": {"command": "ls"}}\n```',
+    "unclosed fence": '```json\n{"name": "bash", "arguments": {"command": "ls"}}',
+    "tag in a fence": '```xml\n<tool_call>{"name": "bash", "arguments": {"command": "ls"}}</tool_call>\n```',
+    "tool_code fence": '```tool_code\nprint(default_api.bash(command="ls"))\n```',
+    "bare": '{"name": "bash", "arguments": {"command": "ls"}}',
+    "bare in a list": '[{"name": "bash", "arguments": {"command": "ls"}}]',
+    "doubled braces": '{{"name": "bash", "arguments": {{"command": "ls"}}}}',
+    "parameters": '{"name": "bash", "parameters": {"command": "ls"}}',
+    "arguments as text": '{"name": "bash", "arguments": "{\\"command\\": \\"ls\\"}"}',
+    "flat": '{"tool": "bash", "command": "ls"}',
+    "openai": '{"type": "function", "function": {"name": "bash", "arguments": {"command": "ls"}}}',
+    "tool_calls": '{"tool_calls": [{"name": "bash", "arguments": {"command": "ls"}}]}',
+    "name as key": '<tool_call>{"bash": {"command": "ls"}}</tool_call>',
+    "name before": '<tool_call>bash\n{"command": "ls"}</tool_call>',
+    "function=": '<function=bash>{"command": "ls"}</function>',
+    "function= in a tag": '<tool_call>\n<function=bash>{"command": "ls"}</function>\n</tool_call>',
+    "coder": "<tool_call>\n<function=bash>\n<parameter=command>\nls\n</parameter>\n</function>\n</tool_call>",
+    "coder without end": "<function=bash>\n<parameter=command>\nls\n</parameter>",
+    "invoke": '<invoke name="bash"><parameter name="command">ls</parameter></invoke>',
+    "python": 'bash(command="ls")',
+    "python by place": "bash('ls')",
+    "python list": '[bash(command="ls")]',
+    "gpt-oss": '<|channel|>commentary to=functions.bash <|constrain|>json<|message|>{"command":"ls"}<|call|>',
+    "gpt-oss start": '<|start|>assistant<|channel|>commentary to=bash<|message|>{"command":"ls"}',
+    "mistral": '[TOOL_CALLS][{"name": "bash", "arguments": {"command": "ls"}}]',
+    "mistral args": '[TOOL_CALLS]bash[ARGS]{"command": "ls"}',
+    "gemma": '<|tool_call>call:bash{command:<|"|>ls<|"|>}<tool_call|>',
+    "glm": "<tool_call>bash\n<arg_key>command</arg_key>\n<arg_value>ls</arg_value>\n</tool_call>",
+    "gpt-oss without its tokens": 'assistantcommentary to=functions.bash json{"command":"ls"}',
+    "react": 'Action: bash\nAction Input: {"command": "ls"}',
+    "named tags": "<bash>\n<command>ls</command>\n</bash>",
+    "llama": '<|python_tag|>{"name": "bash", "parameters": {"command": "ls"}}',
+}
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_every_form_is_a_call_and_nothing_of_it_is_shown(form: str) -> None:
+    text = FORMS[form]
+    for size in (1, 2, 3, 7, 10**9):
+        assert read(text, size) == ("", "", [LS], text)
+        assert read(f"Let me look.\n\n{text}", size)[:3] == ("Let me look.", "Let me look.", [LS])
+
+
+@pytest.mark.parametrize("form", [f for f in FORMS if "unclosed" not in f and "without" not in f])
+def test_words_behind_a_call_are_shown(form: str) -> None:
+    for size in (1, 10**9):
+        shown, visible, calls, _ = read(f"{FORMS[form]}\nDone that.", size)
+        assert (shown, visible, calls) == ("Done that.", "Done that.", [LS])
+
+
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        (
+            '<tool_call>{"name": "bash", "arguments": {"command": "rm -rf /workspace/buil',
+            [BROKEN],
+        ),
+        ('{"name": "bash", "arguments": {"command": "rm -rf /workspace/buil', [BROKEN]),
+        ("<function=bash><parameter=command>rm -rf /workspace/buil", [Found("bash", None)]),
+        ('bash(command="rm -rf /workspace/buil', [Found("bash", None)]),
+        ('<function=bash>{"command": "rm -rf /workspace/buil', [Found("bash", None)]),
+        ("<tool_call>\nI think I should\n</tool_call>", [BROKEN]),
+        ("<tool_call>", [BROKEN]),
+        (
+            '<tool_call>{"name": "fly", "arguments": {"to": "x"}}</tool_call>',
+            [Found("fly", {"to": "x"})],
+        ),
+        ('[TOOL_CALLS][{"name": "ba', [BROKEN]),
+    ],
+)
+def test_what_is_no_complete_call_is_hidden_and_not_completed(
+    text: str, calls: list[Found]
+) -> None:
+    for size in (1, 10**9):
+        assert read(text, size) == ("", "", calls, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Two plus two is 4, as 3 < 5 and a <b>tag</b> shows.",
+        'Your file is {"temperature": 5, "name": "x"} and {name} too.',
+        '```json\n{"name": "Bob", "age": 5}\n```\nThat is Bob.',
+        "```bash\nls -la\n```",
+        "```python\nprint('hello')\n```",
+        "bash(command) runs a command.",
+        "grep is a tool, and so is bash (the shell).",
+        "See [the page](https://example.org) or `code`.",
+        "A list: [1, 2, 3] and [x].",
+        "<tools>hammer, saw</tools>",
+        "<tool",
+        "a `",
+        "```",
+        "{",
+        "- [ ] a task\n- [x] another",
+        '["a", "b"]',
+        "x = {'a': 1}",
+        "if a < b:\n    bash\n",
+        "Action: take a walk.\nAnalysis to be done.",
+        "The <bash> element and <command>x</command>.",
+    ],
+)
+def test_ordinary_text_is_shown_whole(text: str) -> None:
+    for size in (1, 3, 10**9):
+        assert read(text, size)[:3] == (text.strip(), text.strip(), [])
+
+
+@pytest.mark.parametrize(
+    ("text", "visible"),
+    [
+        ("<think>hm</think>Yes.", "Yes."),
+        ("<think>\nhm <tool_call>{}</tool_call>\n</think>\n\nYes.", "Yes."),
+        ("<think>for ever", ""),
+        ("hm, let me see</think>\n\nYes.", "Yes."),
+        (
+            "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Yes.",
+            "Yes.",
+        ),
+        ("<|channel>thought\nhm\n<channel|>Yes.", "Yes."),
+        ("Yes.<|im_end|>", "Yes."),
+    ],
+)
+def test_reasoning_and_stray_tokens_are_not_the_answer(text: str, visible: str) -> None:
+    for size in (1, 10**9):
+        _, seen, calls, _ = read(text, size)
+        assert (seen, calls) == (visible, [])
+
+
+def test_reasoning_is_not_replayed() -> None:
+    assert read("<think>hm</think>\n\nYes.\n")[3] == "Yes.\n"
+    assert read("hm</think>\nYes.")[3] == "Yes."
+
+
+def test_text_is_shown_while_it_comes() -> None:
+    reader = Reader(KNOWN)
+    assert [reader.feed(part) for part in ("Hel", "lo ", "there", "\n", "{na", "me}")] == [
+        "Hel",
+        "lo",
+        " there",
+        "",
+        "\n{na",
+        "me}",
+    ]
+
+
+def test_ordinary_text_is_never_held_back_by_more_than_a_word() -> None:
+    text = "Here is how it works, {step} by [step]: first `ls`, then <b>bold</b>.\nGood.\n" * 5
+    reader = Reader(KNOWN)
+    shown = 0
+    for place, letter in enumerate(text):
+        shown += len(reader.feed(letter))
+        assert place + 1 - shown <= 12
+    assert len(reader.calls) == 0
+
+
+@pytest.mark.parametrize("name", ["write_file", "edit_file"])
+def test_a_closing_tag_inside_an_argument_is_part_of_it(name: str) -> None:
+    arguments = {"path": "a", "content": 'x</tool_call>y "z" } ] \\ '}
+    text = f"<tool_call>{json.dumps({'name': name, 'arguments': arguments})}</tool_call>"
+    for size in (1, 10**9):
+        assert read(text, size)[:3] == ("", "", [Found(name, arguments)])
+
+
+def test_typed_arguments_of_the_tag_form() -> None:
+    text = (
+        "<function=git_commit><parameter=repo>\n.\n</parameter><parameter=message>\n[1]\n"
+        '</parameter><parameter=files>\n["a", "b"]\n</parameter></function>'
+    )
+    [call] = read(text)[2]
+    assert call == Found("git_commit", {"repo": ".", "message": "[1]", "files": ["a", "b"]})
+
+
+def test_a_megabyte_costs_little_even_in_small_pieces() -> None:
+    content = "x" * 1_000_000
+    call = {"name": "write_file", "arguments": {"path": "a", "content": content}}
+    shown, _, calls, _ = read(f"<tool_call>{json.dumps(call)}</tool_call>", 1000)
+    assert (shown, calls) == ("", [Found("write_file", call["arguments"])])
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("", {}),
+        ('{"a": 1}', {"a": 1}),
+        ('{"a": 1,}', {"a": 1}),
+        ("{a: 'x'}", {"a": "x"}),
+        ("{'a': True, 'b': None}", {"a": True, "b": None}),
+        ('{{"a": {"b": 1}}}', {"a": {"b": 1}}),
+        ('{"a": "\\ud800"}', {"a": "?"}),
+        ('{"a": "x', None),
+        ('{"a": 12', None),
+        ('{"a":', None),
+        ("[1]", None),
+        ("null", None),
+        ("ls -la", None),
+        ("[" * 100_000, None),
+        ('{"a": ' * 50_000, None),
+    ],
+)
+def test_arguments(text: str, value: dict[str, Any] | None) -> None:
+    assert arguments_of(text) == value
+
+
+PARTS = st.one_of(
+    st.sampled_from(sorted(FORMS.values())),
+    st.sampled_from(["<tool_call>", "</tool_call>", "```json\n", "```", "{", "}", "[", '"', "\n"]),
+    st.sampled_from(
+        ["<think>", "</think>", "<|channel|>", "<|message|>", "bash(", "<function=bash>"]
+    ),
+    st.text(max_size=20),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(PARTS, max_size=8), st.integers(1, 9))
+def test_how_a_stream_is_split_changes_nothing(parts: list[str], size: int) -> None:
+    text = "".join(parts)
+    _, whole, calls, generated = read(text)
+    shown, visible, same_calls, same_generated = read(text, size)
+    assert (visible, same_calls, same_generated) == (whole, calls, generated)
+    if "</think" not in text and "</reasoning" not in text and "</thought" not in text:
+        assert shown.strip() == visible
+    assert "<tool_call>{" not in visible.lower()

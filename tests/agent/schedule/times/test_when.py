@@ -1,0 +1,216 @@
+"""Times in words are understood or asked back, and due once each through daylight saving."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from dateutil import rrule, tz
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.schedule.times import (
+    Calendar,
+    Every,
+    NotUnderstood,
+    Once,
+    dump,
+    load,
+    next_times,
+    read,
+    split,
+    tell,
+)
+
+PARIS = ZoneInfo("Europe/Paris")
+NOW = datetime(2026, 11, 20, 15, 0, tzinfo=PARIS)  # a Friday
+
+ONCE = {
+    "in 20 minutes": "2026-11-20 15:20",
+    "in an hour": "2026-11-20 16:00",
+    "in half an hour": "2026-11-20 15:30",
+    "in an hour and a half": "2026-11-20 16:30",
+    "in 1h30m": "2026-11-20 16:30",
+    "in 2 hours and 5 minutes": "2026-11-20 17:05",
+    "90 minutes from now": "2026-11-20 16:30",
+    "in two days at 9": "2026-11-22 09:00",
+    "tomorrow at 9": "2026-11-21 09:00",
+    "Tomorrow morning": "2026-11-21 08:00",
+    "the day after tomorrow at noon": "2026-11-22 12:00",
+    "tonight at 11": "2026-11-20 23:00",
+    "this evening": "2026-11-20 18:00",
+    "at 18:30": "2026-11-20 18:30",
+    "at 5 pm": "2026-11-20 17:00",
+    "at midnight": "2026-11-21 00:00",
+    "half past 8 tomorrow": "2026-11-21 08:30",
+    "quarter to 7 tomorrow": "2026-11-21 06:45",
+    "Friday 5pm": "2026-11-20 17:00",
+    "on Monday at 10": "2026-11-23 10:00",
+    "next Friday at 10": "2026-11-27 10:00",
+    "on 24 December at 18:00": "2026-12-24 18:00",
+    "March 3rd at 9 am": "2027-03-03 09:00",
+    "24.12. 18:00": "2026-12-24 18:00",
+    "2026-12-24T18:00": "2026-12-24 18:00",
+    "on the 31st at 8": "2026-12-31 08:00",
+    "tomorrow at 14:00 UTC": "2026-11-21 15:00",
+    "tomorrow at 9am New York time": "2026-11-21 15:00",
+    "at 20:00 Europe/London": "2026-11-20 21:00",
+}
+
+REPEATED = {
+    "every day at 8": "every day at 08:00",
+    "daily at 7:30": "every day at 07:30",
+    "every morning": "every day at 08:00",
+    "every evening at 8": "every day at 20:00",
+    "every weekday at 8": "every weekday at 08:00",
+    "weekdays at 8:30": "every weekday at 08:30",
+    "mon-fri at 9": "every weekday at 09:00",
+    "every weekend at 10": "every Saturday and Sunday at 10:00",
+    "on mondays and thursdays at 18:00": "every Monday and Thursday at 18:00",
+    "every mon, wed and fri at 7am": "every Monday, Wednesday and Friday at 07:00",
+    "every week on Monday at 9": "every Monday at 09:00",
+    "every other Tuesday at 8": "every 2 weeks on Tuesday at 08:00",
+    "every two weeks on Friday at 16:00": "every 2 weeks on Friday at 16:00",
+    "every other day at 9": "every 2 days at 09:00",
+    "every 15 minutes": "every 15 minutes",
+    "hourly": "every hour",
+    "every 6h": "every 6 hours",
+    "every day at 8, 12 and 18:30": "every day at 08:00, 12:00 and 18:30",
+    "on the first of the month at 9": "on day 1 of each month at 09:00",
+    "on the last day of every month at 18:00": "on the last day of each month at 18:00",
+    "first Monday of every month at 10": "on the first Monday of each month at 10:00",
+    "every quarter on the 1st at 9": "on day 1 of January, April, July and October at 09:00",
+    "every year on March 3 at 9": "on day 3 of March at 09:00",
+    "every weekday at 9am Tokyo time": "every weekday at 09:00 (Asia/Tokyo)",
+    "0 8 * * 1-5": "every weekday at 08:00",
+    "30 6 1,15 * *": "on day 1 and day 15 of each month at 06:30",
+}
+
+ASKED = {
+    "soon": "I did not understand when that is",
+    "when it rains": "I did not understand when that is",
+    "tomorrow": "At what time?",
+    "at 8": "20:00 today, or 08:00 tomorrow?",
+    "every week": "On which day of the week",
+    "every month at 9": "On which day of the month",
+    "every Monday": "At what time of day?",
+    "tomorrow at 9 CST": "CST means several zones",
+    "tomorrow at 9 Atlantis time": "I do not know the time zone",
+    "31 February at 9": "There is no such date",
+    "every year on February 30 at 9": "No such day exists",
+    "2020-01-01 10:00": "is past",
+    "at 25:00": "is no time of day",
+    "13 pm": "is no time of day",
+    "every 10 seconds": "At least a minute",
+    "in an hour at noon": "do not go together",
+    "99 * * * *": "is no minute of a cron expression",
+}
+
+
+@pytest.mark.parametrize(("phrase", "local"), ONCE.items())
+def test_once(phrase: str, local: str) -> None:
+    due = datetime.fromisoformat(local).replace(tzinfo=PARIS)
+    assert read(phrase, NOW) == Once(due.astimezone(UTC))
+
+
+@pytest.mark.parametrize(("phrase", "told"), REPEATED.items())
+def test_repeated(phrase: str, told: str) -> None:
+    rule = read(phrase, NOW)
+    assert tell(rule, "Europe/Paris") == told
+    assert load(dump(rule)) == rule
+    assert len(next_times(rule, NOW, 3)) == 3
+
+
+@pytest.mark.parametrize(("phrase", "question"), ASKED.items())
+def test_asked_back(phrase: str, question: str) -> None:
+    with pytest.raises(NotUnderstood, match=question):
+        read(phrase, NOW)
+
+
+@pytest.mark.parametrize(
+    ("text", "task"),
+    [
+        ("every weekday at 8 summarise the website repo", "summarise the website repo"),
+        ("in 20 minutes remind me of the oven", "remind me of the oven"),
+        ("remind me of the Oven in 20 minutes", "remind me of the Oven"),
+        ("call Mum tomorrow at 6pm", "call Mum"),
+        ("on the first of the month at 9: pay the Rent", "pay the Rent"),
+        ("every day at 7 to water the plants", "water the plants"),
+    ],
+)
+def test_the_task_beside_the_time(text: str, task: str) -> None:
+    assert split(text, NOW)[1] == task
+
+
+def test_a_text_without_time_or_task_is_asked_back() -> None:
+    for text in ("buy milk", "tomorrow at 9"):
+        with pytest.raises(NotUnderstood):
+            split(text, NOW)
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_understood_or_asked_back(text: str) -> None:
+    for function in (read, split):
+        try:
+            function(text, NOW)
+        except NotUnderstood as question:
+            assert str(question).endswith(("?", ".", "8."))
+
+
+# -- against an independent computation -------------------------------------
+
+ZONES = [
+    "Europe/Paris",
+    "America/New_York",
+    "Australia/Lord_Howe",
+    "Africa/Casablanca",
+    "Asia/Kolkata",
+]
+START = datetime(2027, 1, 1, tzinfo=UTC)
+END = START + timedelta(days=731)  # with 29 February 2028
+
+RULES = {
+    "daily in the gap": (Calendar((150,), ""), {"freq": rrule.DAILY, "byhour": 2, "byminute": 30}),
+    "weekdays": (Calendar((480,), "", frozenset(range(5))), {"freq": rrule.WEEKLY, "byweekday": range(5), "byhour": 8}),
+    "the 31st": (Calendar((540,), "", days=frozenset({31})), {"freq": rrule.MONTHLY, "bymonthday": 31, "byhour": 9}),
+    "last day": (Calendar((0,), "", days=frozenset({-1})), {"freq": rrule.MONTHLY, "bymonthday": -1, "byhour": 0}),
+    "leap day": (Calendar((60,), "", days=frozenset({29}), months=frozenset({2})), {"freq": rrule.YEARLY, "bymonth": 2, "bymonthday": 29, "byhour": 1}),
+    "last Sunday": (Calendar((105,), "", frozenset({6}), nth=-1), {"freq": rrule.MONTHLY, "byweekday": rrule.SU(-1), "byhour": 1, "byminute": 45}),
+    "second Tuesday": (Calendar((1439,), "", frozenset({1}), nth=2), {"freq": rrule.MONTHLY, "byweekday": rrule.TU(2), "byhour": 23, "byminute": 59}),
+}  # fmt: skip
+
+
+def independent(zone: str, how: dict) -> list[datetime]:
+    """dateutil's idea of the same days, its own zones, its own handling of gaps."""
+    local = tz.gettz(zone)
+    options = {"byminute": 0, "bysecond": 0, **how}
+    first = datetime(2026, 12, 30)
+    days = rrule.rrule(dtstart=first, until=first + timedelta(days=740), **options)
+    due = (tz.resolve_imaginary(day.replace(tzinfo=local)).astimezone(UTC) for day in days)
+    return [at for at in due if START < at <= END]
+
+
+def walked(rule: Calendar) -> Iterator[datetime]:
+    at = START
+    while (at := next_times(rule, at)[0]) <= END:
+        yield at
+        if not [t for t in next_times(rule, at) if t <= END]:
+            return
+
+
+@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("name", RULES)
+def test_two_years_agree_with_dateutil(zone: str, name: str) -> None:
+    rule, how = RULES[name]
+    here = load({**dump(rule), "zone": zone})
+    assert isinstance(here, Calendar)
+    assert list(walked(here)) == independent(zone, how)
+
+
+def test_an_interval_does_not_drift() -> None:
+    rule = Every(900, START)
+    assert next_times(rule, START + timedelta(seconds=901), 2) == [
+        START + timedelta(seconds=1800),
+        START + timedelta(seconds=2700),
+    ]
+    assert next_times(rule, START - timedelta(days=1)) == [START + timedelta(seconds=900)]

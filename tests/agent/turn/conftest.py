@@ -1,0 +1,102 @@
+import asyncio
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from agent.approvals import Approvals, Ask
+from agent.errors import ToolError
+from agent.events import Event, TextDelta, TurnFinished
+from agent.model import Model
+from agent.tools.context import ToolContext
+from agent.tools.tool import Call, Output, Tool, tool
+from agent.turn.limits import Limits
+from agent.turn.loop import Turn, at_once, run_turn
+from tests.fakes.journal_memory import MemoryApprovals, MemoryJournal
+from tests.fakes.model_scripted import Line, ScriptedModel
+
+
+@dataclass
+class Bench:
+    """Tools that note what was done with them, and a turn over a journal in memory."""
+
+    journal: MemoryJournal = field(default_factory=MemoryJournal)
+    rows: MemoryApprovals = field(default_factory=MemoryApprovals)
+    ran: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    results: dict[str, str] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+    limits: Limits = field(default_factory=Limits)
+    ask: Ask | None = None
+    approvals: Approvals | None = None
+    ready: Any = at_once
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    began: asyncio.Event = field(default_factory=asyncio.Event)
+    release: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def tools(self) -> list[Tool]:
+        async def bash(call: Call, command: str, seconds: int = 120) -> Output:
+            """Run a command."""
+            self.ran.append(("bash", {"command": command}))
+            if command == "fail":
+                raise ToolError("exit code 1")
+            if command == "bug":
+                raise KeyError(command)
+            if command == "wait":
+                self.began.set()
+                await self.release.wait()
+            call.progress("half")
+            return Output(self.results.get(command, f"ran {command}"), foreign=command == "curl")
+
+        async def remember(call: Call, note: str) -> Output:
+            """Save a note."""
+            self.ran.append(("remember", {"note": note}))
+            return Output("saved")
+
+        async def git_commit(call: Call, repo: str, message: str) -> Output:
+            """Commit."""
+            await call.approve(f"commit to {repo}: {message}", scope=f"commit:{repo}")
+            self.ran.append(("git_commit", {"repo": repo}))
+            return Output("committed")
+
+        return [tool(bash), tool(remember), tool(git_commit)]
+
+    def turn(self, model: Model) -> Turn:
+        tools = self.tools()
+        numbers = itertools.count(1)
+        return Turn(
+            model=model,
+            journal=self.journal,
+            tools=tools,
+            schemas=[one.schema for one in tools],
+            desk=ToolContext(sandbox=cast("Any", None)),
+            approvals=self.approvals or Approvals(self.rows, self.ask, new_id=lambda: "ask1"),
+            limits=self.limits,
+            ready=self.ready,
+            stop=self.stop,
+            new_id=lambda: f"call{next(numbers)}",
+        )
+
+    async def run(self, *lines: Line) -> TurnFinished:
+        self.model = ScriptedModel.of(*lines)
+        return await self.run_with(self.model)
+
+    async def run_with(self, model: Model) -> TurnFinished:
+        finished = await run_turn(self.turn(model), self.events.append)
+        assert self.events[-1] == finished
+        assert [e for e in self.events if isinstance(e, TurnFinished)] == [finished]
+        assert finished.text.strip()
+        return finished
+
+    def of(self, *kinds: type) -> Sequence[Event]:
+        return [event for event in self.events if isinstance(event, kinds)]
+
+    @property
+    def shown(self) -> str:
+        return "".join(event.text for event in self.events if isinstance(event, TextDelta))
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()

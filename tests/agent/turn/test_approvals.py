@@ -1,0 +1,179 @@
+"""Steps that an owner must allow."""
+
+import asyncio
+
+from agent.approvals import DENIED, EXPIRED, NOBODY, Approvals, Ask, Request, Step
+from agent.events import ApprovalAsked, Decision
+from agent.messages import Assistant, System, ToolCall, ToolResult, User
+from tests.agent.turn.conftest import Bench
+from tests.fakes.journal_memory import MemoryApprovals
+from tests.fakes.model_scripted import calls, says
+
+COMMIT = calls("git_commit", id="c", repo="website", message="Fix")
+WHAT = "commit to website: Fix"
+STEP = Step("t1", "c", "cli", lambda: False)
+
+
+def answering(decision: Decision | None, asked: list[Request]) -> Ask:
+    async def ask(request: Request) -> Decision | None:
+        asked.append(request)
+        return decision
+
+    return ask
+
+
+async def test_allowed_once(bench: Bench) -> None:
+    asked: list[Request] = []
+    bench.ask = answering("once", asked)
+    await bench.run(COMMIT, says("Committed."))
+    assert bench.ran == [("git_commit", {"repo": "website"})]
+    assert bench.of(ApprovalAsked) == [ApprovalAsked("ask1", WHAT, "once")]
+    [request] = asked
+    assert (request.turn, request.call, request.chat) == ("t1", "c", "cli")
+    assert (request.what, request.scope) == (WHAT, "commit:website")
+    assert bench.rows.grants == set()
+
+
+async def test_denied(bench: Bench) -> None:
+    bench.ask = answering("denied", [])
+    await bench.run(COMMIT, says("It was denied."))
+    assert bench.ran == []
+    assert bench.journal.messages[3] == ToolResult("c", "git_commit", DENIED)
+
+
+async def test_nobody_to_ask_denies_at_once(bench: Bench) -> None:
+    await bench.run(COMMIT, says("It was denied."))
+    assert bench.journal.messages[3] == ToolResult("c", "git_commit", NOBODY)
+    assert bench.of(ApprovalAsked) == [ApprovalAsked("ask1", WHAT, "denied")]
+
+
+async def test_for_the_chat_asks_no_more(bench: Bench) -> None:
+    asked: list[Request] = []
+    bench.ask = answering("chat", asked)
+    again = calls("git_commit", id="d", repo="website", message="More")
+    await bench.run(COMMIT, again, says("Done."))
+    assert len(asked) == 1
+    assert [e.decision for e in bench.of(ApprovalAsked)] == ["chat", "chat"]
+    assert bench.rows.grants == {("cli", "commit:website")}
+
+
+async def test_a_standing_permission_covers_its_scope_alone(bench: Bench) -> None:
+    asked: list[Request] = []
+    bench.ask = answering("once", asked)
+    bench.rows.grants.add(("cli", "commit:website"))
+    await bench.run(calls("git_commit", repo="blog", message="Fix"), says("Done."))
+    assert [request.scope for request in asked] == ["commit:blog"]
+
+
+async def test_after_strangers_text_a_standing_permission_asks_again(bench: Bench) -> None:
+    asked: list[Request] = []
+    bench.ask = answering("denied", asked)
+    bench.rows.grants.add(("cli", "commit:website"))
+    await bench.run(calls("bash", id="a", command="curl"), COMMIT, says("Denied."))
+    assert len(asked) == 1
+    assert bench.ran == [("bash", {"command": "curl"})]
+
+
+async def test_a_standing_permission_serves_where_nobody_can_be_asked(bench: Bench) -> None:
+    bench.rows.grants.add(("cli", "commit:website"))
+    await bench.run(COMMIT, says("Done."))
+    assert bench.ran == [("git_commit", {"repo": "website"})]
+
+
+async def test_an_answer_by_button(bench: Bench) -> None:
+    shown = asyncio.Event()
+
+    async def ask(request: Request) -> None:
+        bench.rows.by["shown"] = request.id
+        shown.set()
+
+    turn_approvals = Approvals(bench.rows, ask, new_id=lambda: "ask1")
+    bench.approvals = turn_approvals
+    running = asyncio.create_task(bench.run(COMMIT, says("Done.")))
+    await shown.wait()
+    assert bench.of(ApprovalAsked) == []
+    assert await turn_approvals.decide("ask1", "once", "111") is not None
+    assert await turn_approvals.decide("ask1", "denied", "222") is None
+    await running
+    assert bench.ran == [("git_commit", {"repo": "website"})]
+    assert bench.rows.by["ask1"] == "111"
+
+
+async def test_no_answer_is_a_denial_after_the_expiry(bench: Bench) -> None:
+    approvals = Approvals(bench.rows, answering(None, []), seconds=0.05, new_id=lambda: "ask1")
+    bench.approvals = approvals
+    await bench.run(COMMIT, says("Nobody answered."))
+    assert bench.journal.messages[3] == ToolResult(
+        "c", "git_commit", EXPIRED.format(minutes=0.05 / 60)
+    )
+    assert bench.rows.decisions == {"ask1": "denied"}
+    assert await approvals.decide("ask1", "once") is None
+
+
+async def test_a_question_outlives_the_program(bench: Bench) -> None:
+    shown = asyncio.Event()
+
+    async def ask(request: Request) -> None:
+        shown.set()
+
+    bench.ask = ask
+    running = asyncio.create_task(bench.run(COMMIT, says("never")))
+    await shown.wait()
+    running.cancel()
+    await asyncio.wait([running])
+    assert bench.journal.running == {"c"}
+    bench.events.clear()
+    asked: list[Request] = []
+    bench.ask = answering("once", asked)
+    finished = await bench.run(says("Committed."))
+    assert finished.text == "Committed."
+    assert [request.id for request in asked] == ["ask1"]
+    assert bench.ran == [("git_commit", {"repo": "website"})]
+
+
+async def test_an_answer_given_before_the_restart_counts_and_nothing_runs_twice(
+    bench: Bench,
+) -> None:
+    call = ToolCall("c", "git_commit", COMMIT.calls[0].arguments)
+    bench.journal.messages = [System("s"), User("u"), Assistant("", (call,))]
+    bench.journal.own = 2
+    bench.journal.running = {"c"}
+    request = Request("ask1", "t1", "c", "cli", WHAT, "commit:website", 0.0)
+    await bench.rows.open(request)
+    await bench.rows.decide("ask1", "once", 0.0, "111")
+    await bench.run(says("Let me check."))
+    assert bench.ran == []  # it may have run in part before the program was killed
+
+
+async def test_an_answer_before_the_step_asks_again_is_open_until_the_step_has_it() -> None:
+    rows = MemoryApprovals()
+    approvals = Approvals(rows, answering(None, []))
+    await rows.open(Request("ask1", "t1", "c", "cli", WHAT, "commit:website", 0.0))
+    await approvals.decide("ask1", "once", "111")
+    assert await approvals.undecided("t1") == {"c"}
+    await approvals.settle(STEP, WHAT, "commit:website")
+    assert await approvals.undecided("t1") == frozenset()
+
+
+async def test_a_step_that_reads_the_answer_first_has_heard_it() -> None:
+    """The row is committed; who wrote it is told so after the step has read it."""
+    told = asyncio.Event()
+
+    class Late(MemoryApprovals):
+        async def decide(
+            self, id: str, decision: Decision, at: float, by: str = ""
+        ) -> Request | None:
+            request = await super().decide(id, decision, at, by)
+            await told.wait()
+            return request
+
+    rows = Late()
+    approvals = Approvals(rows, answering(None, []))
+    await rows.open(Request("ask1", "t1", "c", "cli", WHAT, "commit:website", 0.0))
+    deciding = asyncio.create_task(approvals.decide("ask1", "once", "111"))
+    while "ask1" not in rows.decisions:
+        await asyncio.sleep(0)
+    assert (await approvals.settle(STEP, WHAT, "commit:website"))[1] == "once"
+    told.set()
+    await deciding
+    assert await approvals.undecided("t1") == frozenset()

@@ -1,0 +1,152 @@
+"""A turn whose model server is away, full, refusing or breaking off."""
+
+import asyncio
+
+from agent.errors import BackendAway, ContextFull
+from agent.events import ModelFinished, Notice, TextDelta
+from agent.messages import System, User
+from agent.turn.limits import Limits
+from tests.agent.turn.conftest import Bench
+from tests.fakes.model_scripted import calls, refused, says
+
+
+async def test_a_backend_that_comes_back_costs_a_notice_and_nothing_else(bench: Bench) -> None:
+    back = asyncio.Event()
+
+    async def ready() -> None:
+        await back.wait()
+
+    bench.ready = ready
+    away = BackendAway("The model server is loading.")
+    running = asyncio.create_task(bench.run(away, says("Here I am.")))
+    while not bench.of(Notice):
+        await asyncio.sleep(0)
+    assert not running.done()
+    back.set()
+    finished = await running
+    assert (finished.text, finished.reason) == ("Here I am.", "done")
+    assert bench.of(Notice) == [
+        Notice("The model server is loading; I will go on as soon as it answers.")
+    ]
+
+
+async def test_a_stream_that_breaks_is_asked_again_and_its_step_forgotten(bench: Bench) -> None:
+    broken = calls("bash", command="ls")
+    cut = says("I will ru", finish_reason="cut")
+    finished = await bench.run(cut, broken, says("Done."))
+    assert finished.text == "Done."
+    assert len(bench.of(ModelFinished)) == 2
+    assert len(bench.journal.completions) == 2
+    assert bench.model.requests[0] == bench.model.requests[1]
+
+
+async def test_a_call_in_a_broken_stream_is_not_run(bench: Bench) -> None:
+    broken = says('{"name": "bash", "arguments": {"command": "ls"}}', finish_reason="cut")
+    await bench.run(broken, says("Done."))
+    assert bench.ran == []
+
+
+async def test_a_server_that_always_breaks_off_ends_the_turn(bench: Bench) -> None:
+    finished = await bench.run(says("I", finish_reason="cut"))
+    assert finished.reason == "backend"
+    assert len(bench.model.requests) == 3
+    assert [type(event) for event in bench.of(Notice, TextDelta)] == [
+        TextDelta,
+        Notice,
+        TextDelta,
+        Notice,
+        TextDelta,
+    ]
+
+
+async def test_a_backend_that_stays_away_ends_the_turn(bench: Bench) -> None:
+    bench.limits = Limits(away_seconds=0.3)
+    finished = await bench.run(BackendAway("No model backend is running."))
+    assert finished.reason == "backend"
+    assert finished.text == "The model server did not come back: No model backend is running."
+
+
+async def test_a_backend_that_has_failed_ends_it_with_its_reason(bench: Bench) -> None:
+    async def failed() -> None:
+        raise BackendAway("The model file is damaged.")
+
+    bench.ready = failed
+    finished = await bench.run(BackendAway("gone"))
+    assert finished.text == "The model server did not come back: The model file is damaged."
+
+
+FORMS = [("auto", True), ("auto", True), ("none", True), ("none", False)]
+
+
+def forms(bench: Bench) -> list[tuple[str, bool]]:
+    return [(r.tool_choice, bool(r.tools)) for r in bench.model.requests]
+
+
+async def test_two_identical_errors_change_the_request(bench: Bench) -> None:
+    error = refused(500, "Failed to parse input")
+    finished = await bench.run(error, error, error, says("Fine."))
+    assert finished.text == "Fine."
+    assert forms(bench) == FORMS
+    why = "The model server refused my request, so I answer without tools: Failed to parse input"
+    assert bench.of(Notice, TextDelta)[0] == Notice(why)
+    assert len(bench.of(Notice)) == 1
+
+
+async def test_errors_that_differ_are_tried_a_little_longer(bench: Bench) -> None:
+    errors = [refused(400, f"request {number} is bad") for number in range(4)]
+    await bench.run(*errors, says("Fine."))
+    assert forms(bench) == [("auto", True)] * 4 + [("none", True)]
+
+
+async def test_a_form_that_was_taken_is_kept_for_the_turn(bench: Bench) -> None:
+    error = refused(400, "Failed to parse input")
+    await bench.run(error, error, says(""), says("Fine."))
+    assert forms(bench) == [("auto", True), ("auto", True), ("none", True), ("none", True)]
+
+
+async def test_a_server_that_fails_with_everything_is_asked_anew_after_its_restart(
+    bench: Bench,
+) -> None:
+    bench.limits = Limits(trouble_seconds=0)
+    error = refused(500, "the decoder is broken")
+    finished = await bench.run(*[error] * 4, calls("bash", command="ls"), says("Fine."))
+    assert (finished.text, finished.reason) == ("Fine.", "done")
+    assert forms(bench) == [*FORMS, ("auto", True), ("auto", True)]
+    assert bench.of(Notice) == [
+        Notice(
+            "The model server failed: the decoder is broken; I will go on as soon as it answers."
+        )
+    ]
+    assert bench.ran == [("bash", {"command": "ls"})]
+
+
+async def test_and_never_for_ever(bench: Bench) -> None:
+    bench.limits = Limits(trouble_seconds=0)
+    finished = await bench.run(refused(500, "Failed to parse input"))
+    assert finished.reason == "error"
+    assert finished.text == "The model server refused the request: Failed to parse input"
+    assert forms(bench) == [*FORMS, *FORMS]
+
+
+async def test_a_request_that_is_at_fault_itself_is_not_asked_anew(bench: Bench) -> None:
+    finished = await bench.run(refused(400, "Failed to parse input"))
+    assert finished.text == "The model server refused the request: Failed to parse input"
+    assert forms(bench) == FORMS
+
+
+async def test_a_wrong_key_is_said_at_once(bench: Bench) -> None:
+    finished = await bench.run(refused(401, "Invalid API Key"))
+    assert finished.text == "The model server refused the request: Invalid API Key"
+    assert len(bench.model.requests) == 1
+
+
+async def test_a_full_window_is_compacted_and_asked_again(bench: Bench) -> None:
+    bench.journal.shorter = [System("You help."), User("short")]
+    finished = await bench.run(ContextFull("9000 of 8192"), says("Fine."))
+    assert finished.text == "Fine."
+    assert bench.model.requests[1].messages == (System("You help."), User("short"))
+
+
+async def test_a_window_that_cannot_be_compacted_is_said(bench: Bench) -> None:
+    finished = await bench.run(ContextFull("The conversation needs 9000 tokens."))
+    assert (finished.text, finished.reason) == ("The conversation needs 9000 tokens.", "context")

@@ -1,0 +1,72 @@
+"""Claims of having acted."""
+
+import pytest
+
+from agent.turn import texts
+from agent.turn.claims import false_claim
+
+SAVED, SCHEDULED, DONE = texts.CLAIM_SAVED, texts.CLAIM_SCHEDULED, texts.CLAIM_DONE
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("I have saved that for you.", SAVED),
+        ("Sure, I\u2019ve noted your preference.", SAVED),
+        ("I'll remember that!", SAVED),
+        ("I will keep that in mind.", SAVED),
+        ("Added to my notes.", SAVED),
+        ("Das habe ich mir gemerkt.", SAVED),
+        ("C'est bon, j'ai enregistré votre anniversaire.", SAVED),
+        ("He guardado tu número.", SAVED),
+        ("I'll remind you at 8.", SCHEDULED),
+        ("Your reminder is set.", SCHEDULED),
+        ("I have scheduled it for Monday.", SCHEDULED),
+        ("Ich werde dich morgen um 8 daran erinnern.", SCHEDULED),
+        ("Je vous rappellerai demain.", SCHEDULED),
+        ("Te recordaré mañana.", SCHEDULED),
+        ("I've created the file hello.txt.", DONE),
+        ("I have deleted both folders.", DONE),
+        ("I ran the tests and they pass.", DONE),
+        ("Ich habe die Datei gelöscht.", DONE),
+        ("J'ai créé le fichier.", DONE),
+    ],
+)
+def test_claims(text: str, note: str) -> None:
+    claim = false_claim(text, ())
+    assert claim is not None
+    assert claim.note == note
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "You saved 20 euros.",
+        "I noted that the disk is nearly full.",
+        "Shall I remind you?",
+        "I can save that if you like.",
+        "I have changed nothing in the files.",
+        "The file was created in 2019.",
+        "I remember that you like tea.",
+        "To remember it, write it down.",
+        "Ich habe keine Datei gelöscht.",
+        "I'll remember to be brief.",
+    ],
+)
+def test_ordinary_sentences(text: str) -> None:
+    assert false_claim(text, ()) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "tool"),
+    [
+        ("I have saved that.", "remember"),
+        ("I have saved it in list.txt.", "write_file"),
+        ("I'll remind you.", "schedule"),
+        ("I've created the file a.txt.", "bash"),
+        ("I've sent the file.", "send_file"),
+    ],
+)
+def test_a_tool_makes_it_true(text: str, tool: str) -> None:
+    assert false_claim(text, {tool}) is None
+    assert false_claim(text, {"read_file"}) is not None

@@ -1,0 +1,339 @@
+"""What a turn does with what a model says."""
+
+from dataclasses import replace
+
+import pytest
+
+from agent.events import (
+    CallRefused,
+    ModelFinished,
+    ModelProgress,
+    TextDelta,
+    ToolCalled,
+    ToolFinished,
+    ToolProgress,
+    TurnFinished,
+    TurnStarted,
+    Usage,
+)
+from agent.messages import Assistant, System, ToolCall, ToolResult, User
+from agent.turn import texts
+from agent.turn.limits import Limits
+from tests.agent.turn.conftest import Bench
+from tests.fakes.model_scripted import Line, ScriptedModel, also, calls, says
+
+
+async def test_an_answer_is_shown_as_it_comes_and_kept_as_it_was(bench: Bench) -> None:
+    finished = await bench.run(says("Hello there."))
+    assert finished == TurnFinished("Hello there.", "done", 0, Usage(100, 80, 10))
+    assert bench.events == [
+        TurnStarted("t1", "cli"),
+        ModelProgress(100, 100, 80),
+        *(TextDelta(part) for part in ("Hel", "lo", " the", "re.")),
+        ModelFinished(100, 80, 10, None, None, None, "stop"),
+        finished,
+    ]
+    assert bench.journal.messages == [System("You help."), User("hello"), Assistant("Hello there.")]
+
+
+async def test_a_call_is_run_and_its_result_goes_back(bench: Bench) -> None:
+    finished = await bench.run(calls("bash", id="a1", command="ls"), says("Two files."))
+    assert finished == TurnFinished("Two files.", "done", 1, Usage(200, 160, 20))
+    assert bench.of(ToolCalled, ToolProgress, ToolFinished)[:2] == [
+        ToolCalled("a1", "bash", {"command": "ls"}),
+        ToolProgress("a1", "half"),
+    ]
+    assert bench.journal.messages[2:] == [
+        Assistant("", (ToolCall("a1", "bash", '{"command": "ls"}'),)),
+        ToolResult("a1", "bash", "ran ls"),
+        Assistant("Two files."),
+    ]
+    assert bench.model.requests[1].messages == tuple(bench.journal.messages[:4])
+    assert bench.model.requests[0].tools is not None
+    assert bench.model.requests[0].tools == bench.model.requests[1].tools
+
+
+async def test_a_call_as_text_is_run_hidden_and_replayed_as_text(bench: Bench) -> None:
+    text = 'I look.\n<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>'
+    await bench.run(says(text), says("Two files."))
+    assert bench.shown == "I look.Two files."
+    assert bench.journal.messages[2:] == [
+        Assistant("I look.", (ToolCall("call1", "bash", '{"command": "ls"}'),), raw=text),
+        ToolResult("call1", "bash", "ran ls"),
+        Assistant("Two files."),
+    ]
+
+
+async def test_several_calls_of_one_step_run_in_order(bench: Bench) -> None:
+    both = also(calls("bash", id="a", command="1"), calls("bash", id="b", command="2"))
+    finished = await bench.run(both, says("Done."))
+    assert finished.tool_calls == 2
+    assert [run[1]["command"] for run in bench.ran] == ["1", "2"]
+    assert bench.journal.messages[3:5] == [
+        ToolResult("a", "bash", "ran 1"),
+        ToolResult("b", "bash", "ran 2"),
+    ]
+
+
+async def test_an_id_given_out_twice_is_replaced(bench: Bench) -> None:
+    await bench.run(
+        calls("bash", id="x", command="1"), calls("bash", id="x", command="2"), says("Done.")
+    )
+    assert [e.id for e in bench.of(ToolCalled)] == ["x", "call1"]
+    assert bench.journal.messages[4].calls[0].id == "call1"
+    assert bench.journal.messages[5] == ToolResult("call1", "bash", "ran 2")
+
+
+async def test_a_failed_tool_tells_the_model_and_the_turn_goes_on(bench: Bench) -> None:
+    finished = await bench.run(calls("bash", id="a", command="fail"), says("It failed."))
+    assert (finished.text, finished.reason) == ("It failed.", "done")
+    assert bench.journal.messages[3] == ToolResult("a", "bash", "exit code 1")
+    [event] = bench.of(ToolFinished)
+    assert replace(event, duration_ms=0) == ToolFinished("a", "bash", False, "exit code 1", 0)
+
+
+async def test_a_bug_in_a_tool_ends_the_turn_with_one_sentence(bench: Bench) -> None:
+    finished = await bench.run(calls("bash", id="a", command="bug"))
+    assert (finished.text, finished.reason) == (texts.BUG, "error")
+    assert bench.journal.messages[3:] == [
+        ToolResult("a", "bash", texts.INTERRUPTED),
+        Assistant(texts.BUG),
+    ]
+
+
+async def test_a_message_that_arrives_meanwhile_is_given_after_the_step(bench: Bench) -> None:
+    bench.journal.arriving.append(User("stop at two"))
+    await bench.run(calls("bash", id="a", command="ls"), says("Two."))
+    assert bench.journal.messages[3:] == [
+        ToolResult("a", "bash", "ran ls"),
+        User("stop at two"),
+        Assistant("Two."),
+    ]
+
+
+async def test_a_message_during_the_answer_is_left_for_the_next_turn(bench: Bench) -> None:
+    bench.journal.arriving.append(User("another thing"))
+    await bench.run(says("Done."))
+    assert bench.journal.arriving == [User("another thing")]
+
+
+async def test_sampling_and_reply_cap_are_in_every_request(bench: Bench) -> None:
+    await bench.run(calls("bash", command="ls"), says("Done."))
+    assert [r.max_tokens for r in bench.model.requests] == [8192 // 5] * 2
+
+
+class TestRepairs:
+    """A malformed call is advised on, and never run."""
+
+    async def test_unknown_tool(self, bench: Bench) -> None:
+        finished = await bench.run(calls("fly", id="a", to="Rome"), says("I cannot fly."))
+        advice = "There is no tool fly. The tools are: bash, remember, git_commit."
+        assert bench.journal.messages[3] == ToolResult("a", "fly", advice)
+        assert (finished.text, finished.tool_calls) == ("I cannot fly.", 0)
+        assert bench.of(CallRefused, ToolCalled) == [CallRefused("fly", advice)]
+
+    async def test_a_tool_by_nearly_its_name(self, bench: Bench) -> None:
+        await bench.run(calls("remembr", id="a", note="x"), says("Hm."))
+        advice = "There is no tool remembr. Use remember(note)."
+        assert bench.journal.messages[3] == ToolResult("a", "remembr", advice)
+        assert bench.ran == []
+
+    async def test_wrong_arguments(self, bench: Bench) -> None:
+        await bench.run(calls("bash", id="a", cmd="ls"), says("Hm."))
+        advice = "command is missing. Use bash(command, seconds?)."
+        assert bench.journal.messages[3] == ToolResult("a", "bash", advice)
+        assert bench.ran == []
+
+    @pytest.mark.parametrize(
+        ("arguments", "kept"),
+        [
+            ('{"command": "ls", }', '{"command": "ls"}'),
+            ("{'command': 'ls'}", '{"command": "ls"}'),
+            ('{"command": "ls"', '{"command": "ls"}'),
+            ('{{"command": "ls"}}', '{"command": "ls"}'),
+            ('"{\\"command\\": \\"ls\\"}"', '{"command": "ls"}'),
+        ],
+    )
+    async def test_broken_json_is_repaired(self, bench: Bench, arguments: str, kept: str) -> None:
+        reply = replace(calls("bash"), calls=(ToolCall("a", "bash", arguments),))
+        await bench.run(reply, says("Done."))
+        assert bench.ran == [("bash", {"command": "ls"})]
+        assert bench.journal.messages[2] == Assistant("", (ToolCall("a", "bash", kept),))
+
+    @pytest.mark.parametrize(
+        ("arguments", "kept"),
+        [
+            ('{"command": "a\\ud800"}', '{"command": "a?"}'),
+            ('{"command": "a", "seconds": NaN}', '{"command": "a", "seconds": "nan"}'),
+        ],
+    )
+    async def test_what_strict_parsers_refuse_is_not_kept(
+        self, bench: Bench, arguments: str, kept: str
+    ) -> None:
+        reply = replace(calls("bash"), calls=(ToolCall("a", "bash", arguments),))
+        await bench.run(reply, says("Done."))
+        assert bench.journal.messages[2] == Assistant("", (ToolCall("a", "bash", kept),))
+
+    async def test_what_was_cut_off_inside_a_string_is_not_completed(self, bench: Bench) -> None:
+        cut = ToolCall("a", "bash", '{"command": "rm -rf /workspace/buil')
+        await bench.run(replace(calls("bash"), calls=(cut,)), says("Hm."))
+        assert bench.ran == []
+        [refused] = bench.of(CallRefused)
+        assert refused == CallRefused(
+            "bash", texts.UNREADABLE.format(form="Use bash(command, seconds?).")
+        )
+        assert bench.journal.messages[2] == Assistant("", (ToolCall("a", "bash", "{}"),))
+
+    async def test_after_two_repairs_one_last_answer_without_tools(self, bench: Bench) -> None:
+        finished = await bench.run(*[calls("fly", to=str(n)) for n in range(3)], says("Sorry."))
+        assert (finished.text, finished.reason) == ("Sorry.", "done")
+        assert [r.tool_choice for r in bench.model.requests] == ["auto", "auto", "auto", "none"]
+
+    async def test_and_a_report_where_it_calls_all_the_same(self, bench: Bench) -> None:
+        finished = await bench.run(calls("fly", to="Rome"))
+        assert (finished.text, finished.reason) == (texts.UNUSABLE, "error")
+        assert len(bench.model.requests) == 4
+
+
+class TestLimits:
+    async def test_the_last_allowed_call_is_told_so_and_one_answer_follows(
+        self, bench: Bench
+    ) -> None:
+        bench.limits = Limits(max_tool_calls=2)
+        finished = await bench.run(
+            *[calls("bash", id=str(n), command=str(n)) for n in range(2)], says("Halfway.")
+        )
+        assert (finished.text, finished.reason) == ("Halfway.", "tool_limit")
+        assert bench.journal.messages[5] == ToolResult("1", "bash", f"ran 1\n{texts.LAST_CALL}")
+        requests = bench.model.requests
+        assert [r.tool_choice for r in requests] == ["auto", "auto", "none"]
+        assert requests[2].tools == requests[0].tools
+
+    async def test_a_model_that_calls_for_ever_gets_a_report(self, bench: Bench) -> None:
+        numbers = iter(range(1000))
+        bench.limits = Limits(max_tool_calls=24)
+        model = ScriptedModel(lambda request: calls("bash", command=f"step {next(numbers)}"))
+        finished = await bench.run_with(model)
+        assert (finished.reason, finished.tool_calls) == ("tool_limit", 24)
+        assert len(bench.ran) == 24
+        assert len(model.requests) == 25
+        assert finished.text.startswith("I stopped at the limit of 24 tool calls.\nWhat I did:\n")
+        assert "- bash step 23: ok" in finished.text
+
+    async def test_calls_beyond_the_limit_in_one_step_get_a_result(self, bench: Bench) -> None:
+        bench.limits = Limits(max_tool_calls=1)
+        both = also(calls("bash", id="a", command="1"), calls("bash", id="b", command="2"))
+        finished = await bench.run(both, says("One."))
+        assert len(bench.ran) == 1
+        assert bench.journal.messages[4] == ToolResult(
+            "b", "bash", texts.NOT_RUN_LIMIT.format(count=1)
+        )
+        assert finished.tool_calls == 1
+
+    async def test_the_time_of_a_turn_ends_a_running_tool(self, bench: Bench) -> None:
+        bench.limits = Limits(seconds=1)
+        finished = await bench.run(calls("bash", id="a", command="wait"))
+        assert finished.reason == "tool_limit"
+        assert finished.text == texts.LIMIT_SECONDS.format(count=1)
+        assert bench.journal.messages[3] == ToolResult("a", "bash", texts.INTERRUPTED)
+
+    async def test_the_tokens_of_a_turn_are_bounded(self, bench: Bench) -> None:
+        bench.limits = Limits(tokens=4000)
+        reply = replace(calls("bash", command="ls"), tokens=(100, 0, 3500))
+        finished = await bench.run(reply, says("Enough."))
+        assert (finished.text, finished.reason) == ("Enough.", "tool_limit")
+        assert bench.model.requests[1].tool_choice == "none"
+
+
+class TestRepetition:
+    async def test_the_third_is_noted_and_the_fifth_ends_the_turn(self, bench: Bench) -> None:
+        finished = await bench.run(calls("bash", command="ls"))
+        assert len(bench.ran) == 2
+        assert len(bench.model.requests) == 5
+        assert (finished.reason, finished.tool_calls) == ("loop", 5)
+        assert finished.text.startswith(texts.LOOPING.format(call="bash ls"))
+        results = [m.text for m in bench.journal.messages if isinstance(m, ToolResult)]
+        assert results == ["ran ls", "ran ls", *[texts.REPEATED] * 3]
+
+    @pytest.mark.parametrize("period", [2, 3])
+    async def test_cycles_count(self, bench: Bench, period: int) -> None:
+        numbers = iter(range(1000))
+        model = ScriptedModel(lambda request: calls("bash", command=str(next(numbers) % period)))
+        finished = await bench.run_with(model)
+        assert finished.reason == "loop"
+        assert len(bench.ran) == 2 * period
+        assert finished.tool_calls == 4 * period + 1
+
+    async def test_another_result_is_no_repetition(self, bench: Bench) -> None:
+        def script(request: object) -> Line:
+            bench.results["poll"] = f"{len(bench.ran)}"
+            return calls("bash", command="poll") if len(bench.ran) < 8 else says("Ready.")
+
+        finished = await bench.run_with(ScriptedModel(script))
+        assert (finished.text, len(bench.ran)) == ("Ready.", 8)
+
+    async def test_a_note_lets_the_model_turn_round(self, bench: Bench) -> None:
+        same = calls("bash", command="ls")
+        finished = await bench.run(same, same, same, says("I give up."))
+        assert (finished.text, finished.reason) == ("I give up.", "done")
+
+
+class TestPoorAnswers:
+    async def test_an_empty_answer_is_asked_for_once(self, bench: Bench) -> None:
+        finished = await bench.run(says(""), says("Here."))
+        assert finished.text == "Here."
+        assert bench.journal.messages[2:4] == [
+            Assistant(""),
+            User(f"<context>\n{texts.EMPTY}\n</context>"),
+        ]
+
+    async def test_twice_empty_is_said_plainly(self, bench: Bench) -> None:
+        finished = await bench.run(says("  \n"))
+        assert (finished.text, finished.reason) == (texts.NO_ANSWER, "error")
+        assert len(bench.model.requests) == 2
+
+    async def test_only_reasoning_is_empty(self, bench: Bench) -> None:
+        finished = await bench.run(says("<think>what to say"), says("<think>hm</think>\n\nYes."))
+        assert finished.text == bench.shown == "Yes."
+        assert bench.journal.messages[-1] == Assistant("Yes.")
+
+    async def test_a_cut_answer_is_continued_once(self, bench: Bench) -> None:
+        cut = says("One two", finish_reason="length")
+        finished = await bench.run(cut, says("three."))
+        assert finished.text == "One two three."
+
+    async def test_and_marked_when_it_is_cut_again(self, bench: Bench) -> None:
+        finished = await bench.run(says("One two", finish_reason="length"))
+        assert finished.text == f"One two One two {texts.CUT}"
+        assert len(bench.model.requests) == 2
+
+    async def test_a_cut_call_is_never_run(self, bench: Bench) -> None:
+        cut = replace(calls("bash", command="rm -rf /workspace/build"), finish_reason="length")
+        finished = await bench.run(cut, says("Sorry."))
+        assert bench.ran == []
+        assert finished.text == "Sorry."
+        assert bench.journal.messages[3] == User(f"<context>\n{texts.CUT_CALL}\n</context>")
+
+    async def test_nor_one_that_came_as_text(self, bench: Bench) -> None:
+        text = '<tool_call>{"name": "bash", "arguments": {"command": "rm -rf /workspace/buil'
+        finished = await bench.run(says(text, finish_reason="length"))
+        assert bench.ran == []
+        assert (finished.text, finished.reason) == (texts.UNUSABLE, "error")
+        assert bench.shown == ""
+
+    async def test_a_claim_without_a_call_is_corrected(self, bench: Bench) -> None:
+        finished = await bench.run(
+            says("I've saved that."), calls("remember", note="likes tea"), says("Saved it.")
+        )
+        assert bench.journal.messages[3] == User(f"<context>\n{texts.CLAIM_SAVED}\n</context>")
+        assert finished.text == "Saved it."
+
+    async def test_and_contradicted_when_it_is_repeated(self, bench: Bench) -> None:
+        finished = await bench.run(says("I'll remember that."))
+        assert finished.text == f"I'll remember that.\n\n{texts.NOTHING_SAVED}"
+        assert len(bench.model.requests) == 2
+        assert bench.journal.messages[-1] == Assistant("I'll remember that.")
+
+    async def test_a_claim_that_is_true_stands(self, bench: Bench) -> None:
+        finished = await bench.run(calls("remember", note="x"), says("I've saved that."))
+        assert finished.text == "I've saved that."
