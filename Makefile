@@ -103,10 +103,10 @@ campaign: dev  ## everything together goes wrong at random, 20 minutes: nothing 
 	@$(BIN)/python -m bench.campaign
 
 pocket: install  ## make the pocket model again from nothing (up to 90 minutes)
-	@sh backend/pocket/make.sh
+	@sh pocket/make.sh
 
 pocket-eval: dev  ## measure the pocket model through the real server
-	@$(BIN)/python -m backend.pocket.evaluation
+	@$(BIN)/python -m pocket.evaluation
 
 clean:
 	@rm -rf $(VENV) .cache build *.egg-info

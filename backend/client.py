@@ -29,8 +29,8 @@ from backend.protocol import (
     ProfileCard,
     ProfileChoice,
     Report,
+    ServerState,
     Sign,
-    Stand,
     Status,
 )
 
@@ -137,7 +137,7 @@ class BackendClient:
         text = await self._get("/v1/endpoint", LOOK_SECONDS)
         return Endpoint.model_validate_json(text)
 
-    async def ready(self, deadline: float | None = None) -> AsyncGenerator[Stand]:
+    async def ready(self, deadline: float | None = None) -> AsyncGenerator[ServerState]:
         """Each change of the server's state until it serves (the last one yielded).
 
         Raises BackendUnavailable with the reason when it has failed, or after
@@ -147,7 +147,7 @@ class BackendClient:
         until = None if deadline is None else loop.time() + deadline
         async with self._open("POST", "/v1/ready") as answer:
             while line := await _line(answer, until):
-                stand = Stand.model_validate_json(line)
+                stand = ServerState.model_validate_json(line)
                 if stand.state == "failed":
                     raise BackendUnavailable(stand.reason or "The model server has failed.")
                 yield stand
@@ -168,7 +168,7 @@ class BackendClient:
         """Restart llama-server at once, with its full settings; open turns go on when it is ready."""
         await self._post("/v1/restart", "{}")
 
-    async def use_profile(self, name: str) -> AsyncGenerator[Stand]:
+    async def use_profile(self, name: str) -> AsyncGenerator[ServerState]:
         """Switch the profile, never mid-turn; yields states until the new one serves.
 
         Raises BackendRefused when there is no such profile, or it did not start and
@@ -177,7 +177,7 @@ class BackendClient:
         body = ProfileChoice(name=name).model_dump_json()
         async with self._open("POST", "/v1/profile", body) as answer:
             async for line in answer.content:
-                stand = Stand.model_validate_json(line)
+                stand = ServerState.model_validate_json(line)
                 if stand.state == "failed":
                     raise BackendRefused(stand.reason or f"{name} could not be started.")
                 yield stand

@@ -46,7 +46,7 @@ class Warm(Value):
     source: Literal["prefill", "restore"]
 
 
-class Stand(Value):
+class ServerState(Value):
     """Where the server stands now.
 
     `reason` is one plain sentence when it is not serving (or serves worse than
@@ -63,7 +63,7 @@ class Stand(Value):
         return self.state in SERVING
 
 
-class ServerStatus(Stand):
+class ServerStatus(ServerState):
     """The contract's `backend` part."""
 
     kind: Kind = "managed"

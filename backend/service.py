@@ -16,23 +16,23 @@ from pathlib import Path
 from time import monotonic
 
 from backend import proc
-from backend.alerts import Alerts
-from backend.api import Api, listening
-from backend.board import Board
 from backend.client import default_socket
 from backend.config import BackendConfig
-from backend.external import External
-from backend.gpu import Sampler, sampling
-from backend.health import Health, keep_history
-from backend.history import BlackBox, History
-from backend.lanes import Lanes
-from backend.managed import Managed
-from backend.notify import notify, watchdog_seconds
+from backend.control.alerts import Alerts
+from backend.control.api import Api, listening
+from backend.control.gpu_queue import Lanes
+from backend.control.proxy import proxying
+from backend.control.sd_notify import notify, watchdog_seconds
+from backend.control.speed import Speedometer
+from backend.control.status_board import StatusBoard
+from backend.gpu.health import Health, keep_history
+from backend.gpu.history import BlackBox, History
+from backend.gpu.nvml import Sampler, sampling
 from backend.protocol import Gpu, Memory, Report, ServerStatus, Status
-from backend.proxy import proxying
-from backend.room import Cards, Room, Timing
-from backend.speed import Speedometer
-from backend.warm import Register
+from backend.server.external import External
+from backend.server.managed import Managed
+from backend.server.warmup import Register
+from backend.state import BackendState, Cards, Timing
 
 
 class BackendRunning(Exception):
@@ -44,7 +44,7 @@ class Backend:
     """A running backend. `socket` is where clients find it."""
 
     socket: Path
-    room: Room
+    room: BackendState
     _running: asyncio.Task[None]
 
     async def ended(self) -> None:
@@ -80,16 +80,16 @@ async def serve_backend(
                 await running
 
 
-def _room(config: BackendConfig, timing: Timing) -> Room:
+def _room(config: BackendConfig, timing: Timing) -> BackendState:
     sampler = Sampler()
     alerts = Alerts(config.state_dir / "alerts.jsonl")
     alerts.read()
     register = Register(config.state_dir / "prefix.json")
     register.read()
     status = ServerStatus(state="starting", kind=config.kind)
-    return Room(
+    return BackendState(
         config=config,
-        board=Board(status),
+        board=StatusBoard(status),
         lanes=Lanes(),
         register=register,
         speed=Speedometer(),
@@ -109,7 +109,7 @@ def _holds(sampler: Sampler, pid: int) -> bool | None:
     return sample.holds(pid) if sample else None
 
 
-async def _run(room: Room, socket: Path, listens: "asyncio.Future[None]") -> None:
+async def _run(room: BackendState, socket: Path, listens: "asyncio.Future[None]") -> None:
     config, began = room.config, monotonic()
     health = Health(config.thermal, room.lanes, room.speed, room.news)
     history = History(config.state_dir / "history.db")
@@ -139,7 +139,7 @@ async def _run(room: Room, socket: Path, listens: "asyncio.Future[None]") -> Non
             listens.set_result(None)
 
 
-def _status(room: Room, began: float) -> Status:
+def _status(room: BackendState, began: float) -> Status:
     server, lanes = room.board.status, room.lanes
     if server.state == "ready" and (lanes.holders or room.signs.programs):
         server = server.model_copy(update={"state": "busy"})
@@ -158,7 +158,7 @@ def _status(room: Room, began: float) -> Status:
     )
 
 
-def _gpus(room: Room) -> list[Gpu]:
+def _gpus(room: BackendState) -> list[Gpu]:
     sample = room.sampler.fresh
     joule = room.speed.tokens_per_joule
     return (
@@ -175,7 +175,7 @@ def _version() -> str:
         return "unknown"
 
 
-async def _tell_systemd(board: Board) -> None:
+async def _tell_systemd(board: StatusBoard) -> None:
     """READY once the API answers, STATUS with each change, WATCHDOG while the loop turns."""
     notify("READY=1")
     every = watchdog_seconds()

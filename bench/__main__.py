@@ -67,7 +67,7 @@ MORE = (
     ("The sandbox", ("bench.sandbox",)),
     ("The prompt cache", ("bench.cache",)),
     ("The database", ("bench.store",)),
-    ("The backend, idle", ("bench.backend_idle", "--model", str(ROOT / "backend/pocket/pocket.gguf"))),
+    ("The backend, idle", ("bench.backend_idle", "--model", str(ROOT / "backend/embedded/pocket.gguf"))),
 )  # fmt: skip
 
 

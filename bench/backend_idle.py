@@ -45,7 +45,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument(
-        "--model", default=str(Path(__file__).parents[1] / "backend" / "pocket" / "pocket.gguf")
+        "--model", default=str(Path(__file__).parents[1] / "backend" / "embedded" / "pocket.gguf")
     )
     parser.add_argument("--nvml", help="a libnvidia-ml.so.1 in place of the system's")
     chosen = parser.parse_args()

@@ -47,7 +47,7 @@ from agent.turn.loop import run_turn
 from agent.turn.turn import Turn
 from backend.protocol import Endpoint
 
-POCKET = Path(__file__).parent.parent / "backend/pocket/pocket.gguf"
+POCKET = Path(__file__).parent.parent / "backend/embedded/pocket.gguf"
 OURS = ("-np", "1", "-sps", "0.95", "-cram", "2048")
 DEFAULTS = ("-np", "1")
 RANDOM = "random.gguf"

@@ -25,7 +25,7 @@ from pathlib import Path
 from backend import proc
 from backend.client import BackendUnavailable
 from backend.config import BackendConfig
-from backend.room import Timing
+from backend.state import Timing
 from tests.fakes import gguf_maker, llama_server
 from tests.fakes.backend_running import Running, running
 

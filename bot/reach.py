@@ -89,7 +89,7 @@ class Rescheduled:
 
 
 def profile_names() -> list[str]:
-    from backend.profile import names
+    from backend.models.profile import names
 
     return names(profiles_folder())
 

@@ -90,7 +90,7 @@ ELSEWHERE = {
     "apt install cuda-toolkit-12-9": "changes the machine",
     "git add .": "what a person may do in a repository of their own",
     "apt install nvidia-cuda-toolkit": "changes the machine",
-    "llama-server --list-devices": "tests/backend/test_placement.py; typed by the backend, not a person",
+    "llama-server --list-devices": "tests/backend/models/test_placement.py; typed by the backend, not a person",
 }
 
 

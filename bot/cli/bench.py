@@ -17,11 +17,11 @@ from bot.cli.bench_table import pairs as show_pairs
 from bot.cli.options import json_option, runs, settings_of
 
 if TYPE_CHECKING:
-    from backend.bench import Bench, Row
     from backend.client import BackendClient
-    from backend.gpu import Sampler
-    from backend.profile import Profile
-    from backend.sweep import Found
+    from backend.gpu.nvml import Sampler
+    from backend.measure.bench import Bench, Row
+    from backend.measure.sweep import Found
+    from backend.models.profile import Profile
     from bot.settings import Settings
 
 
@@ -43,7 +43,7 @@ def command(
 async def measure(
     ctx: click.Context, servers: tuple[str, ...], picture: Path | None, as_json: bool
 ) -> None:
-    from backend.gauge import CannotMeasure
+    from backend.measure.probe import CannotMeasure
 
     settings = settings_of(ctx)
     if len(servers) == 1:
@@ -67,8 +67,8 @@ async def measure(
 @runs
 async def sweep_flags(ctx: click.Context, as_json: bool) -> None:
     """Try -ub, threads, KV type and drafting on a server of its own; propose the fastest."""
-    from backend.gauge import CannotMeasure
-    from backend.sweep import sweep
+    from backend.measure.probe import CannotMeasure
+    from backend.measure.sweep import sweep
 
     settings = settings_of(ctx)
     await _nobody_runs(settings)
@@ -92,9 +92,9 @@ async def sweep_flags(ctx: click.Context, as_json: bool) -> None:
 
 async def _running(settings: "Settings", told: "Told") -> None:
     """The backend that runs, or one of our own; its lane is held meanwhile."""
-    from backend.bench import sizes_of
     from backend.client import BackendUnavailable
-    from backend.profile import ProfileError, load
+    from backend.measure.bench import sizes_of
+    from backend.models.profile import ProfileError, load
     from bot.reach import profiles_folder, reach_backend
 
     async with reach_backend(settings) as backend, _sampled() as sampler:
@@ -116,8 +116,8 @@ async def _running(settings: "Settings", told: "Told") -> None:
 
 @asynccontextmanager
 async def _bench(backend: "BackendClient", sampler: "Sampler") -> AsyncIterator["Bench"]:
-    from backend.bench import Bench, setting
-    from backend.gauge import gauge
+    from backend.measure.bench import Bench, setting
+    from backend.measure.probe import gauge
     from bot.cli.checks.server import driver
 
     place, status = await backend.endpoint(), await backend.status()
@@ -139,7 +139,7 @@ def _argv(pid: int | None) -> list[str]:
 
 async def _compare(settings: "Settings", servers: Sequence[str], told: "Told") -> None:
     """Each binary in turn, twice over, so that heat and clocks weigh on all alike."""
-    from backend.bench import sizes_of
+    from backend.measure.bench import sizes_of
 
     await _nobody_runs(settings)
     profile = _profile(settings)
@@ -154,7 +154,7 @@ async def _compare(settings: "Settings", servers: Sequence[str], told: "Told") -
 
 async def _row_of(settings: "Settings", profile: "Profile", sampler: "Sampler") -> "Row | None":
     """One variant; None when it does not start."""
-    from backend.gauge import CannotMeasure
+    from backend.measure.probe import CannotMeasure
 
     try:
         async with _own(settings, profile, sampler) as bench:
@@ -169,7 +169,7 @@ async def _own(
 ) -> AsyncIterator["Bench"]:
     from dataclasses import replace
 
-    from backend.bench_server import measured
+    from backend.measure.bench_server import measured
     from bot.cli.checks.server import driver
     from bot.reach import backend_config
 
@@ -193,15 +193,15 @@ async def _nobody_runs(settings: "Settings") -> None:
 
 
 def _profile(settings: "Settings") -> "Profile":
-    from backend.launch import wanted
-    from backend.profile import load
+    from backend.models.profile import load
+    from backend.server.launch import wanted
     from bot.reach import backend_config, profiles_folder
 
     return wanted(backend_config(settings), load(settings.backend.profile, profiles_folder()))
 
 
 def _sampled() -> Any:
-    from backend.bench import cards_sampled
+    from backend.measure.bench import cards_sampled
 
     return cards_sampled()
 
@@ -236,8 +236,8 @@ class Told:
         self.rows.append(row)
 
     def end(self) -> None:
-        from backend.bench import UNDRAFTED
-        from backend.versus import versus
+        from backend.measure.bench import UNDRAFTED
+        from backend.measure.comparison import versus
 
         pairs = list(versus(self.rows))
         if self.as_json:
@@ -256,7 +256,7 @@ class Told:
 
 
 def _propose(profile: "Profile", found: "Found", as_json: bool) -> None:
-    from backend.sweep import changed_flags
+    from backend.measure.sweep import changed_flags
 
     flags = changed_flags(profile, found.best.profile)
     if as_json:
@@ -278,7 +278,7 @@ def _propose(profile: "Profile", found: "Found", as_json: bool) -> None:
 
 def _tell_flags(profile: "Profile", found: "Found", flags: dict[str, str]) -> None:
     """What to write where."""
-    from backend.sweep import READ, WRITE
+    from backend.measure.sweep import READ, WRITE
     from bot.reach import profiles_folder
 
     turn = f"a turn that reads {READ:,} tokens and writes {WRITE}"
@@ -290,7 +290,7 @@ def _tell_flags(profile: "Profile", found: "Found", flags: dict[str, str]) -> No
 
 
 async def _draw(rows: "Sequence[Row]", picture: Path) -> None:
-    from backend.bench_picture import DrawFailed, draw
+    from backend.measure.bench_picture import DrawFailed, draw
 
     try:
         drawn = await draw([asdict(row) for row in rows])

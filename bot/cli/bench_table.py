@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from backend.bench import Row, Setting
-    from backend.sweep import Tried
-    from backend.versus import Pair
+    from backend.measure.bench import Row, Setting
+    from backend.measure.comparison import Pair
+    from backend.measure.sweep import Tried
 
 NAME, WIDTH = 28, 9
 SPEEDS = (("prefill", "tok/s"), ("decode", "tok/s"), ("first", "s"))

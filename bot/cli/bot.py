@@ -34,7 +34,7 @@ async def serve(
 
     `also` hears every turn besides the person in the chat.
     """
-    from backend.notify import notify
+    from backend.control.sd_notify import notify
     from bot.serving import serve_bot
     from bot.telegram.app import TelegramUnavailable
     from bot.telegram.polling import AlreadyPolling

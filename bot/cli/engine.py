@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from bot.setup.engine import SetupError
 
 if TYPE_CHECKING:
+    from backend.build.recipe import Recipe
     from backend.config import BackendConfig
-    from backend.profile import Profile, Source
-    from backend.recipe import Recipe
+    from backend.models.profile import Profile, Source
     from bot.cli.outlook import Machine
 
 
@@ -38,15 +38,15 @@ class LocalEngine:
         self._profile(profile)
 
     def missing(self, profile: str) -> list[str]:
-        from backend.launch import models_folder
-        from backend.profile import locate
+        from backend.models.profile import locate
+        from backend.server.launch import models_folder
 
         folder = models_folder(self._config())
         paths = [locate(source, folder) for source in self._sources(profile)]
         return [path.name for path in paths if not path.is_file()]
 
     async def pull(self, profile: str) -> None:
-        from backend.pull import PullError, pull
+        from backend.models.pull import PullError, pull
 
         try:
             await asyncio.to_thread(pull, self._sources(profile), self._config(), self.say)
@@ -54,7 +54,7 @@ class LocalEngine:
             raise SetupError(str(error)) from None
 
     async def server(self, wish: str) -> str:
-        from backend.binary import EMBEDDED, CannotStart, find
+        from backend.server.binary import EMBEDDED, CannotStart, find
 
         try:
             found = await find(self._config(wish))
@@ -69,8 +69,8 @@ class LocalEngine:
         return (await self._recipe()).title
 
     async def build(self) -> None:
-        from backend.build import Sources, build
-        from backend.recipe import CannotBuild
+        from backend.build.build import Sources, build
+        from backend.build.recipe import CannotBuild
 
         try:
             await build(await self._recipe(), Sources(), self.state, self.say)
@@ -78,7 +78,7 @@ class LocalEngine:
             raise SetupError(str(error)) from None
 
     async def _recipe(self) -> "Recipe":
-        from backend.recipe import CannotBuild, recipe
+        from backend.build.recipe import CannotBuild, recipe
         from bot.cli.server import machine
 
         here = await machine()
@@ -92,7 +92,7 @@ class LocalEngine:
         return [source for source in (found.model, found.draft) if source]
 
     def _profile(self, name: str) -> "Profile":
-        from backend.profile import ProfileError, load
+        from backend.models.profile import ProfileError, load
         from bot.reach import profiles_folder
 
         try:
@@ -102,7 +102,7 @@ class LocalEngine:
 
     def _machine(self) -> "Machine":
         from backend import proc
-        from backend.launch import models_folder
+        from backend.server.launch import models_folder
         from bot.cli.checks.server import memory_of_cards
         from bot.cli.outlook import Machine
 

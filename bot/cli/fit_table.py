@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from backend.launch import LEAST_CRAM_MIB, MOST_CRAM_MIB
+from backend.server.launch import LEAST_CRAM_MIB, MOST_CRAM_MIB
 
 if TYPE_CHECKING:
-    from backend.advice import Advice
-    from backend.fit import Budget, Row
-    from backend.profile import Profile
+    from backend.models.advice import Advice
+    from backend.models.fit import Budget, Row
+    from backend.models.profile import Profile
 
 GIB, MIB = 2**30, 2**20
 BAR = 32

@@ -12,11 +12,11 @@ from bot.cli import Failed, Misused, NoBackend
 from bot.cli.options import json_option, runs, settings_of
 
 if TYPE_CHECKING:
-    from backend.advice import Advice
     from backend.client import BackendClient
-    from backend.fit import Budget
-    from backend.gguf_header import Header
-    from backend.profile import Profile
+    from backend.models.advice import Advice
+    from backend.models.fit import Budget
+    from backend.models.gguf_header import Header
+    from backend.models.profile import Profile
     from bot.settings import Settings
 
 GIB = 2**30
@@ -33,7 +33,7 @@ def command() -> None:
 @runs
 async def list_profiles(ctx: click.Context, as_json: bool) -> None:
     """Every profile, what it is good and bad at, and whether its file is here."""
-    from backend import profile
+    from backend.models import profile
     from bot.reach import profiles_folder
 
     settings = settings_of(ctx)
@@ -61,9 +61,9 @@ async def fit(
     ctx: click.Context, model: str, vram: float | None, ram: float | None, as_json: bool
 ) -> int:
     """What a profile or a GGUF file needs, and which windows fit this machine."""
-    from backend.advice import advise, verdict
-    from backend.gguf_header import NotAModel
-    from backend.pull import PullError
+    from backend.models.advice import advise, verdict
+    from backend.models.gguf_header import NotAModel
+    from backend.models.pull import PullError
     from bot.cli import fit_table
     from bot.cli.checks.fit import budgets
 
@@ -99,7 +99,7 @@ def _headers(settings: "Settings", profile: "Profile") -> tuple["Header", "Heade
     """Of the model and its draft: from the files, or from the hub while they are not here."""
     from functools import partial
 
-    from backend.launch import models_folder
+    from backend.server.launch import models_folder
     from bot.cli.outlook import header
     from bot.reach import backend_config
 
@@ -117,7 +117,7 @@ def _headers(settings: "Settings", profile: "Profile") -> tuple["Header", "Heade
 @runs
 async def pull(ctx: click.Context, model: str) -> None:
     """Download a profile's model, or REPO/FILE from the hub; resumes where it was cut."""
-    from backend.pull import PullError, pull
+    from backend.models.pull import PullError, pull
     from bot.reach import backend_config
 
     settings = settings_of(ctx)
@@ -155,7 +155,7 @@ async def use(ctx: click.Context, model: str) -> None:
     config = _config(ctx)
     if config:
         values = file.read(config)
-        file.put(values, "backend.profile", profile.name)
+        file.put(values, "backend.models.profile", profile.name)
         file.write(config, values)
     click.echo(
         f"{profile.name} is in use"
@@ -204,7 +204,7 @@ def _told(stand: Any) -> str:
 
 def _profile(name: str) -> "Profile":
     """A profile by name, or a bare GGUF file as one."""
-    from backend.profile import Profile, ProfileError, Source, load
+    from backend.models.profile import Profile, ProfileError, Source, load
     from bot.reach import profiles_folder
 
     if name.endswith(".gguf"):
@@ -216,7 +216,7 @@ def _profile(name: str) -> "Profile":
 
 
 def _sources(model: str) -> list[Any]:
-    from backend.profile import Source
+    from backend.models.profile import Source
 
     if model.count("/") >= 2:
         repo, _, name = model.rpartition("/")
@@ -226,8 +226,8 @@ def _sources(model: str) -> list[Any]:
 
 
 def _path(settings: "Settings", profile: "Profile") -> Path:
-    from backend.launch import models_folder
-    from backend.profile import locate
+    from backend.models.profile import locate
+    from backend.server.launch import models_folder
     from bot.reach import backend_config
 
     return locate(profile.model, models_folder(backend_config(settings)))

@@ -67,7 +67,7 @@ def _told(error: BaseException) -> BaseException:
     from agent.errors import AgentError, BackendAway
     from agent.store.errors import StoreError
     from backend.client import BackendUnavailable
-    from backend.profile import ProfileError
+    from backend.models.profile import ProfileError
     from backend.service import BackendRunning
     from bot.settings import ConfigurationError
 

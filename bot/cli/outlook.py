@@ -1,6 +1,6 @@
 """What a profile would do on this machine, in one line: its window, its speed, and why it or another.
 
-Decided as before each start (backend.placement), from the header of the
+Decided as before each start (backend.models.placement), from the header of the
 model's file, or of the hub's while it is not here yet.
 """
 
@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from backend.gguf_header import Header
-    from backend.profile import Profile, Source
+    from backend.models.gguf_header import Header
+    from backend.models.profile import Profile, Source
 
 GIB, MIB = 2**30, 2**20
 # The strongest first; each but the last has a speed that somebody measured.
@@ -54,8 +54,8 @@ def propose(machine: Machine, load: "Callable[[str], Profile]") -> Outlook:
 
 def outlook(profile: "Profile", machine: Machine) -> Outlook:
     """What would run; by the figures of the profile itself where the header cannot be read. Blocks."""
-    from backend.gguf_header import NotAModel
-    from backend.pull import PullError
+    from backend.models.gguf_header import NotAModel
+    from backend.models.pull import PullError
 
     if profile.gpu and not machine.cards:
         return Outlook(profile.name, False, f"{profile.name} wants a card, and none was found.")
@@ -70,9 +70,9 @@ def header(
     source: "Source", models: Path, say: "Callable[[str], None]" = lambda line: None
 ) -> "Header":
     """From the file, or from the hub while it is not here: PullError, OSError, NotAModel."""
-    from backend.gguf_header import read_header
-    from backend.hub import peek
-    from backend.profile import locate
+    from backend.models.gguf_header import read_header
+    from backend.models.profile import locate
+    from backend.models.remote_gguf import peek
 
     path = locate(source, models)
     if path.is_file() or source.repo is None:
@@ -90,9 +90,9 @@ def _sources(profile: "Profile") -> "Iterator[Source]":
 def _placed(
     profile: "Profile", machine: Machine, target: "Header", draft: "Header | None"
 ) -> Outlook:
-    from backend.advice import row_of
-    from backend.fit import Budget
-    from backend.placement import Card, Misfit, place
+    from backend.models.advice import row_of
+    from backend.models.fit import Budget
+    from backend.models.placement import Card, Misfit, place
 
     cards = [Card(index, int(size * GIB)) for index, size in enumerate(machine.cards)]
     try:

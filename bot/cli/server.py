@@ -12,8 +12,8 @@ from bot.cli import Failed, Misused
 from bot.cli.options import runs, settings_of
 
 if TYPE_CHECKING:
-    from backend.recipe import Kind, Machine
-    from backend.toolkit import Capability
+    from backend.build.recipe import Kind, Machine
+    from backend.build.toolkit import Capability
 
 
 @click.group("server", help="Build a llama-server for this machine.")
@@ -44,8 +44,8 @@ async def build_server(
     check: bool,
 ) -> None:
     """Fetch the sources, compile, and use the result from the next start on."""
-    from backend.build import Sources, build
-    from backend.recipe import CannotBuild, recipe
+    from backend.build.build import Sources, build
+    from backend.build.recipe import CannotBuild, recipe
 
     if engine == "ik" and source is None:
         raise Misused("ik_llama.cpp is built from a checkout of yours: --engine ik --source DIR")
@@ -69,8 +69,8 @@ async def build_server(
 
 async def machine(named: "Sequence[Capability]" = ()) -> "Machine":
     """This machine as a recipe needs to know it, with the cards that are here unless named."""
-    from backend.recipe import Machine
-    from backend.toolkit import toolkits, usual_roots
+    from backend.build.recipe import Machine
+    from backend.build.toolkit import toolkits, usual_roots
     from bot.cli.checks.server import capabilities
 
     path = os.environ.get("PATH", os.defpath)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from backend.build import VERSION
+from backend.build.build import VERSION
 from bot.cli.demo import zone_here
 from bot.localgram import Localgram
 from bot.setup import file

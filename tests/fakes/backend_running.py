@@ -12,8 +12,8 @@ import aiohttp
 from backend.client import BackendClient, BackendUnavailable
 from backend.config import BackendConfig
 from backend.protocol import Report, Status
-from backend.room import Timing
 from backend.service import Backend, serve_backend
+from backend.state import Timing
 from tests.patience import SECONDS
 
 QUICK = Timing(

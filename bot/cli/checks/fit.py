@@ -6,19 +6,19 @@ from bot.cli.checks import Finding, passed
 from bot.settings import Settings
 
 if TYPE_CHECKING:
-    from backend.advice import Advice
-    from backend.fit import Budget
-    from backend.profile import Profile
+    from backend.models.advice import Advice
+    from backend.models.fit import Budget
+    from backend.models.profile import Profile
 
 GIB = 2**30
 
 
 async def fit(settings: Settings) -> list[Finding]:
     """Nothing where the model file is not here: another check says so."""
-    from backend.advice import advise, verdict
-    from backend.gguf_header import NotAModel, read_header
-    from backend.launch import models_folder
-    from backend.profile import ProfileError, load, locate
+    from backend.models.advice import advise, verdict
+    from backend.models.gguf_header import NotAModel, read_header
+    from backend.models.profile import ProfileError, load, locate
+    from backend.server.launch import models_folder
     from bot.reach import backend_config, profiles_folder
 
     if settings.backend.kind == "external":
@@ -54,7 +54,7 @@ def budgets(
     In GiB what is to be supposed in place of what is here.
     """
     from backend import proc
-    from backend.fit import Budget
+    from backend.models.fit import Budget
     from bot.cli.checks.server import memory_of_cards
 
     cards = [vram] if vram is not None else memory_of_cards()

@@ -44,7 +44,7 @@ async def card(settings: Settings) -> list[Finding]:
 
 
 def _wants_card(settings: Settings) -> bool:
-    from backend.profile import ProfileError, load
+    from backend.models.profile import ProfileError, load
     from bot.reach import profiles_folder
 
     try:
@@ -117,9 +117,9 @@ def _driver(name: str, capability: tuple[int, int], driver: str) -> Finding:
 
 async def binary(settings: Settings) -> list[Finding]:
     """The server, and its flags against the profile's."""
-    from backend.binary import CannotStart, find
-    from backend.launch import prepare
-    from backend.profile import ProfileError, load
+    from backend.models.profile import ProfileError, load
+    from backend.server.binary import CannotStart, find
+    from backend.server.launch import prepare
     from bot.reach import backend_config, profiles_folder
 
     if settings.backend.kind == "external":
@@ -151,15 +151,15 @@ async def binary(settings: Settings) -> list[Finding]:
 
 
 def _named(command: tuple[str, ...]) -> str:
-    from backend.binary import EMBEDDED
+    from backend.server.binary import EMBEDDED
 
     return "The embedded server" if command == EMBEDDED else Path(command[0]).name
 
 
 async def model(settings: Settings) -> list[Finding]:
     """The model file: there, whole, as its profile names it."""
-    from backend.launch import models_folder
-    from backend.profile import ProfileError, load, locate
+    from backend.models.profile import ProfileError, load, locate
+    from backend.server.launch import models_folder
     from bot.reach import backend_config, profiles_folder
 
     if settings.backend.kind == "external":
@@ -182,7 +182,7 @@ async def model(settings: Settings) -> list[Finding]:
 
 
 def _whole(path: Path, checksum: str | None) -> Finding:
-    from backend.gguf_header import NotAModel, read_header
+    from backend.models.gguf_header import NotAModel, read_header
 
     try:
         header = read_header(path)

@@ -15,7 +15,7 @@ from tests.fakes.journal_memory import MemoryApprovals
 from tests.fakes.llama_embedded import serve
 from tests.fakes.sandbox_box import opened
 
-POCKET = Path(str(files("backend.pocket").joinpath("pocket.gguf")))
+POCKET = Path(str(files("backend.embedded").joinpath("pocket.gguf")))
 # The committed model does 12 of 18; another processor's rounding may cost one.
 COMPLETED = 0.6
 VALID_CALLS = 0.9

@@ -14,7 +14,7 @@ import pytest
 from tests.patience import SECONDS
 
 VOLTAIRE = Path(sys.executable).with_name("voltaire")
-POCKET = Path(__file__).parents[3] / "backend" / "pocket" / "pocket.gguf"
+POCKET = Path(__file__).parents[3] / "backend" / "embedded" / "pocket.gguf"
 QUESTION = "how much disk space is free?"
 CHROMIUM = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from backend.profile import Profile, Reference, Source
+from backend.models.profile import Profile, Reference, Source
 from bot.cli.outlook import PREFERRED, Machine, Outlook, outlook, propose
 from tests.fakes import gguf_kinds
 

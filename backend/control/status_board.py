@@ -1,0 +1,31 @@
+"""Where the server stands, for all to see. The supervisor alone writes it."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from backend.protocol import ServerStatus
+
+
+class StatusBoard:
+    def __init__(self, status: ServerStatus) -> None:
+        self.status = status
+        self._changed = asyncio.Event()
+
+    def set(self, **changes: Any) -> None:
+        self.status = self.status.model_copy(update=changes)
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    async def changes(self) -> AsyncGenerator[ServerStatus]:
+        """The status as it is, then after each change; a slow reader sees the newest only."""
+        while True:
+            changed = self._changed
+            yield self.status
+            await changed.wait()
+
+    async def until(self, *states: str) -> ServerStatus:
+        """Wait until it stands in one of `states`."""
+        while self.status.state not in states:
+            await self._changed.wait()
+        return self.status

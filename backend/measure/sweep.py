@@ -1,0 +1,148 @@
+"""Which flags are the fastest on this machine: one after the other, the best so far kept.
+
+    found = await sweep(profile, measure, threads=(6, 12))
+
+The score is the time of a typical turn. What seems better is measured once
+more, back to back with what it would replace, because heat and other programs
+make gains that are none. No KV type below q8_0 is tried: what that costs in
+recall only the task suite can tell.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from backend.measure.bench import Row
+from backend.models.profile import Profile
+from backend.server.memory_fallback import DRAFTING
+
+READ, WRITE = 1500, 300  # tokens of a typical turn that finds its past cached
+GAIN = 0.03  # less is noise
+UBATCH, THREADS = ("--ubatch-size", "-ub"), ("--threads", "-t")
+KEYS, VALUES = ("--cache-type-k", "-ctk"), ("--cache-type-v", "-ctv")
+DRAFT_LENGTH = ("--spec-draft-n-max", "--draft-max")
+Measure = Callable[[Profile], Awaitable[Row | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One change to a profile, in words."""
+
+    words: str
+    profile: Profile
+
+
+Axis = Callable[[Profile], Iterator[Variant]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A variant as measured; `row` is None where it did not start, `again` true the second time."""
+
+    words: str
+    profile: Profile
+    row: Row | None
+    seconds: float | None
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """`best` is the fastest sound one; `tried` all of them in order, the profile as it is first."""
+
+    best: Tried
+    tried: tuple[Tried, ...] = field(default_factory=tuple)
+
+    @property
+    def gain(self) -> float:
+        """How much faster than the profile as it is: 0.1 is 10 %; both as measured last."""
+        same = [tried for tried in self.tried if tried.profile == self.tried[0].profile]
+        before, after = same[-1].seconds, self.best.seconds
+        return before / after - 1 if before and after else 0.0
+
+
+def axes(profile: Profile, threads: Sequence[int]) -> list[Axis]:
+    """What is varied, one after the other."""
+    found: list[Axis] = [_ubatch, lambda now: _threads(now, threads), _kv]
+    if profile.draft or profile.flag("--spec-type"):
+        found += [_drafting, _draft_length]
+    return found
+
+
+def _ubatch(now: Profile) -> Iterator[Variant]:
+    for size in ("256", "512", "1024", "2048"):
+        if size != (now.flag(*UBATCH) or "512"):
+            yield Variant(f"-ub {size}", now.with_flag(size, *UBATCH))
+
+
+def _threads(now: Profile, threads: Sequence[int]) -> Iterator[Variant]:
+    for count in map(str, threads):
+        if count != now.flag(*THREADS):
+            yield Variant(f"-t {count}", now.with_flag(count, *THREADS))
+
+
+def _kv(now: Profile) -> Iterator[Variant]:
+    used = {now.flag(*names) or "f16" for names in (KEYS, VALUES)}
+    for kind in ("f16", "q8_0"):
+        if used != {kind}:
+            both = now.with_flag(kind, *KEYS).with_flag(kind, *VALUES)
+            yield Variant(f"KV {kind}", both)
+
+
+def _drafting(now: Profile) -> Iterator[Variant]:
+    yield Variant("no drafting", replace(now.without_flags(*DRAFTING), draft=None))
+
+
+def _draft_length(now: Profile) -> Iterator[Variant]:
+    if now.draft or now.flag("--spec-type"):
+        for length in ("2", "4", "8"):
+            if length != now.flag(*DRAFT_LENGTH):
+                yield Variant(f"{length} drafted", now.with_flag(length, *DRAFT_LENGTH))
+
+
+def turn_seconds(row: Row | None) -> float | None:
+    """Time of a typical turn; None for a row that was throttled or has no figures."""
+    if row is None or row.throttled or not row.prefill_tok_s or not row.decode_tok_s:
+        return None
+    return READ / row.prefill_tok_s + WRITE / row.decode_tok_s
+
+
+async def sweep(
+    profile: Profile,
+    measure: Measure,
+    threads: Sequence[int],
+    told: Callable[[Tried], None] = lambda tried: None,
+) -> Found:
+    """Measure the profile as it is, then each axis on top of the best so far."""
+    tried: list[Tried] = []
+
+    async def one(words: str, variant: Profile, *, again: bool = False) -> Tried:
+        row = await measure(variant)
+        tried.append(Tried(words, variant, row, turn_seconds(row), again))
+        told(tried[-1])
+        return tried[-1]
+
+    best = await one("as it is", profile)
+    for axis in axes(profile, threads):
+        base = best.profile
+        for variant in axis(base):
+            found = await one(variant.words, variant.profile)
+            if not _better(found, best):
+                continue
+            before = await one(best.words, best.profile, again=True)
+            after = await one(found.words, found.profile, again=True)
+            best = after if _better(after, before) else before
+    return Found(best, tuple(tried))
+
+
+def _better(one: Tried, best: Tried) -> bool:
+    if one.seconds is None:
+        return False
+    return best.seconds is None or one.seconds < (1 - GAIN) * best.seconds
+
+
+def changed_flags(before: Profile, after: Profile) -> dict[str, str]:
+    """The flags that the better profile has and the other has not, or has otherwise; "" is none."""
+    old = {**before.optional, **before.required}
+    new = {**after.optional, **after.required}
+    names = [name for name in (*new, *old) if old.get(name) != new.get(name)]
+    return {name: new.get(name, "") for name in dict.fromkeys(names)}

@@ -1,0 +1,215 @@
+"""A profile: one model with everything it is started and asked with, as TOML.
+
+The built-in ones are in backend/profiles/, the user's own folder goes over them.
+
+    title, good, bad     shown by /model; `verified` says whether it was run as it stands
+    engine               "llama.cpp" or "ik_llama.cpp"; gpu: whether it belongs on one
+    context              window in tokens; useful_context: where quality begins to fall
+    [model] [draft]      path, or builtin (in this package), or repo + file + size + sha256
+    [flags.required] [flags.optional]
+                         "--flag" = "value" ("" for a switch); an optional one is left
+                         out where the server lacks it; "auto" is sized by the machine
+    [sampling]           fields of every request; [template] file and kwargs
+    [memory]             vram_mib, ram_mib expected
+    [reference]          decode_tok_s, prefill_tok_s, context, source
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+BUILTIN = Path(__file__).parent / "profiles"
+PACKAGE = Path(__file__).parent.parent
+
+
+class ProfileError(Exception):
+    """A profile is missing or cannot be read; `str` is one plain sentence."""
+
+
+class Source(BaseModel):
+    """Where a GGUF comes from. `size` in bytes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: str | None = None
+    builtin: str | None = None
+    repo: str | None = None
+    file: str | None = None
+    size: int | None = None
+    sha256: str | None = None
+
+
+class Reference(BaseModel):
+    """Speeds somebody measured, tokens/s, and who."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    decode_tok_s: float | None = None
+    prefill_tok_s: float | None = None
+    context: int | None = None
+    source: str = ""
+
+
+class _Flags(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    required: dict[str, str] = {}
+    optional: dict[str, str] = {}
+
+
+class _Template(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    file: str | None = None
+    kwargs: dict[str, Any] = {}
+
+
+class _Memory(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    vram_mib: int | None = None
+    ram_mib: int | None = None
+
+
+class _File(BaseModel):
+    """The TOML form."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    title: str
+    engine: Literal["llama.cpp", "ik_llama.cpp"] = "llama.cpp"
+    gpu: bool = True
+    context: int
+    useful_context: int | None = None
+    verified: bool = False
+    good: str = ""
+    bad: str = ""
+    model: Source
+    draft: Source | None = None
+    flags: _Flags = _Flags()
+    sampling: dict[str, Any] = {}
+    template: _Template = _Template()
+    memory: _Memory = _Memory()
+    reference: Reference = Reference()
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One profile, read and checked. `folder` is where its template file is looked for."""
+
+    name: str
+    title: str
+    context: int
+    model: Source
+    engine: Literal["llama.cpp", "ik_llama.cpp"] = "llama.cpp"
+    gpu: bool = True
+    useful_context: int | None = None
+    verified: bool = False
+    good: str = ""
+    bad: str = ""
+    draft: Source | None = None
+    required: Mapping[str, str] = field(default_factory=dict)
+    optional: Mapping[str, str] = field(default_factory=dict)
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    template_file: Path | None = None
+    template: Mapping[str, Any] = field(default_factory=dict)
+    vram_mib: int | None = None
+    ram_mib: int | None = None
+    reference: Reference = field(default_factory=Reference)
+
+    def flag(self, *names: str) -> str | None:
+        """The value of a flag under any of its names."""
+        both = {**self.optional, **self.required}
+        return next((both[name] for name in names if name in both), None)
+
+    def with_flag(self, value: str, *names: str) -> "Profile":
+        """The same profile with this flag set; `names` are its spellings, the one to add first."""
+        for name in names:
+            if name in self.required:
+                return replace(self, required={**self.required, name: value})
+        held = next((name for name in names if name in self.optional), names[0])
+        return replace(self, optional={**self.optional, held: value})
+
+    def without_flags(self, *names: str) -> "Profile":
+        return replace(
+            self,
+            required={k: v for k, v in self.required.items() if k not in names},
+            optional={k: v for k, v in self.optional.items() if k not in names},
+        )
+
+    @property
+    def slots(self) -> int:
+        return int(self.flag("--parallel", "-np") or 1)
+
+    @property
+    def sleeps(self) -> bool:
+        return int(self.flag("--sleep-idle-seconds") or -1) > 0
+
+
+def load(name: str, own: Path | None = None) -> Profile:
+    """The profile called `name`, the user's own before the built-in one."""
+    paths = _paths(own)
+    if name not in paths:
+        raise ProfileError(
+            f"There is no profile called {name}; there are {', '.join(sorted(paths))}."
+        )
+    return read(paths[name])
+
+
+def names(own: Path | None = None) -> list[str]:
+    return sorted(_paths(own))
+
+
+def read(path: Path) -> Profile:
+    """Read one profile file; ProfileError says what is wrong with it."""
+    try:
+        file = _File.model_validate(tomllib.loads(path.read_text("utf-8")))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ProfileError(f"Profile {path}: {where}: {first['msg']}.") from None
+    except (OSError, ValueError) as error:
+        raise ProfileError(f"Profile {path} cannot be read: {error}.") from None
+    return _profile(path, file)
+
+
+def _paths(own: Path | None) -> dict[str, Path]:
+    folders = [BUILTIN, own] if own and own.is_dir() else [BUILTIN]
+    return {path.stem: path for folder in folders for path in sorted(folder.glob("*.toml"))}
+
+
+def _profile(path: Path, file: _File) -> Profile:
+    return Profile(
+        name=path.stem,
+        title=file.title,
+        context=file.context,
+        model=file.model,
+        engine=file.engine,
+        gpu=file.gpu,
+        useful_context=file.useful_context,
+        verified=file.verified,
+        good=file.good,
+        bad=file.bad,
+        draft=file.draft,
+        required=file.flags.required,
+        optional=file.flags.optional,
+        sampling=file.sampling,
+        template_file=path.parent / file.template.file if file.template.file else None,
+        template=file.template.kwargs,
+        vram_mib=file.memory.vram_mib,
+        ram_mib=file.memory.ram_mib,
+        reference=file.reference,
+    )
+
+
+def locate(source: Source, models: Path) -> Path:
+    """Where the file of a source is (or would be) on this machine."""
+    if source.path:
+        return Path(source.path).expanduser()
+    if source.builtin:
+        return PACKAGE / source.builtin
+    return models / Path(source.file or "model.gguf").name

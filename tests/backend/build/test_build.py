@@ -1,0 +1,242 @@
+"""The steps of a build, with a CMake that compiles nothing: progress, failures, going on, the result."""
+
+import asyncio
+import fcntl
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from backend import proc
+from backend.server.binary import find
+from backend.build.build import Progress, Sources, build
+from backend.config import BackendConfig
+from backend.build.recipe import CannotBuild, Recipe
+from tests.fakes.toolkits import program
+from tests.patience import SECONDS, soon
+
+SERVER = r"""#!/bin/sh
+case "$1" in
+--version) echo "version: 11434 (abc)" ;;
+--list-devices) echo "Available devices:"; echo "  (none)" ;;
+--help) echo "-m, --model FNAME   the model" ;;
+esac
+"""
+CMAKE = """echo "cmake $4" >> "{log}"; mkdir -p "$4"; echo "-- PATH is $PATH"; echo "CFLAGS=$CFLAGS"
+{fault}
+"""
+NINJA = """echo "ninja $2" >> "{log}"
+{fault}
+mkdir -p "$2/bin"; cp "{server}" "$2/bin/llama-server"; cp "{server}" "$2/bin/llama-bench"
+for n in 1 2 3 4; do echo "[$n/4] Building"; done
+"""
+# Like ninja, which gives each compiler a group of its own; `compiler` is where its pid goes.
+COMPILING = """exec bash -c 'set -m; sleep 1000 & echo $! > "{compiler}"
+{trap}; echo "[1/4] Building"; wait; exit 1'"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Sources:
+    tree = tmp_path / "checkout"
+    tree.mkdir()
+    (tree / "CMakeLists.txt").write_text("")
+    return Sources(tree, "ik")
+
+
+def machine(tmp_path: Path, fault: str = "", configuring: str = "") -> Recipe:
+    """A recipe whose PATH has the false CMake first; shell code for what goes wrong."""
+    tools = tmp_path / "tools"
+    server = tmp_path / "made"
+    server.write_text(SERVER)
+    server.chmod(0o755)
+    program(tools / "cmake", CMAKE.format(log=tmp_path / "log", fault=configuring))
+    program(tools / "ninja", NINJA.format(log=tmp_path / "log", server=server, fault=fault))
+    return Recipe("cpu", "CPU, gcc 12", ("-DX=1",), os.pathsep.join([str(tools), os.environ["PATH"]]))  # fmt: skip
+
+
+async def gone(pid: int) -> None:
+    """A process has ended, whether or not somebody has asked how."""
+    await soon(lambda: proc.state(pid) in (None, "Z"))
+
+
+async def test_a_build_ends_in_a_server_that_is_used(tmp_path: Path, checkout: Sources) -> None:
+    said: list[str] = []
+    recipe, state = machine(tmp_path), tmp_path / "state"
+    built = await build(recipe, checkout, state, said.append)
+    assert built.server == state / "servers" / "ik-checkout-cpu" / "bin" / "llama-server"
+    assert (built.version, built.devices) == (
+        "version: 11434 (abc)",
+        "Available devices:\n  (none)",
+    )
+    assert said == [
+        "CPU, gcc 12: about 8 minutes on two cores, less on more.",
+        *(f"{25 * n} %, {n} of 4 files; about 1 min left" for n in (1, 2, 3, 4)),
+    ]
+    assert (built.server.with_name("llama-bench")).is_file()
+    other = replace(recipe, arguments=("-DX=2",))
+    await build(other, checkout, state, said.append)
+    assert len(list(built.server.parents[1].glob("build-*"))) == 1
+    used = await find(BackendConfig(state_dir=state))
+    assert Path(used.command[0]).resolve() == built.server
+
+
+async def test_a_build_that_was_cut_goes_on_in_its_folder(
+    tmp_path: Path, checkout: Sources
+) -> None:
+    with pytest.raises(CannotBuild) as failed:
+        cut = machine(
+            tmp_path, 'touch "$2/.ninja_log"; echo "x.cpp:3: error: no such thing"; exit 1'
+        )
+        await build(cut, checkout, tmp_path / "state", lambda line: None)
+    log = tmp_path / "state" / "servers" / "ik-checkout-cpu" / "build.log"
+    assert str(failed.value) == (
+        f"It stopped while compiling: x.cpp:3: error: no such thing (the whole log: {log})"
+    )
+    said: list[str] = []
+    await build(machine(tmp_path), checkout, tmp_path / "state", said.append)
+    assert said[1] == "What was compiled before is kept."
+    ran = [line.split() for line in (tmp_path / "log").read_text().splitlines()]
+    assert [line[0] for line in ran] == ["cmake", "ninja", "cmake", "ninja"]
+    assert ran[1][1] == ran[3][1]
+
+
+async def test_the_log_is_read_while_it_builds(tmp_path: Path, checkout: Sources) -> None:
+    log = tmp_path / "state" / "servers" / "ik-checkout-cpu" / "build.log"
+    seen: list[str] = []
+
+    def look(line: str) -> None:
+        if line.startswith("25 %"):
+            seen.append(log.read_text())
+
+    await build(machine(tmp_path), checkout, tmp_path / "state", look)
+    assert seen == ["[1/4] Building\n"]
+
+
+async def test_an_interrupted_build_ends_its_compilers(tmp_path: Path, checkout: Sources) -> None:
+    compiler, began = tmp_path / "compiler", asyncio.Event()
+    recipe = machine(tmp_path, COMPILING.format(compiler=compiler, trap="true"))
+
+    def hear(line: str) -> None:
+        if line.startswith("25 %"):
+            began.set()
+
+    task = asyncio.create_task(build(recipe, checkout, tmp_path / "state", hear))
+    async with asyncio.timeout(SECONDS):
+        await began.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await gone(int(compiler.read_text()))
+
+
+ALONE = """
+import asyncio, sys
+from pathlib import Path
+from backend.build import Sources, build
+from backend.recipe import Recipe
+recipe = Recipe("cpu", "CPU", (), sys.argv[3])
+asyncio.run(build(recipe, Sources(Path(sys.argv[1]), "ik"), Path(sys.argv[2]), lambda line: print(line, flush=True)))
+"""
+
+
+async def test_compilers_end_when_the_build_is_killed(tmp_path: Path, checkout: Sources) -> None:
+    compiler = tmp_path / "compiler"
+    recipe = machine(tmp_path, COMPILING.format(compiler=compiler, trap='trap "kill $!; exit 1" TERM'))  # fmt: skip
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", ALONE, str(checkout.checkout), str(tmp_path / "state")),
+        recipe.path,
+        stdout=asyncio.subprocess.PIPE,
+        cwd=Path(__file__).parents[3],
+    )
+    assert process.stdout
+    async with asyncio.timeout(SECONDS):
+        while not (await process.stdout.readline()).startswith(b"25 %"):
+            assert process.returncode is None
+    process.kill()
+    await process.wait()
+    await gone(int(compiler.read_text()))
+
+
+async def test_a_second_build_is_refused(tmp_path: Path, checkout: Sources) -> None:
+    servers = tmp_path / "state" / "servers"
+    servers.mkdir(parents=True)
+    with (servers / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(CannotBuild) as refused:
+            await build(machine(tmp_path), checkout, tmp_path / "state", lambda line: None)
+    assert str(refused.value) == f"Another build is going on in {servers}."
+    await build(machine(tmp_path), checkout, tmp_path / "state", lambda line: None)
+
+
+async def test_what_only_cmake_finds_missing_is_named(tmp_path: Path, checkout: Sources) -> None:
+    configuring = 'echo "CMake Error at x:1:"; echo "  Could NOT find Vulkan"; exit 1'
+    recipe = replace(machine(tmp_path, configuring=configuring), packages="libvulkan-dev")
+    with pytest.raises(CannotBuild) as failed:
+        await build(recipe, checkout, tmp_path / "state", lambda line: None)
+    log = tmp_path / "state" / "servers" / "ik-checkout-cpu" / "configure.log"
+    assert str(failed.value) == (
+        f"It stopped while configuring: Could NOT find Vulkan (the whole log: {log})."
+        " It needs: apt install libvulkan-dev"
+    )
+
+
+async def test_a_build_without_nccl_says_so(tmp_path: Path, checkout: Sources) -> None:
+    said: list[str] = []
+    recipe = machine(tmp_path, configuring='echo "-- Warning: NCCL not found, performance"')
+    await build(recipe, checkout, tmp_path / "state", said.append)
+    assert said[1].startswith("NCCL is not here (libnccl-dev of NVIDIA's repository)")
+
+
+async def test_flags_of_the_shell_stay_outside(
+    tmp_path: Path, checkout: Sources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CFLAGS", "-O0")
+    await build(machine(tmp_path), checkout, tmp_path / "state", lambda line: None)
+    log = tmp_path / "state" / "servers" / "ik-checkout-cpu" / "configure.log"
+    assert log.read_text().splitlines()[-1] == "CFLAGS="
+
+
+async def test_a_folder_that_is_no_checkout_is_told(tmp_path: Path) -> None:
+    empty = Sources(tmp_path, "ik")
+    with pytest.raises(CannotBuild, match="is no checkout: it has no CMakeLists.txt"):
+        await build(machine(tmp_path), empty, tmp_path / "state", lambda line: None)
+
+
+def test_progress_tells_every_few_per_cent_and_what_is_left() -> None:
+    said: list[str] = []
+    progress = Progress(0.0, said.append)
+    for done in (1, 2, 10, 12, 50, 100):
+        progress.step(done, 100, now=done * 6.0)
+    assert said == [
+        "10 %, 10 of 100 files; about 9 min left",
+        "50 %, 50 of 100 files; about 5 min left",
+        "100 %, 100 of 100 files; about 1 min left",
+    ]
+
+
+def test_what_is_left_goes_by_the_pace_of_the_last_lines() -> None:
+    said: list[str] = []
+    progress = Progress(0.0, said.append)
+    for done, now in ((10, 6000.0), (20, 6060.0), (30, 6120.0), (40, 6180.0), (50, 6240.0)):
+        progress.step(done, 100, now)
+    assert [line.partition("; ")[2] for line in said] == [
+        "about 900 min left",
+        "about 8 min left",
+        "about 7 min left",
+        "about 6 min left",
+        "about 5 min left",
+    ]
+
+
+def test_a_count_that_begins_anew_is_told_anew() -> None:
+    said: list[str] = []
+    progress = Progress(0.0, said.append)
+    for done, total, now in ((2, 2, 60.0), (1, 100, 60.0), (10, 100, 120.0), (20, 100, 180.0)):
+        progress.step(done, total, now)
+    assert said == [
+        "100 %, 2 of 2 files; about 1 min left",
+        "10 %, 10 of 100 files; about 9 min left",
+        "20 %, 20 of 100 files; about 8 min left",
+    ]

@@ -1,0 +1,394 @@
+"""GPU health through the real NVML binding, on a library of our own and on a real card where there is one."""
+
+import asyncio
+import ctypes
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.llm.gpu_queue import QueuedModel, shared_lane
+from agent.messages import User
+from agent.model import Request, TextPiece
+from backend.client import BackendClient
+from backend.config import BackendConfig, Thermal
+from backend.control.gpu_queue import Lanes
+from backend.control.speed import Speedometer
+from backend.gpu import nvml
+from backend.gpu.health import Health
+from backend.gpu.history import BlackBox, History
+from backend.gpu.nvml import Sample, Sampler, sampling
+from backend.protocol import Gpu, LaneState, Minute, Report
+from tests.backend.conftest import Running, running
+from tests.fakes.model_scripted import ScriptedModel, says
+from tests.patience import SECONDS, soon, within
+
+CARD: dict[str, int] = {
+    "temperature": 61,
+    "memory_temperature": 70,
+    "power": 150_000,
+    "limit": 300_000,
+    "load": 55,
+    "used": 1 << 30,
+    "total": 16 << 30,
+    "clock": 1380,
+    "ecc": 0,
+    "links": 6,
+}
+REAL = """
+import asyncio
+from backend import gpu
+sample = asyncio.run(gpu.look())
+print(sample.hottest, sample.gpus[0].memory_total_mib)
+"""
+Scene = Callable[..., None]
+
+
+@pytest.fixture
+def library(nvml: Path | None) -> str:
+    if nvml is None:
+        pytest.skip("no C compiler")
+    return str(nvml)
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+    """Sets what the cards say from now on."""
+    file = tmp_path / "scene"
+
+    def show(**changes: int | None) -> None:
+        lines = {k: v for k, v in {**CARD, **changes}.items() if v is not None}
+        fresh = tmp_path / "scene.new"
+        fresh.write_text("".join(f"{key} {value}\n" for key, value in lines.items()))
+        fresh.replace(file)
+
+    show()
+    monkeypatch.setenv("FAKE_NVML", str(file))
+    yield show
+    show()
+
+
+async def samples(
+    library: str | None, count: int, between: Callable[[int], None] = lambda n: None
+) -> list[Sample]:
+    """The next samples of the real sampler, with something happening after each."""
+    taken: asyncio.Queue[Sample] = asyncio.Queue()
+    found = []
+    async with sampling(Sampler(listeners=[taken.put_nowait]), library, every=0.01):
+        for number in range(count):
+            found.append(await asyncio.wait_for(taken.get(), SECONDS))
+            between(number)
+    return found
+
+
+V100 = Gpu(
+    index=0,
+    name="Tesla V100-SXM2-16GB",
+    temperature_c=61,
+    memory_temperature_c=70,
+    power_w=150,
+    power_limit_w=300,
+    utilization=55,
+    memory_used_mib=1024,
+    memory_total_mib=16384,
+    sm_clock_mhz=1380,
+    memory_clock_mhz=1380,
+    ecc_uncorrected=0,
+    pcie="gen3 x16",
+    nvlinks_up=6,
+)
+
+
+async def test_a_card_is_read_whole(library: str, scene: Scene) -> None:
+    (sample,) = await samples(library, 1)
+    assert sample.gpus == (V100,)
+    assert (sample.hottest, sample.watts, sample.load, sample.lost) == (70, 150, 0.55, ())
+
+
+async def test_what_a_card_does_not_know_is_none(library: str, scene: Scene) -> None:
+    scene(memory_temperature=None, ecc=None, links=None, power=None, used=None)
+    (sample,) = await samples(library, 1)
+    unknown = {
+        "memory_temperature_c",
+        "ecc_uncorrected",
+        "nvlinks_up",
+        "power_w",
+        "memory_used_mib",
+        "memory_total_mib",
+    }
+    assert sample.gpus == (V100.model_copy(update=dict.fromkeys(unknown)),)
+    assert sample.watts is None
+
+
+async def test_two_cards_one_lost_and_found_again(library: str, scene: Scene) -> None:
+    scene(cards=2, lost=1)
+    found = await samples(library, 20, lambda n: scene(cards=2) if n == 0 else None)
+    assert (found[0].lost, [card.index for card in found[0].gpus]) == ((1,), [0])
+    assert (found[-1].lost, [card.index for card in found[-1].gpus]) == ((), [0, 1])
+
+
+async def test_throttling_and_xids(library: str, scene: Scene) -> None:
+    scene(throttle=0x20 | 0x40 | 0x4 | 0x1, xid=79, pid=4242)
+    first, second = await samples(library, 2)
+    assert first.gpus[0].throttle == ["power cap", "thermal"]
+    assert (first.xids, second.xids) == (((0, 79),), ())
+    assert first.pids == {4242}
+
+
+async def test_a_machine_without_nvml_has_no_cards_and_no_noise() -> None:
+    sampler = Sampler()
+    async with sampling(sampler, "/nonexistent/libnvidia-ml.so.1", every=0.01):
+        pass
+    assert sampler.fresh is None
+
+
+@pytest.mark.skipif(shutil.which("nvidia-smi") is None, reason="no NVIDIA card here")
+def test_a_real_card() -> None:
+    """In a process of its own, which has not loaded the fake."""
+    done = subprocess.run([sys.executable, "-c", REAL], capture_output=True, text=True, check=True)
+    hottest, memory = (float(word) for word in done.stdout.split())
+    assert 10 < hottest < 110
+    assert memory
+
+
+async def test_a_call_that_hangs_delays_nothing(
+    library: str, scene: Scene, config: BackendConfig
+) -> None:
+    scene(hang=30)
+    from dataclasses import replace
+
+    async with running(replace(config, nvml=library)) as it:
+        await it.ready()
+        with within(5):
+            await it.ask("a", "hello")
+            status = await it.client.status()
+    assert status.gpus == []
+
+
+class Desk:
+    """A Health with its news and lanes, and a clock of its own."""
+
+    def __init__(self, thermal: Thermal | None = None) -> None:
+        self.news: list[tuple[str, str, str]] = []
+        self.lanes = Lanes()
+        self.now = 1_000_020.0
+        self.speed = Speedometer()
+        self.health = Health(
+            thermal or Thermal(), self.lanes, self.speed, self.tell, clock=lambda: self.now
+        )
+
+    def tell(self, name: str, level: str, text: str) -> None:
+        self.news.append((name, level, text))
+
+    def show(self, **changes: Any) -> None:
+        self.now += 1
+        extra = {key: changes.pop(key) for key in ("lost", "xids") if key in changes}
+        self.health.sample(Sample(self.now, (V100.model_copy(update=changes),), **extra))
+
+
+def test_heats_up_to_90_and_cools_down() -> None:
+    desk = Desk()
+    for celsius in [*range(60, 91), *range(90, 59, -1)]:
+        desk.show(memory_temperature_c=celsius)
+        held = desk.lanes.reason
+        assert (held is not None) == (desk.health.guard.holding)
+    assert desk.news == [
+        ("heat", "warning", "The GPU is at 80 °C; at 84 °C work is held."),
+        ("heat", "critical", "The GPU is at 84 °C; new work waits until it has cooled to 75 °C."),
+        ("heat", "over", "The GPU has cooled to 75 °C; work goes on."),
+    ]
+
+
+def test_a_temperature_that_can_no_longer_be_read_holds_work_for_a_minute_only() -> None:
+    desk = Desk()
+    desk.show(temperature_c=90)
+    for _ in range(3):
+        desk.show(temperature_c=None, memory_temperature_c=None)
+    desk.health.check_blindness(desk.now)
+    assert desk.lanes.reason is not None
+    desk.health.check_blindness(desk.now + 61)
+    assert desk.lanes.reason is None
+    assert desk.news[-1] == (
+        "heat",
+        "warning",
+        "The GPU's temperature can no longer be read; work goes on.",
+    )
+
+
+def test_a_damaged_history_is_begun_anew(tmp_path: Path) -> None:
+    history = History(tmp_path / "history.db")
+    history.path.write_bytes(b"no database at all" * 100)
+    minute = Minute(at=datetime.fromtimestamp(60, UTC), gpu=0, power_w=100)
+    history.write([minute])
+    assert history.read(0) == [minute]
+
+
+def test_a_history_that_cannot_be_opened_now_is_left_where_it_is(tmp_path: Path) -> None:
+    folder = tmp_path / "history.db"
+    folder.mkdir()
+    with pytest.raises(sqlite3.OperationalError):
+        History(folder).write([])
+    assert folder.is_dir()
+
+
+def test_throttling_is_told_once_it_lasts_and_once_it_is_over() -> None:
+    desk = Desk()
+    for _ in range(4):
+        desk.show(throttle=["thermal"])
+    desk.show()
+    assert desk.news == []
+    for _ in range(5):
+        desk.show(throttle=["thermal"])
+    for _ in range(60):
+        desk.show(throttle=["power cap"])
+    assert desk.news == [
+        ("throttling", "warning", "The GPU slows itself down for heat."),
+        ("throttling", "over", "The GPU runs at full speed again."),
+    ]
+
+
+def test_memory_errors_xids_and_lost_cards_are_told() -> None:
+    desk = Desk()
+    desk.show(ecc_uncorrected=2)
+    desk.show(ecc_uncorrected=2)
+    desk.show(ecc_uncorrected=5, xids=((0, 79), (0, 999)))
+    desk.show(lost=(1,))
+    desk.show(lost=(1,))
+    desk.show()
+    assert desk.news == [
+        ("ecc", "critical", "GPU 0 has 5 uncorrected memory errors since the driver was loaded."),
+        ("xid", "critical", "GPU 0 reported Xid 79 (the card has fallen off the bus)."),
+        ("xid", "critical", "GPU 0 reported Xid 999."),
+        (
+            "gpu lost",
+            "critical",
+            "GPU 1 no longer answers (fallen off the bus); a reboot may be needed.",
+        ),
+        ("gpu lost", "over", "GPU 1 answers again."),
+    ]
+
+
+def test_a_slow_model_is_told_once() -> None:
+    desk = Desk()
+    around = (
+        [74.0] * 5 + [80.0] * 5
+    ) * 3  # neither slow enough for an alert nor quick enough to end one
+    for speed in [100.0] * 60 + [60.0] * 5 + around + [100.0] * 5:
+        desk.health.report(Report(completion_tokens=64, decode_tok_s=speed))
+    assert desk.news == [
+        ("speed", "warning", "The model writes 40% slower than it usually does."),
+        ("speed", "over", "The model writes at its usual speed again."),
+    ]
+
+
+def test_minutes_are_averaged_kept_seven_days_and_read_back(tmp_path: Path) -> None:
+    desk = Desk()
+    for celsius in (60, 62, 64):
+        desk.show(temperature_c=celsius)
+    desk.health.report(Report(completion_tokens=30, decode_tok_s=55))
+    desk.now += 60
+    minutes = desk.health.collect()
+    at = datetime.fromtimestamp(1_000_020, UTC)
+    card = Minute(
+        at=at, gpu=0, temperature_c=62, memory_temperature_c=70, power_w=150, utilization=55,
+        memory_used_mib=1024, sm_clock_mhz=1380, throttled=0,
+    )  # fmt: skip
+    assert minutes == [card, Minute(at=at, decode_tok_s=55)]
+    assert desk.health.collect() == []
+    history = History(tmp_path / "history.db")
+    history.write(minutes)
+    assert history.read(0) == [minutes[1], minutes[0]]
+    later = card.model_copy(update={"at": datetime.fromtimestamp(1_000_020 + 7 * 86400 + 60, UTC)})
+    history.write([later])
+    assert history.read(0) == [later]
+
+
+def test_after_a_power_cut_the_owner_is_told_what_came_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box = BlackBox(tmp_path / "last.json")
+    assert box.story() is None
+    box.write(busy=True, watts=231.4, hottest=45.0)
+    assert box.story() is None  # the same boot: it was only the backend that ended
+    text = box.path.read_text()
+    from backend import proc
+
+    box.path.write_text(text.replace(proc.boot(), "another boot"))
+    story = box.story() or ""
+    assert story.startswith("The machine went down without a shutdown, last seen ")
+    assert story.endswith("under load, 231 W, 45 °C. Busy and cool points to the power supply.")
+    box.write(busy=True, watts=231.4, hottest=45.0, clean=True)
+    box.path.write_text(box.path.read_text().replace(proc.boot(), "another boot"))
+    assert box.story() is None
+
+
+async def heated(it: Running, scene: Scene) -> None:
+    """The backend has begun to hold new work."""
+    await it.ready()
+    scene(temperature=90)
+    alerts = it.backend.room.alerts
+    await soon(lambda: [alert for alert in alerts.kept if alert.name == "heat"])
+
+
+async def test_a_chat_is_told_that_its_call_waits_for_the_card_to_cool(
+    library: str, scene: Scene, config: BackendConfig
+) -> None:
+    """As the agent asks: each call of a turn stands in the lane, and says why it waits."""
+    told: list[str] = []
+    async with running(replace(config, nvml=library)) as it:
+        await heated(it, scene)
+        lane = shared_lane(it.client)
+        laned = QueuedModel(ScriptedModel.of(says("Hello.")), lane, "mine", on_wait=told.append)
+        asking = asyncio.create_task(answered(laned))
+        await soon(lambda: told)
+        assert not asking.done()
+        scene(temperature=70, memory_temperature=70)
+        assert await asyncio.wait_for(asking, SECONDS) == "Hello."
+    assert told == ["The GPU is at 90 °C; new work waits until it has cooled to 75 °C."]
+
+
+async def answered(model: QueuedModel) -> str:
+    pieces = [piece async for piece in model.stream(Request((User("hello"),)))]
+    return "".join(piece.text for piece in pieces if isinstance(piece, TextPiece))
+
+
+async def test_heat_through_the_whole_backend(
+    library: str, scene: Scene, config: BackendConfig
+) -> None:
+    """The scenario of the real binding: 90 °C, a message waits and is told why; 70 °C, it goes on."""
+    waits: list[LaneState] = []
+    async with running(replace(config, nvml=library)) as it:
+        await heated(it, scene)
+        hot = await it.client.status()
+        asking = asyncio.create_task(wait_for_lane(it.client, waits))
+        await soon(lambda: waits)
+        scene(temperature=70, memory_temperature=70)
+        await asyncio.wait_for(asking, SECONDS)
+        news = [
+            (alert.level, alert.text)
+            for alert in it.backend.room.alerts.kept
+            if alert.name == "heat"
+        ]
+    held = "The GPU is at 90 °C; new work waits until it has cooled to 75 °C."
+    assert hot.backend.held == held
+    assert waits == [LaneState(state="waiting", ahead=0, reason=held)]
+    assert news == [("critical", held), ("over", "The GPU has cooled to 70 °C; work goes on.")]
+
+
+async def wait_for_lane(client: BackendClient, waits: list[LaneState]) -> None:
+    async with client.lane("a", 0, waits.append):
+        pass
+
+
+def test_the_binding_is_the_real_one(library: str, scene: Scene) -> None:
+    assert nvml.load_library(library)
+    assert ctypes.CDLL("libnvidia-ml.so.1")._handle == ctypes.CDLL(library)._handle
+    assert os.environ["FAKE_NVML"]

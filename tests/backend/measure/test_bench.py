@@ -1,0 +1,235 @@
+"""Figures of a bench on the real server, what a row says of its conditions, and how flags are chosen."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from backend.config import BackendConfig
+from backend.gpu.nvml import Sample, Sampler
+from backend.measure.bench import (
+    Conditions,
+    Row,
+    Setting,
+    Weather,
+    cards_sampled,
+    setting,
+    sizes_of,
+    weather,
+)
+from backend.measure.bench_picture import DrawFailed, draw
+from backend.measure.bench_server import measured
+from backend.measure.comparison import versus
+from backend.measure.probe import CannotMeasure
+from backend.measure.sweep import changed_flags, sweep, turn_seconds
+from backend.models.profile import Profile, Source, load
+from backend.protocol import Gpu
+
+SETTING = Setting("p", "b1", "-ub 512", "f16")
+PLAIN = Profile("p", "P", 8192, Source(path="x"), optional={"--ubatch-size": "512"})
+
+
+# -- on the real server -------------------------------------------------------
+
+
+async def test_every_figure_of_a_running_server(config: BackendConfig) -> None:
+    profile = replace(load("pocket"), context=4096).with_flag("64", "--cache-ram")
+    async with cards_sampled() as sampler, measured(config, profile, sampler) as bench:
+        rows = {row.name: row async for row in bench.rows([256, 512])}
+    assert list(rows) == [
+        "256 tokens",
+        "512 tokens",
+        "first token, cold",
+        "first token, warm",
+        "cache, chats in turn",
+    ]
+    short = rows["256 tokens"]
+    assert short.prefill_tok_s and short.decode_tok_s and short.ttft_ms
+    assert (short.context, short.acceptance, short.conditions) == (256, None, Conditions())
+    used = short.setting
+    assert (used.profile, used.server, used.kv) == ("pocket", "embedded", "f16")
+    assert used.build.startswith("xllamacpp 20")
+    assert used.flags.startswith("-m noise.gguf -c 4096 ") and "--port" not in used.flags
+    cold, warm = rows["first token, cold"].ttft_ms, rows["first token, warm"].ttft_ms
+    assert cold and warm
+    assert rows["cache, chats in turn"].cache_hit == pytest.approx(1, abs=0.05)
+
+
+async def test_what_comes_from_the_cache_is_counted_as_such(config: BackendConfig) -> None:
+    profile = replace(load("pocket"), context=4096)
+    async with cards_sampled() as sampler, measured(config, profile, sampler) as bench:
+        tokens = await bench.gauge.tokens(700)
+        fresh, again = await bench.gauge.run(tokens, 4), await bench.gauge.run(tokens, 4)
+        other = await bench.gauge.run(await bench.gauge.tokens(700), 4)
+    assert (fresh.prompt, fresh.cached, fresh.written) == (700, 0, 4)
+    assert again.cached >= 690
+    assert other.cached < 20
+
+
+async def test_a_draft_model_drafts(config: BackendConfig, noise: Path) -> None:
+    """Build 11434 loads one and asks it nothing unless it is told the kind of drafting, too."""
+    drafting = replace(PLAIN, gpu=False, context=4096, draft=Source(path=str(noise)))
+    async with cards_sampled() as sampler, measured(config, drafting, sampler) as bench:
+        row = await bench.at(256)
+    assert " --spec-type draft-simple" in row.setting.flags
+    assert row.acceptance is not None and 0 <= row.acceptance <= 1
+
+
+async def test_a_server_that_does_not_start_is_one_sentence(config: BackendConfig) -> None:
+    async with cards_sampled() as sampler:
+        required = replace(PLAIN, required={"--no-such-flag": ""})
+        with pytest.raises(CannotMeasure, match="lacks the flag --no-such-flag"):
+            async with measured(config, required, sampler):
+                pass
+
+
+# -- rows ---------------------------------------------------------------------
+
+
+def test_a_row_names_flags_and_kv_type_from_the_command_line() -> None:
+    argv = "/opt/llama-server -m /models/m.gguf -c 4096 -ctk q8_0 -ctv q8_0 --port 81 --host ::1 --jinja"
+    assert setting("p", "b9", argv.split(), "570.1") == Setting(
+        "p", "b9", "-m m.gguf -c 4096 -ctk q8_0 -ctv q8_0 --jinja", "q8_0", "570.1", "/opt/llama-server"
+    )  # fmt: skip
+    assert setting("p", "b9", ["x", "-ctk", "q8_0"], None).kv == "q8_0/f16"
+
+
+def test_conditions_are_the_worst_of_the_time() -> None:
+    def sample(watts: float, heat: float, clock: float, *why: str) -> Sample:
+        card = Gpu(index=0, name="V100", power_w=watts, temperature_c=heat, sm_clock_mhz=clock, throttle=list(why))  # fmt: skip
+        return Sample(0.0, (card,))
+
+    weather = Weather([sample(100, 60, 1530), sample(150, 84, 1200, "thermal")])
+    assert weather.conditions() == Conditions(125.0, 84, 1200, ("thermal",))
+    assert Weather().conditions() == Conditions()
+
+
+def test_sizes_leave_room_for_the_reply() -> None:
+    assert sizes_of(32768) == [512, 8064, 32256]
+    assert sizes_of(32768, 24576) == [512, 6144, 24576]
+    assert sizes_of(1024) == [128, 512]
+
+
+async def test_what_is_over_between_two_samples_has_the_conditions_before_it() -> None:
+    def sample(watts: float) -> Sample:
+        return Sample(monotonic(), (Gpu(index=0, name="V100", power_w=watts),))
+
+    sampler = Sampler()
+    sampler.take(sample(100))
+    async with weather(sampler) as short:
+        pass
+    async with weather(sampler) as long:
+        sampler.take(sample(200))
+    found = [seen.conditions().watts for seen in (short, long)]
+    assert found == [100, 200]
+
+
+def test_of_two_servers_the_faster_is_named_when_runs_of_each_agree() -> None:
+    a, b = replace(SETTING, server="/a"), replace(SETTING, server="/b")
+    rows = [
+        Row("512 tokens", used, Conditions(), 512, prefill, decode)
+        for used, prefill, decode in ((a, 100, 39), (b, 200, 50), (a, 120, 39), (b, 220, 30))
+    ]
+    slowed = Row("512 tokens", b, Conditions(throttle=("thermal",)), 512, 1, 1)
+    prefill, decode = versus([*rows, slowed])
+    assert prefill.speeds == (("/b", 210.0), ("/a", 110.0))
+    assert (prefill.winner, prefill.lead) == ("/b", pytest.approx(210 / 110 - 1))
+    assert (decode.winner, decode.speeds) == (None, (("/b", 40.0), ("/a", 39.0)))
+    assert list(versus(rows[:1])) == []
+
+
+async def test_rows_become_a_picture(tmp_path: Path) -> None:
+    row = Row("512 tokens", SETTING, Conditions(), 512, 900.0, 55.0)
+    assert (await draw([asdict(row)])).startswith(b"\x89PNG")
+    with pytest.raises(DrawFailed, match="nothing to draw"):
+        await draw([asdict(Row("x", SETTING, Conditions()))])
+
+
+# -- choosing flags -----------------------------------------------------------
+
+
+def speeds(speed: Callable[[Profile], tuple[float, float] | None]):  # type: ignore[no-untyped-def]
+    async def one(profile: Profile) -> Row | None:
+        found = speed(profile)
+        if found is None:
+            return None
+        why = ("thermal",) if profile.flag("--threads") == "99" else ()
+        return Row("r", SETTING, Conditions(throttle=why), 2048, *found)
+
+    return one
+
+
+def bigger_is_better(profile: Profile) -> tuple[float, float] | None:
+    batch = int(profile.flag("--ubatch-size") or 0)
+    if batch > 1024:
+        return None  # out of memory
+    return float(batch), {"6": 60.0, "12": 50.0, "99": 500.0}.get(profile.flag("-t", "--threads") or "", 55.0)  # fmt: skip
+
+
+async def test_the_best_of_each_axis_is_kept() -> None:
+    found = await sweep(PLAIN, speeds(bigger_is_better), (6, 12))
+    assert changed_flags(PLAIN, found.best.profile) == {"--ubatch-size": "1024", "--threads": "6"}
+    assert found.gain == pytest.approx((1500 / 512 + 300 / 55) / (1500 / 1024 + 300 / 60) - 1)
+    assert [tried.words + " again" * tried.again for tried in found.tried] == [
+        "as it is",
+        "-ub 256",
+        "-ub 1024",
+        "as it is again",
+        "-ub 1024 again",
+        "-ub 2048",
+        "-t 6",
+        "-ub 1024 again",
+        "-t 6 again",
+        "-t 12",
+        "KV q8_0",
+    ]
+    assert [tried.words for tried in found.tried if tried.row is None] == ["-ub 2048"]
+
+
+async def test_a_gain_that_a_second_look_does_not_show_is_none() -> None:
+    seen: list[Profile] = []
+
+    def by_chance(profile: Profile) -> tuple[float, float]:
+        """The second measurement of all, of another batch size, comes out twice as fast."""
+        seen.append(profile)
+        return (2.0, 2.0) if len(seen) == 2 else (1.0, 1.0)
+
+    found = await sweep(PLAIN, speeds(by_chance), ())
+    assert changed_flags(PLAIN, found.best.profile) == {}
+    assert found.gain == 0
+
+
+async def test_a_throttled_variant_never_wins() -> None:
+    found = await sweep(PLAIN, speeds(bigger_is_better), (99,))
+    assert "--threads" not in changed_flags(PLAIN, found.best.profile)
+
+
+async def test_kv_types_below_q8_0_are_not_tried() -> None:
+    found = await sweep(PLAIN, speeds(lambda profile: (1.0, 1.0)), ())
+    kinds = {tried.profile.flag("-ctk", "--cache-type-k") for tried in found.tried}
+    assert kinds == {None, "q8_0"}
+    from_q8 = PLAIN.with_flag("q8_0", "-ctk").with_flag("q8_0", "-ctv")
+    found = await sweep(from_q8, speeds(lambda profile: (1.0, 1.0)), ())
+    assert {tried.profile.flag("-ctk") for tried in found.tried} == {"f16", "q8_0"}
+
+
+async def test_drafting_is_varied_where_there_is_any() -> None:
+    drafting = replace(PLAIN, optional={"--spec-type": "draft-mtp", "--spec-draft-n-max": "3"})
+    slow = await sweep(drafting, speeds(lambda p: (1.0, 2.0 if p.flag("--spec-type") else 1.0)), ())
+    words = [tried.words for tried in slow.tried if not tried.again]
+    assert words[-4:] == ["no drafting", "2 drafted", "4 drafted", "8 drafted"]
+    fast = await sweep(drafting, speeds(lambda p: (1.0, 1.0 if p.flag("--spec-type") else 2.0)), ())
+    assert changed_flags(drafting, fast.best.profile) == {
+        "--spec-type": "",
+        "--spec-draft-n-max": "",
+    }
+    assert "2 drafted" not in [tried.words for tried in fast.tried]
+
+
+def test_a_turn_without_figures_has_no_score() -> None:
+    assert turn_seconds(None) is None
+    assert turn_seconds(Row("r", SETTING, Conditions(), decode_tok_s=5.0)) is None
+    assert json.loads(json.dumps(asdict(Row("r", SETTING, Conditions()))))["cache_hit"] is None

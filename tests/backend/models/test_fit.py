@@ -1,0 +1,239 @@
+"""What is predicted from a header is what the real server logs; what cannot fit is told before the start."""
+
+import asyncio
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from backend.models.advice import advise, refusal, row_of, verdict
+from backend.models.fit import (
+    GIB,
+    MIB,
+    Budget,
+    Way,
+    compute_bytes,
+    kv_bytes,
+    need,
+    row,
+    with_experts,
+)
+from backend.models.gguf_header import Header, NotAModel, Tensor, read_header
+from backend.models.profile import Profile, Source
+from tests.fakes.gguf_kinds import KINDS, make
+
+SIZE = re.compile(r"(\w+ model|KV|RS|compute) buffer size = +([\d.]+) MiB")
+
+_PART = {"KV": "kv", "RS": "kv", "compute": "compute"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("models")
+
+
+async def logged(path: Path, *flags: str) -> dict[str, float]:
+    """MiB of weights and of caches as the server logs them when it has loaded."""
+    argv = [
+        "-m",
+        "backend.embedded",
+        "-m",
+        str(path),
+        "--host",
+        "127.0.0.1",
+        "--port",
+        "0",
+        "-lv",
+        "4",
+        *flags,
+    ]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *argv, stderr=asyncio.subprocess.PIPE
+    )
+    sizes = {"weights": 0.0, "kv": 0.0, "compute": 0.0}
+    assert process.stderr
+    try:
+        async for line in process.stderr:
+            if found := SIZE.search(line.decode("utf-8", "replace")):
+                sizes[_PART.get(found[1], "weights")] += float(found[2])
+            if b"compute buffer size" in line:
+                return sizes
+    finally:
+        process.kill()
+        await process.wait()
+    raise AssertionError("the server never told its sizes")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_prediction_is_what_the_server_allocates(folder: Path, kind: str) -> None:
+    path = make(folder / f"{kind}.gguf", kind)
+    model = read_header(path)
+    way = Way(8192, 256, "q8_0", "q8_0", gpu=False)
+    sizes = await logged(
+        path, "-c", "8192", "-np", "1", "-ub", "256", "-ctk", "q8_0", "-ctv", "q8_0", "-fa", "on"
+    )
+    assert sizes["weights"] == pytest.approx(model.weights / MIB, rel=0.03)
+    assert sizes["kv"] == pytest.approx(kv_bytes(model, way) / MIB, rel=0.03)
+    assert sizes["compute"] == pytest.approx(compute_bytes(model, way) / MIB, rel=0.2)
+
+
+async def test_prediction_holds_for_several_slots_and_full_windows(folder: Path) -> None:
+    path = make(folder / "gemma3-slots.gguf", "gemma3")
+    model = read_header(path)
+    split = await logged(path, "-c", "8192", "-np", "4", "-ub", "256")
+    assert split["kv"] == pytest.approx(
+        kv_bytes(model, Way(8192, 256, slots=4, gpu=False)) / MIB, rel=0.03
+    )
+    full = await logged(path, "-c", "8192", "-np", "1", "--swa-full")
+    assert full["kv"] == pytest.approx(
+        kv_bytes(model, Way(8192, swa_full=True, gpu=False)) / MIB, rel=0.03
+    )
+
+
+# -- ways and budgets, on headers written by hand -----------------------------
+
+
+def moe(experts: int = 40, expert: int = 400 * MIB) -> Header:
+    values = {
+        "general.architecture": "qwen3moe",
+        "qwen3moe.block_count": experts,
+        "qwen3moe.embedding_length": 2048,
+        "qwen3moe.attention.head_count": 32,
+        "qwen3moe.attention.head_count_kv": 4,
+        "qwen3moe.attention.key_length": 128,
+        "qwen3moe.attention.value_length": 128,
+        "qwen3moe.context_length": 131072,
+        "qwen3moe.feed_forward_length": 6144,
+        "tokenizer.ggml.tokens.length": 151936,
+    }
+    tensors = [
+        Tensor("token_embd.weight", (2048, 151936), 300 * MIB),
+        Tensor("output.weight", (2048, 151936), 300 * MIB),
+    ]
+    tensors += [Tensor(f"blk.{n}.ffn_up_exps.weight", (1,), expert) for n in range(experts)]
+    tensors += [Tensor(f"blk.{n}.attn_q.weight", (1,), 20 * MIB) for n in range(experts)]
+    return Header(values, tuple(tensors))
+
+
+PROFILE = Profile(
+    "p",
+    "P",
+    32768,
+    Source(path="x"),
+    required={"--n-cpu-moe": "auto", "-ctk": "q8_0", "-ctv": "q8_0"},
+)
+
+
+def test_experts_go_to_host_memory_until_the_card_holds_the_rest() -> None:
+    model, way = moe(), Way(32768, cache_k="q8_0", cache_v="q8_0")
+    budget = Budget(int(15.78 * GIB), 48 * GIB)
+    assert not row(model, way, budget).fits
+    found = with_experts(model, way, budget)
+    assert found.fits and 0 < found.way.cpu_experts < 40
+    assert not row(model, replace(way, cpu_experts=found.way.cpu_experts - 1), budget).fits
+    assert need(model, found.way).host_weights == 300 * MIB + found.way.cpu_experts * 400 * MIB
+    assert row_of(PROFILE, model, None, budget) == found
+    wider = with_experts(model, replace(way, context=131072), budget)
+    assert wider.way.cpu_experts > found.way.cpu_experts
+    assert not with_experts(model, way, Budget(budget.card, 2 * GIB)).fits
+
+
+def test_no_card_means_host_memory() -> None:
+    found = row(moe(), Way(8192, gpu=False), Budget(0, 48 * GIB))
+    assert found.fits and found.need.card < found.need.host_weights
+
+
+def test_recurrent_layers_keep_a_state_and_no_cache() -> None:
+    values = {
+        "general.architecture": "qwen35moe",
+        "qwen35moe.block_count": 9,
+        "qwen35moe.nextn_predict_layers": 1,
+        "qwen35moe.embedding_length": 2048,
+        "qwen35moe.attention.head_count": 16,
+        "qwen35moe.attention.head_count_kv": 2,
+        "qwen35moe.attention.key_length": 256,
+        "qwen35moe.attention.value_length": 256,
+        "qwen35moe.ssm.inner_size": 4096,
+        "qwen35moe.ssm.state_size": 128,
+        "qwen35moe.ssm.group_count": 16,
+        "qwen35moe.ssm.conv_kernel": 4,
+    }
+    attention = 2 * 8192 * 2 * 256 * 2 * 2  # two of eight layers, keys and values, f16
+    state = 6 * 4 * (3 * (4096 + 2 * 16 * 128) + 128 * 4096)
+    assert kv_bytes(Header(values, ()), Way(8192)) == attention + state
+
+
+def test_what_can_never_run_is_refused_with_the_reason(folder: Path) -> None:
+    gemma, llama = (read_header(make(folder / f"r-{k}.gguf", k)) for k in ("gemma3", "llama"))
+    plain = Profile("p", "P", 8192, Source(path="x"))
+    assert refusal(plain, gemma, llama) == ""
+    assert "upstream llama.cpp" in refusal(replace(plain, engine="ik_llama.cpp"), gemma, None)
+    assert "row crashes" in refusal(replace(plain, required={"--split-mode": "row"}), llama, None)
+
+
+def test_a_draft_with_another_vocabulary_is_refused_and_a_padded_one_is_not() -> None:
+    qwen = {
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.tokens.length": 152_064,
+        "tokenizer.ggml.tokens.digest": "a",
+        "tokenizer.ggml.add_bos_token": False,
+        "tokenizer.ggml.bos_token_id": 151_643,
+        "tokenizer.ggml.eos_token_id": 151_645,
+    }
+    plain, target = Profile("p", "P", 8192, Source(path="x")), Header(qwen, ())
+
+    def said(**changes: object) -> str:
+        draft = {
+            **qwen,
+            **{f"tokenizer.ggml.{k}".replace("__", "."): v for k, v in changes.items()},
+        }
+        return refusal(plain, target, Header(draft, ()))
+
+    # Qwen2.5-Coder 0.5B for 14B: the same words, padded to another size; another end of text.
+    assert said(tokens__length=151_936, bos_token_id=1, eos_token_id=151_643) == ""
+    for other in (
+        {"tokens__length": 151_935},
+        {"tokens__digest": "b"},
+        {"model": "llama"},
+        {"add_bos_token": True},
+    ):
+        assert "another vocabulary" in said(**other), other
+
+
+def test_words_of_two_vocabularies_are_told_apart(tmp_path: Path, folder: Path) -> None:
+    path = make(folder / "w.gguf", "llama")
+    other = tmp_path / "other.gguf"
+    content = path.read_bytes()
+    words = b"the"
+    assert words in content
+    other.write_bytes(content.replace(words, b"teh", 1))
+    names = [read_header(file).values["tokenizer.ggml.tokens.digest"] for file in (path, other)]
+    assert names[0] != names[1]
+
+
+def test_the_word_before_a_start_names_what_would_fit(folder: Path) -> None:
+    model = read_header(make(folder / "v.gguf", "llama"))
+    profile = Profile("tiny", "T", 16384, Source(path="x"), gpu=False, optional={"-ctk": "f16"})
+    assert verdict("tiny", advise(profile, model, None, Budget(0, GIB))) == ""
+    tight = advise(profile, model, None, Budget(0, 55 * MIB))
+    assert re.fullmatch(
+        r"tiny with a window of 16,384 tokens needs \d+ MiB more in memory; 8,192 tokens with a f16 cache would fit\.",
+        verdict("tiny", tight),
+    )
+    assert verdict("tiny", advise(profile, model, None, Budget(0, MIB))).endswith("no window fits.")
+
+
+def test_a_damaged_file_is_told(tmp_path: Path, folder: Path) -> None:
+    whole = make(folder / "d.gguf", "llama").read_bytes()
+    for name, content in (
+        ("text", b"hello there, this is no model"),
+        ("header", whole[:3000]),
+        ("weights", whole[:-5_000_000]),
+        ("empty", b""),
+    ):
+        path = tmp_path / name
+        path.write_bytes(content)
+        with pytest.raises(NotAModel):
+            read_header(path)

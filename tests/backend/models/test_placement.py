@@ -1,0 +1,208 @@
+"""What does not fit is made smaller or refused before the start, never after an abort."""
+
+import os
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from backend.config import BackendConfig
+from backend.models.devices import listed
+from backend.models.fit import GIB, MIB
+from backend.models.gguf_header import Header, Tensor
+from backend.models.placement import Card, Misfit, Placement, place
+from backend.models.profile import Profile, Source, load
+from backend.protocol import Alert
+from backend.server.binary import CannotStart
+from backend.server.launch import prepare
+from backend.server.memory_fallback import Buffers, MemoryFallback
+from tests.backend.conftest import running, with_server
+from tests.fakes import gguf_kinds, llama_cards
+
+HOST = 64 * GIB
+V100 = Card(0, int(15.4 * GIB))
+PLAIN = Profile("plain", "P", 32768, Source(path="x"), required={"-ctk": "q8_0", "-ctv": "q8_0"})
+MOE = PLAIN.with_flag("auto", "--n-cpu-moe")
+SPLIT = PLAIN.with_flag("layer", "--split-mode").with_flag("1,1", "--tensor-split")
+
+
+def model(layer_mib: int, layers: int = 40, experts: bool = True) -> Header:
+    """A header of `layers` layers of this size, most of it experts."""
+    values = {
+        "general.architecture": "qwen3moe",
+        "qwen3moe.block_count": layers,
+        "qwen3moe.embedding_length": 2048,
+        "qwen3moe.attention.head_count": 32,
+        "qwen3moe.attention.head_count_kv": 4,
+        "qwen3moe.attention.key_length": 128,
+        "qwen3moe.attention.value_length": 128,
+        "qwen3moe.context_length": 131072,
+        "qwen3moe.feed_forward_length": 6144,
+        "tokenizer.ggml.tokens.length": 151936,
+    }
+    name = "ffn_up_exps" if experts else "ffn_up"
+    tensors = [Tensor(f"blk.{n}.{name}.weight", (1,), layer_mib * MIB) for n in range(layers)]
+    head = [Tensor("token_embd.weight", (1,), MIB), Tensor("output.weight", (1,), 300 * MIB)]
+    return Header(values, (*head, *tensors))
+
+
+def test_what_fits_is_left_as_it_is() -> None:
+    assert place(PLAIN, model(250), None, [V100], HOST) == Placement(PLAIN)
+
+
+def test_experts_move_to_host_memory_as_far_as_needed() -> None:
+    found = place(MOE, model(450), None, [V100], HOST)
+    moved = int(found.profile.flag("--n-cpu-moe") or 0)
+    assert found == Placement(MOE.with_flag(str(moved), "--n-cpu-moe"))
+    assert 5 <= moved <= 12
+    assert place(MOE, model(250), None, [V100], HOST).profile.flag("--n-cpu-moe") == "0"
+
+
+def test_threads_and_batch_go_by_where_the_experts_are() -> None:
+    made = MOE.with_flag("12", "--threads").with_flag("2048", "--ubatch-size")
+    partly = place(made, model(450), None, [V100], HOST).profile
+    wholly = place(made, model(250), None, [V100], HOST).profile
+    assert (partly.flag("-t", "--threads"), partly.flag("--ubatch-size")) == ("12", "2048")
+    assert (wholly.flag("-t", "--threads"), wholly.flag("--ubatch-size")) == ("6", "1024")
+
+
+def test_a_window_that_does_not_fit_gives_way_to_a_smaller_one() -> None:
+    found = place(PLAIN, model(340), None, [V100], HOST)
+    assert found.profile == replace(PLAIN, context=24576)
+    assert found.changed == (
+        "The card has 15.4 GiB free: a window of 24,576 tokens in place of 32,768."
+    )
+
+
+def test_what_fits_no_window_is_refused_with_what_is_missing() -> None:
+    with pytest.raises(Misfit) as refused:
+        place(PLAIN, model(450), None, [V100], HOST)
+    said = str(refused.value)
+    assert said.startswith("plain with a window of 32,768 tokens needs ")
+    assert said.endswith(" MiB more on the card; no window fits.")
+
+
+def test_without_a_card_host_memory_counts() -> None:
+    assert place(PLAIN, model(250), None, [], HOST).profile == PLAIN
+    with pytest.raises(Misfit, match="MiB more in memory; no window fits"):
+        place(PLAIN, model(250), None, [], 8 * GIB)
+
+
+def test_what_fits_one_card_is_pinned_to_the_emptier_one() -> None:
+    two = [Card(0, 6 * GIB), Card(1, V100.free)]
+    assert place(PLAIN, model(250), None, two, HOST) == Placement(
+        PLAIN, {"CUDA_VISIBLE_DEVICES": "1"}
+    )
+    vulkan = [replace(card, kind="Vulkan") for card in two]
+    assert place(PLAIN, model(250), None, vulkan, HOST).env == {"GGML_VK_VISIBLE_DEVICES": "1"}
+
+
+def test_what_needs_both_cards_gets_both() -> None:
+    two = [V100, replace(V100, index=1)]
+    assert place(PLAIN, model(600), None, two, HOST) == Placement(PLAIN)
+    assert place(SPLIT, model(600), None, two, HOST) == Placement(SPLIT)
+
+
+def test_a_profile_for_two_cards_on_one() -> None:
+    many = SPLIT.with_flag("16", "--parallel")
+    with pytest.raises(Misfit, match="many is made for two cards, and there is one"):
+        place(replace(many, name="many"), model(100), None, [V100], HOST)
+    with pytest.raises(Misfit, match="made for two cards, and none was found"):
+        place(SPLIT, model(100), None, [], HOST)
+    assert place(SPLIT, model(250), None, [V100], HOST).profile == PLAIN
+
+
+def test_a_draft_counts_as_well() -> None:
+    small = model(30)
+    assert place(PLAIN, model(300), None, [V100], HOST).profile.context == 32768
+    assert place(PLAIN, model(300), small, [V100], HOST).profile.context < 32768
+
+
+def test_row_split_is_refused_whatever_the_cards() -> None:
+    with pytest.raises(Misfit, match="plain cannot run: --split-mode row crashes"):
+        place(PLAIN.with_flag("row", "-sm"), model(100), None, [V100, V100], HOST)
+
+
+def test_steps_down_go_from_what_really_ran() -> None:
+    started = MemoryFallback(MOE).started(MOE.with_flag("7", "--n-cpu-moe"))
+    less = started.down(Buffers(weights=12000, layers=40))
+    assert less and less.profile.flag("--n-cpu-moe") == "11"
+
+
+def test_devices_are_read_as_servers_print_them() -> None:
+    text = """Available devices:
+  CUDA0: Tesla V100-SXM2-16GB (16144 MiB, 15800 MiB free)
+  Vulkan1: AMD Radeon RX 6600M (RADV NAVI23) (8176 MiB, 8000 MiB free)
+  BLAS: OpenBLAS (0 MiB, 0 MiB free)
+"""
+    assert listed(text) == [Card(0, 15800 * MIB), Card(1, 8000 * MIB, "Vulkan")]
+    assert listed("Available devices:\n  (none)\n") == []
+
+
+# -- on the real server -------------------------------------------------------
+
+
+@pytest.fixture
+def mine(state: Path) -> Path:
+    """A profile of the user's own: a small model that belongs on a GPU."""
+    path = gguf_kinds.make(state / "small.gguf", "llama")
+    folder = state / "profiles"
+    folder.mkdir()
+    (folder / "small.toml").write_text(
+        f'title = "S"\ncontext = 16384\n[model]\npath = "{path}"\n'
+        '[flags.required]\n"--parallel" = "1"\n[flags.optional]\n"--n-cpu-moe" = "auto"\n'
+    )
+    return folder
+
+
+def on(state: Path, profiles: Path, devices: str) -> BackendConfig:
+    config = BackendConfig(state_dir=state, profile="small", profiles=profiles)
+    return with_server(config, llama_cards.install(state / "cards", devices))
+
+
+async def test_the_server_is_started_as_it_fits(state: Path, mine: Path) -> None:
+    two = "  CUDA0: A (16144 MiB, 5 MiB free)\n  CUDA1: B (16144 MiB, 652 MiB free)"
+    async with running(on(state, mine, two)) as it:
+        await it.ready()
+        started = llama_cards.argv(state / "cards")
+        window = int(started[started.index("-c") + 1])
+        assert window == 8192
+        assert (await it.client.status()).backend.n_ctx == window
+        assert started[started.index("--n-cpu-moe") + 1] == "0"
+        pinned = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "1"}
+        assert llama_cards.environment(state / "cards") == pinned
+        news = [alert async for alert in _first(it.client.events())]
+        assert news[0].text.startswith(
+            f"The card has 0.6 GiB free: a window of {window:,} tokens in place of 16,384."
+        )
+
+
+async def _first(events: AsyncIterator[Alert]) -> AsyncIterator[Alert]:
+    async for alert in events:
+        yield alert
+        return
+
+
+async def test_threads_are_never_more_than_cores(state: Path, mine: Path) -> None:
+    config = on(state, mine, "  CUDA0: A (16144 MiB, 9000 MiB free)")
+    profile = load("small", mine)
+    cores = len(os.sched_getaffinity(0))
+    for asked, given in ((cores + 10, cores), (1, 1)):
+        launch = await prepare(config, profile.with_flag(str(asked), "-t"))
+        assert launch.profile.flag("-t") == str(given)
+
+
+async def test_what_cannot_fit_is_one_sentence_and_no_start(state: Path, mine: Path) -> None:
+    async with running(on(state, mine, "  CUDA0: A (16144 MiB, 100 MiB free)")) as it:
+        status = await it.until(lambda status: status.backend.state == "failed")
+        assert "MiB more on the card; no window fits" in (status.backend.reason or "")
+        assert not (state / "cards" / "argv").exists()
+
+
+async def test_a_running_server_does_not_count_against_itself(state: Path, mine: Path) -> None:
+    config = on(state, mine, "  CUDA0: A (16144 MiB, 100 MiB free)")
+    profile = load("small", mine)
+    with pytest.raises(CannotStart):
+        await prepare(config, profile)
+    assert (await prepare(config, profile, measure=False)).profile == profile

@@ -1,0 +1,74 @@
+"""Profiles by the clock, and by hand until the clock's next word."""
+
+import os
+import shutil
+import subprocess
+from datetime import datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from backend.config import BackendConfig, ScheduledProfile
+from backend.models.profile_schedule import Choice, Due, following, read_ahead, standing
+
+PARIS = ZoneInfo("Europe/Paris")
+DAY = (ScheduledProfile("08:00", "coder"), ScheduledProfile("18:30", "chat"))
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=PARIS)
+
+
+def test_the_next_and_the_last_switch() -> None:
+    assert following(DAY, at("2026-03-28 07:59")) == Due(at("2026-03-28 08:00"), "coder")
+    assert following(DAY, at("2026-03-28 18:30")) == Due(at("2026-03-29 08:00"), "coder")
+    assert standing(DAY, at("2026-03-28 18:30")) == Due(at("2026-03-28 18:30"), "chat")
+    assert standing(DAY, at("2026-03-28 03:00")) == Due(at("2026-03-27 18:30"), "chat")
+    assert following((), at("2026-03-28 03:00")) is standing((), at("2026-03-28 03:00")) is None
+
+
+def test_the_clock_is_the_walls_across_a_change_of_summer_time() -> None:
+    due = following(DAY, at("2026-03-28 20:00"))
+    assert due is not None
+    assert (due.at.hour, due.at.utcoffset()) == (8, timedelta(hours=2))
+
+
+def test_a_choice_by_hand_holds_until_the_next_scheduled_switch(tmp_path: Path) -> None:
+    choice = Choice(tmp_path / "profile.json")
+    config = BackendConfig(tmp_path, profile="pocket", schedule=DAY)
+    assert choice.profile(config, at("2026-03-28 09:00")) == "coder"
+    choice.keep("mine", "pocket", at("2026-03-28 10:00"))
+    assert choice.profile(config, at("2026-03-28 11:00")) == "mine"
+    assert choice.profile(config, at("2026-03-28 19:00")) == "chat"
+
+
+def test_a_choice_by_hand_lasts_without_a_schedule_until_the_configuration_changes(
+    tmp_path: Path,
+) -> None:
+    choice = Choice(tmp_path / "profile.json")
+    choice.keep("mine", "pocket", at("2026-03-28 10:00"))
+    now = at("2026-05-01 10:00")
+    assert choice.profile(BackendConfig(tmp_path, profile="pocket"), now) == "mine"
+    assert choice.profile(BackendConfig(tmp_path, profile="other"), now) == "other"
+
+
+def resident(path: Path) -> int:
+    """Pages of a file that are in the page cache."""
+    said = subprocess.run(
+        ["fincore", "--bytes", "--noheadings", "--output", "PAGES", path],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return int(said.stdout)
+
+
+@pytest.mark.skipif(not shutil.which("fincore"), reason="needs util-linux with fincore")
+def test_models_are_read_into_the_page_cache(tmp_path: Path) -> None:
+    model = tmp_path / "m.gguf"
+    model.write_bytes(bytes(8 << 20))
+    with model.open("rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    cold = resident(model)
+    read_ahead([tmp_path / "gone", model])
+    assert (cold, resident(model)) == (0, 2048)

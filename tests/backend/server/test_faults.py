@@ -1,0 +1,316 @@
+"""Everything that goes wrong with a model server, against a stand-in that does it on demand."""
+
+import asyncio
+import os
+import re
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from agent.events import Event, ModelFinished, ModelProgress, Notice, TextDelta
+from agent.llm.openai import OpenAIModel
+from agent.llm.reported import ReportedModel
+from agent.llm.tool_call_parser import Known
+from agent.messages import System, User
+from agent.model import Request
+from agent.turn.limits import Limits
+from agent.turn.model_caller import ModelCaller
+from backend import proc
+from backend.client import BackendUnavailable
+from backend.config import BackendConfig
+from tests.backend.conftest import QUICK, SYSTEM, running, with_server
+from tests.backend.control.test_api import free_port
+from tests.fakes import llama_server
+from tests.patience import SECONDS
+
+
+def stand_in(
+    config: BackendConfig,
+    plan: list[str],
+    *,
+    gpu: bool = False,
+    engine: str = "llama.cpp",
+    prefill: float = 100000,
+    silent: float = 3.0,
+) -> BackendConfig:
+    """The same backend on the stand-in, with a profile of its own."""
+    folder = config.state_dir / "fake"
+    program = llama_server.install(folder, plan, silent)
+    llama_server.profile(folder, gpu=gpu, engine=engine, prefill=prefill)
+    return with_server(config, program, profile="fake", profiles=folder)
+
+
+async def test_a_turn_outlives_a_wedge_that_ignores_sigterm_while_health_is_green(
+    config: BackendConfig,
+) -> None:
+    async with running(stand_in(config, ["stall", ""])) as it:
+        answer = await it.ask("a", "hello")
+        status = (await it.client.status()).backend
+    assert answer["predicted_n"] == 20
+    assert status.restarts == 1
+    assert status.last_restart is not None
+    told = r"The model server hung: no token and no progress for \d+ s\."
+    assert re.match(told, status.last_restart.cause)
+
+
+async def test_a_request_of_another_program_that_hangs_is_ended_when_a_chat_comes(
+    config: BackendConfig,
+) -> None:
+    port = free_port()
+    faulty = replace(stand_in(config, ["stall", ""]), proxy_port=port, proxy_key="sesame")
+    url, key = f"http://127.0.0.1:{port}/v1/chat/completions", {"Authorization": "Bearer sesame"}
+    body = {"messages": [{"role": "user", "content": "hi"}], "stream": True}
+    async with running(faulty) as it, aiohttp.ClientSession() as session:
+        await it.ready()
+        async with session.post(url, json=body, headers=key) as answer:
+            await answer.content.readline()
+            await asyncio.sleep(2 * QUICK.stall)  # in which nothing must happen
+            hung = (await it.client.status()).backend
+            served = await it.ask("a", "hello")
+        after = (await it.client.status()).backend
+    assert (hung.restarts, after.restarts, served["predicted_n"]) == (0, 1, 20)
+
+
+async def test_a_stopped_server_goes_on_where_it_stood(config: BackendConfig) -> None:
+    async with running(stand_in(config, [""])) as it:
+        await it.ready()
+        pid = (await it.client.status()).backend.pid
+        assert pid
+        os.kill(pid, signal.SIGSTOP)
+        answer = await it.ask("a", "hello")
+        status = (await it.client.status()).backend
+    assert answer["predicted_n"] == 20
+    assert (status.pid, status.restarts) == (pid, 0)
+
+
+async def test_a_streak_of_errors_restarts_it(config: BackendConfig) -> None:
+    async with running(stand_in(config, ["errors", ""])) as it:
+        answer = await it.ask("a", "hello")
+        status = (await it.client.status()).backend
+    assert answer["predicted_n"] == 20
+    assert status.last_restart is not None
+    assert status.last_restart.cause.endswith("requests in a row with an error.")
+
+
+async def test_the_agent_goes_on_with_its_tools_after_a_streak_of_errors(
+    config: BackendConfig,
+) -> None:
+    """It asks in every form, all refused; the watch restarts the server, and it asks anew."""
+    events: list[Event] = []
+    tool = {"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}
+    request = Request((System("You are a test."), User("Go on.")), (tool,), max_tokens=20)
+    async with (
+        running(stand_in(config, ["errors", ""])) as it,
+        OpenAIModel(it.client.endpoint) as model,
+    ):
+        await it.ready()
+        told = ReportedModel(model, it.client.report, "a")
+        asking = ModelCaller(told, Known.of((tool,)), Limits(), it.ready, events.append)
+        async with it.client.lane("a"):
+            completion, _ = await asking(request)
+        status = (await it.client.status()).backend
+    assert completion.text == "fine " * 20
+    assert [type(event) for event in events if not isinstance(event, TextDelta)] == [
+        Notice,
+        ModelProgress,
+        ModelFinished,
+    ]
+    assert status.last_restart
+    assert status.last_restart.cause.endswith("requests in a row with an error.")
+
+
+async def test_a_crash_in_the_middle_of_an_answer(config: BackendConfig) -> None:
+    async with running(stand_in(config, ["dies", ""])) as it:
+        answer = await it.ask("a", "hello")
+        status = (await it.client.status()).backend
+    assert answer["predicted_n"] == 20
+    assert status.last_restart is not None
+    assert status.last_restart.cause == "The model server was killed by someone."
+
+
+async def test_out_of_memory_steps_down_where_most_is_won_and_says_so(
+    config: BackendConfig,
+) -> None:
+    async with running(stand_in(config, ["oom load", "oom use", ""], gpu=True)) as it:
+        await it.ask("a", "hello")
+        status = (await it.client.status()).backend
+        alerts = [alert.text for alert in it.backend.room.alerts.kept if alert.name == "memory"]
+        await it.client.restart()
+        full = await it.until(
+            lambda status: status.backend.restarts == 3 and status.backend.serving
+        )
+    assert status.less_memory == ["a window of 6,144 tokens", "a window of 4,608 tokens"]
+    assert alerts == [
+        "The GPU ran out of memory; going on with a window of 6,144 tokens.",
+        "The GPU ran out of memory; going on with a window of 4,608 tokens.",
+    ]
+    assert status.n_ctx == 4608
+    assert full.backend.less_memory == []
+    assert full.backend.n_ctx == 8192
+
+
+async def test_the_full_settings_come_back_by_themselves_between_turns(
+    config: BackendConfig,
+) -> None:
+    faulty = stand_in(config, ["oom load", ""], gpu=True)
+    async with running(faulty, replace(QUICK, climb=0.5)) as it, asyncio.timeout(SECONDS):
+        async with it.client.lane("a"):
+            await it.until(lambda s: s.backend.less_memory != [] and s.backend.serving)
+            while it.backend.room.lanes.reason is None:  # the half second is over
+                await asyncio.sleep(0.01)
+            low = (await it.client.status()).backend
+        full = await it.until(lambda s: s.backend.less_memory == [] and s.backend.serving)
+    assert (low.n_ctx, low.held) == (6144, "The model server returns to its full settings.")
+    assert (full.backend.n_ctx, full.backend.restarts) == (8192, 2)
+
+
+async def test_a_server_that_loads_for_ever_is_started_again(config: BackendConfig) -> None:
+    hasty = replace(QUICK, load_stall=1.0)
+    async with running(stand_in(config, ["load for ever", ""]), hasty) as it:
+        await it.ready()
+        status = (await it.client.status()).backend
+    assert status.last_restart is not None
+    assert status.last_restart.cause.startswith("The model did not finish loading")
+
+
+async def test_a_slow_load_that_shows_progress_is_left_alone(config: BackendConfig) -> None:
+    hasty = replace(QUICK, load_stall=5.0)  # shorter than the load
+    async with running(stand_in(config, ["slow load"]), hasty) as it:
+        await it.ready()
+        assert (await it.client.status()).backend.restarts == 0
+
+
+async def test_a_mute_prefill_that_works_is_no_wedge(config: BackendConfig) -> None:
+    quiet = stand_in(
+        config, ["silent"], engine="ik_llama.cpp", prefill=1000, silent=3 * QUICK.stall
+    )
+    async with running(quiet) as it:
+        answer = await it.ask("a", "hello")
+        assert (await it.client.status()).backend.restarts == 0
+    assert answer["predicted_n"] == 20
+
+
+async def test_a_mute_prefill_ends_at_several_times_what_was_measured(
+    config: BackendConfig,
+) -> None:
+    quiet = stand_in(config, ["silent", ""], engine="ik_llama.cpp", prefill=16000, silent=60)
+    async with running(quiet) as it:
+        await it.ask("a", "hello")
+        status = (await it.client.status()).backend
+    assert status.last_restart is not None
+    assert status.last_restart.cause.startswith("The model server hung")
+
+
+async def test_a_flooded_log_costs_no_memory(config: BackendConfig) -> None:
+    async with running(stand_in(config, ["flood"])) as it:
+        await it.ask("a", "hello")
+        before = proc.rss_mib(os.getpid()) or 0
+        for _ in range(20):
+            await it.ask("a", "hello")
+        log = it.backend.room
+        assert (proc.rss_mib(os.getpid()) or 0) - before < 5
+        assert len(await it.client.logs(10)) == 10
+        assert log.board.status.restarts == 0
+
+
+async def test_it_came_up_on_the_processor(config: BackendConfig) -> None:
+    async with running(stand_in(config, ["cpu"], gpu=True)) as it:
+        await it.ready()
+        status = (await it.client.status()).backend
+        names = [alert.name for alert in it.backend.room.alerts.kept]
+    assert status.restarts == 1
+    assert status.reason == "The model runs on the processor instead of the GPU, many times slower."
+    assert "cpu fallback" in names
+
+
+async def test_five_barren_starts_fail_with_the_reason_and_a_request_tries_at_once(
+    config: BackendConfig,
+) -> None:
+    faulty = stand_in(config, ["exit"] * 5 + [""])
+    async with running(faulty) as it:
+        with pytest.raises(BackendUnavailable, match="code 1: error: something unheard of"):
+            await it.ready()
+        assert llama_server.starts(config.state_dir / "fake") == 5
+        await it.client.restart()
+        await it.until(lambda status: status.backend.serving)
+
+
+async def test_a_missing_model_fails_at_once(config: BackendConfig) -> None:
+    async with running(replace(config, model="/nowhere/model.gguf")) as it:
+        with pytest.raises(
+            BackendUnavailable, match=r"^The model file is missing: /nowhere/model\.gguf\.$"
+        ):
+            await it.ready()
+
+
+async def test_a_model_that_is_not_downloaded_is_told_with_how_to_get_it(
+    config: BackendConfig,
+) -> None:
+    async with running(replace(config, profile="qwen2.5-3b", model="")) as it:
+        with pytest.raises(BackendUnavailable) as told:
+            await it.ready()
+    path = config.state_dir / "models" / "qwen2.5-3b-instruct-q4_k_m.gguf"
+    assert str(told.value) == (
+        f"The model file is missing: {path}. Get it: voltaire model pull qwen2.5-3b."
+    )
+
+
+async def test_a_damaged_model_fails_at_once(config: BackendConfig, state: Path) -> None:
+    damaged = state / "damaged.gguf"
+    damaged.write_bytes(b"GGUF" + b"\0" * 40)
+    async with running(replace(config, model=str(damaged))) as it:
+        with pytest.raises(BackendUnavailable, match="damaged"):
+            await it.ready()
+
+
+async def test_a_flag_that_the_binary_lacks_is_named_and_left_out(config: BackendConfig) -> None:
+    async with running(stand_in(config, [""])) as it:
+        await it.ready()
+        texts = [alert.text for alert in it.backend.room.alerts.kept]
+    assert texts == ["The model server lacks --unheard-of; left out."]
+
+
+async def test_an_orphan_of_an_earlier_life_is_ended(config: BackendConfig) -> None:
+    orphan = await asyncio.create_subprocess_exec("sleep", "600", start_new_session=True)
+    from backend.server.process import write_record
+
+    write_record(config.state_dir / "run" / "server.json", orphan.pid)
+    async with running(stand_in(config, [""])) as it:
+        await it.ready()
+        assert await asyncio.wait_for(orphan.wait(), SECONDS) == -signal.SIGTERM
+
+
+async def test_a_server_that_cannot_be_noted_serves_all_the_same(config: BackendConfig) -> None:
+    record = config.state_dir / "run" / "server.json"
+    record.mkdir(parents=True)  # stands for a disk without room
+    async with running(stand_in(config, [""])) as it:
+        await it.ready()
+        assert it.backend.room.board.status.restarts == 0
+
+
+async def test_nothing_is_left_when_it_ends(config: BackendConfig) -> None:
+    async with running(config) as it:
+        await it.ready()
+        pid = (await it.client.status()).backend.pid
+        assert pid
+    assert proc.started(pid) is None
+    assert not (config.state_dir / "run" / "server.json").exists()
+    assert not (config.state_dir / "run" / "backend.sock").exists()
+
+
+async def test_the_first_turn_after_a_kill_is_warm(config: BackendConfig) -> None:
+    async with running(config) as it:
+        await it.client.warm([{"role": "system", "content": SYSTEM}])
+        await it.until(lambda status: status.backend.warm is not None and status.backend.serving)
+        pid = (await it.client.status()).backend.pid
+        assert pid
+        os.kill(pid, signal.SIGKILL)
+        await it.until(lambda status: status.backend.restarts == 1 and status.backend.serving)
+        warm = (await it.client.status()).backend.warm
+        answer = await it.ask("a", "hello")
+    assert warm is not None
+    assert warm.cached_tokens == warm.tokens > 400
+    assert answer["cache_n"] == warm.tokens
