@@ -301,7 +301,7 @@ def _fixed(endpoint: Endpoint) -> Any:
 
 
 def _random_model(folder: Path) -> Path:
-    from tests.fakes.gguf_maker import make
+    from fakes.gguf_maker import make
 
     return make(folder / "model" / RANDOM)
 

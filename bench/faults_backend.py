@@ -26,8 +26,8 @@ from backend import proc
 from backend.client import BackendUnavailable
 from backend.config import BackendConfig
 from backend.state import Timing
-from tests.fakes import gguf_maker, llama_server
-from tests.fakes.backend_running import Running, running
+from fakes import gguf_maker, llama_server
+from fakes.backend_running import Running, running
 
 
 @dataclass

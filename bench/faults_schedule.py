@@ -31,9 +31,9 @@ from agent.turn import texts
 from bench.schedule_report import Report
 from bench.schedule_site import commit, prepare
 from bot.localgram import Localgram, Message, Person
-from tests.bot.telegram.process import Process
-from tests.fakes.model_scripted import Json, Line, ModelServer, says
-from tests.patience import soon
+from fakes.bot_process import Process
+from fakes.model_scripted import Json, Line, ModelServer, says
+from fakes.patience import soon
 
 TOKEN = "4242:jobs"
 OWNER = 1

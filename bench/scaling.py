@@ -37,8 +37,8 @@ from backend.client import BackendClient, BackendUnavailable
 from backend.config import BackendConfig
 from backend.protocol import Endpoint
 from backend.service import serve_backend
-from tests.fakes.gguf_chain import make_chain
-from tests.fakes.llama_embedded import serve
+from fakes.gguf_chain import make_chain
+from fakes.llama_embedded import serve
 
 CALL = '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>'
 KEY = "sk-scaling"

@@ -28,9 +28,9 @@ import aiohttp
 from bench.reader import Reader
 from bot.localgram import Limits, Localgram, Message, Person
 from bot.localgram.feed import Drafted, Event, Posted, Reacted
-from tests.bot.telegram.process import Process
-from tests.fakes.model_scripted import Json, Line, ModelServer, says
-from tests.patience import soon
+from fakes.bot_process import Process
+from fakes.model_scripted import Json, Line, ModelServer, says
+from fakes.patience import soon
 
 TOKEN = "4242:soak"
 OWNER = 1

@@ -23,7 +23,7 @@ from typing import Any
 from bench.installation import READING_SECONDS, Installation, installation
 from bot.localgram import Person
 from bot.presence import resident_mib
-from tests.fakes.model_scripted import ModelServer, Reply, says
+from fakes.model_scripted import ModelServer, Reply, says
 
 SECONDS = 60
 TICK = os.sysconf("SC_CLK_TCK")

@@ -67,7 +67,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class OutgoingMessage:
     """A text on its way, in as many messages as it needs; `part` of them are delivered.
 
     Only letters with sound ring: finals, approvals, alerts.
@@ -86,7 +86,7 @@ class Letter:
         return json.dumps({k: v for k, v in fields.items() if v}, ensure_ascii=False)
 
     @classmethod
-    def read(cls, payload: str, *, quiet: bool = False) -> "Letter":
+    def read(cls, payload: str, *, quiet: bool = False) -> "OutgoingMessage":
         fields = json.loads(payload)
         rows = [[Choice(*choice) for choice in row] for row in fields.get("rows", ())]
         return cls(fields["text"], rows, quiet, fields.get("to", ""), fields.get("part", 0))
@@ -117,11 +117,11 @@ class Channel(Protocol):
         """Waits until something final may be sent there; `post` is called inside."""
         ...
 
-    async def post(self, chat: str, letter: Letter) -> tuple[str, Letter | None]:
+    async def post(self, chat: str, letter: OutgoingMessage) -> tuple[str, OutgoingMessage | None]:
         """Send the letter's next message: its id, and what is left of the letter."""
         ...
 
-    async def send(self, chat: str, letter: Letter) -> list[str]:
+    async def send(self, chat: str, letter: OutgoingMessage) -> list[str]:
         """Send a whole letter when its turn comes; the ids of its messages."""
         ...
 

@@ -13,7 +13,17 @@ from contextlib import suppress
 from agent.store import Store
 from agent.store.errors import StoreError
 from agent.store.outbox import OutboxRow
-from bot.channel import Away, Channel, ChannelError, Choice, Gone, Letter, Moved, Refused, Uncertain
+from bot.channel import (
+    Away,
+    Channel,
+    ChannelError,
+    Choice,
+    Gone,
+    Moved,
+    OutgoingMessage,
+    Refused,
+    Uncertain,
+)
 from bot.texts import Texts
 
 log = logging.getLogger(__name__)
@@ -140,7 +150,7 @@ class Delivery:
                 await asyncio.sleep(self._backoff(parcel.chat, 0))
 
     async def _deliver(self, parcel: OutboxRow) -> bool:
-        letter = Letter.read(parcel.payload, quiet=parcel.silent)
+        letter = OutgoingMessage.read(parcel.payload, quiet=parcel.silent)
         self._final(parcel.turn or "")
         try:
             message, left = await self._channel.post(parcel.chat, letter)
@@ -155,7 +165,9 @@ class Delivery:
         self._failures.pop(parcel.chat, None)
         return True
 
-    async def _undelivered(self, parcel: OutboxRow, letter: Letter, error: ChannelError) -> bool:
+    async def _undelivered(
+        self, parcel: OutboxRow, letter: OutgoingMessage, error: ChannelError
+    ) -> bool:
         log.warning("%s: message %d was not delivered: %s", parcel.chat, parcel.id, error)
         match error:
             case Away(after=after):
@@ -184,7 +196,7 @@ class Delivery:
         self._failures[chat] += 1
         return max(after, min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (self._failures[chat] - 1)))
 
-    async def _follow(self, parcel: OutboxRow, letter: Letter, to: str) -> None:
+    async def _follow(self, parcel: OutboxRow, letter: OutgoingMessage, to: str) -> None:
         """The chat goes on under another key, which may have been seen already."""
         await self._outbox.postponed(parcel.id, 0)
         if not await self._store.chats.rename(parcel.chat, to):
@@ -192,8 +204,10 @@ class Delivery:
             await self._outbox.add(to, [letter.written()])
         self._outbox.added.set()
 
-    async def _tell_failure(self, parcel: OutboxRow, letter: Letter, error: ChannelError) -> None:
-        told = Letter(self._texts.undeliverable.format(why=error))
+    async def _tell_failure(
+        self, parcel: OutboxRow, letter: OutgoingMessage, error: ChannelError
+    ) -> None:
+        told = OutgoingMessage(self._texts.undeliverable.format(why=error))
         if letter.text != told.text:
             await self._outbox.add(parcel.chat, [told.written()])
 
@@ -203,8 +217,8 @@ class Delivery:
         tries, self._noticing[parcel.id] = self._noticing[parcel.id], -1
         button = Choice(f"{AGAIN}:{parcel.id}", self._texts.show_again)
         try:
-            asked = Letter.read(parcel.payload).reply_to
-            notice = Letter(self._texts.in_doubt, [[button]], reply_to=asked)
+            asked = OutgoingMessage.read(parcel.payload).reply_to
+            notice = OutgoingMessage(self._texts.in_doubt, [[button]], reply_to=asked)
             sent = await self._channel.send(parcel.chat, notice)
         except Uncertain:
             self._noticing[parcel.id] = tries + 1

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from agent.aio import BackgroundTasks
 from agent.chats.assignment import Assignment
 from agent.events import ApprovalAsked, Event, TurnFinished
-from bot.channel import Channel, ChannelError, Letter
+from bot.channel import Channel, ChannelError, OutgoingMessage
 from bot.reply import Gathering, Pace, Reply
 from bot.texts import Texts
 
@@ -55,6 +55,6 @@ class Replies:
 
     async def _say(self, chat: str, why: str) -> None:
         try:
-            await self._channel.send(chat, Letter(why, quiet=True))
+            await self._channel.send(chat, OutgoingMessage(why, quiet=True))
         except ChannelError as error:
             log.warning("%s was not told that it waits: %s", chat, error)

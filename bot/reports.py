@@ -10,7 +10,7 @@ from agent.prompt import system_text
 from agent.summary.facts import Git
 from agent.summary.fetched import Place, fetched
 from agent.summary.report import Summaries, runner
-from bot.compose import Agent
+from bot.composition import Agent
 
 GIT_SECONDS = 300
 ANSWER_TOKENS = 800

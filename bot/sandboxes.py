@@ -9,7 +9,7 @@ from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import Repo, SandboxLimits
 from agent.sandbox.sandboxes import Sandboxes
 from backend.client import BackendClient, BackendUnavailable
-from bot.reach import socket_of
+from bot.backend_connection import socket_of
 from bot.settings import Settings
 from bot.state import private
 

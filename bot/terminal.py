@@ -14,7 +14,7 @@ from rich.live import Live as RichLive
 from rich.markdown import Markdown
 from rich.text import Text
 
-from bot.channel import Asked, Enclosed, Letter, Limits, Rows, Step, View
+from bot.channel import Asked, Enclosed, Limits, OutgoingMessage, Rows, Step, View
 
 MARKS = {"running": "…", "ok": "✓", "failed": "✗"}
 DETAIL_LINES = 6
@@ -41,11 +41,11 @@ class Terminal:
         async with self._busy:
             yield
 
-    async def post(self, chat: str, letter: Letter) -> tuple[str, Letter | None]:
+    async def post(self, chat: str, letter: OutgoingMessage) -> tuple[str, OutgoingMessage | None]:
         self.console.print(Markdown(letter.text))
         return str(next(self._ids)), None
 
-    async def send(self, chat: str, letter: Letter) -> list[str]:
+    async def send(self, chat: str, letter: OutgoingMessage) -> list[str]:
         async with self.turn(chat):
             message, _ = await self.post(chat, letter)
         return [message]

@@ -8,8 +8,8 @@ from agent.approvals import Step
 from agent.errors import AgentError, ToolError
 from agent.tools.tool import Call, Output, Tool
 from backend.client import BackendClient
-from bot.compose import stored_agent
-from bot.reach import socket_of
+from bot.backend_connection import socket_of
+from bot.composition import stored_agent
 from bot.settings import Settings
 
 

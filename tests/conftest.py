@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-NVML = Path(__file__).parent / "fakes/nvml.c"
+NVML = Path(__file__).parents[1] / "fakes/nvml.c"
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import SECONDS
+from fakes.patience import SECONDS
 
 ROOT = Path(__file__).parent.parent
 VOLTAIRE = Path(sys.executable).with_name("voltaire")

@@ -20,7 +20,7 @@ import pytest
 
 from bot.localgram import Localgram
 from bot.settings import Settings
-from tests.patience import soon
+from fakes.patience import soon
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -13,7 +13,7 @@ from bench.attacks.attack import CHORE, Attack
 from bench.attacks.cases import ATTACKS
 from bench.attacks.suite import IdleSandboxError, against_nothing, against_sandbox
 from bench.attacks.unit import against_unit
-from tests.fakes.booted import lacking
+from fakes.booted import lacking
 
 
 async def main(folder: Path, attacks: Sequence[Attack], *, plain: bool) -> int:

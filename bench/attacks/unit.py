@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bot.setup.units import UNITS, Installation, Place, render
-from tests.fakes.booted import CODE, SHARED, Booted, booted
+from fakes.booted import CODE, SHARED, Booted, booted
 
 BOT = UNITS[1]
 STATE = Path("/var/lib/voltaire")

@@ -43,8 +43,8 @@ async def ask(settings: Settings, text: str, chat: str, show: "Shown", model: st
     """Put a message into a chat and show its turn; the exit code."""
     from agent.chats.assignment import Service
     from agent.chats.chats import Incoming, cli_source
-    from bot.compose import open_chats, stored_agent
-    from bot.reach import reach_backend
+    from bot.backend_connection import reach_backend
+    from bot.composition import open_chats, stored_agent
 
     source = cli_source()
     async with reach_backend(settings, model) as backend, stored_agent(settings, backend) as agent:

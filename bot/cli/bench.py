@@ -95,7 +95,7 @@ async def _running(settings: "Settings", told: "Told") -> None:
     from backend.client import BackendUnavailable
     from backend.measure.bench import sizes_of
     from backend.models.profile import ProfileError, load
-    from bot.reach import profiles_folder, reach_backend
+    from bot.backend_connection import profiles_folder, reach_backend
 
     async with reach_backend(settings) as backend, _sampled() as sampler:
         async for _ in backend.ready():
@@ -170,8 +170,8 @@ async def _own(
     from dataclasses import replace
 
     from backend.measure.bench_server import measured
+    from bot.backend_connection import backend_config
     from bot.cli.checks.server import driver
-    from bot.reach import backend_config
 
     config = backend_config(settings)
     config = replace(config, server=server) if server else config
@@ -182,9 +182,9 @@ async def _own(
 
 async def _nobody_runs(settings: "Settings") -> None:
     from backend.client import BackendClient
-    from bot.reach import socket_of
+    from bot.backend_connection import socket_of
+    from bot.backend_failover import answers
     from bot.state import private
-    from bot.succession import answers
 
     private(settings.state_dir)
     async with BackendClient(socket_of(settings)) as backend:
@@ -195,7 +195,7 @@ async def _nobody_runs(settings: "Settings") -> None:
 def _profile(settings: "Settings") -> "Profile":
     from backend.models.profile import load
     from backend.server.launch import wanted
-    from bot.reach import backend_config, profiles_folder
+    from bot.backend_connection import backend_config, profiles_folder
 
     return wanted(backend_config(settings), load(settings.backend.profile, profiles_folder()))
 
@@ -279,7 +279,7 @@ def _propose(profile: "Profile", found: "Found", as_json: bool) -> None:
 def _tell_flags(profile: "Profile", found: "Found", flags: dict[str, str]) -> None:
     """What to write where."""
     from backend.measure.sweep import READ, WRITE
-    from bot.reach import profiles_folder
+    from bot.backend_connection import profiles_folder
 
     turn = f"a turn that reads {READ:,} tokens and writes {WRITE}"
     click.echo(f"{found.gain:.0%} faster here, for {turn}:")

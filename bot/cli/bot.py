@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @runs
 async def command(ctx: click.Context) -> None:
     from backend.client import BackendClient
-    from bot.reach import socket_of
+    from bot.backend_connection import socket_of
 
     start_logging(ctx.obj.verbose, service=True)
     settings = settings_of(ctx)
@@ -35,7 +35,7 @@ async def serve(
     `also` hears every turn besides the person in the chat.
     """
     from backend.control.sd_notify import notify
-    from bot.serving import serve_bot
+    from bot.service import serve_bot
     from bot.telegram.app import TelegramUnavailable
     from bot.telegram.polling import AlreadyPolling
 

@@ -18,7 +18,7 @@ from agent.chats.assignment import Assignment, Service
 from agent.chats.chats import Chats, Incoming, cli_source
 from agent.errors import ToolError
 from agent.events import Decision, Event, TurnFinished
-from bot.channel import Enclosed, Letter
+from bot.channel import Enclosed, OutgoingMessage
 from bot.cli.options import chat_option, runs, settings_of
 from bot.question import buttons, decision, question
 from bot.replies import Replies
@@ -43,8 +43,8 @@ async def _conversation(settings: Settings, chat: str) -> AsyncIterator["Convers
     from rich.console import Console
 
     from agent.store import open_store
-    from bot.compose import open_agent, open_chats
-    from bot.reach import reach_backend
+    from bot.backend_connection import reach_backend
+    from bot.composition import open_agent, open_chats
     from bot.state import DATABASE, private
 
     table, source = texts(settings.telegram.language), cli_source()
@@ -117,7 +117,7 @@ class Shown:
         await self.replies.event(assignment, event)
         if isinstance(event, TurnFinished):
             self.replies.final(assignment.turn.id)
-            await self.terminal.send(assignment.chat, Letter(event.text))
+            await self.terminal.send(assignment.chat, OutgoingMessage(event.text))
             self.ended.set()
 
     async def waiting(self, chat: str, why: str) -> None:

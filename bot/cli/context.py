@@ -17,8 +17,8 @@ BAR = 30
 @click.pass_context
 @runs
 async def command(ctx: click.Context, chat: str, as_json: bool) -> None:
-    from bot.compose import stored_agent
-    from bot.reach import reach_backend
+    from bot.backend_connection import reach_backend
+    from bot.composition import stored_agent
 
     settings = settings_of(ctx)
     async with reach_backend(settings) as backend, stored_agent(settings, backend) as agent:

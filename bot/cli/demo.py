@@ -95,8 +95,8 @@ def zone_here() -> str:
 
 
 async def _until_interrupted(settings: Settings, gram: Localgram, model: str) -> None:
+    from bot.backend_connection import reach_backend
     from bot.cli.bot import serve
-    from bot.reach import reach_backend
 
     async with reach_backend(settings, model) as backend:
         click.echo(f"Voltaire is at {gram.url} (Ctrl-C ends it). Try: how much disk space is free?")
@@ -105,9 +105,9 @@ async def _until_interrupted(settings: Settings, gram: Localgram, model: str) ->
 
 async def _one_answer(settings: Settings, owner: Person, text: str, model: str) -> int:
     """The message goes in as an update and comes back as a message, as on a phone."""
+    from bot.backend_connection import reach_backend
     from bot.cli.ask import Plain
     from bot.cli.bot import serve
-    from bot.reach import reach_backend
 
     shown = Plain(quiet=False)
     async with reach_backend(settings, model) as backend:

@@ -93,7 +93,7 @@ class LocalEngine:
 
     def _profile(self, name: str) -> "Profile":
         from backend.models.profile import ProfileError, load
-        from bot.reach import profiles_folder
+        from bot.backend_connection import profiles_folder
 
         try:
             return load(name, profiles_folder())

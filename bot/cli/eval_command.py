@@ -13,7 +13,7 @@ from bot.cli.options import json_option, runs, settings_of
 if TYPE_CHECKING:
     from agent.evaluate.scores import Rates, Score
     from agent.evaluate.task import Task
-    from bot.compose import Agent
+    from bot.composition import Agent
 
 COLUMNS = ("", "tasks", "completed", "valid calls", "calls", "tokens", "seconds", "joules")
 
@@ -47,8 +47,8 @@ async def command(
 ) -> None:
     """The task suite on the current model, with our prompt and a naive one; it goes on where it was interrupted."""
     from agent.evaluate.scores import saved
-    from bot.compose import stored_agent
-    from bot.reach import reach_backend
+    from bot.backend_connection import reach_backend
+    from bot.composition import stored_agent
 
     tasks = _chosen(names, kinds, easy=easy)
     prompts = ("ours",) if no_naive else ("ours", "naive")
@@ -95,7 +95,7 @@ async def _play(
     from agent.evaluate.play import Stage, play
     from agent.evaluate.scores import save, saved
     from agent.llm.gpu_queue import IDLE, QueuedModel
-    from bot.compose import limits
+    from bot.composition import limits
 
     stage = Stage(
         model=QueuedModel(agent.model, agent.window.lane, "eval", IDLE),

@@ -128,8 +128,8 @@ async def remove(ctx: click.Context, number: int, chat: str) -> None:
 @asynccontextmanager
 async def _planner(ctx: click.Context, chat: str) -> AsyncIterator[tuple[Store, Planner]]:
     from agent.store import open_store
-    from bot.desks import planner_of
     from bot.state import DATABASE, private
+    from bot.tool_contexts import planner_of
 
     settings = settings_of(ctx)
     private(settings.state_dir)

@@ -34,7 +34,7 @@ def command() -> None:
 async def list_profiles(ctx: click.Context, as_json: bool) -> None:
     """Every profile, what it is good and bad at, and whether its file is here."""
     from backend.models import profile
-    from bot.reach import profiles_folder
+    from bot.backend_connection import profiles_folder
 
     settings = settings_of(ctx)
     found = [profile.load(name, profiles_folder()) for name in profile.names(profiles_folder())]
@@ -100,8 +100,8 @@ def _headers(settings: "Settings", profile: "Profile") -> tuple["Header", "Heade
     from functools import partial
 
     from backend.server.launch import models_folder
+    from bot.backend_connection import backend_config
     from bot.cli.outlook import header
-    from bot.reach import backend_config
 
     def say(line: str) -> None:
         click.echo(line, err=True)
@@ -118,7 +118,7 @@ def _headers(settings: "Settings", profile: "Profile") -> tuple["Header", "Heade
 async def pull(ctx: click.Context, model: str) -> None:
     """Download a profile's model, or REPO/FILE from the hub; resumes where it was cut."""
     from backend.models.pull import PullError, pull
-    from bot.reach import backend_config
+    from bot.backend_connection import backend_config
 
     settings = settings_of(ctx)
     try:
@@ -135,9 +135,9 @@ async def pull(ctx: click.Context, model: str) -> None:
 async def use(ctx: click.Context, model: str) -> None:
     """Switch the running backend to a profile, and keep it for the next start."""
     from backend.client import BackendClient, BackendRefused, BackendUnavailable
-    from bot.reach import socket_of
+    from bot.backend_connection import socket_of
+    from bot.backend_failover import answers
     from bot.setup import file
-    from bot.succession import answers
 
     settings = settings_of(ctx)
     profile = _profile(model)
@@ -179,7 +179,7 @@ async def _first_use(settings: "Settings", backend: "BackendClient") -> None:
     from agent.errors import AgentError
     from agent.llm.selftest_store import sentence
     from agent.model import ModelRefused
-    from bot.compose import stored_agent
+    from bot.composition import stored_agent
 
     try:
         async with stored_agent(settings, backend) as agent:
@@ -205,7 +205,7 @@ def _told(stand: Any) -> str:
 def _profile(name: str) -> "Profile":
     """A profile by name, or a bare GGUF file as one."""
     from backend.models.profile import Profile, ProfileError, Source, load
-    from bot.reach import profiles_folder
+    from bot.backend_connection import profiles_folder
 
     if name.endswith(".gguf"):
         return Profile(name=Path(name).stem, title=name, context=32768, model=Source(path=name))
@@ -228,7 +228,7 @@ def _sources(model: str) -> list[Any]:
 def _path(settings: "Settings", profile: "Profile") -> Path:
     from backend.models.profile import locate
     from backend.server.launch import models_folder
-    from bot.reach import backend_config
+    from bot.backend_connection import backend_config
 
     return locate(profile.model, models_folder(backend_config(settings)))
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agent.store import Store
     from agent.store.turns import Recorded
     from agent.turn.replay import Answered
-    from bot.compose import Agent
+    from bot.composition import Agent
 
 
 @click.command(
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 @click.pass_context
 @runs
 async def command(ctx: click.Context, turn: str, chat: str, as_json: bool) -> None:
-    from bot.compose import stored_agent
-    from bot.reach import reach_backend
+    from bot.backend_connection import reach_backend
+    from bot.composition import stored_agent
 
     settings = settings_of(ctx)
     async with reach_backend(settings) as backend, stored_agent(settings, backend) as agent:
@@ -58,7 +58,7 @@ async def _replay(agent: "Agent", chat: str) -> Any:
     from agent.llm.tool_call_parser import Known
     from agent.turn.model_caller import ModelCaller
     from agent.turn.replay import Replay
-    from bot.compose import limits, thinking_of
+    from bot.composition import limits, thinking_of
 
     bounds = limits(agent.settings)
     model = QueuedModel(agent.model, agent.window.lane, chat)

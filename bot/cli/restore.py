@@ -20,11 +20,11 @@ async def command(ctx: click.Context, file: Path) -> None:
     from agent.store import open_store
     from backend.client import BackendClient
     from bot import presence
+    from bot.backend_connection import socket_of
+    from bot.backend_failover import answers
     from bot.backup import CONFIG, BackupError, holds_configuration, restore
-    from bot.reach import socket_of
     from bot.state import DATABASE
     from bot.status import PRESENCE
-    from bot.succession import answers
 
     settings = settings_of(ctx)
     async with BackendClient(socket_of(settings)) as backend:

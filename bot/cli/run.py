@@ -11,8 +11,8 @@ from bot.log import start_logging
 @click.pass_context
 @runs
 async def command(ctx: click.Context, model: str) -> None:
+    from bot.backend_connection import reach_backend
     from bot.cli.bot import serve
-    from bot.reach import reach_backend
 
     start_logging(ctx.obj.verbose, service=True)
     settings = settings_of(ctx)

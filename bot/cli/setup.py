@@ -98,8 +98,8 @@ def _state(config: Path) -> Path:
 
 async def _serve(wizard: "Wizard") -> None:
     """Where there is no systemd: bot and backend here, until the owner is there and was greeted."""
+    from bot.backend_connection import reach_backend
     from bot.cli.bot import serve
-    from bot.reach import reach_backend
 
     settings = load(wizard.config)
     async with reach_backend(settings) as backend:

@@ -16,7 +16,7 @@ from bot.cli.options import json_option, runs, settings_of
 async def command(ctx: click.Context, as_json: bool) -> None:
     from agent.store import open_store
     from backend.client import BackendClient
-    from bot.reach import socket_of
+    from bot.backend_connection import socket_of
     from bot.state import DATABASE
     from bot.status import gather
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from agent.store import Store, open_store
-from bot.channel import Letter
+from bot.channel import OutgoingMessage
 from bot.settings import Settings
 from bot.setup.engine import SetupError
 from bot.setup.wizard import PAIRING_SECONDS
@@ -57,7 +57,7 @@ async def first_message(settings: Settings, owners: Sequence[int], text: str) ->
         ids = [
             id
             for owner in owners
-            for id in await store.outbox.add(f"tg:{owner}", [Letter(text).written()])
+            for id in await store.outbox.add(f"tg:{owner}", [OutgoingMessage(text).written()])
         ]
         try:
             async with asyncio.timeout(DELIVERY_SECONDS):

@@ -32,33 +32,33 @@ from agent.errors import ToolError
 from agent.sandbox.sandbox import Sandbox
 from agent.store import Store
 from agent.turn.journal import Reply
-from bot.channel import ChannelError, Enclosed, Letter
+from bot.channel import ChannelError, Enclosed, OutgoingMessage
 from bot.delivery import AGAIN, Delivery
 from bot.replies import Replies
 from bot.telegram import (
-    cards,
+    approvals,
     commands,
-    consent,
+    continue_button,
     intake,
     members,
     memory,
     models,
-    onward,
     pairing,
     planning,
+    status_commands,
 )
-from bot.telegram.arrivals import Arrivals
+from bot.telegram.access import SOURCE, Access
+from bot.telegram.buttons import Handler, Outcome, Press, pressed
+from bot.telegram.channel import TelegramChannel
+from bot.telegram.chat_key import PREFIX
 from bot.telegram.config import TelegramConfig
 from bot.telegram.connection import Connection
-from bot.telegram.door import SOURCE, Door
+from bot.telegram.handler_context import HandlerContext, Services
+from bot.telegram.live_message_store import LiveMessageStore
 from bot.telegram.media import Media
 from bot.telegram.pacer import Pacers
-from bot.telegram.place import PREFIX
 from bot.telegram.polling import Poll, Poller, Take, only_poller
-from bot.telegram.post import Post
-from bot.telegram.presses import Handler, Outcome, Press, pressed
-from bot.telegram.room import Room, Services
-from bot.telegram.traces import Traces
+from bot.telegram.update_gate import Arrivals
 from bot.telegram.webhook import Webhook
 from bot.texts import Texts, texts
 
@@ -79,7 +79,7 @@ class TelegramUnavailable(Exception):
         self.refused = refused
 
 
-def table(room: Room) -> Sequence[BaseHandler[Update, Any, None]]:
+def table(room: HandlerContext) -> Sequence[BaseHandler[Update, Any, None]]:
     """Every kind of update and who deals with it; the first that matches does."""
     new, edited = filters.UpdateType.MESSAGE, filters.UpdateType.EDITED_MESSAGE
     return [
@@ -97,7 +97,7 @@ def table(room: Room) -> Sequence[BaseHandler[Update, Any, None]]:
     ]
 
 
-async def press_again(room: Room, press: Press) -> Outcome:
+async def press_again(room: HandlerContext, press: Press) -> Outcome:
     """[Show again] under the notice of a text in doubt."""
     if not await room.delivery.again(int(press.argument)):
         return Outcome(room.texts.not_in_doubt)
@@ -105,18 +105,18 @@ async def press_again(room: Room, press: Press) -> Outcome:
 
 
 BUTTONS: dict[str, Handler] = {
-    consent.KIND: consent.decide,
+    approvals.KIND: approvals.decide,
     pairing.LET_IN: pairing.let_in,
     pairing.KEEP_OUT: pairing.keep_out,
     memory.NOTE: memory.press_note,
     memory.RESUME: memory.press_resume,
     memory.FORGET: memory.press_forget,
     planning.JOB: planning.press,
-    cards.STATUS: cards.press_status,
+    status_commands.STATUS: status_commands.press_status,
     models.MODEL: models.press_model,
-    onward.GO_ON: onward.press,
-    cards.SETTING: cards.press_setting,
-    cards.REVOKE: cards.press_revoke,
+    continue_button.GO_ON: continue_button.press,
+    status_commands.SETTING: status_commands.press_setting,
+    status_commands.REVOKE: status_commands.press_revoke,
     intake.HELD: intake.press_backlog,
     AGAIN: press_again,
 }
@@ -130,14 +130,16 @@ class TelegramBot:
         self.texts: Texts = texts(config.language)
         self.poll = Poll()
         self.application = _application(config)
-        self.traces = Traces(store.facts, self.texts)
-        self.channel = Post(self.application.bot, Pacers(), self.traces, local=config.own_server)
+        self.traces = LiveMessageStore(store.facts, self.texts)
+        self.channel = TelegramChannel(
+            self.application.bot, Pacers(), self.traces, local=config.own_server
+        )
         self.replies = Replies(self.channel, self.texts)
         self.delivery = Delivery(store, self.channel, self.texts, PREFIX, self.replies.final)
-        self.door = Door(store.people, config.owners, config.allow)
-        self.ask = consent.Asking(self.channel, self.door, self.texts, store.approvals)
+        self.door = Access(store.people, config.owners, config.allow)
+        self.ask = approvals.Asking(self.channel, self.door, self.texts, store.approvals)
         self._store = store
-        self._room: Room | None = None
+        self._room: HandlerContext | None = None
 
     @property
     def username(self) -> str | None:
@@ -146,8 +148,8 @@ class TelegramBot:
     def compose(self, reply: Reply) -> Sequence[str]:
         """A finished turn as outbox payloads (agent.turn.journal.Compose)."""
         refs = [answered.ref for answered in reply.answers if answered.ref]
-        rows = onward.rows(reply, self.texts)
-        return [Letter(reply.text, rows, reply_to=refs[-1] if refs else "").written()]
+        rows = continue_button.rows(reply, self.texts)
+        return [OutgoingMessage(reply.text, rows, reply_to=refs[-1] if refs else "").written()]
 
     def courier(self, chat: str) -> "Courier":
         """What sends files to that chat (agent.tools.context.Courier)."""
@@ -174,10 +176,10 @@ class TelegramBot:
             group.create_task(self._updates(room, take).run())
             group.create_task(commands.register(room))
 
-    async def _begin(self, services: Services) -> Room:
+    async def _begin(self, services: Services) -> HandlerContext:
         await self.door.remember()
         await _reach(self.application, self.config)
-        return Room(
+        return HandlerContext(
             self.config,
             self._store,
             self.application.bot,
@@ -191,15 +193,15 @@ class TelegramBot:
             self.poll.sentence,
         )
 
-    def _updates(self, room: Room, take: Take) -> Poller | Webhook:
+    def _updates(self, room: HandlerContext, take: Take) -> Poller | Webhook:
         config = self.config
         if not config.webhook_url:
             return Poller(room.bot, self.poll, take, UPDATES)
         url, listen = config.webhook_url, config.webhook_listen
         return Webhook(room.bot, self.poll, take, UPDATES, url, listen)
 
-    def _decided(self, room: Room, id: str) -> None:
-        room.spawn(consent.close(room, id))
+    def _decided(self, room: HandlerContext, id: str) -> None:
+        room.spawn(approvals.close(room, id))
 
 
 def _application(config: TelegramConfig) -> Application[Any, Any, Any, Any, Any, Any]:
@@ -259,7 +261,9 @@ async def _quietly(work: Awaitable[object]) -> None:
         await work
 
 
-def _with(room: Room, handler: Callable[[Room, Update], Awaitable[None]]) -> Callback:
+def _with(
+    room: HandlerContext, handler: Callable[[HandlerContext, Update], Awaitable[None]]
+) -> Callback:
     async def callback(update: Update, _: ContextTypes.DEFAULT_TYPE) -> None:
         await handler(room, update)
 
@@ -269,7 +273,7 @@ def _with(room: Room, handler: Callable[[Room, Update], Awaitable[None]]) -> Cal
 class Courier:
     """agent.tools.context.Courier: a file to one chat."""
 
-    def __init__(self, channel: Post, chat: str) -> None:
+    def __init__(self, channel: TelegramChannel, chat: str) -> None:
         self._channel = channel
         self._chat = chat
 

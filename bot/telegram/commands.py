@@ -14,13 +14,13 @@ from telegram import (
 from telegram.error import TelegramError
 
 from agent.errors import AgentError
-from bot.telegram import cards, memory, models, pairing, planning
-from bot.telegram.door import Speaker
+from bot.telegram import memory, models, pairing, planning, status_commands
+from bot.telegram.access import Speaker
+from bot.telegram.chat_key import Place
+from bot.telegram.handler_context import HandlerContext, Heard, heard
 from bot.telegram.intake import welcome
-from bot.telegram.place import Place
-from bot.telegram.room import Heard, Room, heard
 
-Handler = Callable[[Room, Heard], Awaitable[None]]
+Handler = Callable[[HandlerContext, Heard], Awaitable[None]]
 STOPPED = "stopped_message_generation"
 
 
@@ -34,14 +34,14 @@ class Command:
     menu: Literal["everywhere", "private", "nowhere"] = "private"
 
 
-async def start(room: Room, said: Heard) -> None:
+async def start(room: HandlerContext, said: Heard) -> None:
     if said.argument:
         await pairing.use_code(room, said)
     else:
         await room.say(said.chat, room.texts.hello)
 
 
-async def help_(room: Room, said: Heard) -> None:
+async def help_(room: HandlerContext, said: Heard) -> None:
     lines = [
         f"/{c.name}: {room.texts.commands[c.name]}"
         for c in COMMANDS
@@ -50,18 +50,18 @@ async def help_(room: Room, said: Heard) -> None:
     await room.say(said.chat, room.texts.help.format(commands="\n".join(lines)))
 
 
-async def new(room: Room, said: Heard) -> None:
+async def new(room: HandlerContext, said: Heard) -> None:
     await room.services.chats.stop(said.chat)
     await room.services.chats.new(said.chat)
     await room.say(said.chat, room.texts.new)
 
 
-async def stop(room: Room, said: Heard) -> None:
+async def stop(room: HandlerContext, said: Heard) -> None:
     if not await room.services.chats.stop(said.chat):
         await room.say(said.chat, room.texts.nothing_runs)
 
 
-async def stopped(room: Room, update: Update) -> None:
+async def stopped(room: HandlerContext, update: Update) -> None:
     """The Stop button under a draft, of which python-telegram-bot does not know yet."""
     press = update.api_kwargs.get(STOPPED)
     if not press:
@@ -71,7 +71,7 @@ async def stopped(room: Room, update: Update) -> None:
         await room.services.chats.stop(place.key)
 
 
-async def retry(room: Room, said: Heard) -> None:
+async def retry(room: HandlerContext, said: Heard) -> None:
     if not await room.services.chats.retry(said.chat):
         await room.say(said.chat, room.texts.nothing_to_retry)
 
@@ -83,27 +83,27 @@ COMMANDS: Sequence[Command] = (
     Command("resume", memory.resume),
     Command("stop", stop, menu="everywhere"),
     Command("retry", retry, menu="everywhere"),
-    Command("status", cards.status, menu="everywhere"),
-    Command("gpu", cards.gpu),
+    Command("status", status_commands.status, menu="everywhere"),
+    Command("gpu", status_commands.gpu),
     Command("model", models.model),
-    Command("context", cards.context),
+    Command("context", status_commands.context),
     Command("memory", memory.notes),
     Command("forget", memory.forget),
     Command("jobs", planning.jobs),
     Command("schedule", planning.schedule),
     Command("repos", planning.repos),
     Command("summary", planning.summary),
-    Command("approve", cards.approvals, who="owner"),
+    Command("approve", status_commands.approvals, who="owner"),
     Command("export", memory.export),
-    Command("settings", cards.settings),
+    Command("settings", status_commands.settings),
 )
 HIDDEN: Sequence[Command] = (Command("pair", pairing.ask, menu="nowhere"),)
 
 
-def handler(command: Command) -> Callable[[Room, Update], Awaitable[None]]:
+def handler(command: Command) -> Callable[[HandlerContext, Update], Awaitable[None]]:
     """Checks who asks, then runs the command; a plain error is told in its own words."""
 
-    async def handle(room: Room, update: Update) -> None:
+    async def handle(room: HandlerContext, update: Update) -> None:
         said = heard(room, update)
         if said is None or not await _may(room, said, command):
             return
@@ -115,7 +115,7 @@ def handler(command: Command) -> Callable[[Room, Update], Awaitable[None]]:
     return handle
 
 
-async def _may(room: Room, said: Heard, command: Command) -> bool:
+async def _may(room: HandlerContext, said: Heard, command: Command) -> bool:
     if (
         said.standing == "stranger"
         and command.name in ("start", "pair")
@@ -130,7 +130,7 @@ async def _may(room: Room, said: Heard, command: Command) -> bool:
     return True
 
 
-async def unknown(room: Room, update: Update) -> None:
+async def unknown(room: HandlerContext, update: Update) -> None:
     """A command that is not ours: help, but not in a group where it may be another bot's."""
     said = heard(room, update)
     if said is None or said.message.text is None:
@@ -141,7 +141,7 @@ async def unknown(room: Room, update: Update) -> None:
         await help_(room, said)
 
 
-async def register(room: Room) -> None:
+async def register(room: HandlerContext) -> None:
     """Tell Telegram which commands to list where. It shows menus; nothing depends on them."""
     private = [c for c in COMMANDS if c.menu != "nowhere"]
     members = _listed(room, [c for c in private if c.who == "member"])
@@ -156,5 +156,5 @@ async def register(room: Room) -> None:
         return
 
 
-def _listed(room: Room, commands: Sequence[Command]) -> list[BotCommand]:
+def _listed(room: HandlerContext, commands: Sequence[Command]) -> list[BotCommand]:
     return [BotCommand(c.name, room.texts.commands[c.name]) for c in commands]

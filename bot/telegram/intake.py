@@ -7,11 +7,11 @@ from telegram import Update
 
 from agent.store import Incoming
 from bot.channel import Choice
+from bot.telegram.access import SOURCE
 from bot.telegram.attachments import attachments
-from bot.telegram.door import SOURCE
-from bot.telegram.post import MIB
-from bot.telegram.presses import Outcome, Press
-from bot.telegram.room import Heard, Room, heard
+from bot.telegram.buttons import Outcome, Press
+from bot.telegram.channel import MIB
+from bot.telegram.handler_context import HandlerContext, Heard, heard
 from bot.telegram.words import addressed, incoming
 
 log = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ BACKLOG_PAUSE = 1.0
 HELD = "held"
 
 
-async def message(room: Room, update: Update) -> None:
+async def message(room: HandlerContext, update: Update) -> None:
     """A message that is no command."""
     said = heard(room, update)
     if said is None or not await welcomed(room, said) or not _meant(room, said):
@@ -38,7 +38,7 @@ async def message(room: Room, update: Update) -> None:
     room.spawn(room.post.react(said.chat, entry.ref, SEEN))
 
 
-async def _warn_of_size(room: Room, said: Heard) -> None:
+async def _warn_of_size(room: HandlerContext, said: Heard) -> None:
     """The person hears at once that a file is too large, and what to do."""
     limit = room.post.limits(said.chat).download
     for attachment in attachments(said.message):
@@ -47,7 +47,7 @@ async def _warn_of_size(room: Room, said: Heard) -> None:
             await room.say(said.chat, told, quiet=True)
 
 
-async def edited(room: Room, update: Update) -> None:
+async def edited(room: HandlerContext, update: Update) -> None:
     """A message was corrected: in its place while it waits, else a correction of its own."""
     said = heard(room, update)
     if said is None or said.standing == "stranger" or not _meant(room, said):
@@ -57,7 +57,7 @@ async def edited(room: Room, update: Update) -> None:
     await room.services.chats.submit(incoming(said.update_id, said.message, room.me, edited=True))
 
 
-async def welcome(room: Room, said: Heard) -> bool:
+async def welcome(room: HandlerContext, said: Heard) -> bool:
     """The same, and who writes can be written to: what waited while the chat rested goes out.
     (A message that enters the inbox wakes its chat by that.)"""
     welcome = await welcomed(room, said)
@@ -66,7 +66,7 @@ async def welcome(room: Room, said: Heard) -> bool:
     return welcome
 
 
-async def welcomed(room: Room, said: Heard) -> bool:
+async def welcomed(room: HandlerContext, said: Heard) -> bool:
     """Whether this person is answered at all; a stranger costs one fixed line a day."""
     if said.speaker.group is not None and room.config.groups == "off":
         return False
@@ -80,14 +80,14 @@ async def welcomed(room: Room, said: Heard) -> bool:
     return flood == "no"
 
 
-async def _back(room: Room, chat: str) -> None:
+async def _back(room: HandlerContext, chat: str) -> None:
     known = await room.store.chats.get(chat)
     if known is not None and known.resting:
         await room.store.chats.rest(chat, resting=False)
         room.store.outbox.added.set()
 
 
-def _meant(room: Room, said: Heard) -> bool:
+def _meant(room: HandlerContext, said: Heard) -> bool:
     if said.message.from_user is not None and said.message.from_user.is_bot:
         return said.message.sender_chat is not None  # an admin who speaks as the group
     alone = said.speaker.group is None
@@ -97,19 +97,19 @@ def _meant(room: Room, said: Heard) -> bool:
 # -- messages from before the start ---------------------------------------------
 
 
-def _is_old(room: Room, said: Heard) -> bool:
+def _is_old(room: HandlerContext, said: Heard) -> bool:
     soon = room.store.clock() - room.started_at < BACKLOG_SECONDS
     return soon and said.message.date.timestamp() + 1 < room.started_at
 
 
-async def _hold(room: Room, entry: Incoming) -> None:
+async def _hold(room: HandlerContext, entry: Incoming) -> None:
     """Keep it without waking the chat; once no more come in, go on or ask."""
     if await room.store.inbox.add(entry):
         room.backlog[entry.chat] += 1
         room.spawn(_settle(room, entry.chat, room.backlog[entry.chat]))
 
 
-async def _settle(room: Room, chat: str, count: int) -> None:
+async def _settle(room: HandlerContext, chat: str, count: int) -> None:
     await asyncio.sleep(BACKLOG_PAUSE)
     if room.backlog[chat] != count:
         return
@@ -126,7 +126,7 @@ async def _settle(room: Room, chat: str, count: int) -> None:
     await room.say(chat, room.texts.backlog.format(count=len(rows)), buttons)
 
 
-async def press_backlog(room: Room, press: Press) -> Outcome:
+async def press_backlog(room: HandlerContext, press: Press) -> Outcome:
     """What the person chose for the messages up to that row."""
     last, _, choice = press.argument.partition(":")
     waiting = await room.store.inbox.waiting(press.chat, [SOURCE])

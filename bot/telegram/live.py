@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from bot.channel import ChannelError, Step, View
 from bot.telegram import view as views
-from bot.telegram.place import Place
+from bot.telegram.chat_key import Place
+from bot.telegram.live_message_store import LiveMessageStore
 from bot.telegram.styled import Styled
-from bot.telegram.traces import Traces
 
 if TYPE_CHECKING:
-    from bot.telegram.post import Post
+    from bot.telegram.channel import TelegramChannel
 
 
 class LiveMessage:
-    def __init__(self, post: "Post", chat: str, traces: Traces | None) -> None:
+    def __init__(self, post: "TelegramChannel", chat: str, traces: LiveMessageStore | None) -> None:
         self._post = post
         self._chat = chat
         self._traces = traces

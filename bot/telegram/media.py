@@ -18,7 +18,7 @@ from agent.store import Incoming, Store
 from agent.store.files import File
 from agent.store.inbox import Waiting
 from bot.telegram.attachments import Attachment, read
-from bot.telegram.post import MIB
+from bot.telegram.channel import MIB
 
 log = logging.getLogger(__name__)
 

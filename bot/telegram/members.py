@@ -3,15 +3,15 @@
 from telegram import ChatMember, Update
 
 from bot.channel import Choice
-from bot.telegram.door import SOURCE, Speaker
+from bot.telegram.access import SOURCE, Speaker
+from bot.telegram.chat_key import Place
+from bot.telegram.handler_context import HandlerContext
 from bot.telegram.pairing import LET_IN
-from bot.telegram.place import Place
-from bot.telegram.room import Room
 
 _AWAY = (ChatMember.BANNED, ChatMember.LEFT)
 
 
-async def changed(room: Room, update: Update) -> None:
+async def changed(room: HandlerContext, update: Update) -> None:
     """Our own membership: a chat that has put us out rests until it takes us back."""
     change = update.my_chat_member
     assert change
@@ -29,11 +29,11 @@ async def changed(room: Room, update: Update) -> None:
         await room.say(key, room.texts.added_to_group, buttons)
 
 
-def _by_owner(room: Room, speaker: Speaker) -> bool:
+def _by_owner(room: HandlerContext, speaker: Speaker) -> bool:
     return speaker.user in room.door.owners and speaker.group not in room.door.members
 
 
-async def migrated(room: Room, update: Update) -> None:
+async def migrated(room: HandlerContext, update: Update) -> None:
     """A group got another id; Telegram tells it in both chats, once each."""
     message = update.message
     assert message

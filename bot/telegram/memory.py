@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 from agent.memory.notes import ChatMemory, as_json, markdown
 from agent.store.notes import Note
 from bot.channel import ChannelError, Choice, Rows
-from bot.telegram.presses import Outcome, Press
-from bot.telegram.room import Heard, Room
+from bot.telegram.buttons import Outcome, Press
+from bot.telegram.handler_context import HandlerContext, Heard
 
 NOTE = "note"
 RESUME = "conv"
@@ -20,7 +20,7 @@ SHOWN = 20
 PER_ROW = 5
 
 
-async def notes(room: Room, said: Heard) -> None:
+async def notes(room: HandlerContext, said: Heard) -> None:
     """/memory lists the notes; /memory NUMBER WORDS corrects one."""
     number, _, words = said.argument.partition(" ")
     if words and (id := _number(number)):
@@ -31,7 +31,7 @@ async def notes(room: Room, said: Heard) -> None:
     await room.say(said.chat, text, rows)
 
 
-async def forget(room: Room, said: Heard) -> None:
+async def forget(room: HandlerContext, said: Heard) -> None:
     """/forget NUMBER deletes that note, /forget all the whole chat, /forget alone asks which."""
     if id := _number(said.argument):
         gone = await room.store.notes.delete(said.chat, id)
@@ -46,7 +46,7 @@ async def forget(room: Room, said: Heard) -> None:
         await notes(room, said)
 
 
-async def press_note(room: Room, press: Press) -> Outcome:
+async def press_note(room: HandlerContext, press: Press) -> Outcome:
     """`del:ID` or `undo:ID`; the list is shown anew with an undo for what went last."""
     action, _, id = press.argument.partition(":")
     if action == "undo":
@@ -59,19 +59,19 @@ async def press_note(room: Room, press: Press) -> Outcome:
     return Outcome(room.texts.forgotten if gone else room.texts.no_such_note, text, [*rows, *undo])
 
 
-async def press_forget(room: Room, press: Press) -> Outcome:
+async def press_forget(room: HandlerContext, press: Press) -> Outcome:
     if press.argument != "yes":
         return Outcome("", room.texts.kept)
     return Outcome(later=partial(_forget_all, room, press.chat))
 
 
-async def _forget_all(room: Room, chat: str) -> tuple[str, Rows]:
+async def _forget_all(room: HandlerContext, chat: str) -> tuple[str, Rows]:
     """A turn that runs is ended first, which may take a moment."""
     await room.services.chats.forget(chat)
     return room.texts.all_forgotten, []
 
 
-async def resume(room: Room, said: Heard) -> None:
+async def resume(room: HandlerContext, said: Heard) -> None:
     """/resume"""
     found = [c for c in await room.store.chats.conversations(said.chat, SHOWN) if not c.current]
     rows = [
@@ -81,7 +81,7 @@ async def resume(room: Room, said: Heard) -> None:
     await room.say(said.chat, room.texts.resume if rows else room.texts.no_conversations, rows)
 
 
-async def press_resume(room: Room, press: Press) -> Outcome:
+async def press_resume(room: HandlerContext, press: Press) -> Outcome:
     if not await room.services.chats.resume(press.chat, int(press.argument)):
         return Outcome(room.texts.expired)
     conversations = await room.store.chats.conversations(press.chat, 100)
@@ -89,7 +89,7 @@ async def press_resume(room: Room, press: Press) -> Outcome:
     return Outcome("", room.texts.resumed.format(title=title or "…"))
 
 
-async def export(room: Room, said: Heard) -> None:
+async def export(room: HandlerContext, said: Heard) -> None:
     """/export: notes and conversations of this chat, as Markdown to read and as JSON."""
     kept = await ChatMemory(room.store, said.chat, room.config.timezone).export()
     if kept["notes"] or kept["conversations"]:
@@ -98,7 +98,7 @@ async def export(room: Room, said: Heard) -> None:
         await room.say(said.chat, room.texts.nothing_said)
 
 
-async def _send(room: Room, chat: str, kept: dict[str, Any]) -> None:
+async def _send(room: HandlerContext, chat: str, kept: dict[str, Any]) -> None:
     name = f"chat-{_day(room, room.store.clock())}"
     try:
         for suffix, form in ((".md", markdown), (".json", as_json)):
@@ -109,7 +109,7 @@ async def _send(room: Room, chat: str, kept: dict[str, Any]) -> None:
         await room.say(chat, room.texts.undeliverable.format(why=error))
 
 
-async def _notes(room: Room, chat: str) -> tuple[str, Rows]:
+async def _notes(room: HandlerContext, chat: str) -> tuple[str, Rows]:
     found = await room.store.notes.all(chat)
     if not found:
         return room.texts.no_notes, []
@@ -122,7 +122,7 @@ def _buttons(found: list[Note]) -> list[list[Choice]]:
     return [choices[i : i + PER_ROW] for i in range(0, len(choices), PER_ROW)]
 
 
-def _undo(room: Room, id: int) -> list[Choice]:
+def _undo(room: HandlerContext, id: int) -> list[Choice]:
     return [Choice(f"{NOTE}:undo:{id}", room.texts.undo)]
 
 
@@ -131,5 +131,5 @@ def _number(text: str) -> int:
     return int(text) if text.isdecimal() and len(text) < 19 else 0
 
 
-def _day(room: Room, at: float) -> str:
+def _day(room: HandlerContext, at: float) -> str:
     return f"{datetime.fromtimestamp(at, ZoneInfo(room.config.timezone)):%Y-%m-%d}"

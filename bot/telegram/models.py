@@ -8,18 +8,18 @@ from agent.model import ModelRefused
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from backend.protocol import ProfileCard, Status
 from bot.channel import Choice, Rows
-from bot.telegram.presses import Outcome, Press
-from bot.telegram.room import Heard, Room
+from bot.telegram.buttons import Outcome, Press
+from bot.telegram.handler_context import HandlerContext, Heard
 
 MODEL = "mod"
 LONGEST_NAME = 56  # a button carries 64 bytes
 
 
-async def model(room: Room, said: Heard) -> None:
+async def model(room: HandlerContext, said: Heard) -> None:
     room.spawn(_model(room, said.chat))
 
 
-async def _model(room: Room, chat: str) -> None:
+async def _model(room: HandlerContext, chat: str) -> None:
     backend = room.services.backend
     if backend is None:
         await room.say(chat, room.texts.no_backend)
@@ -32,7 +32,7 @@ async def _model(room: Room, chat: str) -> None:
     await room.say(chat, "\n".join(await _lines(room, report, cards)), _buttons(report, cards))
 
 
-async def _lines(room: Room, report: Status, cards: list[ProfileCard]) -> list[str]:
+async def _lines(room: HandlerContext, report: Status, cards: list[ProfileCard]) -> list[str]:
     server, speed = report.backend, report.speed
     lines = [room.texts.model.format(now=server.profile or server.model or "?")]
     lines += [text for card in cards if card.name == server.profile for text in _about(card)]
@@ -56,7 +56,7 @@ def _buttons(report: Status, cards: list[ProfileCard]) -> Rows:
     return [[Choice(f"{MODEL}:{name}", name)] for name in short]
 
 
-async def press_model(room: Room, press: Press) -> Outcome:
+async def press_model(room: HandlerContext, press: Press) -> Outcome:
     """Switching goes on beside; who asked hears how it ended."""
     if press.standing != "owner":
         return Outcome(room.texts.only_owners)
@@ -67,7 +67,7 @@ async def press_model(room: Room, press: Press) -> Outcome:
     return Outcome("", room.texts.switching.format(name=press.argument))
 
 
-async def _switch(room: Room, backend: BackendClient, chat: str, name: str) -> None:
+async def _switch(room: HandlerContext, backend: BackendClient, chat: str, name: str) -> None:
     began = monotonic()
     try:
         async for _ in backend.use_profile(name):
@@ -84,7 +84,7 @@ async def _switch(room: Room, backend: BackendClient, chat: str, name: str) -> N
         await room.say(chat, await _first_use(room))
 
 
-async def _first_use(room: Room) -> str:
+async def _first_use(room: HandlerContext) -> str:
     """What the self-test of a model that serves for the first time says."""
     assert room.services.backend and room.services.trials
     try:

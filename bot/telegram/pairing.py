@@ -1,16 +1,16 @@
 """Letting people in: by a one-time link, or because they ask and an owner presses a button."""
 
 from bot.channel import Choice
-from bot.telegram.place import Place
-from bot.telegram.presses import Outcome, Press
-from bot.telegram.room import Heard, Room
+from bot.telegram.buttons import Outcome, Press
+from bot.telegram.chat_key import Place
+from bot.telegram.handler_context import HandlerContext, Heard
 
 LET_IN = "in"
 KEEP_OUT = "out"
 GROUP = "grp"
 
 
-async def use_code(room: Room, said: Heard) -> None:
+async def use_code(room: HandlerContext, said: Heard) -> None:
     """`/start CODE`, from the link that `voltaire setup` prints."""
     role = await room.door.use_code(said.speaker, said.argument.split()[0])
     if role is not None:
@@ -21,7 +21,7 @@ async def use_code(room: Room, said: Heard) -> None:
         await room.say(said.chat, room.texts.hello)
 
 
-async def ask(room: Room, said: Heard) -> None:
+async def ask(room: HandlerContext, said: Heard) -> None:
     """/pair: a stranger asks; the owners get one question each."""
     if said.standing != "stranger":
         await room.say(said.chat, room.texts.already_in)
@@ -40,7 +40,7 @@ async def ask(room: Room, said: Heard) -> None:
         await room.say(Place(owner).key, room.texts.wants_in.format(name=name), buttons)
 
 
-async def let_in(room: Room, press: Press) -> Outcome:
+async def let_in(room: HandlerContext, press: Press) -> Outcome:
     if press.standing != "owner":
         return Outcome(room.texts.only_owners)
     person = int(press.argument)
@@ -52,7 +52,7 @@ async def let_in(room: Room, press: Press) -> Outcome:
     return Outcome("", told)
 
 
-async def keep_out(room: Room, press: Press) -> Outcome:
+async def keep_out(room: HandlerContext, press: Press) -> Outcome:
     if press.standing != "owner":
         return Outcome(room.texts.only_owners)
     person = int(press.argument)
@@ -64,6 +64,6 @@ async def keep_out(room: Room, press: Press) -> Outcome:
     return Outcome("", told)
 
 
-async def _name(room: Room, person: int) -> str:
+async def _name(room: HandlerContext, person: int) -> str:
     known = await room.store.people.get("telegram", str(person))
     return known.name if known else ""

@@ -4,15 +4,15 @@ from agent.errors import AgentError
 from agent.schedule.planner import OWNERS_ONLY, Planner
 from agent.store.jobs import CatchUp, Job
 from bot.channel import Choice, Rows
-from bot.telegram.door import Standing
-from bot.telegram.presses import Outcome, Press
-from bot.telegram.room import Heard, Room
+from bot.telegram.access import Standing
+from bot.telegram.buttons import Outcome, Press
+from bot.telegram.handler_context import HandlerContext, Heard
 
 JOB = "job"
 CATCH_UP: dict[str, CatchUp] = {"run once": "once", "run all": "all", "say missed": "missed"}
 
 
-async def jobs(room: Room, said: Heard) -> None:
+async def jobs(room: HandlerContext, said: Heard) -> None:
     """/jobs lists them; /jobs 3 tells of one; /jobs 3 every Monday at 9 changes it."""
     planner = await _planner(room, said.chat)
     number, _, words = said.argument.partition(" ")
@@ -23,7 +23,7 @@ async def jobs(room: Room, said: Heard) -> None:
     await room.say(said.chat, text, rows)
 
 
-async def _one(room: Room, said: Heard, planner: Planner, number: int, words: str) -> str:
+async def _one(room: HandlerContext, said: Heard, planner: Planner, number: int, words: str) -> str:
     job = await planner.find(number)
     if not words:
         return "\n".join([planner.told(job), *await planner.history(job)])
@@ -37,13 +37,13 @@ async def _one(room: Room, said: Heard, planner: Planner, number: int, words: st
     return room.texts.planned.format(number=job.id, told=planner.told(job))
 
 
-def _allow(room: Room, standing: Standing, kind: str) -> None:
+def _allow(room: HandlerContext, standing: Standing, kind: str) -> None:
     """What touches more than its chat is for owners."""
     if kind in OWNERS_ONLY and standing != "owner":
         raise AgentError(room.texts.only_owners)
 
 
-async def schedule(room: Room, said: Heard) -> None:
+async def schedule(room: HandlerContext, said: Heard) -> None:
     """/schedule in 10 minutes stretch: shown with its next times, made by a press.
 
     What is not understood is asked back.
@@ -62,12 +62,12 @@ async def schedule(room: Room, said: Heard) -> None:
     await room.say(said.chat, room.texts.plan_question.format(told=proposal.told), [row])
 
 
-async def repos(room: Room, said: Heard) -> None:
+async def repos(room: HandlerContext, said: Heard) -> None:
     names = "\n".join(f"- `{name}` at /repos/{name}" for name in room.config.repos)
     await room.say(said.chat, names or room.texts.no_repos)
 
 
-async def summary(room: Room, said: Heard) -> None:
+async def summary(room: HandlerContext, said: Heard) -> None:
     """/summary REPO; the only repository needs no name."""
     name = said.argument or (room.config.repos[0] if len(room.config.repos) == 1 else "")
     if name not in room.config.repos and name != ".":
@@ -76,7 +76,7 @@ async def summary(room: Room, said: Heard) -> None:
         await (await _planner(room, said.chat)).summarise(name)
 
 
-async def press(room: Room, press: Press) -> Outcome:
+async def press(room: HandlerContext, press: Press) -> Outcome:
     """`ACTION:ID` of a button under /schedule or /jobs."""
     action, _, id = press.argument.partition(":")
     planner = await _planner(room, press.chat)
@@ -91,13 +91,13 @@ async def press(room: Room, press: Press) -> Outcome:
     return Outcome(room.texts.job_done[action], text, rows)
 
 
-async def _check(room: Room, press: Press, planner: Planner, number: int) -> None:
+async def _check(room: HandlerContext, press: Press, planner: Planner, number: int) -> None:
     job = await room.store.jobs.get(number)
     if job and job.plan.chat == planner.chat:
         _allow(room, press.standing, job.plan.kind)
 
 
-async def _decide(room: Room, planner: Planner, number: int, *, yes: bool) -> Outcome:
+async def _decide(room: HandlerContext, planner: Planner, number: int, *, yes: bool) -> Outcome:
     """On what /schedule showed."""
     if not yes:
         await planner.withdraw(number)
@@ -118,7 +118,7 @@ async def _act(planner: Planner, action: str, number: int) -> None:
             await planner.remove(number)
 
 
-async def _list(room: Room, planner: Planner) -> tuple[str, Rows]:
+async def _list(room: HandlerContext, planner: Planner) -> tuple[str, Rows]:
     found = await planner.jobs()
     if not found:
         return room.texts.no_jobs, []
@@ -126,14 +126,14 @@ async def _list(room: Room, planner: Planner) -> tuple[str, Rows]:
     return "\n".join(lines), [_buttons(room, job) for job in found[:12]]
 
 
-def _buttons(room: Room, job: Job) -> list[Choice]:
+def _buttons(room: HandlerContext, job: Job) -> list[Choice]:
     paused = job.plan.state == "paused"
     turn = ("go", f"▶ {job.id}") if paused else ("pause", f"⏸ {job.id}")
     actions = [turn, ("run", f"{room.texts.run_now} {job.id}"), ("rm", f"✕ {job.id}")]
     return [Choice(f"{JOB}:{key}:{job.id}", label) for key, label in actions]
 
 
-async def _planner(room: Room, chat: str) -> Planner:
+async def _planner(room: HandlerContext, chat: str) -> Planner:
     if room.services.planner is None:
         raise AgentError(room.texts.not_here)
     return await room.services.planner(chat)

@@ -5,7 +5,7 @@ from bot.telegram.styled import Styled
 
 def render(markdown: str) -> Styled:
     """The text and spans of a Markdown source; too deeply nested sources come as plain text."""
-    from bot.telegram.page import page
+    from bot.telegram.markdown import page
 
     return page(markdown)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from markdown_it.tree import SyntaxTreeNode as Node
 
-from bot.telegram import dialect
+from bot.telegram import markdown_dialect
 
 # What a phone shows of a code block without wrapping: about 35 columns.
 _COLUMNS = 35
@@ -13,7 +13,7 @@ _COLUMNS = 35
 
 def table(node: Node, text: Callable[[Node | str], str]) -> str | None:
     """The table's lines, aligned, or None where it is too wide."""
-    cells = [[text(cell) for cell in row] for row in dialect.rows(node)]
+    cells = [[text(cell) for cell in row] for row in markdown_dialect.rows(node)]
     count = max(map(len, cells))
     filled = [row + [""] * (count - len(row)) for row in cells]
     widths = [max(map(_width, column)) for column in zip(*filled, strict=True)]

@@ -6,7 +6,7 @@ from telegram import Message, MessageEntity, User
 
 from agent.store import Incoming
 from bot.telegram.attachments import attachments, written
-from bot.telegram.place import Place
+from bot.telegram.chat_key import Place
 
 SOURCE = "telegram"
 PASTE = 3900  # a client cuts what is longer into pieces of 4,096

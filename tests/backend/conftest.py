@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from backend.config import BackendConfig
-from tests.fakes import gguf_maker
-from tests.fakes.backend_running import QUICK, SYSTEM, Running, running
+from fakes import gguf_maker
+from fakes.backend_running import QUICK, SYSTEM, Running, running
 
 __all__ = ["QUICK", "SYSTEM", "Running", "running", "with_server"]
 

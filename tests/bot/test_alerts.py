@@ -7,8 +7,8 @@ from pathlib import Path
 
 from agent.store import Store, open_store
 from backend.protocol import Alert
-from bot.serving import pass_on_alerts
-from tests.patience import SECONDS
+from bot.service import pass_on_alerts
+from fakes.patience import SECONDS
 
 HOT = Alert(id=5, at=datetime(2026, 11, 20, tzinfo=UTC), name="heat", level="warning", text="Hot.")
 

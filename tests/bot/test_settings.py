@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.store.retention import Retention
-from bot.compose import retention_of
+from bot.composition import retention_of
 from bot.settings import ConfigurationError, find_file, load
 
 

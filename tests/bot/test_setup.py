@@ -15,12 +15,12 @@ from backend.build.build import VERSION
 from bot.cli.demo import zone_here
 from bot.localgram import Localgram
 from bot.setup import file
-from tests.fakes import gguf_maker
-from tests.fakes.hub import Hub
-from tests.fakes.toolkits import gcc, program
-from tests.patience import SECONDS
+from fakes import gguf_maker
+from fakes.hub import Hub
+from fakes.patience import SECONDS
+from fakes.toolkits import gcc, program
 
-NVML = Path(__file__).parents[1] / "fakes" / "nvml.c"
+NVML = Path(__file__).parents[2] / "fakes" / "nvml.c"
 VOLTAIRE = Path(sys.executable).with_name("voltaire")
 
 

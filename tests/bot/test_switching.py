@@ -16,13 +16,13 @@ from agent.schedule.times import Calendar, dump
 from agent.store import Store, open_store
 from agent.store.jobs import Job, Plan
 from backend.config import BackendConfig, ScheduledProfile
-from bot.reach import backend_config
+from bot.backend_connection import backend_config
 from bot.settings import load
 from bot.setup import file
 from bot.switching import ProfileSwitch, keep_file
+from fakes import gguf_maker, llama_server
+from fakes.backend_running import QUICK, Running, running
 from tests.bot.cli.test_bad_input import voltaire
-from tests.fakes import gguf_maker, llama_server
-from tests.fakes.backend_running import QUICK, Running, running
 
 HAND = '# mine\n[agent]\ntimezone = "Europe/Paris"  # at home\n\n[backend]\nprofile = "fake"\n'
 

@@ -10,9 +10,9 @@ from typing import TextIO
 import pytest
 from rich.console import Console
 
-from bot.channel import Asked, Choice, Letter, Step, View
+from bot.channel import Asked, Choice, OutgoingMessage, Step, View
 from bot.terminal import Lines, Terminal
-from tests.patience import soon
+from fakes.patience import soon
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ async def test_texts_questions_and_files(typed: tuple[TextIO, TextIO], tmp_path:
     stream, person = typed
     lines = Lines(stream)
     here, screen = terminal(lines, tmp_path)
-    assert await here.send("cli", Letter("**Hello** there")) == ["1"]
+    assert await here.send("cli", OutgoingMessage("**Hello** there")) == ["1"]
     message = asyncio.create_task(lines.next())
     rows = [[Choice("a", "Allow")], [Choice("d", "Deny")]]
     asking = asyncio.create_task(here.ask("cli", "May I?", rows))
@@ -59,7 +59,7 @@ async def test_a_turn_leaves_its_tool_lines(typed: tuple[TextIO, TextIO], tmp_pa
     view = View((Step("c", "bash", "ls", "ok", "\n".join("abcdefgh"), 1.25),), "growing", "status")
     await live.show(view)
     live.close(view)
-    await here.send("cli", Letter("the answer"))
+    await here.send("cli", OutgoingMessage("the answer"))
     live.close(view)
     await live.show(View(text="too late"))
     await live.settle(view)

@@ -16,11 +16,11 @@ from agent.messages import Assistant, User
 from agent.store import Incoming, Store
 from agent.store.turns import Ended, RenderedMessage
 from backend.config import BackendConfig
-from bot.compose import open_chats, stored_agent
+from bot.composition import open_chats, stored_agent
 from bot.settings import Settings, State
-from tests.fakes import gguf_maker
-from tests.fakes.backend_running import Running, running
-from tests.fakes.model_scripted import ModelServer
+from fakes import gguf_maker
+from fakes.backend_running import Running, running
+from fakes.model_scripted import ModelServer
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from agent.prompt import Note, Tail, render_message
+from fakes.gguf_maker import Shape, make
 from pocket.evaluation import arithmetic, checks
 from pocket.evaluation.__main__ import MODEL, PREFIX, choose, main
 from pocket.evaluation.asked import beyond, within
@@ -36,7 +37,6 @@ from pocket.evaluation.targets import describe, judge
 from pocket.evaluation.when import understand
 from pocket.evaluation.wire import Address, Refused, Wire, WireError
 from pocket.evaluation.world import Result, Setup, World
-from tests.fakes.gguf_maker import Shape, make
 
 Call = tuple[str, dict[str, Any] | str]
 Turn = Callable[[str, list[str]], Call | str]  # words and results so far; a call or the answer

@@ -14,7 +14,7 @@ import aiohttp
 import gguf
 import pytest_asyncio
 
-from tests.patience import SECONDS
+from fakes.patience import SECONDS
 
 ROOT = Path(__file__).parents[2]
 MODEL = ROOT / "backend/embedded/pocket.gguf"

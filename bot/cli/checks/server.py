@@ -45,7 +45,7 @@ async def card(settings: Settings) -> list[Finding]:
 
 def _wants_card(settings: Settings) -> bool:
     from backend.models.profile import ProfileError, load
-    from bot.reach import profiles_folder
+    from bot.backend_connection import profiles_folder
 
     try:
         return load(settings.backend.profile, profiles_folder()).gpu
@@ -120,7 +120,7 @@ async def binary(settings: Settings) -> list[Finding]:
     from backend.models.profile import ProfileError, load
     from backend.server.binary import CannotStart, find
     from backend.server.launch import prepare
-    from bot.reach import backend_config, profiles_folder
+    from bot.backend_connection import backend_config, profiles_folder
 
     if settings.backend.kind == "external":
         return []
@@ -160,7 +160,7 @@ async def model(settings: Settings) -> list[Finding]:
     """The model file: there, whole, as its profile names it."""
     from backend.models.profile import ProfileError, load, locate
     from backend.server.launch import models_folder
-    from bot.reach import backend_config, profiles_folder
+    from bot.backend_connection import backend_config, profiles_folder
 
     if settings.backend.kind == "external":
         return []
@@ -203,7 +203,7 @@ def _sha256(path: Path) -> str:
 
 async def running(settings: Settings) -> list[Finding]:
     """The backend, when it runs: state, warmth, and how long a warm first token takes."""
-    from bot.reach import socket_of
+    from bot.backend_connection import socket_of
 
     async with BackendClient(socket_of(settings)) as backend:
         try:
@@ -235,8 +235,8 @@ async def tool_calls(settings: Settings) -> list[Finding]:
     """Whether the model that serves calls tools, and whether its template keeps the prefix."""
     from agent.errors import AgentError
     from agent.model import ModelRefused
-    from bot.compose import stored_agent
-    from bot.reach import socket_of
+    from bot.backend_connection import socket_of
+    from bot.composition import stored_agent
 
     async with BackendClient(socket_of(settings)) as backend:
         try:

@@ -21,8 +21,8 @@ from agent.store import Incoming, Store, open_store
 from agent.tools.tool import Call, Output, Tool, tool
 from agent.turn.journal import Reply
 from agent.turn.loop import Limits, Turn, run_turn
-from tests.fakes.model_caching import CachingModel
-from tests.patience import SECONDS
+from fakes.model_caching import CachingModel
+from fakes.patience import SECONDS
 
 SOURCE = "test"
 

@@ -13,9 +13,9 @@ from agent.model import Piece, Request
 from agent.store import Incoming, open_store
 from agent.store.errors import StoreFull
 from agent.store.inbox import Waiting
+from fakes.model_caching import CachingModel
+from fakes.patience import SECONDS
 from tests.agent.chats.conftest import SOURCE, Bench, Gate, calling, echo, said, words_of
-from tests.fakes.model_caching import CachingModel
-from tests.patience import SECONDS
 
 
 async def test_messages_are_answered_in_order_each_once(bench: Bench) -> None:

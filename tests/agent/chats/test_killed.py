@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from fakes.patience import SECONDS
 from tests.agent.chats.child import MESSAGES, STEPS
-from tests.patience import SECONDS
 
 KILLS = 6
 

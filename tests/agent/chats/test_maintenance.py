@@ -13,8 +13,8 @@ from agent.errors import BackendAway
 from agent.llm.gpu_queue import PERSON
 from agent.model import ModelRefused, Request
 from agent.store.retention import DAY, Retention
+from fakes.patience import soon
 from tests.agent.chats.conftest import Bench, Gate, calling, echo, said
-from tests.patience import soon
 
 
 class Server:

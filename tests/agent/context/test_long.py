@@ -13,8 +13,8 @@ from agent.messages import Assistant, ToolCall, ToolResult, User
 from agent.model import Request
 from agent.tools.registry import chosen
 from agent.tools.tool import Call, Output, tool
+from fakes.model_caching import CachingModel
 from tests.agent.chats.conftest import Bench, said
-from tests.fakes.model_caching import CachingModel
 
 PINNED = ["allergic to peanuts", "the door code is 4711", "daughter is called Ada"]
 CHAT = "tg:1"

@@ -18,8 +18,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from agent.messages import Assistant, ToolCall, ToolResult, User
 from agent.model import Request
 from agent.tools.tool import Call, Output, tool
+from fakes.model_caching import CachingModel, common, line, rendered
 from tests.agent.chats.conftest import Bench, said
-from tests.fakes.model_caching import CachingModel, common, line, rendered
 
 WINDOW = 4096
 CHATS = ("tg:1", "tg:2", "tg:-100:7")

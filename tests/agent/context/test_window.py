@@ -15,8 +15,8 @@ from agent.model import Completion, Request
 from agent.store import Incoming, Store, open_store
 from agent.store.turns import OpenTurn, RenderedMessage
 from agent.turn.journal import StoredJournal
-from tests.fakes.model_caching import CachingModel
-from tests.patience import SECONDS
+from fakes.model_caching import CachingModel
+from fakes.patience import SECONDS
 
 SCHEMAS = (
     {"type": "function", "function": {"name": "bash"}},

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from agent.evaluate.task import suite
+from fakes.model_scripted import Line, ModelServer, calls, says
+from fakes.patience import SECONDS
 from tests.agent.evaluate.solutions import SOLUTIONS
-from tests.fakes.model_scripted import Line, ModelServer, calls, says
-from tests.patience import SECONDS
 
 NAMES = {task.ask: task.name for task in suite()}
 

@@ -11,9 +11,9 @@ from agent.evaluate.task import suite
 from agent.llm.openai import OpenAIModel
 from agent.tools.registry import chosen
 from backend.protocol import Endpoint
-from tests.fakes.journal_memory import MemoryApprovals
-from tests.fakes.llama_embedded import serve
-from tests.fakes.sandbox_box import opened
+from fakes.journal_memory import MemoryApprovals
+from fakes.llama_embedded import serve
+from fakes.sandbox_box import opened
 
 POCKET = Path(str(files("backend.embedded").joinpath("pocket.gguf")))
 # The committed model does 12 of 18; another processor's rounding may cost one.

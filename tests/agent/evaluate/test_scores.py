@@ -10,7 +10,7 @@ from agent.evaluate.prompts import opening
 from agent.evaluate.scores import Rates, Score, by, rates, save, saved
 from agent.messages import Assistant, System, User
 from agent.prompt import system_text
-from tests.patience import SECONDS
+from fakes.patience import SECONDS
 
 GOOD = Score("a", "find", "ours", 0, "", "done", 3, 1, 4, 900, 100, 2.0, 50.0)
 BAD = replace(GOOD, task="b", fault="no", calls=0, refused=4, seconds=4.0, joules=None)

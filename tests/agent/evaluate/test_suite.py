@@ -10,10 +10,10 @@ from agent.evaluate.play import Stage, play
 from agent.evaluate.task import suite
 from agent.messages import ToolResult
 from agent.tools.registry import chosen
+from fakes.journal_memory import MemoryApprovals
+from fakes.model_scripted import Line, ScriptedModel, calls, says
+from fakes.sandbox_box import opened
 from tests.agent.evaluate.solutions import SOLUTIONS
-from tests.fakes.journal_memory import MemoryApprovals
-from tests.fakes.model_scripted import Line, ScriptedModel, calls, says
-from tests.fakes.sandbox_box import opened
 
 TOOLS = chosen(())
 

@@ -3,8 +3,8 @@ import asyncio
 from agent.llm.gpu_queue import IDLE, PERSON, SCHEDULED, LocalGpuQueue, Priority, QueuedModel
 from agent.messages import Assistant, User
 from agent.model import Request
-from tests.fakes.model_caching import CachingModel
-from tests.patience import SECONDS
+from fakes.model_caching import CachingModel
+from fakes.patience import SECONDS
 
 
 async def held(

@@ -16,10 +16,10 @@ from agent.llm.selftest import (
     self_test,
 )
 from backend.protocol import Endpoint
-from tests.fakes.gguf_chain import make_chain
-from tests.fakes.gguf_maker import TEMPLATE
-from tests.fakes.llama_embedded import serve
-from tests.fakes.model_scripted import ModelServer, calls
+from fakes.gguf_chain import make_chain
+from fakes.gguf_maker import TEMPLATE
+from fakes.llama_embedded import serve
+from fakes.model_scripted import ModelServer, calls
 
 TOOLS = json.loads(files("agent").joinpath("prefix/tools.json").read_text("utf-8"))
 CALL = '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>'

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from agent.sandbox.sandbox import Sandbox
-from tests.fakes.sandbox_box import opened
+from fakes.sandbox_box import opened
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from agent.sandbox.cgroup import Cgroups, delegated, prepare
 from agent.sandbox.limits import SandboxLimits
 from agent.sandbox.sandbox import Ran, Sandbox
-from tests.patience import soon
+from fakes.patience import soon
 
 
 @pytest.fixture

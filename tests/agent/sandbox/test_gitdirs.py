@@ -16,7 +16,7 @@ from agent.sandbox.layout import Layout
 from agent.sandbox.limits import Repo
 from agent.sandbox.mountinfo import verified
 from agent.tools.git import git_commit
-from tests.fakes.sandbox_box import Box, git, opened, repository
+from fakes.sandbox_box import Box, git, opened, repository
 
 LOCAL = ("-c", "protocol.file.allow=always")
 MONITOR = "git config core.fsmonitor 'touch {};'"

@@ -10,7 +10,7 @@ from agent.sandbox.limits import Repo, SandboxLimits
 from agent.sandbox.quota import Quota
 from agent.sandbox.sandbox import Ran, Sandbox
 from agent.sandbox.usage import DEEPEST, Usage, measured
-from tests.fakes.sandbox_box import opened
+from fakes.sandbox_box import opened
 
 
 def test_a_walk_counts_blocks_files_and_links_once(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from agent.sandbox.hosts import Hosts, Refused, public
 from agent.sandbox.sandbox import Ran
 from agent.tools.bash import bash
 from agent.tools.files import read_file
-from tests.fakes.sandbox_box import Box, opened
-from tests.fakes.web_server import Site, site
-from tests.patience import limits
+from fakes.patience import limits
+from fakes.sandbox_box import Box, opened
+from fakes.web_server import Site, site
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from agent.errors import ToolError
 from agent.sandbox.limits import SandboxLimits
 from agent.sandbox.sandbox import Ran, Sandbox
 from agent.sandbox.unprivileged_client import Lesser
-from tests.fakes.sandbox_box import opened
-from tests.patience import limits, soon, within
+from fakes.patience import limits, soon, within
+from fakes.sandbox_box import opened
 
 
 async def test_it_prints_and_ends(sandbox: Sandbox) -> None:

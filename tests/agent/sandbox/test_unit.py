@@ -12,7 +12,7 @@ from bench.attacks.__main__ import scratch
 from bench.attacks.cases import ATTACKS
 from bench.attacks.hardening import WALLS
 from bench.attacks.unit import against_unit
-from tests.fakes.booted import CODE, lacking
+from fakes.booted import CODE, lacking
 
 pytestmark = pytest.mark.timeout(1800)  # seconds where the processor is free
 

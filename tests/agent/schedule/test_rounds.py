@@ -14,8 +14,8 @@ from agent.schedule.times import dump, load, next_times
 from agent.store import Incoming, Store
 from agent.store.jobs import Job, Occurrence, Plan
 from agent.store.outbox import OutboxRow
+from fakes.patience import SECONDS
 from tests.agent.schedule.times.test_when import END, RULES, START, ZONES, independent
-from tests.patience import SECONDS
 
 CHAT = "tg:1"
 DAY = 86400

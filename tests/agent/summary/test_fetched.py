@@ -11,9 +11,9 @@ from agent.sandbox.limits import Repo
 from agent.sandbox.sandbox import Sandbox
 from agent.summary.facts import Git
 from agent.summary.fetched import Place, fetched
+from fakes.sandbox_box import opened
+from fakes.web_server import Site, site
 from tests.agent.summary.test_summary import Repository
-from tests.fakes.sandbox_box import opened
-from tests.fakes.web_server import Site, site
 
 MIRROR = Place("/workspace/.fetched/site.git")
 

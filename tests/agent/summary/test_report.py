@@ -18,8 +18,8 @@ from agent.summary import collect, ranges
 from agent.summary.facts import EMPTY_TREE, Range
 from agent.summary.fetched import Place
 from agent.summary.report import Report, Summaries
+from fakes import repository_large
 from tests.agent.summary.test_summary import Repository, git
-from tests.fakes import repository_large
 
 CHAT = "tg:1"
 HERE = Path(__file__).parents[3]

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.sandbox_box import Box, opened
+from fakes.sandbox_box import Box, opened
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from agent.tools.files import edit_file, read_file, write_file
 from agent.tools.git import git_diff
 from agent.tools.search import grep, list_files
 from agent.tools.tool import Tool
-from tests.fakes.sandbox_box import Box
+from fakes.sandbox_box import Box
 
 WORDS = st.one_of(
     st.text(max_size=40),

@@ -7,7 +7,7 @@ from agent.sandbox.limits import Repo
 from agent.tools.bash import bash
 from agent.tools.files import edit_file, read_file, write_file
 from agent.tools.tool import Output
-from tests.fakes.sandbox_box import Box, opened, repository
+from fakes.sandbox_box import Box, opened, repository
 
 
 async def test_a_file_is_made_and_replaced(box: Box) -> None:

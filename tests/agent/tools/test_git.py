@@ -9,7 +9,7 @@ from agent.sandbox.limits import Repo
 from agent.tools.bash import bash
 from agent.tools.files import write_file
 from agent.tools.git import git_commit, git_diff, git_status
-from tests.fakes.sandbox_box import Box, git, opened, repository
+from fakes.sandbox_box import Box, git, opened, repository
 
 
 @pytest.fixture(params=[-1, 4321] if os.geteuid() == 0 else [-1])

@@ -16,7 +16,7 @@ from agent.tools.schedule import schedule
 from agent.tools.send_file import send_file
 from agent.tools.tool import Call, Output
 from agent.tools.web import web_fetch
-from tests.fakes.sandbox_box import Box, opened, repository
+from fakes.sandbox_box import Box, opened, repository
 
 
 @dataclass

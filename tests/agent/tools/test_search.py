@@ -7,7 +7,7 @@ from agent.sandbox.limits import Repo
 from agent.tools.bash import bash
 from agent.tools.glob import beneath
 from agent.tools.search import grep, list_files
-from tests.fakes.sandbox_box import Box, opened, repository
+from fakes.sandbox_box import Box, opened, repository
 
 TREE = r"""
 mkdir -p src/deep build sub/.git

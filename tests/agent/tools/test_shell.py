@@ -1,8 +1,8 @@
 from agent.tools.bash import bash
 from agent.tools.files import write_file
 from agent.tools.tool import Output
-from tests.fakes.sandbox_box import Box
-from tests.patience import limits
+from fakes.patience import limits
+from fakes.sandbox_box import Box
 
 
 async def test_output_and_the_exit_code_when_it_is_not_zero(box: Box) -> None:

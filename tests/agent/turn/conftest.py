@@ -14,8 +14,8 @@ from agent.tools.context import ToolContext
 from agent.tools.tool import Call, Output, Tool, tool
 from agent.turn.limits import Limits
 from agent.turn.loop import Turn, at_once, run_turn
-from tests.fakes.journal_memory import MemoryApprovals, MemoryJournal
-from tests.fakes.model_scripted import Line, ScriptedModel
+from fakes.journal_memory import MemoryApprovals, MemoryJournal
+from fakes.model_scripted import Line, ScriptedModel
 
 
 @dataclass

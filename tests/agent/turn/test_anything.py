@@ -12,8 +12,8 @@ from agent.events import ToolCalled
 from agent.llm.openai import OpenAIModel
 from agent.messages import Assistant, ToolCall, ToolResult
 from agent.turn.limits import Limits
+from fakes.model_scripted import Line, ModelServer, Reply, ScriptedModel, refused
 from tests.agent.turn.conftest import Bench
-from tests.fakes.model_scripted import Line, ModelServer, Reply, ScriptedModel, refused
 
 LIMITS = Limits(max_tool_calls=5, seconds=20, away_seconds=0.01, trouble_seconds=0.01)
 COMMANDS = ["ls", "fail", "curl", "pwd"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agent.approvals import EXPIRED, Approvals, Request, Step
 from agent.store import open_store
-from tests.patience import SECONDS
+from fakes.patience import SECONDS
 
 STEP = Step("t1", "c1", "tg:1", lambda: False)
 WHAT, SCOPE = "commit to website: Fix", "commit:website"

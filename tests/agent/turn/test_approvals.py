@@ -5,9 +5,9 @@ import asyncio
 from agent.approvals import DENIED, EXPIRED, NOBODY, Approvals, Ask, Request, Step
 from agent.events import ApprovalAsked, Decision
 from agent.messages import Assistant, System, ToolCall, ToolResult, User
+from fakes.journal_memory import MemoryApprovals
+from fakes.model_scripted import calls, says
 from tests.agent.turn.conftest import Bench
-from tests.fakes.journal_memory import MemoryApprovals
-from tests.fakes.model_scripted import calls, says
 
 COMMIT = calls("git_commit", id="c", repo="website", message="Fix")
 WHAT = "commit to website: Fix"

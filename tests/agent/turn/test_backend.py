@@ -6,8 +6,8 @@ from agent.errors import BackendAway, ContextFull
 from agent.events import ModelFinished, Notice, TextDelta
 from agent.messages import System, User
 from agent.turn.limits import Limits
+from fakes.model_scripted import calls, refused, says
 from tests.agent.turn.conftest import Bench
-from tests.fakes.model_scripted import calls, refused, says
 
 
 async def test_a_backend_that_comes_back_costs_a_notice_and_nothing_else(bench: Bench) -> None:

@@ -6,8 +6,8 @@ from agent.events import Notice
 from agent.messages import Assistant
 from agent.turn import texts
 from agent.turn.text_loop_detection import Circling
+from fakes.model_scripted import says
 from tests.agent.turn.conftest import Bench
-from tests.fakes.model_scripted import says
 
 CIRCLE = "It is interrupted" + ": the program was stopped" * 1000
 

@@ -10,9 +10,9 @@ from agent.messages import Assistant, System, ToolCall, ToolResult, User
 from agent.turn import texts
 from agent.turn.journal import Opening
 from agent.turn.loop import run_turn
+from fakes.model_scripted import ScriptedModel, also, calls, says
+from fakes.patience import SECONDS
 from tests.agent.turn.conftest import Bench
-from tests.fakes.model_scripted import ScriptedModel, also, calls, says
-from tests.patience import SECONDS
 
 
 async def test_stop_ends_a_stream_with_what_there_is(bench: Bench) -> None:

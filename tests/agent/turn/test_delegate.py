@@ -12,8 +12,8 @@ from agent.tools.tool import Tool
 from agent.turn import texts
 from agent.turn.delegate import ShortJournal
 from agent.turn.limits import Limits
+from fakes.model_scripted import Line, ScriptedModel, calls, says
 from tests.agent.turn.conftest import Bench
-from tests.fakes.model_scripted import Line, ScriptedModel, calls, says
 
 
 class DelegatingBench(Bench):

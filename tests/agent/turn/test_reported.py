@@ -8,7 +8,7 @@ from agent.messages import User
 from agent.model import Completion, ModelRefused, Request
 from backend.client import BackendUnavailable
 from backend.protocol import Report
-from tests.fakes.model_scripted import Line, ScriptedModel, refused, says
+from fakes.model_scripted import Line, ScriptedModel, refused, says
 
 ASKED = Request((User("hello"),))
 

@@ -19,8 +19,8 @@ from agent.events import (
 from agent.messages import Assistant, System, ToolCall, ToolResult, User
 from agent.turn import texts
 from agent.turn.limits import Limits
+from fakes.model_scripted import Line, ScriptedModel, also, calls, says
 from tests.agent.turn.conftest import Bench
-from tests.fakes.model_scripted import Line, ScriptedModel, also, calls, says
 
 
 async def test_an_answer_is_shown_as_it_comes_and_kept_as_it_was(bench: Bench) -> None:

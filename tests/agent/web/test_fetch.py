@@ -10,7 +10,7 @@ from agent.errors import ToolError
 from agent.sandbox.hosts import Hosts
 from agent.web import Fetcher
 from agent.web.page import text_of
-from tests.fakes.web_server import Site, site
+from fakes.web_server import Site, site
 
 
 @pytest.fixture

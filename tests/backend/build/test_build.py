@@ -14,8 +14,8 @@ from backend.server.binary import find
 from backend.build.build import Progress, Sources, build
 from backend.config import BackendConfig
 from backend.build.recipe import CannotBuild, Recipe
-from tests.fakes.toolkits import program
-from tests.patience import SECONDS, soon
+from fakes.toolkits import program
+from fakes.patience import SECONDS, soon
 
 SERVER = r"""#!/bin/sh
 case "$1" in

@@ -7,7 +7,7 @@ import pytest
 
 from backend.build.recipe import COMMON, CannotBuild, Machine, Recipe, recipe
 from backend.build.toolkit import Compilers, compilers, one_toolkit, toolkits
-from tests.fakes.toolkits import cuda, gcc, program
+from fakes.toolkits import cuda, gcc, program
 
 V100 = (7, 0)
 OLD = "sm_50 sm_60 sm_70 sm_75 sm_80 sm_90"

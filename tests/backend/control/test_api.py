@@ -24,8 +24,8 @@ from backend.control.alerts import Alerts
 from backend.control.metrics import text
 from backend.protocol import PERSON, Gpu, ServerStatus, Speed, Status, Warm
 from backend.service import BackendRunning, serve_backend
+from fakes.patience import SECONDS, soon, within
 from tests.backend.conftest import running
-from tests.patience import SECONDS, soon, within
 
 
 async def test_status_endpoint_logs_and_metrics_of_a_running_backend(config: BackendConfig) -> None:

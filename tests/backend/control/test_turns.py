@@ -8,8 +8,8 @@ from backend.client import BackendClient
 from backend.config import BackendConfig
 from backend.control.gpu_queue import Lanes
 from backend.protocol import LaneState
+from fakes.patience import SECONDS
 from tests.backend.conftest import running
-from tests.patience import SECONDS
 
 WHY = "The model is being switched to small; messages wait."
 

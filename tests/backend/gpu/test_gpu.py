@@ -27,9 +27,9 @@ from backend.gpu.health import Health
 from backend.gpu.history import BlackBox, History
 from backend.gpu.nvml import Sample, Sampler, sampling
 from backend.protocol import Gpu, LaneState, Minute, Report
+from fakes.model_scripted import ScriptedModel, says
+from fakes.patience import SECONDS, soon, within
 from tests.backend.conftest import Running, running
-from tests.fakes.model_scripted import ScriptedModel, says
-from tests.patience import SECONDS, soon, within
 
 CARD: dict[str, int] = {
     "temperature": 61,

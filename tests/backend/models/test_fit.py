@@ -22,7 +22,7 @@ from backend.models.fit import (
 )
 from backend.models.gguf_header import Header, NotAModel, Tensor, read_header
 from backend.models.profile import Profile, Source
-from tests.fakes.gguf_kinds import KINDS, make
+from fakes.gguf_kinds import KINDS, make
 
 SIZE = re.compile(r"(\w+ model|KV|RS|compute) buffer size = +([\d.]+) MiB")
 

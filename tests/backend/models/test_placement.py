@@ -17,8 +17,8 @@ from backend.protocol import Alert
 from backend.server.binary import CannotStart
 from backend.server.launch import prepare
 from backend.server.memory_fallback import Buffers, MemoryFallback
+from fakes import gguf_kinds, llama_cards
 from tests.backend.conftest import running, with_server
-from tests.fakes import gguf_kinds, llama_cards
 
 HOST = 64 * GIB
 V100 = Card(0, int(15.4 * GIB))

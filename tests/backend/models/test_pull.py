@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from fakes import gguf_kinds
+from fakes.hub import Hub
 from tests.bot.cli.test_model_commands import voltaire
-from tests.fakes import gguf_kinds
-from tests.fakes.hub import Hub
 
 CONTENT = bytes(range(256)) * 200_000  # 51 MB: the library writes pieces of 10
 

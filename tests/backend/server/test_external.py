@@ -19,10 +19,10 @@ from agent.turn.model_caller import ModelCaller
 from backend.client import BackendUnavailable
 from backend.config import BackendConfig
 from backend.protocol import Report
+from fakes.gguf_chain import make_chain
+from fakes.llama_embedded import serve
+from fakes.model_scripted import ModelServer, says
 from tests.backend.conftest import running
-from tests.fakes.gguf_chain import make_chain
-from tests.fakes.llama_embedded import serve
-from tests.fakes.model_scripted import ModelServer, says
 
 ASKED = Request((System("You are a test."), User("Go on.")), max_tokens=20)
 SAID = "All is well."

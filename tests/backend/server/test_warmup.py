@@ -8,9 +8,9 @@ import pytest
 
 from backend.config import BackendConfig
 from backend.protocol import Status
+from fakes import gguf_maker
+from fakes.gguf_maker import TEMPLATE, Shape
 from tests.backend.conftest import SYSTEM, Running, running
-from tests.fakes import gguf_maker
-from tests.fakes.gguf_maker import TEMPLATE, Shape
 
 FIXED: list[dict[str, Any]] = [{"role": "system", "content": SYSTEM}]
 TOOL = {

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from agent.store import Incoming, open_store
 from backend.client import BackendClient
-from bot.succession import answers_within
-from tests.patience import SECONDS
+from bot.backend_failover import answers_within
+from fakes.patience import SECONDS
 
 VOLTAIRE = Path(sys.executable).with_name("voltaire")
 

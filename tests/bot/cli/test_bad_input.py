@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from bot.localgram import Localgram
-from tests.patience import SECONDS
+from fakes.patience import SECONDS
 
 VOLTAIRE = Path(sys.executable).with_name("voltaire")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import SECONDS
+from fakes.patience import SECONDS
 
 VOLTAIRE = Path(sys.executable).with_name("voltaire")
 POCKET = Path(__file__).parents[3] / "backend" / "embedded" / "pocket.gguf"

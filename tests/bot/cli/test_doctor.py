@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from bot.localgram import Localgram
-from tests.fakes import gguf_maker
-from tests.patience import SECONDS
+from fakes import gguf_maker
+from fakes.patience import SECONDS
 
 VOLTAIRE = Path(sys.executable).with_name("voltaire")
-NVML = Path(__file__).parents[2] / "fakes" / "nvml.c"
+NVML = Path(__file__).parents[3] / "fakes" / "nvml.c"
 
 Found = dict[str, tuple[str, str, str]]  # check: status, detail, remedy
 

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.fakes import gguf_kinds
-from tests.fakes.toolkits import cuda, gcc
+from fakes import gguf_kinds
+from fakes.toolkits import cuda, gcc
 
 VOLTAIRE = Path(sys.executable).with_name("voltaire")
 
@@ -72,7 +72,7 @@ async def test_what_fits_a_card_that_is_not_here(tmp_path: Path) -> None:
 
 async def test_each_size_of_card_has_its_table(tmp_path: Path) -> None:
     path = gguf_kinds.make(tmp_path / "small.gguf", "llama")
-    source = Path(__file__).parents[2] / "fakes" / "nvml.c"
+    source = Path(__file__).parents[3] / "fakes" / "nvml.c"
     library = tmp_path / "libnvidia-ml.so.1"
     name = "-Wl,-soname,libnvidia-ml.so.1"
     subprocess.run(["cc", "-shared", "-fPIC", name, "-o", library, source], check=True)

@@ -7,7 +7,7 @@ import pytest
 
 from backend.models.profile import Profile, Reference, Source
 from bot.cli.outlook import PREFERRED, Machine, Outlook, outlook, propose
-from tests.fakes import gguf_kinds
+from fakes import gguf_kinds
 
 GIB = 2**30
 ABSENT = Source(path="/absent/model.gguf")

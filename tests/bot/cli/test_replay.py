@@ -5,8 +5,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from fakes.model_scripted import Json, Line, ModelServer, calls, says
 from tests.bot.cli.test_bad_input import voltaire
-from tests.fakes.model_scripted import Json, Line, ModelServer, calls, says
 
 
 def rows(home: Path) -> dict[str, list[tuple[object, ...]]]:

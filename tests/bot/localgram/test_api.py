@@ -7,7 +7,7 @@ from typing import Any
 import aiohttp
 
 from bot.localgram import Localgram, Person
-from tests.patience import SECONDS
+from fakes.patience import SECONDS
 
 from .conftest import Raw, png
 

@@ -11,7 +11,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, Route, async_playwright, expect
 
 from bot.localgram import Localgram, Person
-from tests.patience import SECONDS
+from fakes.patience import SECONDS
 
 from .conftest import TOKEN, Raw, png
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from bot.localgram import Localgram, Person, is_final
-from tests.patience import SECONDS
+from fakes.patience import SECONDS
 
 from .conftest import Raw
 

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from bot.localgram import Localgram, Person
-from tests.patience import SECONDS
+from fakes.patience import SECONDS
 
 from .conftest import TOKEN, Raw, png
 

@@ -10,7 +10,7 @@ import pytest
 from bot.localgram import Localgram, Person, VirtualClock
 from bot.localgram.entities import formatted
 from bot.localgram.wire import ApiError
-from tests.patience import SECONDS
+from fakes.patience import SECONDS
 
 from .conftest import Raw
 

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from bot.localgram import Localgram, Person
-from tests.patience import SECONDS
+from fakes.patience import SECONDS
 
 from .conftest import Raw
 

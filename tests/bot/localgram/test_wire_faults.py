@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 
 from bot.localgram import Limits, Localgram, Person, VirtualClock
-from tests.patience import within
+from fakes.patience import within
 
 from .conftest import TOKEN, Raw, png
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from bot.localgram import Localgram
-from tests.bot.telegram.house import OWNER, TOKEN, House
+from fakes.bot_running import OWNER, TOKEN, House
 
 
 @pytest.fixture

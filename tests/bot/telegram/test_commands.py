@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from bot.localgram import Message, is_final
 from bot.telegram.commands import COMMANDS
 from bot.texts import TABLES
-from tests.bot.telegram.house import House
-from tests.fakes.model_scripted import says
-from tests.patience import soon
+from fakes.bot_running import House
+from fakes.model_scripted import says
+from fakes.patience import soon
 
 CONTRACT = (
     "start help new resume stop retry status gpu model context memory forget jobs schedule repos"

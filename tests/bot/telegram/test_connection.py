@@ -11,7 +11,7 @@ from telegram.error import BadRequest, NetworkError, TimedOut
 
 from bot.channel import Away, Uncertain
 from bot.telegram.connection import Connection
-from bot.telegram.refusals import meaning
+from bot.telegram.send_errors import meaning
 
 TOKEN = "1:x"
 

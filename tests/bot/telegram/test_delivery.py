@@ -6,12 +6,12 @@ from contextlib import closing
 
 import pytest
 
-from bot.channel import Letter
+from bot.channel import OutgoingMessage
 from bot.delivery import Delivery
 from bot.localgram import is_final
-from tests.bot.telegram.house import House, Running
-from tests.fakes.model_scripted import says
-from tests.patience import SECONDS, soon
+from fakes.bot_running import House, Running
+from fakes.model_scripted import says
+from fakes.patience import SECONDS, soon
 
 
 def finals(house: House) -> list[str]:
@@ -138,7 +138,7 @@ async def test_a_chat_that_blocked_the_bot_rests_until_it_is_back(house: House) 
     async with house.open() as run:
         await house.owner.ask("hi")
         await house.owner.block()
-        await run.store.outbox.add("tg:111", [Letter("while away").written()])
+        await run.store.outbox.add("tg:111", [OutgoingMessage("while away").written()])
         assert "blocked" in await postponed(run)
         async with asyncio.timeout(SECONDS):
             while not (chat := await run.store.chats.get("tg:111")) or not chat.resting:
@@ -153,7 +153,7 @@ async def test_an_owner_who_never_wrote_is_told_once_they_do(house: House) -> No
     second = house.gram.user("Otto Owner")
     house.config = {"owners": frozenset({second.id})}
     async with house.open() as run:
-        await run.store.outbox.add(f"tg:{second.id}", [Letter("news").written()])
+        await run.store.outbox.add(f"tg:{second.id}", [OutgoingMessage("news").written()])
         async with asyncio.timeout(SECONDS):
             while not (chat := await run.store.chats.get(f"tg:{second.id}")) or not chat.resting:
                 await asyncio.sleep(0.01)
@@ -206,7 +206,7 @@ async def test_a_group_that_became_a_supergroup_is_followed(house: House) -> Non
         await house.owner.send("@voltaire_bot hi", chat=group)
         await house.owner.next_message(chat=group, where=is_final)
         upgraded = house.gram.migrate(group)
-        await run.store.outbox.add(f"tg:{group.id}", [Letter("news").written()])
+        await run.store.outbox.add(f"tg:{group.id}", [OutgoingMessage("news").written()])
         news = await house.owner.next_message(chat=upgraded, where=lambda m: m.text == "news")
     assert news.chat == upgraded.id
 
@@ -217,7 +217,7 @@ async def test_two_postmen_share_no_letter(house: House) -> None:
         task = asyncio.create_task(second.run())
         await house.owner.ask("hi")
         for n in range(6):
-            await run.store.outbox.add("tg:111", [Letter(f"n{n}").written()])
+            await run.store.outbox.add("tg:111", [OutgoingMessage(f"n{n}").written()])
         await house.owner.next_message(where=lambda m: m.text == "n5")
         await drained(run)
         task.cancel()

@@ -10,10 +10,10 @@ import pytest
 
 from bot.localgram import Localgram, Person, is_final
 from bot.localgram.feed import Drafted
-from tests.bot.telegram.house import OWNER
-from tests.bot.telegram.process import Process
-from tests.fakes.model_scripted import Json, Line, ModelServer, calls, says
-from tests.patience import SECONDS, soon
+from fakes.bot_process import Process
+from fakes.bot_running import OWNER
+from fakes.model_scripted import Json, Line, ModelServer, calls, says
+from fakes.patience import SECONDS, soon
 
 
 class Scene:

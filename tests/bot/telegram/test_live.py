@@ -10,9 +10,9 @@ import os
 import pytest
 from telegram import Bot
 
-from bot.channel import Choice, Letter, Step, View
+from bot.channel import Choice, OutgoingMessage, Step, View
+from bot.telegram.channel import TelegramChannel
 from bot.telegram.pacer import Pacers
-from bot.telegram.post import Post
 
 TOKEN, CHAT = os.environ.get("TELEGRAM_TEST_TOKEN"), os.environ.get("TELEGRAM_TEST_CHAT")
 
@@ -24,13 +24,13 @@ pytestmark = [
 
 async def test_what_a_turn_sends_is_taken() -> None:
     async with Bot(TOKEN or "") as bot:
-        post, chat = Post(bot, Pacers()), f"tg:{CHAT}"
+        post, chat = TelegramChannel(bot, Pacers()), f"tg:{CHAT}"
         await post.typing(chat)
         live = post.live(chat)
         await live.show(View((Step("c", "bash", "df -h", "ok", "12 GB free"),), "**Look"))
         live.close(View())
         await live.settle(View((Step("c", "bash", "df -h", "ok", "12 GB free"),)))
         text = "**Bold**, `code`, [link](https://example.org)\n\n|a|b|\n|-|-|\n|1|2|\n"
-        (message,) = await post.send(chat, Letter(text, [[Choice("x:1", "A button")]]))
+        (message,) = await post.send(chat, OutgoingMessage(text, [[Choice("x:1", "A button")]]))
         await post.edit(chat, message, "Edited.")
         assert int(message) > 0

@@ -14,8 +14,8 @@ from agent.sandbox.limits import SandboxLimits
 from agent.sandbox.sandboxes import Sandboxes, open_sandboxes
 from agent.tools.tool import Call, Output, tool
 from bot.localgram import is_final
-from tests.bot.telegram.house import House
-from tests.fakes.model_scripted import calls, in_order, says
+from fakes.bot_running import House
+from fakes.model_scripted import calls, in_order, says
 
 
 def _png() -> bytes:

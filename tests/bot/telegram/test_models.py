@@ -15,10 +15,10 @@ from agent.llm.selftest_store import SelftestStore
 from agent.tools.registry import chosen
 from backend.config import BackendConfig
 from bot.localgram import Message
-from tests.bot.telegram.house import House
-from tests.bot.telegram.house import Running as Bot
-from tests.fakes.backend_running import Running, running
-from tests.fakes.gguf_chain import make_chain
+from fakes.backend_running import Running, running
+from fakes.bot_running import House
+from fakes.bot_running import Running as Bot
+from fakes.gguf_chain import make_chain
 
 CALL = '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>'
 FORM = """title = "The {name} one"

@@ -8,7 +8,7 @@ import pytest
 from agent.schedule.job_kind import Wishes
 from agent.schedule.planner import Planner
 from bot.localgram import Person
-from tests.bot.telegram.house import House, Running
+from fakes.bot_running import House, Running
 
 
 @pytest.fixture

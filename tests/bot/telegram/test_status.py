@@ -3,7 +3,7 @@
 from typing import Any
 
 from backend.protocol import Gpu, ServerStatus, Speed, Status
-from bot.telegram.status import Queues, backend_lines, queue_line, up_line
+from bot.telegram.status_lines import Queues, backend_lines, queue_line, up_line
 from bot.texts import Texts
 
 FRENCH = Texts(

@@ -10,8 +10,8 @@ import pytest
 from bot.localgram import Localgram, is_final
 from bot.telegram.app import TelegramUnavailable
 from bot.telegram.polling import AlreadyPolling, only_poller
-from tests.bot.telegram.house import TOKEN, House
-from tests.patience import SECONDS
+from fakes.bot_running import TOKEN, House
+from fakes.patience import SECONDS
 
 
 def said(house: House) -> list[str]:

@@ -8,9 +8,9 @@ from pydantic import Field
 from agent.tools.tool import Call, Output, tool
 from bot.localgram import is_final
 from bot.localgram.feed import Acted, Drafted
-from tests.bot.telegram.house import House
-from tests.fakes.model_scripted import Line, calls, in_order, says
-from tests.patience import SECONDS, within
+from fakes.bot_running import House
+from fakes.model_scripted import Line, calls, in_order, says
+from fakes.patience import SECONDS, within
 
 
 async def test_a_message_is_seen_and_answered_once(house: House) -> None:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from bot.localgram import Localgram, is_final
 from bot.localgram.feed import Drafted
-from tests.bot.telegram.house import OWNER, House
-from tests.bot.telegram.process import Process
-from tests.fakes.model_scripted import ModelServer, says
-from tests.patience import soon
+from fakes.bot_process import Process
+from fakes.bot_running import OWNER, House
+from fakes.model_scripted import ModelServer, says
+from fakes.patience import soon
 
 
 async def test_what_is_thought_is_folded_in_the_draft_and_not_in_the_answer(house: House) -> None:

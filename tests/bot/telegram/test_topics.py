@@ -9,9 +9,9 @@ import pytest
 from agent.messages import User
 from agent.model import Request
 from bot.localgram import Localgram, Message, Topic, is_final
-from tests.bot.telegram.house import OWNER, TOKEN, House
-from tests.fakes.model_scripted import Reply, says
-from tests.patience import SECONDS
+from fakes.bot_running import OWNER, TOKEN, House
+from fakes.model_scripted import Reply, says
+from fakes.patience import SECONDS
 
 
 @pytest.fixture

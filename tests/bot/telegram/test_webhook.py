@@ -4,8 +4,8 @@ import socket
 
 import aiohttp
 
-from tests.bot.telegram.house import House
-from tests.patience import soon
+from fakes.bot_running import House
+from fakes.patience import soon
 
 
 def free_port() -> int:

@@ -23,8 +23,8 @@ from agent.model import (
 )
 from backend.client import BackendUnavailable
 from backend.protocol import Endpoint
-from tests.fakes.model_scripted import ModelServer, Refusal, calls, refused, says
-from tests.patience import SECONDS
+from fakes.model_scripted import ModelServer, Refusal, calls, refused, says
+from fakes.patience import SECONDS
 
 TOOL = {"type": "function", "function": {"name": "bash", "description": "d", "parameters": {}}}
 ASKED = Request((System("s"), User("hello é")), (TOOL,), max_tokens=50)

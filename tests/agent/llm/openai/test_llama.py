@@ -13,9 +13,9 @@ from agent.messages import Assistant, System, ToolCall, ToolResult, User
 from agent.model import Completion, Reading, Request
 from agent.turn.step import read_step
 from backend.protocol import Endpoint
-from tests.fakes.gguf_chain import make_chain
-from tests.fakes.gguf_maker import TEMPLATE
-from tests.fakes.llama_embedded import serve
+from fakes.gguf_chain import make_chain
+from fakes.gguf_maker import TEMPLATE
+from fakes.llama_embedded import serve
 
 TOOLS = tuple(json.loads(files("agent").joinpath("prefix/tools.json").read_text("utf-8")))
 ASKED = Request((System("You help."), User("list the files")), TOOLS, max_tokens=200)

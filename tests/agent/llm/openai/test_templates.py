@@ -19,8 +19,8 @@ from agent.llm.openai import OpenAIModel
 from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
 from agent.model import Request
 from backend.protocol import Endpoint
-from tests.fakes.gguf_maker import TEMPLATE, make
-from tests.fakes.llama_embedded import serve
+from fakes.gguf_maker import TEMPLATE, make
+from fakes.llama_embedded import serve
 
 TOOLS = tuple(json.loads(files("agent").joinpath("prefix/tools.json").read_text("utf-8")))
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from backend.client import BackendClient, default_socket
+from bot.backend_failover import answers, succeeding
 from bot.settings import ConfigurationError, Settings, load
-from bot.succession import answers, succeeding
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode as Node
 
-from bot.telegram import dialect
+from bot.telegram import markdown_dialect
 from bot.telegram.render import plain
 from bot.telegram.styled import Styled
 from bot.telegram.table import table
@@ -39,7 +39,7 @@ def page(markdown: str) -> Styled:
 def _parser() -> MarkdownIt:
     options = {"html": False, "breaks": True, "maxNesting": _NESTING + 1}
     parser = MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
-    return dialect.install(parser)
+    return markdown_dialect.install(parser)
 
 
 class _Page:
@@ -47,7 +47,7 @@ class _Page:
 
     def __init__(self, tokens: list[Token]) -> None:
         self.out = Writer()
-        self._links = dialect.links(tokens)
+        self._links = markdown_dialect.links(tokens)
         self._blocks(Node(tokens))
 
     @property
@@ -103,7 +103,7 @@ class _Page:
         self.out.gap(1)
 
     def _code_block(self, node: Node) -> None:
-        language, rest = dialect.language(node.info)
+        language, rest = markdown_dialect.language(node.info)
         code = f"{rest}\n{node.content}" if rest else node.content
         self._pre(code.rstrip("\n"), language)
 
@@ -125,7 +125,7 @@ class _Page:
 
     def _table(self, node: Node) -> None:
         self.out.gap(2)
-        rows, lines = dialect.rows(node), table(node, self._cell)
+        rows, lines = markdown_dialect.rows(node), table(node, self._cell)
         if lines is not None:
             self._pre(lines)
             return

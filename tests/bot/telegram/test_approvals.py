@@ -9,9 +9,9 @@ from agent.tools.tool import Call, Output, tool
 from bot.localgram import Message, is_final
 from bot.question import question
 from bot.texts import Texts
-from tests.bot.telegram.house import House
-from tests.fakes.model_scripted import calls, in_order, says
-from tests.patience import soon
+from fakes.bot_running import House
+from fakes.model_scripted import calls, in_order, says
+from fakes.patience import soon
 
 
 @tool

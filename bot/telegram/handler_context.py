@@ -17,12 +17,12 @@ from agent.sandbox.sandbox import Sandbox
 from agent.schedule.planner import Planner
 from agent.store import Store
 from backend.client import BackendClient
-from bot.channel import Letter, Rows
+from bot.channel import OutgoingMessage, Rows
 from bot.delivery import Delivery
+from bot.telegram.access import Access, Speaker, Standing
+from bot.telegram.channel import TelegramChannel
+from bot.telegram.chat_key import Place
 from bot.telegram.config import TelegramConfig
-from bot.telegram.door import Door, Speaker, Standing
-from bot.telegram.place import Place
-from bot.telegram.post import Post
 from bot.telegram.words import place_of
 from bot.texts import Texts
 
@@ -65,12 +65,12 @@ class Heard:
 
 
 @dataclass
-class Room:
+class HandlerContext:
     config: TelegramConfig
     store: Store
     bot: Bot
-    post: Post
-    door: Door
+    post: TelegramChannel
+    door: Access
     delivery: Delivery
     texts: Texts
     services: Services
@@ -82,7 +82,7 @@ class Room:
 
     async def say(self, chat: str, text: str, rows: Rows = (), *, quiet: bool = False) -> None:
         """Put a text of the program's own into the outbox."""
-        await self.store.outbox.add(chat, [Letter(text, rows).written()], silent=quiet)
+        await self.store.outbox.add(chat, [OutgoingMessage(text, rows).written()], silent=quiet)
 
     def spawn(self, work: Coroutine[Any, Any, object]) -> None:
         """Do something slow beside the updates; what it must not lose is durable already."""
@@ -94,7 +94,7 @@ class Room:
         return f"{datetime.fromtimestamp(self.store.clock() if at is None else at, zone):%H:%M}"
 
 
-def heard(room: Room, update: Update) -> Heard | None:
+def heard(room: HandlerContext, update: Update) -> Heard | None:
     """Who speaks in a message, edited or not; None where nobody does."""
     message = update.message or update.edited_message
     if message is None or message.from_user is None:

@@ -7,7 +7,7 @@ from telegram import Bot, InputFile, InputMediaDocument, InputMediaPhoto, Messag
 from telegram.error import BadRequest
 
 from bot.channel import Enclosed
-from bot.telegram.place import Place
+from bot.telegram.chat_key import Place
 from bot.telegram.render import render
 from bot.telegram.styled import CAPTION_UNITS, entities, head
 

@@ -9,7 +9,7 @@ environment of each start is kept beside the script.
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 
 
 def install(folder: Path, devices: str, *, unknown: str = "--n-cpu-moe --split-mode") -> Path:

@@ -1,6 +1,6 @@
 """Small GGUF models with random weights, for tests that need a real server and no sense.
 
-    python -m tests.fakes.gguf_maker OUT.gguf [--kind llama|gemma3|lfm2] [--context N]
+    python -m fakes.gguf_maker OUT.gguf [--kind llama|gemma3|lfm2] [--context N]
 
 The vocabulary is byte-level BPE with a few merges, the template ChatML with
 Hermes tool calls. What such a model writes is noise; token counts, caches,

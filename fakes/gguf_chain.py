@@ -12,7 +12,7 @@ from pathlib import Path
 import gguf
 import numpy as np
 
-from tests.fakes.gguf_maker import TEMPLATE, Shape, _header, _tensors, vocabulary
+from fakes.gguf_maker import TEMPLATE, Shape, _header, _tensors, vocabulary
 
 WIDTH = 256
 STRENGTH = 30.0

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.localgram import Localgram
-from tests.patience import SECONDS, soon
+from fakes.patience import SECONDS, soon
 
 
 class Process:

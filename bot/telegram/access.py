@@ -23,7 +23,7 @@ class Speaker:
     group: int | None = None
 
 
-class Door:
+class Access:
     """Knows everybody's standing. `remember` is called once at the start and after each change."""
 
     def __init__(

@@ -17,16 +17,16 @@ from telegram import (
 )
 from telegram.error import BadRequest, RetryAfter, TelegramError
 
-from bot.channel import Asked, Enclosed, Letter, Limits, Live, Rows
-from bot.telegram import enclosures
-from bot.telegram.enclosures import UPLOAD_SECONDS
+from bot.channel import Asked, Enclosed, Limits, Live, OutgoingMessage, Rows
+from bot.telegram import outgoing_files
+from bot.telegram.chat_key import Place
 from bot.telegram.live import LiveMessage
+from bot.telegram.live_message_store import LiveMessageStore
+from bot.telegram.outgoing_files import UPLOAD_SECONDS
 from bot.telegram.pacer import Pacer, Pacers, Urgency
-from bot.telegram.place import Place
-from bot.telegram.refusals import no_such_method, unchanged, understood
 from bot.telegram.render import plain, render
+from bot.telegram.send_errors import no_such_method, unchanged, understood
 from bot.telegram.styled import CAPTION_UNITS, TEXT_UNITS, Styled, entities, head, split
-from bot.telegram.traces import Traces
 
 MOST_PARTS = 4  # longer answers come as a document
 MIB = 1 << 20
@@ -38,11 +38,16 @@ T = TypeVar("T")
 Wanted = Callable[[], bool]
 
 
-class Post:
+class TelegramChannel:
     """A Channel over one bot. `local` is a Bot API server of one's own, with its larger limits."""
 
     def __init__(
-        self, bot: Bot, pacers: Pacers, traces: Traces | None = None, *, local: bool = False
+        self,
+        bot: Bot,
+        pacers: Pacers,
+        traces: LiveMessageStore | None = None,
+        *,
+        local: bool = False,
     ) -> None:
         self._bot = bot
         self._traces = traces
@@ -64,7 +69,7 @@ class Post:
     def turn(self, chat: str) -> AbstractAsyncContextManager[None]:
         return self._pacer(chat).turn(Urgency.FINAL)
 
-    async def post(self, chat: str, letter: Letter) -> tuple[str, Letter | None]:
+    async def post(self, chat: str, letter: OutgoingMessage) -> tuple[str, OutgoingMessage | None]:
         parts = letter_parts(letter.text)
         last = letter.part + 1 >= len(parts)
         with understood():
@@ -75,9 +80,9 @@ class Post:
                 raise
         return sent, None if last else replace(letter, part=letter.part + 1)
 
-    async def send(self, chat: str, letter: Letter) -> list[str]:
+    async def send(self, chat: str, letter: OutgoingMessage) -> list[str]:
         sent: list[str] = []
-        left: Letter | None = letter
+        left: OutgoingMessage | None = letter
         while left is not None:
             async with self.turn(chat):
                 message, left = await self.post(chat, left)
@@ -103,7 +108,7 @@ class Post:
         )
 
     async def ask(self, chat: str, question: str, rows: Rows) -> Asked:
-        return Asked((await self.send(chat, Letter(question, rows)))[-1])
+        return Asked((await self.send(chat, OutgoingMessage(question, rows)))[-1])
 
     async def file(self, chat: str, file: BinaryIO, name: str, caption: str) -> str:
         return (await self.album(chat, [(file, name)], caption))[0]
@@ -111,7 +116,7 @@ class Post:
     async def album(self, chat: str, files: Sequence[Enclosed], caption: str) -> list[str]:
         most = self.limits(chat).photo
         with understood():
-            sent = await enclosures.send(
+            sent = await outgoing_files.send(
                 self._bot, partial(self._run, chat), Place.of(chat), files, caption, most
             )
         return [_id(message) for message in sent]
@@ -155,7 +160,7 @@ class Post:
             if message:
                 await self._replace(chat, message, text, ())
                 return message
-            return await self._message(chat, text, Letter("", quiet=True))
+            return await self._message(chat, text, OutgoingMessage("", quiet=True))
 
         with understood():
             return await self._pacer(chat).run(call, Urgency.PROGRESS)
@@ -173,7 +178,7 @@ class Post:
     # -- calls -----------------------------------------------------------------
 
     async def _part(
-        self, chat: str, part: "Styled | Document", letter: Letter, *, last: bool
+        self, chat: str, part: "Styled | Document", letter: OutgoingMessage, *, last: bool
     ) -> str:
         rows = letter.rows if last else ()
         letter = replace(letter, rows=rows, reply_to=self._answered(chat, letter))
@@ -186,7 +191,7 @@ class Post:
                 raise
             return await self._message(chat, plain(part.text), letter)
 
-    def _answered(self, chat: str, letter: Letter) -> str:
+    def _answered(self, chat: str, letter: OutgoingMessage) -> str:
         """In a private chat the answer to the newest message needs no quote of it; a question does."""
         newest = self._newest.get(chat, 0)
         if letter.part or not letter.reply_to:
@@ -194,7 +199,7 @@ class Post:
         plain_answer = Place.of(chat).private and int(letter.reply_to) >= newest
         return "" if plain_answer and not letter.rows else letter.reply_to
 
-    async def _message(self, chat: str, text: Styled, letter: Letter) -> str:
+    async def _message(self, chat: str, text: Styled, letter: OutgoingMessage) -> str:
         place = Place.of(chat)
         return _id(
             await self._bot.send_message(
@@ -209,7 +214,7 @@ class Post:
             )
         )
 
-    async def _document(self, chat: str, document: "Document", letter: Letter) -> str:
+    async def _document(self, chat: str, document: "Document", letter: OutgoingMessage) -> str:
         place = Place.of(chat)
         return _id(
             await self._bot.send_document(

@@ -5,10 +5,10 @@ from agent.events import Decision
 from agent.store.approvals import ApprovalTable
 from bot.channel import Channel, ChannelError, Rows, Uncertain
 from bot.question import KIND, buttons, decision, question, quoted
-from bot.telegram.door import Door
-from bot.telegram.place import Place
-from bot.telegram.presses import Outcome, Press
-from bot.telegram.room import Room
+from bot.telegram.access import Access
+from bot.telegram.buttons import Outcome, Press
+from bot.telegram.chat_key import Place
+from bot.telegram.handler_context import HandlerContext
 from bot.texts import Texts
 
 __all__ = ["KIND", "Asking", "buttons", "close", "decide", "question"]
@@ -19,7 +19,7 @@ TRIES = 3
 class Asking:
     """Shows a question wherever an owner reads it; the answer comes by a press."""
 
-    def __init__(self, channel: Channel, door: Door, texts: Texts, rows: ApprovalTable) -> None:
+    def __init__(self, channel: Channel, door: Access, texts: Texts, rows: ApprovalTable) -> None:
         self._channel = channel
         self._door = door
         self._texts = texts
@@ -57,7 +57,7 @@ class Asking:
         return (await self._channel.ask(chat, asked, rows)).message
 
 
-async def decide(room: Room, press: Press) -> Outcome:
+async def decide(room: HandlerContext, press: Press) -> Outcome:
     id, decided = decision(press.argument)
     if press.standing != "owner" or room.services.approvals is None or decided is None:
         return Outcome(room.texts.only_owners)
@@ -68,7 +68,7 @@ async def decide(room: Room, press: Press) -> Outcome:
     return Outcome(room.texts.decided[decided])
 
 
-async def close(room: Room, id: str) -> None:
+async def close(room: HandlerContext, id: str) -> None:
     """The question's messages lose their buttons and say what was decided."""
     decided = await room.store.approvals.decided(id)
     if decided is None:

@@ -7,9 +7,9 @@ from telegram import CallbackQuery, Message, Update
 from telegram.error import TelegramError
 
 from bot.channel import ChannelError, Rows
-from bot.telegram.door import Speaker, Standing
-from bot.telegram.place import Place
-from bot.telegram.room import Room
+from bot.telegram.access import Speaker, Standing
+from bot.telegram.chat_key import Place
+from bot.telegram.handler_context import HandlerContext
 from bot.telegram.words import place_of
 
 # A press keeps its reply to whoever pressed; Telegram forgets it within seconds.
@@ -45,10 +45,10 @@ class Outcome:
     later: Callable[[], Awaitable[tuple[str, Rows]]] | None = None
 
 
-Handler = Callable[[Room, Press], Awaitable[Outcome]]
+Handler = Callable[[HandlerContext, Press], Awaitable[Outcome]]
 
 
-async def pressed(handlers: Mapping[str, Handler], room: Room, update: Update) -> None:
+async def pressed(handlers: Mapping[str, Handler], room: HandlerContext, update: Update) -> None:
     """Decide at once (what lasts is committed), then answer and edit beside the updates."""
     query = update.callback_query
     assert query
@@ -61,7 +61,7 @@ async def pressed(handlers: Mapping[str, Handler], room: Room, update: Update) -
     room.spawn(_show(room, press, outcome))
 
 
-def _press(room: Room, query: CallbackQuery) -> Press | None:
+def _press(room: HandlerContext, query: CallbackQuery) -> Press | None:
     """None for a message too old to be known."""
     if not isinstance(query.message, Message):
         return None
@@ -73,7 +73,7 @@ def _press(room: Room, query: CallbackQuery) -> Press | None:
     return Press(query, speaker, standing, place, str(query.message.message_id), argument)
 
 
-async def _show(room: Room, press: Press, outcome: Outcome) -> None:
+async def _show(room: HandlerContext, press: Press, outcome: Outcome) -> None:
     await _answer(room, press.query, outcome.toast)
     text, rows = await outcome.later() if outcome.later else (outcome.text, outcome.rows)
     if text is not None:
@@ -83,7 +83,7 @@ async def _show(room: Room, press: Press, outcome: Outcome) -> None:
             return  # the decision stands; only its message is as it was
 
 
-async def _answer(room: Room, query: CallbackQuery, toast: str) -> None:
+async def _answer(room: HandlerContext, query: CallbackQuery, toast: str) -> None:
     try:
         await room.bot.answer_callback_query(
             query.id, toast[:200] or None, read_timeout=ANSWER_SECONDS

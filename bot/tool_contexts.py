@@ -12,14 +12,14 @@ from agent.store import Store
 from agent.store.chats import Chat
 from agent.tools.context import FileSender, ToolContext
 from agent.web import Fetcher
-from bot.reach import profile_names
+from bot.backend_connection import profile_names
 from bot.sandboxes import hosts_of
 from bot.settings import Settings
 from bot.switching import keep_file
 
 
 @dataclass
-class Desks:
+class ToolContexts:
     """Makes what the tools of a chat work with."""
 
     sandboxes: Sandboxes

@@ -7,9 +7,9 @@ from pathlib import Path
 from backend.client import BackendClient, default_socket
 from backend.config import BackendConfig
 from backend.service import serve_backend
-from bot.succession import answers, answers_within, succeeding
-from tests.fakes.model_scripted import ModelServer, says
-from tests.patience import SECONDS
+from bot.backend_failover import answers, answers_within, succeeding
+from fakes.model_scripted import ModelServer, says
+from fakes.patience import SECONDS
 
 
 async def test_a_backend_that_ended_is_succeeded_for_as_long_as_the_command_lasts(

@@ -11,7 +11,7 @@ from pathlib import Path
 import aiohttp
 
 from backend.protocol import Endpoint
-from tests.patience import SECONDS
+from fakes.patience import SECONDS
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-CODE = Path(__file__).resolve().parents[2]
+CODE = Path(__file__).resolve().parents[1]
 SHARED = Path("/run/shared")  # inside: the folder that both see
 SECONDS = 300.0  # a busy machine; else two
 

@@ -3,9 +3,9 @@
 from agent.store import Incoming
 from agent.turn.journal import Reply
 from bot.channel import Choice, Rows
-from bot.telegram.door import SOURCE
-from bot.telegram.presses import Outcome, Press
-from bot.telegram.room import Room
+from bot.telegram.access import SOURCE
+from bot.telegram.buttons import Outcome, Press
+from bot.telegram.handler_context import HandlerContext
 from bot.texts import Texts
 
 GO_ON = "onward"
@@ -18,7 +18,7 @@ def rows(reply: Reply, texts: Texts) -> Rows:
     return [[Choice(f"{GO_ON}:{reply.turn}", texts.go_on)]] if limited else ()
 
 
-async def press(room: Room, press: Press) -> Outcome:
+async def press(room: HandlerContext, press: Press) -> Outcome:
     """Once, and only as long as nothing came after that turn."""
     turns = room.store.turns
     last = await turns.last(press.chat)

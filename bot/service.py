@@ -22,9 +22,8 @@ from agent.store.errors import StoreError
 from backend.client import BackendClient, BackendUnavailable
 from backend.protocol import Alert
 from bot import presence, switching
-from bot.channel import Letter
-from bot.compose import Agent, open_agent, open_chats, retention_of
-from bot.desks import meaning_of
+from bot.channel import OutgoingMessage
+from bot.composition import Agent, open_agent, open_chats, retention_of
 from bot.digest import Digest
 from bot.reports import summaries
 from bot.settings import Settings
@@ -32,7 +31,8 @@ from bot.state import DATABASE, private
 from bot.status import PRESENCE
 from bot.telegram.app import SOURCE, TelegramBot, telegram_bot
 from bot.telegram.config import TelegramConfig
-from bot.telegram.room import Services
+from bot.telegram.handler_context import Services
+from bot.tool_contexts import meaning_of
 
 PRESENCE_SECONDS = 10.0
 LOOK_SECONDS = 15.0  # how fresh the machine's report and the warm prefix are kept
@@ -136,7 +136,7 @@ async def _schedule(agent: Agent, submit: Submit) -> AsyncIterator[Scheduler]:
 
 
 def _letter(text: str) -> str:
-    return Letter(text).written()
+    return OutgoingMessage(text).written()
 
 
 # -- beside the turns ---------------------------------------------------------

@@ -6,8 +6,8 @@ from pathlib import Path
 from agent.store import open_store
 from bot.localgram import Person, is_final
 from bot.localgram.feed import Answered
-from bot.telegram.door import BURST, Door, Speaker
-from tests.bot.telegram.house import House
+from bot.telegram.access import BURST, Access, Speaker
+from fakes.bot_running import House
 
 STRANGER = "This is somebody's own assistant. Send /pair to ask its owner to let you in."
 
@@ -129,7 +129,7 @@ class Hand:
 async def test_a_flood_is_told_once_and_ebbs(tmp_path: Path) -> None:
     clock = Hand()
     async with open_store(tmp_path / "v.db") as store:
-        door = Door(store.people, frozenset({1}), frozenset({2}), clock)
+        door = Access(store.people, frozenset({1}), frozenset({2}), clock)
         member, owner = Speaker(2, "Mia"), Speaker(1, "Olga")
         assert [door.floods(member) for _ in range(BURST)] == ["no"] * BURST
         assert [door.floods(member) for _ in range(3)] == ["first", "more", "more"]

@@ -37,11 +37,11 @@ from agent.turn.loop import run_turn
 from agent.turn.turn import Turn
 from backend.client import BackendClient, BackendUnavailable
 from backend.protocol import Status
-from bot.desks import Desks, zone_of
+from bot.backend_failover import RETURN_SECONDS, answers, answers_within
 from bot.sandboxes import open_sandboxes
 from bot.settings import ConfigurationError, Settings
 from bot.state import DATABASE, private
-from bot.succession import RETURN_SECONDS, answers, answers_within
+from bot.tool_contexts import ToolContexts, zone_of
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class Agent:
     model: OpenAIModel
     window: ModelWindow
     approvals: Approvals
-    desks: Desks
+    desks: ToolContexts
     tools: tuple[Tool, ...]
     schemas: tuple[Mapping[str, Any], ...]
     host: HostReport
@@ -198,7 +198,7 @@ async def open_agent(
             partial(_spill, sandboxes),
             model.useful,
         )
-        desks = Desks(sandboxes, store, settings, courier)
+        desks = ToolContexts(sandboxes, store, settings, courier)
         approvals = Approvals(store.approvals, ask)
         yield Agent(
             settings,

@@ -24,8 +24,8 @@ from agent.turn.turn import Turn
 from bot.localgram import Localgram, Person
 from bot.telegram.app import SOURCE, TelegramBot, telegram_bot
 from bot.telegram.config import TelegramConfig
-from bot.telegram.room import Services
-from tests.fakes.model_scripted import Script, ScriptedModel, says
+from bot.telegram.handler_context import Services
+from fakes.model_scripted import Script, ScriptedModel, says
 
 TOKEN = "4242:secret"
 OWNER = 111

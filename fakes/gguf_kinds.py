@@ -6,7 +6,7 @@ from pathlib import Path
 import gguf
 import numpy as np
 
-from tests.fakes.gguf_maker import SPECIALS, _tokenizer, vocabulary
+from fakes.gguf_maker import SPECIALS, _tokenizer, vocabulary
 
 KINDS = ("llama", "qwen2", "qwen3", "qwen3moe", "gemma2", "gemma3", "lfm2")
 WIDTH, LAYERS, HEADS, KV_HEADS, HEAD, HIDDEN = 256, 6, 8, 2, 32, 768

@@ -7,10 +7,10 @@ from agent.store.approvals import Grant
 from backend.client import BackendRefused, BackendUnavailable
 from backend.protocol import Status
 from bot.channel import ChannelError, Choice, Rows
-from bot.telegram import consent
-from bot.telegram.presses import Outcome, Press
-from bot.telegram.room import Heard, Room
-from bot.telegram.status import Queues, backend_lines, gpu_line, queue_line, up_line
+from bot.telegram.approvals import buttons, question
+from bot.telegram.buttons import Outcome, Press
+from bot.telegram.handler_context import HandlerContext, Heard
+from bot.telegram.status_lines import Queues, backend_lines, gpu_line, queue_line, up_line
 
 STATUS = "st"
 SETTING = "set"
@@ -20,32 +20,32 @@ GPU_HOURS = 3
 MOST_HOURS = 7 * 24
 
 
-async def status(room: Room, said: Heard) -> None:
+async def status(room: HandlerContext, said: Heard) -> None:
     room.spawn(_status(room, said.chat))
 
 
-async def _status(room: Room, chat: str) -> None:
+async def _status(room: HandlerContext, chat: str) -> None:
     await room.say(chat, await status_card(room), _refresh(room))
 
 
-async def press_status(room: Room, _: Press) -> Outcome:
+async def press_status(room: HandlerContext, _: Press) -> Outcome:
     async def fresh() -> tuple[str, Rows]:
         return await status_card(room), _refresh(room)
 
     return Outcome(later=fresh)
 
 
-def _refresh(room: Room) -> Rows:
+def _refresh(room: HandlerContext) -> Rows:
     return [[Choice(f"{STATUS}:", room.texts.refresh)]]
 
 
-async def status_card(room: Room) -> str:
+async def status_card(room: HandlerContext) -> str:
     report = await _report(room)
     lines = backend_lines(room.texts, report) if isinstance(report, Status) else [f"**{report}**"]
     return "\n".join([*lines, *await _bot_lines(room)])
 
 
-async def _report(room: Room) -> Status | str:
+async def _report(room: HandlerContext) -> Status | str:
     if room.services.backend is None:
         return room.texts.no_backend
     try:
@@ -54,7 +54,7 @@ async def _report(room: Room) -> Status | str:
         return str(error)
 
 
-async def _bot_lines(room: Room) -> list[str]:
+async def _bot_lines(room: HandlerContext) -> list[str]:
     problem = room.problem()
     queues = Queues(
         len(room.services.chats.running()),
@@ -68,7 +68,7 @@ async def _bot_lines(room: Room) -> list[str]:
     ]
 
 
-async def gpu(room: Room, said: Heard) -> None:
+async def gpu(room: HandlerContext, said: Heard) -> None:
     """/gpu, /gpu 12 for as many hours, /gpu dark."""
     words = said.argument.lower().split()
     hours = next((int(word) for word in words if word.isdigit()), GPU_HOURS)
@@ -76,7 +76,7 @@ async def gpu(room: Room, said: Heard) -> None:
     room.spawn(_gpu(room, said.chat, min(max(hours, 1), MOST_HOURS), theme))
 
 
-async def _gpu(room: Room, chat: str, hours: int, theme: str) -> None:
+async def _gpu(room: HandlerContext, chat: str, hours: int, theme: str) -> None:
     """A picture of the last hours, or in words why there is none."""
     report = await _report(room)
     if isinstance(report, str) or not report.gpus:
@@ -93,11 +93,11 @@ async def _gpu(room: Room, chat: str, hours: int, theme: str) -> None:
         await room.say(chat, caption)
 
 
-async def context(room: Room, said: Heard) -> None:
+async def context(room: HandlerContext, said: Heard) -> None:
     room.spawn(_context(room, said.chat))
 
 
-async def _context(room: Room, chat: str) -> None:
+async def _context(room: HandlerContext, chat: str) -> None:
     if room.services.context is None:
         await room.say(chat, room.texts.not_here)
         return
@@ -110,16 +110,16 @@ async def _context(room: Room, chat: str) -> None:
     await room.say(chat, f"{room.texts.context_head}\n|---|---|\n{lines}")
 
 
-async def approvals(room: Room, said: Heard) -> None:
+async def approvals(room: HandlerContext, said: Heard) -> None:
     """Questions without an answer are asked again; standing permissions can be taken back."""
     for request in await room.store.approvals.open_requests():
-        asked = consent.question(room.texts, request, elsewhere=request.chat != said.chat)
-        await room.say(said.chat, asked, consent.buttons(room.texts, request.id))
+        asked = question(room.texts, request, elsewhere=request.chat != said.chat)
+        await room.say(said.chat, asked, buttons(room.texts, request.id))
     grants = await room.store.approvals.grants(said.chat)
     await room.say(said.chat, *_grants(room, grants))
 
 
-async def press_revoke(room: Room, press: Press) -> Outcome:
+async def press_revoke(room: HandlerContext, press: Press) -> Outcome:
     if press.standing != "owner":
         return Outcome(room.texts.only_owners)
     grants = await room.store.approvals.grants(press.chat)
@@ -129,7 +129,7 @@ async def press_revoke(room: Room, press: Press) -> Outcome:
     return Outcome("", *_grants(room, [g for g in grants if g not in taken]))
 
 
-def _grants(room: Room, grants: Sequence[Grant]) -> tuple[str, Rows]:
+def _grants(room: HandlerContext, grants: Sequence[Grant]) -> tuple[str, Rows]:
     if not grants:
         return room.texts.no_grants, []
     lines = "\n".join(f"- `{grant.scope}` ({grant.granted_by})" for grant in grants)
@@ -144,11 +144,11 @@ def _short(grant: Grant) -> str:
     return hashlib.sha256(grant.scope.encode()).hexdigest()[:12]
 
 
-async def settings(room: Room, said: Heard) -> None:
+async def settings(room: HandlerContext, said: Heard) -> None:
     await room.say(said.chat, *await _settings(room, said.chat))
 
 
-async def press_setting(room: Room, press: Press) -> Outcome:
+async def press_setting(room: HandlerContext, press: Press) -> Outcome:
     name, _, value = press.argument.partition(":")
     if name != "thinking" or not value.isdigit() or int(value) not in THINKING:
         return Outcome(room.texts.expired)
@@ -156,7 +156,7 @@ async def press_setting(room: Room, press: Press) -> Outcome:
     return Outcome("", *await _settings(room, press.chat))
 
 
-async def _settings(room: Room, chat: str) -> tuple[str, Rows]:
+async def _settings(room: HandlerContext, chat: str) -> tuple[str, Rows]:
     known = await room.store.chats.get(chat)
     now = int(known.settings.get("thinking", 0)) if known else 0
     labels = {n: f"{n:,}" if n else room.texts.off for n in THINKING}
@@ -168,7 +168,7 @@ async def _settings(room: Room, chat: str) -> tuple[str, Rows]:
     return told if await _thinks(room) else f"{told}\n{room.texts.no_thinking}", [buttons]
 
 
-async def _thinks(room: Room) -> bool:
+async def _thinks(room: HandlerContext) -> bool:
     """Whether the model server can be told how long to think; True while nobody knows."""
     if room.services.backend is None:
         return True

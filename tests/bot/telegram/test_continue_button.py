@@ -2,8 +2,8 @@
 
 from agent.messages import User
 from agent.tools.tool import Call, Output, tool
-from tests.bot.telegram.house import House
-from tests.fakes.model_scripted import calls, says
+from fakes.bot_running import House
+from fakes.model_scripted import calls, says
 
 
 @tool

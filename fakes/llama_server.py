@@ -33,7 +33,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 OOM = "CUDA error: out of memory\n  current device: 0, in function alloc at ggml-cuda.cu:503\n  cudaMalloc((void **) &ptr, look_ahead_size)"
 BUFFERS = """\
 llama_kv_cache:      CUDA0 KV buffer size =  2400.00 MiB
@@ -91,7 +91,7 @@ def install(folder: Path, plan: Sequence[str], silent: float = 3.0) -> Path:
     (folder / "plan.json").write_text(json.dumps({"plan": list(plan), "silent": silent}))
     program = folder / "llama-server"
     program.write_text(
-        f'#!/bin/sh\nexec env PYTHONPATH="{ROOT}" "{sys.executable}" -m tests.fakes.llama_server '
+        f'#!/bin/sh\nexec env PYTHONPATH="{ROOT}" "{sys.executable}" -m fakes.llama_server '
         f'--plan "{folder}/plan.json" "$@"\n'
     )
     program.chmod(program.stat().st_mode | stat.S_IXUSR)

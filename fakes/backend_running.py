@@ -14,7 +14,7 @@ from backend.config import BackendConfig
 from backend.protocol import Report, Status
 from backend.service import Backend, serve_backend
 from backend.state import Timing
-from tests.patience import SECONDS
+from fakes.patience import SECONDS
 
 QUICK = Timing(
     first_pause=0.05,

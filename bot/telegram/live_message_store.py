@@ -23,13 +23,13 @@ AGAIN_SECONDS = 10.0
 
 
 class Board(Protocol):
-    """Where live messages are (bot.telegram.post.Post)."""
+    """Where live messages are (bot.telegram.channel.Post)."""
 
     async def finish(self, chat: str, message: str, text: Styled) -> None: ...
 
 
 @dataclass
-class Traces:
+class LiveMessageStore:
     facts: FactTable
     texts: Texts
     _left: Mapping[str, Any] = field(default_factory=dict)

@@ -19,8 +19,8 @@ from telegram.error import (
 )
 
 from bot.channel import Away, ChannelError, Gone, Moved, Refused, Uncertain
+from bot.telegram.chat_key import Place
 from bot.telegram.connection import UNSENT
-from bot.telegram.place import Place
 
 _NO_CHAT = (
     "chat not found",
