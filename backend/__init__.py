@@ -1,7 +1,7 @@
 """Keeps one llama-server alive on one machine. Knows no agent.
 
 protocol.py client.py         what others may import: the control API's values, and a client
-service.py config.py room.py  serve_backend: all of it, composed, for as long as a block lasts
+service.py config.py state.py  serve_backend: all of it, composed, for as long as a block lasts
 supervisor.py policy.py       one writer of the server's state, with life.py; its decisions, pure
 life.py vigil.py watch.py     one start to its end; looking after it; what is a sign of life
 process.py diagnosis.py       the child as a context manager; why it died, in one sentence
@@ -9,7 +9,7 @@ llama.py                      the only file that knows llama-server's HTTP route
 launch.py flags.py profile.py what a server is started with; profiles/ holds them as TOML
 binary.py                     which program it is, and what its --help says
 warm.py ladder.py             the warm prefix; less memory
-lanes.py                      whose turn it is on the GPU
+gpu_queue.py                      whose turn it is on the GPU
 managed.py external.py        our own server, or others', as the control API sees them
 gpu.py health.py guard.py history.py alerts.py speed.py
                               NVML and what it means: heat, minutes kept, news, figures

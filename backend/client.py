@@ -3,7 +3,7 @@
 async with BackendClient(socket) as backend:
     async for stand in backend.ready():
         ...
-    async with backend.lane("cli", PERSON) as lane:
+    async with backend.acquire_gpu("cli", PERSON) as lease:
         ...
 """
 
@@ -21,16 +21,16 @@ import aiohttp
 
 from backend.protocol import (
     Alert,
+    CompletionReport,
     Endpoint,
-    LaneState,
-    Minute,
+    GpuMinute,
+    Heartbeat,
     Prefix,
     Priority,
-    ProfileCard,
     ProfileChoice,
-    Report,
+    ProfileSummary,
+    QueueState,
     ServerState,
-    Sign,
     Status,
 )
 
@@ -49,46 +49,26 @@ class BackendRefused(Exception):
     """The backend answered no; `str` is its sentence."""
 
 
-class Lane:
-    """The GPU lane while it is held.
+class GpuLease:
+    """The right to one request on the GPU, for as long as the connection lasts.
 
-    `wanted` is set when somebody more urgent waits (idle work should stop),
-    `lost` when the backend went away.
+    `wanted` is set when somebody more urgent waits, so that idle work can stop.
     """
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self.wanted = asyncio.Event()
-        self.lost = asyncio.Event()
         self._socket = socket
-        self._clear = asyncio.Event()
-        self._clear.set()
-        self._reason: str | None = None
 
-    async def go(self, on_wait: Callable[[str], None] | None = None) -> None:
-        """Await this before each request: it waits while the GPU is too hot for another."""
-        if not self._clear.is_set() and on_wait and self._reason:
-            on_wait(self._reason)
-        await self._clear.wait()
-
-    async def sign(self, tokens: int) -> None:
-        """Tell a sign of life of the open request: tokens read and written so far."""
+    async def heartbeat(self, tokens: int) -> None:
+        """Send a sign of life of the open request: tokens read and written so far."""
         with suppress(ConnectionError, aiohttp.ClientError):
-            await self._socket.send_str(Sign(tokens=tokens).model_dump_json())
+            await self._socket.send_str(Heartbeat(tokens=tokens).model_dump_json())
 
     async def follow(self) -> None:
+        """Take the queue's messages until the connection ends."""
         async for message in self._socket:
-            self._hear(LaneState.model_validate_json(message.data))
-        self.lost.set()
-        self._clear.set()
-
-    def _hear(self, state: LaneState) -> None:
-        self._reason = state.reason
-        if state.state == "wanted":
-            self.wanted.set()
-        if state.state == "paused":
-            self._clear.clear()
-        else:
-            self._clear.set()
+            if QueueState.model_validate_json(message.data).state == "wanted":
+                self.wanted.set()
 
 
 def default_socket(state_dir: Path) -> Path:
@@ -160,7 +140,7 @@ class BackendClient:
         prefix = Prefix(messages=[*map(dict, messages)], tools=[*map(dict, tools)])
         await self._post("/v1/warm", prefix.model_dump_json())
 
-    async def report(self, report: Report) -> None:
+    async def report(self, report: CompletionReport) -> None:
         """Tell how a completion went; feeds the speed figures and the watchdog."""
         await self._post("/v1/report", report.model_dump_json())
 
@@ -182,14 +162,14 @@ class BackendClient:
                     raise BackendRefused(stand.reason or f"{name} could not be started.")
                 yield stand
 
-    async def profiles(self) -> list[ProfileCard]:
+    async def profiles(self) -> list[ProfileSummary]:
         """Every profile, those that can start now first; none with an external server."""
         text = await self._get("/v1/profiles")
-        return [ProfileCard.model_validate_json(line) for line in text.splitlines()]
+        return [ProfileSummary.model_validate_json(line) for line in text.splitlines()]
 
-    async def gpu_history(self, minutes: int) -> list[Minute]:
+    async def gpu_history(self, minutes: int) -> list[GpuMinute]:
         text = await self._get(f"/v1/gpu/history?minutes={minutes}")
-        return [Minute.model_validate_json(line) for line in text.splitlines()]
+        return [GpuMinute.model_validate_json(line) for line in text.splitlines()]
 
     async def gpu_picture(
         self, hours: int = 3, *, theme: str = "light", zone: str = "UTC"
@@ -218,27 +198,27 @@ class BackendClient:
                     yield Alert.model_validate_json(line)
 
     @asynccontextmanager
-    async def lane(
+    async def acquire_gpu(
         self,
         chat: str,
         priority: Priority = 0,
-        on_wait: Callable[[LaneState], None] | None = None,
-    ) -> AsyncIterator[Lane]:
+        on_wait: Callable[[QueueState], None] | None = None,
+    ) -> AsyncIterator[GpuLease]:
         """Hold the GPU for one turn's model calls. `on_wait` hears each change while waiting."""
         asked = {"chat": chat, "priority": str(priority)}
-        async with self._waiting_place("/v1/lane", asked) as socket:
+        async with self._waiting_place("/v1/queue", asked) as socket:
             await _held(socket, on_wait)
-            lane = Lane(socket)
-            follower = asyncio.create_task(lane.follow())
+            lease = GpuLease(socket)
+            follower = asyncio.create_task(lease.follow())
             try:
-                yield lane
+                yield lease
             finally:
                 follower.cancel()
                 await asyncio.wait([follower])
 
     @asynccontextmanager
     async def turn(
-        self, chat: str, on_wait: Callable[[LaneState], None] | None = None
+        self, chat: str, on_wait: Callable[[QueueState], None] | None = None
     ) -> AsyncIterator[None]:
         """Keep the profile as it is for the block; `on_wait` hears why a turn cannot begin yet."""
         async with self._waiting_place("/v1/turn", {"chat": chat}) as socket:
@@ -296,10 +276,10 @@ async def _within(seconds: float) -> AsyncIterator[None]:
 
 
 async def _held(
-    socket: aiohttp.ClientWebSocketResponse, on_wait: Callable[[LaneState], None] | None
+    socket: aiohttp.ClientWebSocketResponse, on_wait: Callable[[QueueState], None] | None
 ) -> None:
     async for message in socket:
-        state = LaneState.model_validate_json(message.data)
+        state = QueueState.model_validate_json(message.data)
         if state.state != "waiting":
             return
         if on_wait:

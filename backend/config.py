@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from backend.protocol import Kind
+from backend.protocol import BackendKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class BackendConfig:
 
     state_dir: Path
     socket: Path | None = None
-    kind: Kind = "managed"
+    kind: BackendKind = "managed"
     profile: str = "pocket"
     server: str = "auto"
     model: str = ""

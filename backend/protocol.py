@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-State = Literal[
+StateName = Literal[
     "stopped",
     "starting",
     "loading",
@@ -19,9 +19,9 @@ State = Literal[
     "restarting",
     "failed",
 ]
-SERVING: frozenset[State] = frozenset({"ready", "busy", "sleeping"})
+SERVING: frozenset[StateName] = frozenset({"ready", "busy", "sleeping"})
 
-Kind = Literal["managed", "external"]
+BackendKind = Literal["managed", "external"]
 Priority = Literal[0, 1, 2]
 PERSON, SCHEDULED, IDLE = 0, 1, 2
 
@@ -37,7 +37,7 @@ class Restart(Value):
     cause: str
 
 
-class Warm(Value):
+class WarmPrefix(Value):
     """The fixed prefix as measured: `cached_tokens` of `tokens` are in the server's cache."""
 
     tokens: int
@@ -53,7 +53,7 @@ class ServerState(Value):
     it should); `done` of `total` counts tokens while it warms.
     """
 
-    state: State
+    state: StateName
     reason: str | None = None
     done: int | None = None
     total: int | None = None
@@ -66,14 +66,14 @@ class ServerState(Value):
 class ServerStatus(ServerState):
     """The contract's `backend` part."""
 
-    kind: Kind = "managed"
+    kind: BackendKind = "managed"
     profile: str | None = None
     model: str | None = None
     n_ctx: int | None = None
     pid: int | None = None
     restarts: int = 0
     last_restart: Restart | None = None
-    warm: Warm | None = None
+    warm: WarmPrefix | None = None
     held: str | None = None  # why new work waits (heat), as a sentence
     less_memory: list[str] = Field(default_factory=list)  # steps down the memory ladder, in words
 
@@ -110,7 +110,7 @@ class Gpu(Value):
     tokens_per_joule: float | None = None
 
 
-class Memory(Value):
+class MemoryUse(Value):
     """Resident MiB of our process and of llama-server."""
 
     backend: float | None = None
@@ -123,7 +123,7 @@ class Status(Value):
     backend: ServerStatus
     speed: Speed
     gpus: list[Gpu] = Field(default_factory=list)
-    memory_mib: Memory = Memory()
+    memory_mib: MemoryUse = MemoryUse()
     waiting: int = 0  # for the GPU lane
 
 
@@ -138,7 +138,7 @@ class Endpoint(Value):
     api_key: str = ""
     model: str = ""
     n_ctx: int
-    kind: Kind = "managed"
+    kind: BackendKind = "managed"
     extras: bool = True
     vision: bool = False  # takes pictures
     profile: str | None = None
@@ -147,7 +147,7 @@ class Endpoint(Value):
     useful_context: int | None = None
 
 
-class Report(Value):
+class CompletionReport(Value):
     """One completion as its caller saw it: tokens, milliseconds, tokens/s.
 
     `status` is the HTTP status; 0 when the connection broke.
@@ -176,7 +176,7 @@ class ProfileChoice(Value):
     name: str
 
 
-class ProfileCard(Value):
+class ProfileSummary(Value):
     """What a person chooses by. `here`: its model is on this machine; speed in tokens/s, by `source`."""
 
     name: str
@@ -202,7 +202,7 @@ class Alert(Value):
     text: str
 
 
-class Minute(Value):
+class GpuMinute(Value):
     """Averages of one minute of one card; `gpu` is None for the server's own speed."""
 
     at: datetime
@@ -217,7 +217,7 @@ class Minute(Value):
     decode_tok_s: float | None = None
 
 
-class LaneState(Value):
+class QueueState(Value):
     """What a waiter or holder of the GPU lane is told.
 
     `waiting` behind `ahead` others (`reason` says why where it is not only the
@@ -230,7 +230,7 @@ class LaneState(Value):
     reason: str | None = None
 
 
-class Sign(Value):
+class Heartbeat(Value):
     """A holder's sign of life: tokens read or written so far in its open request."""
 
     tokens: int

@@ -20,7 +20,7 @@ from backend.client import default_socket
 from backend.config import BackendConfig
 from backend.control.alerts import Alerts
 from backend.control.api import Api, listening
-from backend.control.gpu_queue import Lanes
+from backend.control.gpu_queue import GpuQueue
 from backend.control.proxy import proxying
 from backend.control.sd_notify import notify, watchdog_seconds
 from backend.control.speed import Speedometer
@@ -28,7 +28,7 @@ from backend.control.status_board import StatusBoard
 from backend.gpu.health import Health, keep_history
 from backend.gpu.history import BlackBox, History
 from backend.gpu.nvml import Sampler, sampling
-from backend.protocol import Gpu, Memory, Report, ServerStatus, Status
+from backend.protocol import CompletionReport, Gpu, MemoryUse, ServerStatus, Status
 from backend.server.external import External
 from backend.server.managed import Managed
 from backend.server.warmup import Register
@@ -44,7 +44,7 @@ class Backend:
     """A running backend. `socket` is where clients find it."""
 
     socket: Path
-    room: BackendState
+    state: BackendState
     _running: asyncio.Task[None]
 
     async def ended(self) -> None:
@@ -66,14 +66,14 @@ async def serve_backend(
     _folder(config.state_dir / "run")
     _folder(socket.parent)
     with _alone(config.state_dir / "run" / "backend.lock"):
-        room = _room(config, timing or Timing())
+        state = _room(config, timing or Timing())
         listens = asyncio.get_running_loop().create_future()
-        running = asyncio.create_task(_run(room, socket, listens))
+        running = asyncio.create_task(_run(state, socket, listens))
         try:
             await asyncio.wait({running, listens}, return_when=asyncio.FIRST_COMPLETED)
             if running.done():
                 running.result()
-            yield Backend(socket, room, running)
+            yield Backend(socket, state, running)
         finally:
             running.cancel()
             with suppress(asyncio.CancelledError):
@@ -89,8 +89,8 @@ def _room(config: BackendConfig, timing: Timing) -> BackendState:
     status = ServerStatus(state="starting", kind=config.kind)
     return BackendState(
         config=config,
-        board=StatusBoard(status),
-        lanes=Lanes(),
+        status=StatusBoard(status),
+        gpu_queue=GpuQueue(),
         register=register,
         speed=Speedometer(),
         timing=timing,
@@ -109,58 +109,58 @@ def _holds(sampler: Sampler, pid: int) -> bool | None:
     return sample.holds(pid) if sample else None
 
 
-async def _run(room: BackendState, socket: Path, listens: "asyncio.Future[None]") -> None:
-    config, began = room.config, monotonic()
-    health = Health(config.thermal, room.lanes, room.speed, room.news)
+async def _run(state: BackendState, socket: Path, listens: "asyncio.Future[None]") -> None:
+    config, began = state.config, monotonic()
+    health = Health(config.thermal, state.gpu_queue, state.speed, state.news)
     history = History(config.state_dir / "history.db")
     box = BlackBox(config.state_dir / "last.json")
     if story := box.story():
-        room.news("reboot", "warning", story)
-    room.sampler.listeners.append(health.sample)
-    engine = External(config, room.board) if config.kind == "external" else Managed(room)
+        state.news("reboot", "warning", story)
+    state.sampler.listeners.append(health.sample)
+    engine = External(config, state.status) if config.kind == "external" else Managed(state)
 
-    def hear(report: Report) -> None:
+    def hear(report: CompletionReport) -> None:
         health.report(report)
         engine.heard(report)
 
-    api = Api(engine, lambda: _status(room, began), hear, room.lanes, room.alerts, history)
+    api = Api(engine, lambda: _status(state, began), hear, state.gpu_queue, state.alerts, history)
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(sampling(room.sampler, config.nvml))
+        await stack.enter_async_context(sampling(state.sampler, config.nvml))
         await stack.enter_async_context(listening(api, socket))
         if config.proxy_port and config.proxy_key:
             other = proxying(
-                config.proxy_port, config.proxy_key, engine.endpoint, room.lanes, room.signs
+                config.proxy_port, config.proxy_key, engine.endpoint, state.gpu_queue, state.signs
             )
             await stack.enter_async_context(other)
         async with asyncio.TaskGroup() as group:
             group.create_task(engine.run())
             group.create_task(keep_history(health, history, box))
-            group.create_task(_tell_systemd(room.board))
+            group.create_task(_tell_systemd(state.status))
             listens.set_result(None)
 
 
-def _status(room: BackendState, began: float) -> Status:
-    server, lanes = room.board.status, room.lanes
-    if server.state == "ready" and (lanes.holders or room.signs.programs):
+def _status(state: BackendState, began: float) -> Status:
+    server, gpu_queue = state.status.current, state.gpu_queue
+    if server.state == "ready" and (gpu_queue.holders or state.signs.programs):
         server = server.model_copy(update={"state": "busy"})
-    server = server.model_copy(update={"held": lanes.reason})
-    memory = Memory(
+    server = server.model_copy(update={"held": gpu_queue.reason})
+    memory = MemoryUse(
         backend=proc.rss_mib(os.getpid()), server=proc.rss_mib(server.pid) if server.pid else None
     )
     return Status(
         version=_version(),
         uptime_s=round(monotonic() - began, 1),
         backend=server,
-        speed=room.speed.speed(),
-        gpus=_gpus(room),
+        speed=state.speed.speed(),
+        gpus=_gpus(state),
         memory_mib=memory,
-        waiting=len(lanes.waiters),
+        waiting=len(gpu_queue.waiters),
     )
 
 
-def _gpus(room: BackendState) -> list[Gpu]:
-    sample = room.sampler.fresh
-    joule = room.speed.tokens_per_joule
+def _gpus(state: BackendState) -> list[Gpu]:
+    sample = state.sampler.fresh
+    joule = state.speed.tokens_per_joule
     return (
         [gpu.model_copy(update={"tokens_per_joule": joule}) for gpu in sample.gpus]
         if sample
@@ -175,14 +175,14 @@ def _version() -> str:
         return "unknown"
 
 
-async def _tell_systemd(board: StatusBoard) -> None:
+async def _tell_systemd(status_board: StatusBoard) -> None:
     """READY once the API answers, STATUS with each change, WATCHDOG while the loop turns."""
     notify("READY=1")
     every = watchdog_seconds()
     async with asyncio.TaskGroup() as group:
         if every:
             group.create_task(_pet(every))
-        async for status in board.changes():
+        async for status in status_board.changes():
             notify(f"STATUS={_words(status)}")
 
 

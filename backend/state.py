@@ -8,7 +8,7 @@ from pathlib import Path
 
 from backend.config import BackendConfig
 from backend.control.alerts import Alerts
-from backend.control.gpu_queue import Lanes
+from backend.control.gpu_queue import GpuQueue
 from backend.control.speed import Speedometer
 from backend.control.status_board import StatusBoard
 from backend.gpu.nvml import Sampler
@@ -55,8 +55,8 @@ class Cards:
 @dataclass(frozen=True, slots=True)
 class BackendState:
     config: BackendConfig
-    board: StatusBoard
-    lanes: Lanes
+    status: StatusBoard
+    gpu_queue: GpuQueue
     register: Register
     speed: Speedometer
     alerts: Alerts

@@ -61,7 +61,7 @@ class Stopwatch:
     ready: float | None = None
 
     async def watch(self) -> None:
-        async for status in self.it.backend.room.board.changes():
+        async for status in self.it.backend.state.status.changes():
             now = time.monotonic() - self.began
             if self.noticed is None and status.state in ("restarting", "failed"):
                 self.noticed = now
@@ -118,9 +118,9 @@ async def one(
             it.patience = 600
             await turn(it, row)
             row.noticed, row.ready = watch.noticed, watch.ready
-            if it.backend.room.board.status.restarts != restarts:
+            if it.backend.state.status.current.restarts != restarts:
                 row.wrong = (
-                    f"{it.backend.room.board.status.restarts} restarts instead of {restarts}"
+                    f"{it.backend.state.status.current.restarts} restarts instead of {restarts}"
                 )
     return row
 
@@ -135,12 +135,12 @@ async def on_embedded(fault: str, inject: Callable[[int], None], *, restarts: in
             asking = asyncio.create_task(turn(it, row, text="word " * 1500))
             await asyncio.sleep(0.3)  # into the middle of the prefill
             async with watching(it) as watch:
-                inject(it.backend.room.board.status.pid or 0)
+                inject(it.backend.state.status.current.pid or 0)
                 await asking
                 row.noticed, row.ready = watch.noticed, watch.ready
-            if it.backend.room.board.status.restarts != restarts:
+            if it.backend.state.status.current.restarts != restarts:
                 row.wrong = (
-                    f"{it.backend.room.board.status.restarts} restarts instead of {restarts}"
+                    f"{it.backend.state.status.current.restarts} restarts instead of {restarts}"
                 )
     return row
 
@@ -223,7 +223,7 @@ async def kills(times: int) -> Row:
                     await it.until(lambda status: status.backend.serving, 120)
                     await asyncio.sleep(chance.uniform(0, 2.0))
                     with suppress(ProcessLookupError):  # it ended by itself a moment ago
-                        if pid := it.backend.room.board.status.pid:
+                        if pid := it.backend.state.status.current.pid:
                             kill(pid)
                     after = proc.rss_mib(os.getpid()) or 0
                     before = before or (after if number >= times // 4 else 0)

@@ -9,7 +9,7 @@ from agent.store import Store
 from agent.store.jobs import Job, Occurrence
 from agent.store.ledger import Ledger
 from backend.client import BackendClient, BackendUnavailable
-from backend.protocol import Minute, Status
+from backend.protocol import GpuMinute, Status
 
 GIB = 2**30
 DAY_MINUTES = 24 * 60
@@ -60,12 +60,14 @@ def _server(status: Status) -> list[str]:
     return lines + ([f"- speed: {speed:.0f} tokens/s"] if speed else [])
 
 
-def _cards(status: Status, minutes: Sequence[Minute], price: float) -> list[str]:
+def _cards(status: Status, minutes: Sequence[GpuMinute], price: float) -> list[str]:
     """One line a card: hottest minute, mean watts, energy, throttled time, ECC."""
     return [_card(gpu.index, gpu.name, gpu.ecc_uncorrected, minutes, price) for gpu in status.gpus]
 
 
-def _card(index: int, name: str, ecc: int | None, minutes: Sequence[Minute], price: float) -> str:
+def _card(
+    index: int, name: str, ecc: int | None, minutes: Sequence[GpuMinute], price: float
+) -> str:
     own = [minute for minute in minutes if minute.gpu == index]
     watts = [minute.power_w for minute in own if minute.power_w is not None]
     heat = [minute.temperature_c for minute in own if minute.temperature_c is not None]

@@ -11,7 +11,7 @@ import aiohttp
 
 from backend.client import BackendClient, BackendUnavailable
 from backend.config import BackendConfig
-from backend.protocol import Report, Status
+from backend.protocol import CompletionReport, Status
 from backend.service import Backend, serve_backend
 from backend.state import Timing
 from fakes.patience import SECONDS
@@ -40,9 +40,9 @@ class Running:
             pass
 
     async def until(self, fits: Callable[[Status], bool], seconds: float = SECONDS) -> Status:
-        """The first status that fits; the board's changes are the clock."""
+        """The first status that fits; looks again after each change."""
         async with asyncio.timeout(seconds):
-            async for _ in self.backend.room.board.changes():
+            async for _ in self.backend.state.status.changes():
                 status = await self.client.status()
                 if fits(status):
                     return status
@@ -50,13 +50,13 @@ class Running:
 
     async def ask(self, chat: str, text: str, *, tries: int = 200) -> dict[str, Any]:
         """One turn as the agent would: the lane, the endpoint, the stream, again when it breaks."""
-        async with self.client.lane(chat):
+        async with self.client.acquire_gpu(chat):
             for _ in range(tries):
                 try:
                     await self._wait()
                     return await self._complete(text)
                 except (aiohttp.ClientError, OSError, KeyError, BackendUnavailable):
-                    await self.client.report(Report(chat=chat, status=0))
+                    await self.client.report(CompletionReport(chat=chat, status=0))
         raise AssertionError(f"no answer after {tries} tries")
 
     async def _wait(self) -> None:
@@ -79,14 +79,14 @@ class Running:
             session.post(f"{place.url}/v1/chat/completions", json=body, headers=headers) as answer,
         ):
             if answer.status != 200:
-                await self.client.report(Report(status=answer.status))
+                await self.client.report(CompletionReport(status=answer.status))
                 raise aiohttp.ClientPayloadError("refused")
             async for line in answer.content:
                 if line.startswith(b"data: {"):
                     last = json.loads(line[6:])
         timings = last["timings"]
         await self.client.report(
-            Report(
+            CompletionReport(
                 prompt_tokens=timings["cache_n"] + timings["prompt_n"],
                 cached_tokens=timings["cache_n"],
                 completion_tokens=timings["predicted_n"],

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from agent.chats.assignment import Assignment, Emit
 from agent.events import Notice
 from backend.client import BackendClient, BackendUnavailable
-from backend.protocol import LaneState
+from backend.protocol import QueueState
 
 
 @asynccontextmanager
@@ -23,7 +23,7 @@ async def open_turn(
 async def _opened(
     stack: AsyncExitStack, backend: BackendClient, assignment: Assignment, emit: Emit
 ) -> None:
-    def told(state: LaneState) -> None:
+    def told(state: QueueState) -> None:
         if state.reason:
             emit(Notice(state.reason))
 

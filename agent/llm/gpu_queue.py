@@ -16,9 +16,8 @@ from typing import Protocol
 
 from agent.errors import BackendAway
 from agent.model import Completion, Model, Piece, Reading, Request
-from backend.client import BackendClient, BackendUnavailable
-from backend.client import Lane as BackendLane
-from backend.protocol import LaneState, Priority
+from backend.client import BackendClient, BackendUnavailable, GpuLease
+from backend.protocol import Priority, QueueState
 
 __all__ = [
     "IDLE",
@@ -124,14 +123,14 @@ def shared_lane(backend: BackendClient) -> GpuQueue:
     ) -> AsyncIterator[Hold]:
         told = ""
 
-        def waiting(state: LaneState) -> None:
+        def waiting(state: QueueState) -> None:
             nonlocal told
             if on_wait and state.reason and state.reason != told:
                 told = state.reason
                 on_wait(told)
 
         try:
-            async with backend.lane(chat, priority, waiting) as hold:
+            async with backend.acquire_gpu(chat, priority, waiting) as hold:
                 yield _Shared(hold)
         except BackendUnavailable as error:
             raise BackendAway(str(error)) from None
@@ -140,12 +139,12 @@ def shared_lane(backend: BackendClient) -> GpuQueue:
 
 
 class _Shared:
-    def __init__(self, lane: BackendLane) -> None:
+    def __init__(self, lane: GpuLease) -> None:
         self.wanted = lane.wanted
         self._lane = lane
 
     async def sign(self, tokens: int) -> None:
-        await self._lane.sign(tokens)
+        await self._lane.heartbeat(tokens)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from agent.errors import BackendAway
 from agent.model import Completion, Model, ModelRefused, Piece, Request
 from backend.client import BackendUnavailable
-from backend.protocol import Report
+from backend.protocol import CompletionReport
 
 BROKEN = 0  # the status of a connection that broke
 
@@ -17,7 +17,7 @@ class ReportedModel:
     """`tell` is backend.client.BackendClient.report; that nobody hears it is no fault of a turn."""
 
     model: Model
-    tell: Callable[[Report], Awaitable[None]]
+    tell: Callable[[CompletionReport], Awaitable[None]]
     chat: str = ""
 
     async def stream(self, request: Request) -> AsyncGenerator[Piece]:
@@ -28,10 +28,10 @@ class ReportedModel:
                         await self._tell(_report(piece, self.chat))
                     yield piece
         except ModelRefused as error:
-            await self._tell(Report(chat=self.chat, status=error.status))
+            await self._tell(CompletionReport(chat=self.chat, status=error.status))
             raise
         except BackendAway:
-            await self._tell(Report(chat=self.chat, status=BROKEN))
+            await self._tell(CompletionReport(chat=self.chat, status=BROKEN))
             raise
 
     async def window(self) -> int:
@@ -40,15 +40,15 @@ class ReportedModel:
     async def count(self, request: Request) -> int:
         return await self.model.count(request)
 
-    async def _tell(self, report: Report) -> None:
+    async def _tell(self, report: CompletionReport) -> None:
         try:
             await self.tell(report)
         except (BackendUnavailable, TimeoutError):
             return
 
 
-def _report(completion: Completion, chat: str) -> Report:
-    return Report(
+def _report(completion: Completion, chat: str) -> CompletionReport:
+    return CompletionReport(
         chat=chat,
         status=BROKEN if completion.finish_reason == "cut" else 200,
         prompt_tokens=completion.prompt_tokens,

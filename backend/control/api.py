@@ -14,21 +14,21 @@ from pydantic import BaseModel, ValidationError
 
 from backend.control import metrics
 from backend.control.alerts import Alerts
-from backend.control.gpu_queue import Lanes
+from backend.control.gpu_queue import GpuQueue
 from backend.gpu.history import History
 from backend.gpu.plot import DrawFailed, draw
 from backend.models.profile import ProfileError
 from backend.protocol import (
+    CompletionReport,
     Endpoint,
-    LaneState,
-    Minute,
+    GpuMinute,
+    Heartbeat,
     Prefix,
-    ProfileCard,
     ProfileChoice,
-    Report,
+    ProfileSummary,
+    QueueState,
     ServerState,
     ServerStatus,
-    Sign,
     Status,
 )
 from backend.server.supervisor import SwitchFailed
@@ -53,15 +53,15 @@ class Engine(Protocol):
     def warm(self, prefix: Prefix) -> None: ...
     def logs(self, lines: int) -> list[str]: ...
     def sign(self, tokens: int) -> None: ...
-    def profiles(self) -> list[ProfileCard]: ...
+    def profiles(self) -> list[ProfileSummary]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Api:
     engine: Engine
     status: Callable[[], Status]
-    report: Callable[[Report], None]
-    lanes: Lanes
+    report: Callable[[CompletionReport], None]
+    gpu_queue: GpuQueue
     alerts: Alerts
     history: History
 
@@ -74,7 +74,7 @@ class Api:
             web.get("/v1/gpu/picture", self.get_picture),
             web.get("/v1/logs", self.get_logs),
             web.get("/v1/events", self.get_events),
-            web.get("/v1/lane", self.get_lane),
+            web.get("/v1/queue", self.get_queue),
             web.get("/v1/turn", self.get_turn),
             web.get("/v1/profiles", self.get_profiles),
             web.post("/v1/warm", self.post_warm),
@@ -116,7 +116,7 @@ class Api:
             return web.Response(status=404, text=str(error))
         return web.Response(body=picture, content_type="image/png")
 
-    async def _minutes(self, count: int) -> list[Minute]:
+    async def _minutes(self, count: int) -> list[GpuMinute]:
         since = int(datetime.now(UTC).timestamp()) - 60 * count
         return await asyncio.to_thread(self.history.read, since)
 
@@ -125,7 +125,7 @@ class Api:
         return web.Response(status=202)
 
     async def post_report(self, request: web.Request) -> web.Response:
-        self.report(await _body(request, Report))
+        self.report(await _body(request, CompletionReport))
         return web.Response(status=202)
 
     async def post_restart(self, request: web.Request) -> web.Response:
@@ -170,28 +170,28 @@ class Api:
                 await _line(answer, alert)
         return answer
 
-    async def get_lane(self, request: web.Request) -> web.WebSocketResponse:
+    async def get_queue(self, request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse(heartbeat=HEARTBEAT)
         await socket.prepare(request)
         chat, priority = (
             request.query.get("chat", ""),
             min(2, max(0, _number(request, "priority", 0))),
         )
-        states: asyncio.Queue[LaneState] = asyncio.Queue()
-        with self.lanes.joined(chat, priority, states.put_nowait):
+        states: asyncio.Queue[QueueState] = asyncio.Queue()
+        with self.gpu_queue.joined(chat, priority, states.put_nowait):
             await self._hold(socket, states)
         return socket
 
     async def get_turn(self, request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse(heartbeat=HEARTBEAT)
         await socket.prepare(request)
-        states: asyncio.Queue[LaneState] = asyncio.Queue()
-        with self.lanes.turn(request.query.get("chat", ""), states.put_nowait):
+        states: asyncio.Queue[QueueState] = asyncio.Queue()
+        with self.gpu_queue.turn(request.query.get("chat", ""), states.put_nowait):
             await self._hold(socket, states)
         return socket
 
     async def _hold(
-        self, socket: web.WebSocketResponse, states: "asyncio.Queue[LaneState]"
+        self, socket: web.WebSocketResponse, states: "asyncio.Queue[QueueState]"
     ) -> None:
         telling = asyncio.create_task(_tell_states(socket, states))
         try:
@@ -208,7 +208,7 @@ class Api:
         """Until the holder hangs up: the open connection is the hold."""
         async for message in socket:
             if message.type is WSMsgType.TEXT:
-                self.engine.sign(Sign.model_validate_json(message.data).tokens)
+                self.engine.sign(Heartbeat.model_validate_json(message.data).tokens)
 
 
 @asynccontextmanager
@@ -285,7 +285,7 @@ def _outcome(switching: "asyncio.Task[None]") -> ServerState:
     return ServerState(state="ready")
 
 
-async def _tell_states(socket: web.WebSocketResponse, states: "asyncio.Queue[LaneState]") -> None:
+async def _tell_states(socket: web.WebSocketResponse, states: "asyncio.Queue[QueueState]") -> None:
     with suppress(ConnectionError):
         while True:
             await socket.send_str((await states.get()).model_dump_json())

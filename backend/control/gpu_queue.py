@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 
-from backend.protocol import IDLE, PERSON, LaneState
+from backend.protocol import IDLE, PERSON, QueueState
 
 AGED_SECONDS = 120.0
 REMEMBERED = 1000  # chats
@@ -28,18 +28,18 @@ class Ticket:
     chat: str
     priority: int
     since: float
-    tell: Callable[[LaneState], None]
+    tell: Callable[[QueueState], None]
     granted: asyncio.Event = field(default_factory=asyncio.Event)
     wanted: bool = False
-    told: LaneState | None = None
+    told: QueueState | None = None
 
-    def say(self, state: LaneState) -> None:
+    def say(self, state: QueueState) -> None:
         if state != self.told:
             self.told = state
             self.tell(state)
 
 
-class Lanes:
+class GpuQueue:
     """`capacity` turns run at once (llama-server's slots)."""
 
     def __init__(self, capacity: int = 1, now: Callable[[], float] = time.monotonic) -> None:
@@ -67,7 +67,7 @@ class Lanes:
 
     @asynccontextmanager
     async def hold(
-        self, chat: str, priority: int, tell: Callable[[LaneState], None] = lambda state: None
+        self, chat: str, priority: int, tell: Callable[[QueueState], None] = lambda state: None
     ) -> AsyncIterator[Ticket]:
         """Wait for the lane, and have it for the block."""
         with self.joined(chat, priority, tell) as ticket:
@@ -76,7 +76,7 @@ class Lanes:
 
     @contextmanager
     def joined(
-        self, chat: str, priority: int, tell: Callable[[LaneState], None]
+        self, chat: str, priority: int, tell: Callable[[QueueState], None]
     ) -> Iterator[Ticket]:
         """Stand in line, then hold, for the block; `tell` says which."""
         ticket = Ticket(chat, priority, self._now(), tell)
@@ -113,7 +113,7 @@ class Lanes:
             self.open(why)
 
     @contextmanager
-    def turn(self, chat: str, tell: Callable[[LaneState], None]) -> Iterator[Ticket]:
+    def turn(self, chat: str, tell: Callable[[QueueState], None]) -> Iterator[Ticket]:
         """An open turn for the block, once `tell` has said "held"."""
         ticket = Ticket(chat, PERSON, self._now(), tell)
         self._arriving.append(ticket)
@@ -147,10 +147,10 @@ class Lanes:
     def _admit(self) -> None:
         for ticket in self._arriving:
             if self._ending:
-                ticket.say(LaneState(state="waiting", reason=self.reason))
+                ticket.say(QueueState(state="waiting", reason=self.reason))
             else:
                 self.turns.append(ticket)
-                ticket.say(LaneState(state="held"))
+                ticket.say(QueueState(state="held"))
         if not self._ending:
             self._arriving.clear()
 
@@ -171,13 +171,13 @@ class Lanes:
             del self._served[next(iter(self._served))]
 
     def _arrange(self) -> None:
-        """Let in whom there is room for, and tell everybody where they stand."""
+        """Let in whom there is state for, and tell everybody where they stand."""
         while (allowed := self._allowed()) and len(self.holders) < self.capacity:
             ticket = min(allowed, key=self._rank)
             self.waiters.remove(ticket)
             self.holders.append(ticket)
             ticket.granted.set()
-            ticket.say(LaneState(state="held"))
+            ticket.say(QueueState(state="held"))
         if self.waiters:
             self.demand.set()
         else:
@@ -202,15 +202,15 @@ class Lanes:
         queue = sorted(self.waiters, key=self._rank)
         for place, ticket in enumerate(queue):
             ahead = place + len(self.holders)
-            ticket.say(LaneState(state="waiting", ahead=ahead, reason=self.reason))
+            ticket.say(QueueState(state="waiting", ahead=ahead, reason=self.reason))
         for ticket in self.holders:
             self._tell_holder(ticket)
 
     def _tell_holder(self, ticket: Ticket) -> None:
         if ticket.priority == IDLE and (self.person_waits or self._closed):
             ticket.wanted = True
-            ticket.say(LaneState(state="wanted"))
+            ticket.say(QueueState(state="wanted"))
         elif HOT in self._closed:
-            ticket.say(LaneState(state="paused", reason=self._closed[HOT]))
+            ticket.say(QueueState(state="paused", reason=self._closed[HOT]))
         elif not ticket.wanted:
-            ticket.say(LaneState(state="held"))
+            ticket.say(QueueState(state="held"))

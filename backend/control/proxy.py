@@ -13,7 +13,7 @@ import aiohttp
 from aiohttp import web
 
 from backend.control.api import NotReady
-from backend.control.gpu_queue import Lanes
+from backend.control.gpu_queue import GpuQueue
 from backend.protocol import SCHEDULED, Endpoint
 from backend.state import PROGRAM, Signs
 
@@ -35,7 +35,7 @@ _HOP = frozenset(
 class Proxy:
     key: str
     endpoint: Callable[[], Awaitable[Endpoint]]
-    lanes: Lanes
+    gpu_queue: GpuQueue
     signs: Signs
     session: aiohttp.ClientSession
 
@@ -48,7 +48,7 @@ class Proxy:
             )
         if request.path not in GENERATES:
             return await self._pass(request)
-        async with self.lanes.hold(PROGRAM, SCHEDULED):
+        async with self.gpu_queue.hold(PROGRAM, SCHEDULED):
             self.signs.programs += 1
             try:
                 return await self._pass(request)
@@ -89,13 +89,19 @@ class Proxy:
 
 @asynccontextmanager
 async def proxying(
-    port: int, key: str, endpoint: Callable[[], Awaitable[Endpoint]], lanes: Lanes, signs: Signs
+    port: int,
+    key: str,
+    endpoint: Callable[[], Awaitable[Endpoint]],
+    gpu_queue: GpuQueue,
+    signs: Signs,
 ) -> AsyncIterator[None]:
     """Listen on loopback for the block; a port that is in use raises OSError."""
     timeout = aiohttp.ClientTimeout(total=None)
     async with aiohttp.ClientSession(timeout=timeout) as session:
         app = web.Application(client_max_size=64 << 20)
-        app.router.add_route("*", "/{path:.*}", Proxy(key, endpoint, lanes, signs, session).handle)
+        app.router.add_route(
+            "*", "/{path:.*}", Proxy(key, endpoint, gpu_queue, signs, session).handle
+        )
         runner = web.AppRunner(
             app, access_log=None, handler_cancellation=True, shutdown_timeout=0.5
         )

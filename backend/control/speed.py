@@ -5,7 +5,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from backend.protocol import Report, Speed
+from backend.protocol import CompletionReport, Speed
 
 KEPT = 50
 LOADING = 503  # the server says that it is not ready, which is no error
@@ -19,7 +19,7 @@ NOW_OF = 5  # answers whose median is the speed of now
 class Figures:
     """Of one profile: each model has its own usual speed."""
 
-    reports: deque[Report] = field(default_factory=lambda: deque(maxlen=KEPT))
+    reports: deque[CompletionReport] = field(default_factory=lambda: deque(maxlen=KEPT))
     decoded: deque[float] = field(default_factory=lambda: deque(maxlen=MEDIAN_OF))
     joules: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT))
 
@@ -41,7 +41,7 @@ class Speedometer:
     def now(self) -> Figures:
         return self._of[self._profile]
 
-    def add(self, report: Report, watts: float | None = None) -> None:
+    def add(self, report: CompletionReport, watts: float | None = None) -> None:
         if report.status >= 500 and report.status != LOADING:
             self.errors += 1
         if report.status != 200:

@@ -9,11 +9,11 @@ from backend.protocol import ServerStatus
 
 class StatusBoard:
     def __init__(self, status: ServerStatus) -> None:
-        self.status = status
+        self.current = status
         self._changed = asyncio.Event()
 
     def set(self, **changes: Any) -> None:
-        self.status = self.status.model_copy(update=changes)
+        self.current = self.current.model_copy(update=changes)
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
@@ -21,11 +21,11 @@ class StatusBoard:
         """The status as it is, then after each change; a slow reader sees the newest only."""
         while True:
             changed = self._changed
-            yield self.status
+            yield self.current
             await changed.wait()
 
     async def until(self, *states: str) -> ServerStatus:
         """Wait until it stands in one of `states`."""
-        while self.status.state not in states:
+        while self.current.state not in states:
             await self._changed.wait()
-        return self.status
+        return self.current

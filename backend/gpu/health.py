@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from backend.config import Thermal
-from backend.control.gpu_queue import HOT, Lanes
+from backend.control.gpu_queue import HOT, GpuQueue
 from backend.control.speed import Speedometer
 from backend.gpu.history import BlackBox, History, Tally
 from backend.gpu.nvml import Sample, throttled
 from backend.gpu.thermal_guard import ThermalGuard
-from backend.protocol import Minute, Report
+from backend.protocol import CompletionReport, GpuMinute
 from backend.state import News
 
 log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class Health:
     """Listens to samples and reports; `write_due` has minutes for the history."""
 
     thermal: Thermal
-    lanes: Lanes
+    gpu_queue: GpuQueue
     speed: Speedometer
     news: News
     clock: Callable[[], float] = time.time
@@ -59,7 +59,7 @@ class Health:
     lost: frozenset[int] = frozenset()
     ecc: dict[int, int] = field(default_factory=dict)
     tally: Tally = field(init=False)
-    due: list[Minute] = field(default_factory=list)
+    due: list[GpuMinute] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.guard = ThermalGuard(self.thermal)
@@ -74,20 +74,20 @@ class Health:
         self._lost(frozenset(sample.lost))
         self._errors(sample)
 
-    def report(self, report: Report) -> None:
+    def report(self, report: CompletionReport) -> None:
         self.speed.add(report, self.latest.watts if self.latest else None)
         self._turn_minute()
         if report.decode_tok_s:
             self.tally.speeds.append(report.decode_tok_s)
         self._tell_speed(self.speed.share)
 
-    def collect(self) -> list[Minute]:
+    def collect(self) -> list[GpuMinute]:
         """Finished minutes, once."""
         self._turn_minute()
         due, self.due = self.due, []
         return due
 
-    def finish(self) -> list[Minute]:
+    def finish(self) -> list[GpuMinute]:
         """Everything not yet collected, the running minute too."""
         due, self.due = [*self.due, *self.tally.minutes()], []
         self.tally = Tally(self._minute())
@@ -100,7 +100,7 @@ class Health:
         """Let work go on when the temperature has been unknown for a minute; `now` of the steady clock."""
         if self.guard.holding and now - self.felt > BLIND_SECONDS:
             self.guard = ThermalGuard(self.thermal)
-            self.lanes.open(HOT)
+            self.gpu_queue.open(HOT)
             self.news(
                 "heat", "warning", "The GPU's temperature can no longer be read; work goes on."
             )
@@ -117,10 +117,10 @@ class Health:
         for change in self.guard.take(hottest):
             if change == "hold":
                 held = f"The GPU is at {hottest:.0f} °C; new work waits until it has cooled to {limits.resume_c:.0f} °C."
-                self.lanes.close(HOT, held)
+                self.gpu_queue.close(HOT, held)
                 self.news("heat", "critical", held)
             elif change == "resume":
-                self.lanes.open(HOT)
+                self.gpu_queue.open(HOT)
                 self.news("heat", "over", f"The GPU has cooled to {hottest:.0f} °C; work goes on.")
             elif change == "warn":
                 self.news(
@@ -206,7 +206,7 @@ async def keep_history(health: Health, history: History, box: BlackBox) -> None:
         while True:
             await asyncio.sleep(FLUSH_BUSY)
             health.check_blindness(time.monotonic())
-            due, busy = health.collect(), bool(health.lanes.holders)
+            due, busy = health.collect(), bool(health.gpu_queue.holders)
             pressing = busy or time.monotonic() - flushed >= FLUSH_IDLE
             flushed = time.monotonic() if pressing else flushed
             await asyncio.to_thread(
@@ -218,7 +218,7 @@ async def keep_history(health: Health, history: History, box: BlackBox) -> None:
 
 def _write(
     history: History,
-    due: list[Minute],
+    due: list[GpuMinute],
     box: BlackBox | None,
     latest: Sample | None,
     busy: bool,

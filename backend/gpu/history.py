@@ -15,7 +15,7 @@ from statistics import fmean
 
 from backend import proc
 from backend.gpu.nvml import HOT
-from backend.protocol import Gpu, Minute
+from backend.protocol import Gpu, GpuMinute
 
 DAYS = 7
 _COLUMNS = (
@@ -50,16 +50,16 @@ class Tally:
         for gpu in gpus:
             self.cards.setdefault(gpu.index, []).append(gpu)
 
-    def minutes(self) -> list[Minute]:
+    def minutes(self) -> list[GpuMinute]:
         at = datetime.fromtimestamp(self.began, UTC)
         rows = [_minute(at, index, samples) for index, samples in self.cards.items()]
         if self.speeds:
-            rows.append(Minute(at=at, decode_tok_s=fmean(self.speeds)))
+            rows.append(GpuMinute(at=at, decode_tok_s=fmean(self.speeds)))
         return rows
 
 
-def _minute(at: datetime, index: int, samples: Sequence[Gpu]) -> Minute:
-    return Minute(
+def _minute(at: datetime, index: int, samples: Sequence[Gpu]) -> GpuMinute:
+    return GpuMinute(
         at=at,
         gpu=index,
         temperature_c=_mean(gpu.temperature_c for gpu in samples),
@@ -81,7 +81,7 @@ def _mean(values: Iterable[float | None]) -> float | None:
 class History:
     path: Path
 
-    def write(self, minutes: Sequence[Minute]) -> None:
+    def write(self, minutes: Sequence[GpuMinute]) -> None:
         """Add minutes and drop those older than seven days."""
         rows = [_row(minute) for minute in minutes]
         marks = ", ".join("?" * (2 + len(_COLUMNS)))
@@ -90,7 +90,7 @@ class History:
             newest = max(int(minute.at.timestamp()) for minute in minutes)
             db.execute("DELETE FROM minutes WHERE at < ?", (newest - DAYS * 86400,))
 
-    def read(self, since: int) -> list[Minute]:
+    def read(self, since: int) -> list[GpuMinute]:
         """Minutes from `since` (seconds since 1970) on, oldest first."""
         if not self.path.exists():
             return []
@@ -116,16 +116,16 @@ class History:
         return db
 
 
-def _row(minute: Minute) -> tuple[float | int | None, ...]:
+def _row(minute: GpuMinute) -> tuple[float | int | None, ...]:
     gpu = -1 if minute.gpu is None else minute.gpu
     return int(minute.at.timestamp()), gpu, *(getattr(minute, column) for column in _COLUMNS)
 
 
-def _read(row: tuple[float, ...]) -> Minute:
+def _read(row: tuple[float, ...]) -> GpuMinute:
     at, gpu, *values = row
     known = dict(zip(_COLUMNS, values, strict=True))
     stamp = datetime.fromtimestamp(at, UTC)
-    return Minute.model_validate({"at": stamp, "gpu": None if gpu < 0 else int(gpu), **known})
+    return GpuMinute.model_validate({"at": stamp, "gpu": None if gpu < 0 else int(gpu), **known})
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
     python -m backend.gpu.plot --hours 3 [--theme dark] [--zone Europe/Paris] < minutes.jsonl > picture.png
 
-Standard input holds one `Minute` a line as `GET /v1/gpu/history` gives them.
+Standard input holds one `GpuMinute` a line as `GET /v1/gpu/history` gives them.
 `draw` runs that process: matplotlib would cost the backend or the bot 60 MB.
 """
 
@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from backend.protocol import Minute
+from backend.protocol import GpuMinute
 
 DRAW_SECONDS = 60.0
 PHONE = (7.2, 9.0)  # inches at 150 dots: 1080 x 1350, upright as a phone is
@@ -56,7 +56,7 @@ class DrawFailed(Exception):
 
 
 async def draw(
-    minutes: Sequence[Minute], *, hours: float, theme: str = "light", zone: str = "UTC"
+    minutes: Sequence[GpuMinute], *, hours: float, theme: str = "light", zone: str = "UTC"
 ) -> bytes:
     """A PNG of the last `hours`; DrawFailed when there is nothing to draw or the process failed."""
     lines = "\n".join(minute.model_dump_json() for minute in minutes).encode()
@@ -81,7 +81,7 @@ async def draw(
     return picture
 
 
-def panels(minutes: Iterable[Minute], zone: ZoneInfo) -> list[Panel]:
+def panels(minutes: Iterable[GpuMinute], zone: ZoneInfo) -> list[Panel]:
     """What is drawn: temperature, power and speed, each card by itself; nothing that has no values."""
     kept = list(minutes)
     cards = sorted({minute.gpu for minute in kept if minute.gpu is not None})
@@ -178,7 +178,7 @@ def main() -> None:
     parser.add_argument("--theme", choices=sorted(THEMES), default="light")
     parser.add_argument("--zone", type=ZoneInfo, default=ZoneInfo("UTC"))
     chosen = parser.parse_args()
-    minutes = [Minute.model_validate_json(line) for line in sys.stdin if line.strip()]
+    minutes = [GpuMinute.model_validate_json(line) for line in sys.stdin if line.strip()]
     found = panels(minutes, chosen.zone)
     if not found:
         sys.exit("There is nothing to draw yet: no GPU and no answers in that time.")

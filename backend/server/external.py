@@ -18,7 +18,7 @@ from backend.config import BackendConfig
 from backend.control.api import NotReady
 from backend.control.status_board import StatusBoard
 from backend.models.profile import ProfileError
-from backend.protocol import Endpoint, Prefix, ProfileCard, Report, ServerStatus
+from backend.protocol import CompletionReport, Endpoint, Prefix, ProfileSummary, ServerStatus
 
 LISTEN_SECONDS = 5.0
 CHECK_SECONDS = 30.0
@@ -54,8 +54,8 @@ class External:
     a quarter of what a turn costs.
     """
 
-    def __init__(self, config: BackendConfig, board: StatusBoard) -> None:
-        self.config, self.board = config, board
+    def __init__(self, config: BackendConfig, status: StatusBoard) -> None:
+        self.config, self.status = config, status
         self._looking = asyncio.Lock()
         self._asked = asyncio.Event()
         self._silent: dict[str, float] = {}  # since when, steady clock
@@ -78,7 +78,7 @@ class External:
     async def endpoint(self) -> Endpoint:
         found = await self._known() or await self._look()
         if found is None:
-            raise NotReady(self.board.status.reason or "No model server can be reached.")
+            raise NotReady(self.status.current.reason or "No model server can be reached.")
         return Endpoint(
             url=found.url,
             api_key=self.config.api_key,
@@ -95,7 +95,7 @@ class External:
             return None
         return self._found if await _listens(self._found.url) else None
 
-    def heard(self, report: Report) -> None:
+    def heard(self, report: CompletionReport) -> None:
         """How a completion went; 0 is a connection that broke."""
         self._failing = report.status == 0 or report.status >= SERVER_ERROR
 
@@ -104,7 +104,7 @@ class External:
             self._silent[self._found.url] = monotonic()
             self._failing = False
         await self._look()
-        async for status in self.board.changes():
+        async for status in self.status.changes():
             yield status
 
     def restart(self) -> None:
@@ -122,7 +122,7 @@ class External:
     def sign(self, tokens: int) -> None:
         """Nobody watches."""
 
-    def profiles(self) -> list[ProfileCard]:
+    def profiles(self) -> list[ProfileSummary]:
         """None of them is ours to start."""
         return []
 
@@ -132,14 +132,14 @@ class External:
             found = self._found = await self._first()
             self._found_at = monotonic()
             if found:
-                self.board.set(
+                self.status.set(
                     state="ready",
                     reason=self._instead(found),
                     model=found.model,
                     n_ctx=found.n_ctx,
                 )
             else:
-                self.board.set(state="failed", reason=self._lacking())
+                self.status.set(state="failed", reason=self._lacking())
             return found
 
     async def _first(self) -> Found | None:

@@ -31,7 +31,7 @@ class Ended(Exception):
 class LivenessMonitor:
     """`served` is called when the server has written a token for somebody."""
 
-    room: BackendState
+    state: BackendState
     profile: Profile
     process: Child
     server: LlamaServer
@@ -39,10 +39,12 @@ class LivenessMonitor:
 
     async def keep(self) -> NoReturn:
         """Look at the server, often while it works; raises Ended when it is not alive."""
-        watch = StallDetector(self._limits(), monotonic(), stopped_seconds=self.room.timing.stopped)
+        watch = StallDetector(
+            self._limits(), monotonic(), stopped_seconds=self.state.timing.stopped
+        )
         looked = float("-inf")
         while True:
-            await asyncio.sleep(min(TICK, self.room.timing.look_busy))
+            await asyncio.sleep(min(TICK, self.state.timing.look_busy))
             state = proc.state(self.process.pid) or "Z"
             if state == "T":
                 # Going on where it stood keeps the cache and the open turn; a restart keeps neither.
@@ -61,42 +63,42 @@ class LivenessMonitor:
         return Look(
             at=monotonic(),
             slots=slots,
-            signs=self.room.signs.tokens,
-            errors=self.room.speed.errors,
+            signs=self.state.signs.tokens,
+            errors=self.state.speed.errors,
             cpu_seconds=proc.cpu_seconds(self.process.pid) or 0.0,
-            gpu=self.room.cards.load(),
+            gpu=self.state.cards.load(),
             state=state,
             ours=self._ours,
         )
 
     def _limits(self) -> Limits:
         batch = int(self.profile.flag("--batch-size", "-b") or 2048)
-        measured = self.room.speed.speed().prefill_tok_s or self.profile.reference.prefill_tok_s
-        context = self.room.config.context or self.profile.context
-        return limits(self.profile.engine, batch, context, measured, self.room.timing.stall)
+        measured = self.state.speed.speed().prefill_tok_s or self.profile.reference.prefill_tok_s
+        context = self.state.config.context or self.profile.context
+        return limits(self.profile.engine, batch, context, measured, self.state.timing.stall)
 
     def _every(self, watch: StallDetector) -> float:
         processing = watch.last and (watch.last.slots is None or watch.last.slots.processing)
-        timing = self.room.timing
+        timing = self.state.timing
         return timing.look_busy if self._used or processing else timing.look_idle
 
     @property
     def _used(self) -> bool:
-        return bool(self.room.lanes.holders or self.room.signs.programs)
+        return bool(self.state.gpu_queue.holders or self.state.signs.programs)
 
     @property
     def _ours(self) -> bool:
-        lanes = self.room.lanes
-        chats = [ticket for ticket in lanes.holders if ticket.chat != PROGRAM]
-        return bool(chats or lanes.waiters) or not self.room.signs.programs
+        gpu_queue = self.state.gpu_queue
+        chats = [ticket for ticket in gpu_queue.holders if ticket.chat != PROGRAM]
+        return bool(chats or gpu_queue.waiters) or not self.state.signs.programs
 
     async def _slots(self) -> Slots | None:
-        if self.room.board.status.state == "sleeping":
+        if self.state.status.current.state == "sleeping":
             return NOTHING  # asking would wake it
         if self.profile.sleeps and not self._used:
             return NOTHING if await self.server.healthy() else None
         try:
-            return await self.server.slots(min(5.0, self.room.timing.stall / 2))
+            return await self.server.slots(min(5.0, self.state.timing.stall / 2))
         except ServerRefused:
             return NOTHING  # it answers, though not to that
         except ServerAway:

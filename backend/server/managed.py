@@ -10,7 +10,7 @@ from backend.config import ScheduledProfile
 from backend.control.api import NotReady
 from backend.models.profile import ProfileError, load, locate, names
 from backend.models.profile_schedule import AHEAD, Choice, following, read_ahead, standing
-from backend.protocol import Endpoint, Prefix, ProfileCard, Report, ServerStatus
+from backend.protocol import CompletionReport, Endpoint, Prefix, ProfileSummary, ServerStatus
 from backend.server.launch import models_folder
 from backend.server.supervisor import Supervisor, SwitchFailed
 from backend.state import BackendState
@@ -19,14 +19,14 @@ from backend.state import BackendState
 class Managed:
     """The supervised server as the API sees it."""
 
-    def __init__(self, room: BackendState) -> None:
-        self.room = room
-        self.choice = Choice(room.config.state_dir / "profile.json")
-        self.supervisor = Supervisor(room)
+    def __init__(self, state: BackendState) -> None:
+        self.state = state
+        self.choice = Choice(state.config.state_dir / "profile.json")
+        self.supervisor = Supervisor(state)
         self._switches: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        config = self.room.config
+        config = self.state.config
         first = self.choice.profile(config, self._now())
         if first not in names(config.profiles):
             first = config.profile  # what was chosen once is gone
@@ -39,7 +39,7 @@ class Managed:
                 switching.cancel()
 
     async def endpoint(self) -> Endpoint:
-        life, status = self.supervisor.life, self.room.board.status
+        life, status = self.supervisor.life, self.state.status.current
         if life is None or not life.serves:
             raise NotReady(status.reason or f"The model server is {status.state}.")
         return Endpoint(
@@ -55,7 +55,7 @@ class Managed:
         )
 
     def changes(self) -> AsyncIterator[ServerStatus]:
-        return self.room.board.changes()
+        return self.state.status.changes()
 
     def restart(self) -> None:
         self.supervisor.restart()
@@ -69,7 +69,7 @@ class Managed:
 
     async def _switch(self, name: str) -> None:
         await self.supervisor.switch(name)
-        self.choice.keep(name, self.room.config.profile, self._now())
+        self.choice.keep(name, self.state.config.profile, self._now())
 
     def _switched(self, switching: "asyncio.Task[None]") -> None:
         self._switches.discard(switching)
@@ -78,7 +78,7 @@ class Managed:
 
     async def keep_schedule(self) -> None:
         """Switch by the clock; what was chosen by hand holds until then. The schedule may change."""
-        since, ahead, most = self._now(), "", self.room.timing.look_schedule
+        since, ahead, most = self._now(), "", self.state.timing.look_schedule
         while True:
             schedule = self._schedule()
             due = following(schedule, since)
@@ -95,7 +95,7 @@ class Managed:
             since = now
 
     def _schedule(self) -> tuple[ScheduledProfile, ...]:
-        config = self.room.config
+        config = self.state.config
         return config.reschedule() if config.reschedule else config.schedule
 
     async def _read_ahead(self, name: str) -> None:
@@ -108,11 +108,11 @@ class Managed:
         try:
             await self.supervisor.switch(name)
         except (SwitchFailed, ProfileError) as error:
-            self.room.news("schedule", "warning", str(error))
+            self.state.news("schedule", "warning", str(error))
 
     def _files(self, name: str) -> list[Path]:
         """A profile's model and its draft; none of a profile that is gone."""
-        config = self.room.config
+        config = self.state.config
         try:
             profile = load(name, config.profiles)
         except ProfileError:
@@ -121,34 +121,36 @@ class Managed:
         return [locate(source, models_folder(config)) for source in sources]
 
     def _now(self) -> datetime:
-        return datetime.fromtimestamp(self.room.timing.clock(), ZoneInfo(self.room.config.timezone))
+        return datetime.fromtimestamp(
+            self.state.timing.clock(), ZoneInfo(self.state.config.timezone)
+        )
 
     def warm(self, prefix: Prefix) -> None:
-        if self.room.register.add(prefix):
+        if self.state.register.add(prefix):
             self.supervisor.tend()
 
     def logs(self, lines: int) -> list[str]:
         life = self.supervisor.life
         return life.process.log.lines(lines) if life and life.process else []
 
-    def heard(self, report: Report) -> None:
+    def heard(self, report: CompletionReport) -> None:
         """The watch reads errors from the speedometer."""
 
     def sign(self, tokens: int) -> None:
-        self.room.signs.tokens += 1
+        self.state.signs.tokens += 1
 
-    def profiles(self) -> list[ProfileCard]:
+    def profiles(self) -> list[ProfileSummary]:
         """All that can be read, those whose model is here first."""
-        cards = [card for name in names(self.room.config.profiles) if (card := self._card(name))]
+        cards = [card for name in names(self.state.config.profiles) if (card := self._card(name))]
         return sorted(cards, key=lambda card: not card.here)
 
-    def _card(self, name: str) -> ProfileCard | None:
-        config = self.room.config
+    def _card(self, name: str) -> ProfileSummary | None:
+        config = self.state.config
         try:
             profile = load(name, config.profiles)
         except ProfileError:
             return None
-        return ProfileCard(
+        return ProfileSummary(
             name=name,
             title=profile.title,
             good=profile.good,

@@ -27,14 +27,14 @@ HUNG = frozenset({"wedged", "stopped", "slow load"})
 class ServerRun:
     def __init__(
         self,
-        room: BackendState,
+        state: BackendState,
         profile: Profile,
         launch: Launch,
         *,
         gpu_expected: bool = True,
         on_serving: Callable[[], None] = lambda: None,
     ) -> None:
-        self.room, self.profile, self.launch = room, profile, launch
+        self.state, self.profile, self.launch = state, profile, launch
         self.gpu_expected, self._on_serving = gpu_expected, on_serving
         self.process: Child | None = None
         self.served = False  # has written a token for somebody
@@ -47,7 +47,7 @@ class ServerRun:
         """Start the server, keep it, and return why it ended."""
         cause = Cause("unknown", "The model server ended.")
         async with (
-            child(self.launch.argv, self.launch.env, self.room.record) as process,
+            child(self.launch.argv, self.launch.env, self.state.record) as process,
             llama_server(self.launch.url, self.launch.api_key) as server,
         ):
             self.process = process
@@ -68,7 +68,7 @@ class ServerRun:
 
     def _away(self, sentence: str | None) -> None:
         self.serves = False
-        self.room.board.set(state="restarting", reason=sentence, pid=None)
+        self.state.status.set(state="restarting", reason=sentence, pid=None)
 
     @property
     def buffers(self) -> memory_fallback.Buffers:
@@ -76,19 +76,21 @@ class ServerRun:
         return memory_fallback.buffers(log, self.launch.draft_mib)
 
     async def _lead(self, group: asyncio.TaskGroup, process: Child, server: LlamaServer) -> None:
-        self.room.board.set(state="loading", reason=None, pid=process.pid)
+        self.state.status.set(state="loading", reason=None, pid=process.pid)
         await self._load(process, server)
         self._check_gpu(process)
         props = await self._props(server)
         self.vision = props.vision
-        self.room.board.set(n_ctx=props.n_ctx or self.profile.context, model=self.launch.model.name)
-        vigil = LivenessMonitor(self.room, self.profile, process, server, self._note_served)
+        self.state.status.set(
+            n_ctx=props.n_ctx or self.profile.context, model=self.launch.model.name
+        )
+        vigil = LivenessMonitor(self.state, self.profile, process, server, self._note_served)
         group.create_task(vigil.keep())
         warmer = self._warmer(server)
         await self._warm_fixed(warmer)
         self.serves = self.was_ready = True
         self._on_serving()
-        self.room.board.set(
+        self.state.status.set(
             state="ready", reason=self._on_cpu_reason(process), done=None, total=None
         )
         group.create_task(self._tend(warmer))
@@ -96,7 +98,7 @@ class ServerRun:
             group.create_task(self._tend_sleep(server, warmer))
 
     def _warmer(self, server: LlamaServer) -> Warmer:
-        folder = slots_folder(self.room.config)
+        folder = slots_folder(self.state.config)
         values = dict(self.profile.template)
         return Warmer(server, folder, self.launch.identity, values, self.profile.slots)
 
@@ -109,7 +111,7 @@ class ServerRun:
         raise Ended(diagnosis.diagnose(code, await process.last_words(), proc.oom_kills() - before))
 
     async def _load(self, process: Child, server: LlamaServer) -> None:
-        timing, began = self.room.timing, monotonic()
+        timing, began = self.state.timing, monotonic()
         watch = LoadWatch(timing.load_stall, timing.longest_load, began, last_sign=began)
         watch.measured = began, 0.0
         while not await server.healthy():
@@ -134,11 +136,11 @@ class ServerRun:
         if not (self.profile.gpu and self._on_cpu(process)):
             return None
         sentence = "The model runs on the processor instead of the GPU, many times slower."
-        self.room.news("cpu fallback", "warning", sentence)
+        self.state.news("cpu fallback", "warning", sentence)
         return sentence
 
     def _on_cpu(self, process: Child) -> bool:
-        return diagnosis.on_cpu(process.log.first()) or self.room.cards.holds(process.pid) is False
+        return diagnosis.on_cpu(process.log.first()) or self.state.cards.holds(process.pid) is False
 
     async def _props(self, server: LlamaServer) -> Props:
         try:
@@ -154,7 +156,7 @@ class ServerRun:
     # --- warming ----------------------------------------------------------------
 
     async def _warm_fixed(self, warmer: Warmer) -> None:
-        board, register = self.room.board, self.room.register
+        board, register = self.state.status, self.state.register
         self._tending.clear()
         if register.fixed is None:
             board.set(warm=None)
@@ -164,47 +166,47 @@ class ServerRun:
             warm = await warmer.fixed(register.fixed, self._progress)
         except ServerRefused as error:
             # A template that refuses the shape still serves; it is only cold.
-            self.room.news("warm-up", "warning", f"The prefix could not be warmed: {error}")
+            self.state.news("warm-up", "warning", f"The prefix could not be warmed: {error}")
             return
         except ServerAway:
             await self._gone()
         board.set(warm=warm)
 
     def _progress(self, done: int, total: int) -> None:
-        self.room.board.set(done=done, total=total)
+        self.state.status.set(done=done, total=total)
 
     async def _gone(self) -> NoReturn:
         """The connection broke; the exit, or the watch, will say why within its time."""
-        await asyncio.sleep(self.room.timing.stall)
+        await asyncio.sleep(self.state.timing.stall)
         raise Ended(Cause("wedged", "The model server dropped a request and did not come back."))
 
     async def _tend(self, warmer: Warmer) -> NoReturn:
         """Warm a prefix that is registered while it serves."""
         while True:
             await self._tending.wait()
-            async with self.room.lanes.hold("prefix", SCHEDULED):
+            async with self.state.gpu_queue.hold("prefix", SCHEDULED):
                 await self._warm_fixed(warmer)
-                self.room.board.set(state="ready", done=None, total=None)
+                self.state.status.set(state="ready", done=None, total=None)
 
     # --- sleep ------------------------------------------------------------------
 
     async def _tend_sleep(self, server: LlamaServer, warmer: Warmer) -> NoReturn:
         """Notice that it unloaded itself, and wake and warm it when somebody comes."""
-        lanes, board = self.room.lanes, self.room.board
+        gpu_queue, board = self.state.gpu_queue, self.state.status
         while True:
-            await asyncio.sleep(self.room.timing.look_idle)  # it tells nobody when it falls asleep
-            if lanes.holders or not await self._sleeps(server):
+            await asyncio.sleep(self.state.timing.look_idle)  # it tells nobody when it falls asleep
+            if gpu_queue.holders or not await self._sleeps(server):
                 continue
             board.set(state="sleeping")
-            lanes.close("sleeping", "The model is being loaded again.")
+            gpu_queue.close("sleeping", "The model is being loaded again.")
             try:
-                while not lanes.waiters and await self._sleeps(server):
+                while not gpu_queue.waiters and await self._sleeps(server):
                     with suppress(TimeoutError):
-                        await asyncio.wait_for(lanes.demand.wait(), self.room.timing.look_idle)
+                        await asyncio.wait_for(gpu_queue.demand.wait(), self.state.timing.look_idle)
                 await self._warm_fixed(warmer)
                 board.set(state="ready", done=None, total=None)
             finally:
-                lanes.open("sleeping")
+                gpu_queue.open("sleeping")
 
     async def _sleeps(self, server: LlamaServer) -> bool:
         with suppress(ServerAway, ServerRefused):

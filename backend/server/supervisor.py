@@ -42,8 +42,8 @@ class RestartRequest:
 
 
 class Supervisor:
-    def __init__(self, room: BackendState) -> None:
-        self.room = room
+    def __init__(self, state: BackendState) -> None:
+        self.state = state
         self.life: ServerRun | None = None
         self.ladder: MemoryFallback | None = None
         self._record = restart_backoff.Record()
@@ -67,10 +67,10 @@ class Supervisor:
 
     async def switch(self, name: str) -> None:
         """Change the profile between turns. SwitchFailed when it does not serve, ProfileError when unknown."""
-        wanted = load(name, self.room.config.profiles)
+        wanted = load(name, self.state.config.profiles)
         old = self.ladder.full if self.ladder else None
         waiting = f"The model is being switched to {name}; messages wait."
-        async with self._switching, self.room.lanes.between_turns("switch", waiting):
+        async with self._switching, self.state.gpu_queue.between_turns("switch", waiting):
             if old and old.name != name and self.profile == name:
                 return  # somebody else asked for the same a moment before
             reason = await self._try(wanted)
@@ -104,13 +104,13 @@ class Supervisor:
 
     async def run(self, first: str) -> None:
         """Supervise until cancelled, beginning with the profile `first`."""
-        await end_orphan(self.room.record)
+        await end_orphan(self.state.record)
         try:
             self.ladder = MemoryFallback(
-                wanted(self.room.config, load(first, self.room.config.profiles))
+                wanted(self.state.config, load(first, self.state.config.profiles))
             )
         except ProfileError as error:
-            self.room.board.set(state="failed", reason=str(error))
+            self.state.status.set(state="failed", reason=str(error))
             await self._first_wish()
         while True:
             ended = await self._live()
@@ -125,35 +125,35 @@ class Supervisor:
     async def _live(self) -> tuple[Cause, bool]:
         """One life: why it ended, and whether that says nothing against the next start."""
         assert self.ladder
-        profile, room = self.ladder.profile, self.room
-        room.board.set(
+        profile, state = self.ladder.profile, self.state
+        state.status.set(
             state="starting", profile=self.ladder.full.name, warm=None, done=None, total=None
         )
-        room.speed.begin(self.ladder.full.name)
-        served = room.speed.served
+        state.speed.begin(self.ladder.full.name)
+        served = state.speed.served
         try:
-            launch = await prepare(room.config, profile)
+            launch = await prepare(state.config, profile)
         except CannotStart as error:
             return error.cause, False
         profile = launch.profile
         self.ladder = self.ladder.started(profile)
         if launch.changed:
-            room.news("fit", "info", launch.changed)
+            state.news("fit", "info", launch.changed)
         if launch.left_out:
-            room.news(
+            state.news(
                 "flags", "info", f"The model server lacks {', '.join(launch.left_out)}; left out."
             )
-        room.lanes.resize(profile.slots)
+        state.gpu_queue.resize(profile.slots)
         told = not self._gpu_tried
         self.life = ServerRun(
-            room, profile, launch, gpu_expected=told, on_serving=lambda: self._settle(None)
+            state, profile, launch, gpu_expected=told, on_serving=lambda: self._settle(None)
         )
         try:
             cause = await self._until_wish(self.life)
         except OSError as error:
             cause = Cause("unknown", f"The model server cannot be run: {error.strerror}.")
-        room.board.set(pid=None)
-        return cause, _blameless(self.life, cause) or room.speed.served > served
+        state.status.set(pid=None)
+        return cause, _blameless(self.life, cause) or state.speed.served > served
 
     async def _until_wish(self, life: ServerRun) -> Cause:
         """Run a life until it ends or somebody wishes for another."""
@@ -177,7 +177,7 @@ class Supervisor:
             await asyncio.Event().wait()
             return
         await asyncio.sleep(max(0.0, self._climb_at - monotonic()))
-        async with self.room.lanes.emptied(
+        async with self.state.gpu_queue.emptied(
             "climb", "The model server returns to its full settings."
         ):
             self._climb_at = None
@@ -202,21 +202,21 @@ class Supervisor:
 
     def _count(self, cause: Cause) -> None:
         now = datetime.now(UTC).replace(microsecond=0)
-        restarts = self.room.board.status.restarts + 1
-        self.room.board.set(restarts=restarts, last_restart=Restart(at=now, cause=cause.sentence))
+        restarts = self.state.status.current.restarts + 1
+        self.state.status.set(restarts=restarts, last_restart=Restart(at=now, cause=cause.sentence))
         if cause.kind != "asked":
-            self.room.news("server", "warning", cause.sentence)
+            self.state.news("server", "warning", cause.sentence)
 
     def _grant(self, wish: RestartRequest) -> None:
         self._wish = None
         self._wished.clear()
         self._record, self._gpu_tried, self._climb_at = restart_backoff.Record(), False, None
         if wish.profile:
-            self.ladder = MemoryFallback(wanted(self.room.config, wish.profile))
+            self.ladder = MemoryFallback(wanted(self.state.config, wish.profile))
         elif self.ladder:
             self.ladder = self.ladder.up()
         assert self.ladder
-        self.room.board.set(
+        self.state.status.set(
             state="starting", reason=wish.cause.sentence, profile=self.ladder.full.name
         )
         self._say_less()
@@ -229,34 +229,34 @@ class Supervisor:
         if less is None:
             return False
         self.ladder = less
-        self._climb_at = self._climb_at or monotonic() + self.room.timing.climb
+        self._climb_at = self._climb_at or monotonic() + self.state.timing.climb
         words = less.taken[-1].words
         sentence = f"The GPU ran out of memory; going on with {words}."
-        self.room.board.set(state="starting", reason=sentence)
-        self.room.news("memory", "warning", sentence)
+        self.state.status.set(state="starting", reason=sentence)
+        self.state.news("memory", "warning", sentence)
         self._say_less()
         return True
 
     def _say_less(self) -> None:
         taken = self.ladder.taken if self.ladder else ()
-        self.room.board.set(less_memory=[step.words for step in taken])
+        self.state.status.set(less_memory=[step.words for step in taken])
 
     async def _pause(self, cause: Cause, served: bool) -> None:
-        timing = self.room.timing
+        timing = self.state.timing
         self._record = self._record.ended(served)
         self._settle(cause.sentence)
         failed = self._record.failed or (cause.kind in LASTING and not served)
         state = "failed" if failed else "restarting"
-        self.room.board.set(state=state, reason=cause.sentence)
+        self.state.status.set(state=state, reason=cause.sentence)
         if failed:
             self._record = replace(self._record, barren=restart_backoff.GIVE_UP_AFTER)
-            self.room.news(
+            self.state.news(
                 "failed", "critical", f"The model server cannot be started: {cause.sentence}"
             )
         seconds = (
             timing.retry
             if failed
-            else restart_backoff.pause(self._record, self.room.chance, timing.first_pause)
+            else restart_backoff.pause(self._record, self.state.chance, timing.first_pause)
         )
         with suppress(TimeoutError):
             await asyncio.wait_for(self._wished.wait(), seconds)

@@ -16,7 +16,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from backend.protocol import Prefix, Warm
+from backend.protocol import Prefix, WarmPrefix
 from backend.server.llama import LlamaServer, ServerAway, ServerRefused
 
 LEAST_SAVED = 512  # tokens: less is read again faster than it is looked up
@@ -61,13 +61,13 @@ class Warmer:
     values: dict[str, Any]
     slots: int = 1
 
-    async def fixed(self, prefix: Prefix, on_progress: Progress) -> Warm:
+    async def fixed(self, prefix: Prefix, on_progress: Progress) -> WarmPrefix:
         """Warm the fixed prefix, from a slot file where one is really reused."""
         began = monotonic()
         tokens = await self.tokens(prefix)
         on_progress(0, len(tokens))
         if await self._restored(tokens):
-            return Warm(
+            return WarmPrefix(
                 tokens=len(tokens),
                 cached_tokens=len(tokens),
                 seconds=round(monotonic() - began, 3),
@@ -75,7 +75,7 @@ class Warmer:
             )
         filled = await self.server.prefill(tokens, on_progress)
         await self._save(tokens)
-        return Warm(
+        return WarmPrefix(
             tokens=len(tokens),
             cached_tokens=filled.cached + filled.prompt,
             seconds=round(monotonic() - began, 3),

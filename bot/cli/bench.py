@@ -109,7 +109,7 @@ async def _running(settings: "Settings", told: "Told") -> None:
             slots = profile.slots
         except ProfileError:
             slots = 1
-        async with backend.lane("bench"), _bench(backend, sampler) as bench:
+        async with backend.acquire_gpu("bench"), _bench(backend, sampler) as bench:
             async for row in bench.rows(sizes_of(place.n_ctx, place.useful_context), slots):
                 told.row(row)
 

@@ -6,7 +6,7 @@ from agent.errors import AgentError
 from agent.llm.selftest_store import sentence
 from agent.model import ModelRefused
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
-from backend.protocol import ProfileCard, Status
+from backend.protocol import ProfileSummary, Status
 from bot.channel import Choice, Rows
 from bot.telegram.buttons import Outcome, Press
 from bot.telegram.handler_context import HandlerContext, Heard
@@ -32,7 +32,7 @@ async def _model(room: HandlerContext, chat: str) -> None:
     await room.say(chat, "\n".join(await _lines(room, report, cards)), _buttons(report, cards))
 
 
-async def _lines(room: HandlerContext, report: Status, cards: list[ProfileCard]) -> list[str]:
+async def _lines(room: HandlerContext, report: Status, cards: list[ProfileSummary]) -> list[str]:
     server, speed = report.backend, report.speed
     lines = [room.texts.model.format(now=server.profile or server.model or "?")]
     lines += [text for card in cards if card.name == server.profile for text in _about(card)]
@@ -45,11 +45,11 @@ async def _lines(room: HandlerContext, report: Status, cards: list[ProfileCard])
     return lines
 
 
-def _about(card: ProfileCard) -> list[str]:
+def _about(card: ProfileSummary) -> list[str]:
     return [text for text in (card.title, card.good, card.bad) if text]
 
 
-def _buttons(report: Status, cards: list[ProfileCard]) -> Rows:
+def _buttons(report: Status, cards: list[ProfileSummary]) -> Rows:
     """The profiles that can start now: their models are here."""
     others = [card.name for card in cards if card.here and card.name != report.backend.profile]
     short = [name for name in others if len(name.encode()) <= LONGEST_NAME]

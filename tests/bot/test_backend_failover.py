@@ -36,4 +36,4 @@ async def test_a_backend_that_comes_back_stays_the_one(tmp_path: Path) -> None:
                 await first.aclose()
                 again = await first.enter_async_context(serve_backend(config))
                 assert await answers(client)
-            assert again.room.board.status.kind == "external" and await answers(client)
+            assert again.state.status.current.kind == "external" and await answers(client)

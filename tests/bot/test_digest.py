@@ -6,7 +6,7 @@ from pathlib import Path
 from agent.store import open_store
 from agent.store.jobs import Plan
 from backend.client import BackendUnavailable
-from backend.protocol import Gpu, Minute, Restart, ServerStatus, Speed, Status
+from backend.protocol import Gpu, GpuMinute, Restart, ServerStatus, Speed, Status
 from bot.digest import Digest
 
 NOW = datetime(2026, 11, 20, 8, tzinfo=UTC)
@@ -35,11 +35,11 @@ class Backend:
             gpus=[Gpu(index=0, name="V100", ecc_uncorrected=3)],
         )
 
-    async def gpu_history(self, minutes: int) -> list[Minute]:
+    async def gpu_history(self, minutes: int) -> list[GpuMinute]:
         assert minutes == 1440
         at = [NOW - timedelta(minutes=n) for n in range(120)]
         return [
-            Minute(
+            GpuMinute(
                 at=t, gpu=0, temperature_c=60 + (t.minute == 0) * 21, power_w=150.0, throttled=0.5
             )
             for t in at

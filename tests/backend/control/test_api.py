@@ -22,7 +22,7 @@ from backend.client import BackendClient, BackendRefused, BackendUnavailable, de
 from backend.config import BackendConfig
 from backend.control.alerts import Alerts
 from backend.control.metrics import text
-from backend.protocol import PERSON, Gpu, ServerStatus, Speed, Status, Warm
+from backend.protocol import PERSON, Gpu, ServerStatus, Speed, Status, WarmPrefix
 from backend.service import BackendRunning, serve_backend
 from fakes.patience import SECONDS, soon, within
 from tests.backend.conftest import running
@@ -32,7 +32,7 @@ async def test_status_endpoint_logs_and_metrics_of_a_running_backend(config: Bac
     async with running(config) as it:
         await it.ready()
         status, place = await it.client.status(), await it.client.endpoint()
-        async with it.client.lane("a"):
+        async with it.client.acquire_gpu("a"):
             busy = await it.client.status()
         prometheus = await it.client.metrics()
         logs = await it.client.logs(5)
@@ -93,7 +93,7 @@ async def test_without_a_backend_there_is_one_sentence(state: Path) -> None:
         with pytest.raises(BackendUnavailable, match=r"^No model backend is running\.$"):
             await client.status()
         with pytest.raises(BackendUnavailable):
-            async with client.lane("a"):
+            async with client.acquire_gpu("a"):
                 pass
         with pytest.raises(BackendUnavailable):
             await anext(client.ready(1))
@@ -101,7 +101,7 @@ async def test_without_a_backend_there_is_one_sentence(state: Path) -> None:
 
 async def test_ready_has_a_deadline(config: BackendConfig) -> None:
     async with running(replace(config, server="/bin/true")) as it:
-        it.backend.room.board.set(state="loading")
+        it.backend.state.status.set(state="loading")
         with pytest.raises(BackendUnavailable):
             async for _ in it.client.ready(0.05):
                 pass
@@ -115,7 +115,7 @@ async def test_the_lane_is_shared_between_clients_and_freed_when_one_dies(
         "from pathlib import Path\n"
         "from backend.client import BackendClient\n"
         "async def main():\n"
-        "    async with BackendClient(Path(sys.argv[1])) as client, client.lane('other'):\n"
+        "    async with BackendClient(Path(sys.argv[1])) as client, client.acquire_gpu('other'):\n"
         "        print('held', flush=True)\n"
         "        await asyncio.sleep(600)\n"
         "asyncio.run(main())\n"
@@ -137,7 +137,7 @@ async def test_the_lane_is_shared_between_clients_and_freed_when_one_dies(
 
 
 async def hold(client: BackendClient, waits: list[Any]) -> None:
-    async with client.lane("mine", PERSON, waits.append):
+    async with client.acquire_gpu("mine", PERSON, waits.append):
         pass
 
 
@@ -151,9 +151,9 @@ async def test_profiles_are_switched_between_turns_and_back_when_they_fail(
     (folder / "broken.toml").write_text(form.format(4096, '"--no-such-flag" = ""'))
     async with running(replace(config, profiles=folder)) as it:
         await it.ready()
-        async with it.client.lane("a"):
+        async with it.client.acquire_gpu("a"):
             switching = asyncio.create_task(switch(it.client, "small"))
-            await soon(lambda: it.backend.room.lanes.reason)
+            await soon(lambda: it.backend.state.gpu_queue.reason)
             assert (await it.client.status()).backend.profile == "pocket"
         await asyncio.wait_for(switching, SECONDS)
         small = await it.client.endpoint()
@@ -204,7 +204,7 @@ async def test_news_that_cannot_be_rewritten_is_kept_as_it_is(tmp_path: Path) ->
     alerts = Alerts(tmp_path / "alerts.jsonl")
     alerts.tell("heat", "warning", "Hot.")
     written = alerts.path.read_bytes()
-    alerts.path.with_suffix(".new").mkdir()  # stands for a disk without room
+    alerts.path.with_suffix(".new").mkdir()  # stands for a disk without state
     later = Alerts(alerts.path)
     later.read()
     assert [alert.text for alert in later.kept] == ["Hot."]
@@ -218,7 +218,7 @@ def test_prometheus_text() -> None:
         backend=ServerStatus(
             state="ready",
             profile='a"b',
-            warm=Warm(tokens=5, cached_tokens=5, seconds=1, source="prefill"),
+            warm=WarmPrefix(tokens=5, cached_tokens=5, seconds=1, source="prefill"),
         ),
         speed=Speed(decode_tok_s=50),
         gpus=[Gpu(index=0, name="V", temperature_c=60, throttle=["thermal"])],
@@ -355,9 +355,9 @@ async def test_other_programs_use_the_server_by_a_port_and_key_of_their_own(
             assert (await answer.json())["data"][0]["id"] == "pocket"
         async with session.post(f"{url}/slots/0?action=erase", headers=key) as answer:
             assert answer.status == 404
-        async with it.client.lane("a"):
+        async with it.client.acquire_gpu("a"):
             asking = asyncio.create_task(read(session, f"{url}/v1/chat/completions", body, key))
-            await soon(lambda: it.backend.room.lanes.waiters)
+            await soon(lambda: it.backend.state.gpu_queue.waiters)
         assert "[DONE]" in await asyncio.wait_for(asking, SECONDS)
 
 

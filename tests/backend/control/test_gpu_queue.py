@@ -5,8 +5,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from backend.control.gpu_queue import HOT, Lanes
-from backend.protocol import IDLE, PERSON, SCHEDULED, LaneState
+from backend.control.gpu_queue import HOT, GpuQueue
+from backend.protocol import IDLE, PERSON, SCHEDULED, QueueState
 
 
 class Clock:
@@ -18,15 +18,15 @@ class Clock:
         return self.now
 
 
-async def order(lanes: Lanes, waiters: list[tuple[str, int]]) -> list[str]:
+async def order(gpu_queue: GpuQueue, waiters: list[tuple[str, int]]) -> list[str]:
     """In which order these are let in, each for a moment, after the lane was busy."""
     served: list[str] = []
 
     async def turn(chat: str, priority: int) -> None:
-        async with lanes.hold(chat, priority):
+        async with gpu_queue.hold(chat, priority):
             served.append(chat)
 
-    async with asyncio.TaskGroup() as group, lanes.hold("first", PERSON):
+    async with asyncio.TaskGroup() as group, gpu_queue.hold("first", PERSON):
         for chat, priority in waiters:
             group.create_task(turn(chat, priority))
             await asyncio.sleep(0)
@@ -34,23 +34,27 @@ async def order(lanes: Lanes, waiters: list[tuple[str, int]]) -> list[str]:
 
 
 async def test_urgent_first_then_the_chat_served_longest_ago() -> None:
-    lanes = Lanes(now=Clock())
+    gpu_queue = GpuQueue(now=Clock())
     assert await order(
-        lanes, [("idle", IDLE), ("job", SCHEDULED), ("b", PERSON), ("a", PERSON)]
+        gpu_queue, [("idle", IDLE), ("job", SCHEDULED), ("b", PERSON), ("a", PERSON)]
     ) == ["b", "a", "job", "idle"]
-    assert await order(lanes, [("a", PERSON), ("b", PERSON), ("new", PERSON)]) == ["new", "b", "a"]
+    assert await order(gpu_queue, [("a", PERSON), ("b", PERSON), ("new", PERSON)]) == [
+        "new",
+        "b",
+        "a",
+    ]
 
 
 async def test_scheduled_work_is_not_starved() -> None:
     clock = Clock()
-    lanes = Lanes(now=clock)
+    gpu_queue = GpuQueue(now=clock)
     served: list[str] = []
 
     async def turn(chat: str, priority: int) -> None:
-        async with lanes.hold(chat, priority):
+        async with gpu_queue.hold(chat, priority):
             served.append(chat)
 
-    async with asyncio.TaskGroup() as group, lanes.hold("a", PERSON):
+    async with asyncio.TaskGroup() as group, gpu_queue.hold("a", PERSON):
         group.create_task(turn("job", SCHEDULED))
         await asyncio.sleep(0)
         clock.now += 121
@@ -60,63 +64,63 @@ async def test_scheduled_work_is_not_starved() -> None:
 
 
 async def test_idle_work_hears_that_somebody_waits() -> None:
-    lanes, heard = Lanes(now=Clock()), list[LaneState]()
-    async with lanes.hold("warm", IDLE, heard.append):
-        other = asyncio.create_task(lanes.hold("other", IDLE).__aenter__())
+    gpu_queue, heard = GpuQueue(now=Clock()), list[QueueState]()
+    async with gpu_queue.hold("warm", IDLE, heard.append):
+        other = asyncio.create_task(gpu_queue.hold("other", IDLE).__aenter__())
         await asyncio.sleep(0)
-        assert heard == [LaneState(state="held")]
-        person = asyncio.create_task(lanes.hold("a", PERSON).__aenter__())
+        assert heard == [QueueState(state="held")]
+        person = asyncio.create_task(gpu_queue.hold("a", PERSON).__aenter__())
         await asyncio.sleep(0)
-        assert heard == [LaneState(state="held"), LaneState(state="wanted")]
+        assert heard == [QueueState(state="held"), QueueState(state="wanted")]
     await person
     other.cancel()
-    assert [ticket.chat for ticket in lanes.holders] == ["a"]
+    assert [ticket.chat for ticket in gpu_queue.holders] == ["a"]
 
 
 async def test_heat_pauses_holders_and_lets_nobody_in() -> None:
-    lanes, holder, waiter = Lanes(now=Clock()), list[LaneState](), list[LaneState]()
+    gpu_queue, holder, waiter = GpuQueue(now=Clock()), list[QueueState](), list[QueueState]()
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(lanes.hold("a", PERSON, holder.append))
-        lanes.close(HOT, "Too hot.")
-        stack.enter_context(lanes.joined("b", PERSON, waiter.append))
-        lanes.open(HOT)
+        await stack.enter_async_context(gpu_queue.hold("a", PERSON, holder.append))
+        gpu_queue.close(HOT, "Too hot.")
+        stack.enter_context(gpu_queue.joined("b", PERSON, waiter.append))
+        gpu_queue.open(HOT)
     assert holder == [
-        LaneState(state="held"),
-        LaneState(state="paused", reason="Too hot."),
-        LaneState(state="held"),
+        QueueState(state="held"),
+        QueueState(state="paused", reason="Too hot."),
+        QueueState(state="held"),
     ]
     assert waiter == [
-        LaneState(state="waiting", ahead=1, reason="Too hot."),
-        LaneState(state="waiting", ahead=1),
+        QueueState(state="waiting", ahead=1, reason="Too hot."),
+        QueueState(state="waiting", ahead=1),
     ]
 
 
 async def test_a_waiter_that_gives_up_leaves_no_trace() -> None:
-    lanes = Lanes()
-    async with lanes.hold("a", PERSON):
-        waiting = asyncio.create_task(lanes.hold("b", PERSON).__aenter__())
+    gpu_queue = GpuQueue()
+    async with gpu_queue.hold("a", PERSON):
+        waiting = asyncio.create_task(gpu_queue.hold("b", PERSON).__aenter__())
         await asyncio.sleep(0)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        assert lanes.waiters == []
-    assert (lanes.holders, lanes.demand.is_set()) == ([], False)
+        assert gpu_queue.waiters == []
+    assert (gpu_queue.holders, gpu_queue.demand.is_set()) == ([], False)
 
 
 async def test_emptied_waits_for_holders_and_keeps_others_out() -> None:
-    lanes = Lanes()
+    gpu_queue = GpuQueue()
     events: list[str] = []
 
     async def switch() -> None:
-        async with lanes.emptied("switch", "Switching."):
+        async with gpu_queue.emptied("switch", "Switching."):
             events.append("empty")
-            assert lanes.reason == "Switching."
+            assert gpu_queue.reason == "Switching."
 
     async def turn() -> None:
-        async with lanes.hold("b", PERSON):
+        async with gpu_queue.hold("b", PERSON):
             events.append("b")
 
-    async with asyncio.TaskGroup() as group, lanes.hold("a", PERSON):
+    async with asyncio.TaskGroup() as group, gpu_queue.hold("a", PERSON):
         group.create_task(switch())
         await asyncio.sleep(0)
         group.create_task(turn())
@@ -126,6 +130,6 @@ async def test_emptied_waits_for_holders_and_keeps_others_out() -> None:
 
 
 async def test_several_slots_hold_several_turns() -> None:
-    lanes = Lanes(capacity=2)
-    async with lanes.hold("a", PERSON), lanes.hold("b", PERSON):
-        assert [ticket.chat for ticket in lanes.holders] == ["a", "b"]
+    gpu_queue = GpuQueue(capacity=2)
+    async with gpu_queue.hold("a", PERSON), gpu_queue.hold("b", PERSON):
+        assert [ticket.chat for ticket in gpu_queue.holders] == ["a", "b"]

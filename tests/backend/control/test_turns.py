@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from backend.client import BackendClient
 from backend.config import BackendConfig
-from backend.control.gpu_queue import Lanes
-from backend.protocol import LaneState
+from backend.control.gpu_queue import GpuQueue
+from backend.protocol import QueueState
 from fakes.patience import SECONDS
 from tests.backend.conftest import running
 
@@ -24,17 +24,17 @@ async def test_an_open_turn_keeps_its_profile_until_it_ends(config: BackendConfi
         await it.ready()
         async with it.client.turn("a"):
             switching = asyncio.create_task(_switch(it.client))
-            await _until(lambda: it.backend.room.lanes.reason == WHY)
-            told: list[LaneState] = []
+            await _until(lambda: it.backend.state.gpu_queue.reason == WHY)
+            told: list[QueueState] = []
             late = asyncio.create_task(_turn(it.client, told))
             other = asyncio.create_task(_lane(it.client, "b"))
             await _until(lambda: bool(told))
-            async with it.client.lane("a"):  # between two calls of the turn
+            async with it.client.acquire_gpu("a"):  # between two calls of the turn
                 assert (await it.client.endpoint()).profile == "pocket"
             assert not switching.done() and not other.done() and not late.done()
         await switching
         assert await late == await other == "small"
-        assert told == [LaneState(state="waiting", reason=WHY)]
+        assert told == [QueueState(state="waiting", reason=WHY)]
 
 
 async def _until(fits: Callable[[], bool]) -> None:
@@ -47,25 +47,25 @@ async def _switch(client: BackendClient) -> None:
         pass
 
 
-async def _turn(client: BackendClient, told: list[LaneState]) -> str | None:
+async def _turn(client: BackendClient, told: list[QueueState]) -> str | None:
     async with client.turn("b", told.append):
         return (await client.endpoint()).profile
 
 
 async def _lane(client: BackendClient, chat: str) -> str | None:
-    async with client.lane(chat):
+    async with client.acquire_gpu(chat):
         return (await client.endpoint()).profile
 
 
 async def test_a_turn_that_never_ends_holds_a_switch_up_for_a_while_only() -> None:
-    lanes = Lanes()
-    with lanes.turn("a", lambda state: None):
-        async with lanes.between_turns("switch", WHY, patience=0.05):
-            assert lanes.reason == WHY
+    gpu_queue = GpuQueue()
+    with gpu_queue.turn("a", lambda state: None):
+        async with gpu_queue.between_turns("switch", WHY, patience=0.05):
+            assert gpu_queue.reason == WHY
             async with asyncio.timeout(SECONDS):
-                with lanes.turn("b", lambda state: None) as late:
-                    assert late not in lanes.turns
-    assert (lanes.turns, lanes.reason) == ([], None)
+                with gpu_queue.turn("b", lambda state: None) as late:
+                    assert late not in gpu_queue.turns
+    assert (gpu_queue.turns, gpu_queue.reason) == ([], None)
 
 
 async def test_profiles_are_listed_with_what_is_here_first(config: BackendConfig) -> None:

@@ -20,13 +20,13 @@ from agent.messages import User
 from agent.model import Request, TextPiece
 from backend.client import BackendClient
 from backend.config import BackendConfig, Thermal
-from backend.control.gpu_queue import Lanes
+from backend.control.gpu_queue import GpuQueue
 from backend.control.speed import Speedometer
 from backend.gpu import nvml
 from backend.gpu.health import Health
 from backend.gpu.history import BlackBox, History
 from backend.gpu.nvml import Sample, Sampler, sampling
-from backend.protocol import Gpu, LaneState, Minute, Report
+from backend.protocol import CompletionReport, Gpu, GpuMinute, QueueState
 from fakes.model_scripted import ScriptedModel, says
 from fakes.patience import SECONDS, soon, within
 from tests.backend.conftest import Running, running
@@ -174,15 +174,15 @@ async def test_a_call_that_hangs_delays_nothing(
 
 
 class Desk:
-    """A Health with its news and lanes, and a clock of its own."""
+    """A Health with its news and gpu_queue, and a clock of its own."""
 
     def __init__(self, thermal: Thermal | None = None) -> None:
         self.news: list[tuple[str, str, str]] = []
-        self.lanes = Lanes()
+        self.gpu_queue = GpuQueue()
         self.now = 1_000_020.0
         self.speed = Speedometer()
         self.health = Health(
-            thermal or Thermal(), self.lanes, self.speed, self.tell, clock=lambda: self.now
+            thermal or Thermal(), self.gpu_queue, self.speed, self.tell, clock=lambda: self.now
         )
 
     def tell(self, name: str, level: str, text: str) -> None:
@@ -198,7 +198,7 @@ def test_heats_up_to_90_and_cools_down() -> None:
     desk = Desk()
     for celsius in [*range(60, 91), *range(90, 59, -1)]:
         desk.show(memory_temperature_c=celsius)
-        held = desk.lanes.reason
+        held = desk.gpu_queue.reason
         assert (held is not None) == (desk.health.guard.holding)
     assert desk.news == [
         ("heat", "warning", "The GPU is at 80 °C; at 84 °C work is held."),
@@ -213,9 +213,9 @@ def test_a_temperature_that_can_no_longer_be_read_holds_work_for_a_minute_only()
     for _ in range(3):
         desk.show(temperature_c=None, memory_temperature_c=None)
     desk.health.check_blindness(desk.now)
-    assert desk.lanes.reason is not None
+    assert desk.gpu_queue.reason is not None
     desk.health.check_blindness(desk.now + 61)
-    assert desk.lanes.reason is None
+    assert desk.gpu_queue.reason is None
     assert desk.news[-1] == (
         "heat",
         "warning",
@@ -226,7 +226,7 @@ def test_a_temperature_that_can_no_longer_be_read_holds_work_for_a_minute_only()
 def test_a_damaged_history_is_begun_anew(tmp_path: Path) -> None:
     history = History(tmp_path / "history.db")
     history.path.write_bytes(b"no database at all" * 100)
-    minute = Minute(at=datetime.fromtimestamp(60, UTC), gpu=0, power_w=100)
+    minute = GpuMinute(at=datetime.fromtimestamp(60, UTC), gpu=0, power_w=100)
     history.write([minute])
     assert history.read(0) == [minute]
 
@@ -282,7 +282,7 @@ def test_a_slow_model_is_told_once() -> None:
         [74.0] * 5 + [80.0] * 5
     ) * 3  # neither slow enough for an alert nor quick enough to end one
     for speed in [100.0] * 60 + [60.0] * 5 + around + [100.0] * 5:
-        desk.health.report(Report(completion_tokens=64, decode_tok_s=speed))
+        desk.health.report(CompletionReport(completion_tokens=64, decode_tok_s=speed))
     assert desk.news == [
         ("speed", "warning", "The model writes 40% slower than it usually does."),
         ("speed", "over", "The model writes at its usual speed again."),
@@ -293,15 +293,15 @@ def test_minutes_are_averaged_kept_seven_days_and_read_back(tmp_path: Path) -> N
     desk = Desk()
     for celsius in (60, 62, 64):
         desk.show(temperature_c=celsius)
-    desk.health.report(Report(completion_tokens=30, decode_tok_s=55))
+    desk.health.report(CompletionReport(completion_tokens=30, decode_tok_s=55))
     desk.now += 60
     minutes = desk.health.collect()
     at = datetime.fromtimestamp(1_000_020, UTC)
-    card = Minute(
+    card = GpuMinute(
         at=at, gpu=0, temperature_c=62, memory_temperature_c=70, power_w=150, utilization=55,
         memory_used_mib=1024, sm_clock_mhz=1380, throttled=0,
     )  # fmt: skip
-    assert minutes == [card, Minute(at=at, decode_tok_s=55)]
+    assert minutes == [card, GpuMinute(at=at, decode_tok_s=55)]
     assert desk.health.collect() == []
     history = History(tmp_path / "history.db")
     history.write(minutes)
@@ -334,7 +334,7 @@ async def heated(it: Running, scene: Scene) -> None:
     """The backend has begun to hold new work."""
     await it.ready()
     scene(temperature=90)
-    alerts = it.backend.room.alerts
+    alerts = it.backend.state.alerts
     await soon(lambda: [alert for alert in alerts.kept if alert.name == "heat"])
 
 
@@ -364,7 +364,7 @@ async def test_heat_through_the_whole_backend(
     library: str, scene: Scene, config: BackendConfig
 ) -> None:
     """The scenario of the real binding: 90 °C, a message waits and is told why; 70 °C, it goes on."""
-    waits: list[LaneState] = []
+    waits: list[QueueState] = []
     async with running(replace(config, nvml=library)) as it:
         await heated(it, scene)
         hot = await it.client.status()
@@ -374,17 +374,17 @@ async def test_heat_through_the_whole_backend(
         await asyncio.wait_for(asking, SECONDS)
         news = [
             (alert.level, alert.text)
-            for alert in it.backend.room.alerts.kept
+            for alert in it.backend.state.alerts.kept
             if alert.name == "heat"
         ]
     held = "The GPU is at 90 °C; new work waits until it has cooled to 75 °C."
     assert hot.backend.held == held
-    assert waits == [LaneState(state="waiting", ahead=0, reason=held)]
+    assert waits == [QueueState(state="waiting", ahead=0, reason=held)]
     assert news == [("critical", held), ("over", "The GPU has cooled to 70 °C; work goes on.")]
 
 
-async def wait_for_lane(client: BackendClient, waits: list[LaneState]) -> None:
-    async with client.lane("a", 0, waits.append):
+async def wait_for_lane(client: BackendClient, waits: list[QueueState]) -> None:
+    async with client.acquire_gpu("a", 0, waits.append):
         pass
 
 

@@ -10,20 +10,20 @@ from backend.client import BackendRefused
 from backend.config import BackendConfig
 from backend.gpu.history import History
 from backend.gpu.plot import THEMES, DrawFailed, draw, panels
-from backend.protocol import Minute
+from backend.protocol import GpuMinute
 from tests.backend.conftest import running
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def hours(cards: int = 1) -> list[Minute]:
+def hours(cards: int = 1) -> list[GpuMinute]:
     found = []
     for n in range(180):
         at = START + timedelta(minutes=n)
         wave = math.sin(n / 20)
         for card in range(cards):
             found.append(
-                Minute(
+                GpuMinute(
                     at=at,
                     gpu=card,
                     temperature_c=60 + 8 * wave + card,
@@ -32,7 +32,7 @@ def hours(cards: int = 1) -> list[Minute]:
                 )
             )
         if n % 3 and not 60 < n < 90:
-            found.append(Minute(at=at, decode_tok_s=48 + 4 * wave))
+            found.append(GpuMinute(at=at, decode_tok_s=48 + 4 * wave))
     return found
 
 
@@ -73,7 +73,7 @@ async def test_the_picture_comes_over_the_control_api(config: BackendConfig) -> 
             await it.client.gpu_picture()
         now = datetime.now(UTC)
         history.write(
-            [Minute(at=now - timedelta(minutes=n), gpu=0, power_w=100 + n) for n in range(30)]
+            [GpuMinute(at=now - timedelta(minutes=n), gpu=0, power_w=100 + n) for n in range(30)]
         )
         picture = await it.client.gpu_picture(1, theme="dark", zone="Europe/Paris")
         found = await it.client.gpu_history(60)

@@ -11,7 +11,7 @@ from backend.config import Thermal
 from backend.control.speed import Speedometer
 from backend.gpu.thermal_guard import ThermalGuard
 from backend.models.profile import Profile, Source, load
-from backend.protocol import Report, Speed
+from backend.protocol import CompletionReport, Speed
 from backend.server import flags, restart_backoff
 from backend.server.diagnosis import Cause, diagnose, on_cpu
 from backend.server.llama import Slots
@@ -246,13 +246,13 @@ def test_speed_is_known_or_none() -> None:
     meter = Speedometer()
     assert meter.speed() == Speed()
     meter.add(
-        Report(
+        CompletionReport(
             prompt_tokens=100, cached_tokens=90, completion_tokens=20, decode_tok_s=50, ttft_ms=10
         ),
         watts=100,
     )
     meter.add(
-        Report(
+        CompletionReport(
             prompt_tokens=100,
             cached_tokens=100,
             completion_tokens=20,
@@ -268,9 +268,9 @@ def test_speed_is_known_or_none() -> None:
 def test_errors_in_a_row_end_with_an_answer() -> None:
     meter = Speedometer()
     for status in (500, 503, 502, 400, 0):
-        meter.add(Report(status=status))
+        meter.add(CompletionReport(status=status))
     assert (meter.errors, meter.served) == (2, 0)
-    meter.add(Report(completion_tokens=1))
+    meter.add(CompletionReport(completion_tokens=1))
     assert (meter.errors, meter.served) == (0, 1)
 
 
@@ -278,12 +278,12 @@ def test_the_speed_of_now_is_a_share_of_the_median_of_its_own_profile() -> None:
     meter = Speedometer()
     meter.begin("quick")
     for speed in [100] * 30 + [70] * 5:
-        meter.add(Report(completion_tokens=50, decode_tok_s=speed))
+        meter.add(CompletionReport(completion_tokens=50, decode_tok_s=speed))
     assert meter.share == pytest.approx(0.7)
     meter.begin("slow")
     for _ in range(20):
         assert meter.share is None
-        meter.add(Report(completion_tokens=50, decode_tok_s=30))
+        meter.add(CompletionReport(completion_tokens=50, decode_tok_s=30))
     assert (meter.share, meter.median, meter.speed().decode_tok_s) == (1, 30, 30)
     meter.begin("quick")
     assert (meter.share, meter.median) == (pytest.approx(0.7), 100)

@@ -18,7 +18,7 @@ from agent.turn.limits import Limits
 from agent.turn.model_caller import ModelCaller
 from backend.client import BackendUnavailable
 from backend.config import BackendConfig
-from backend.protocol import Report
+from backend.protocol import CompletionReport
 from fakes.gguf_chain import make_chain
 from fakes.llama_embedded import serve
 from fakes.model_scripted import ModelServer, says
@@ -78,7 +78,7 @@ async def test_a_box_that_hangs_costs_its_silence_once(state: Path) -> None:
     assert asked == 2  # for its models and its properties, at once
 
 
-async def asked_of(config: BackendConfig, *reports: Report) -> list[str]:
+async def asked_of(config: BackendConfig, *reports: CompletionReport) -> list[str]:
     """The server for each request, when `reports` come between them and each asker waits for ready."""
     async with running(config) as it:
         found = [(await it.client.endpoint()).url]
@@ -93,8 +93,10 @@ async def asked_of(config: BackendConfig, *reports: Report) -> list[str]:
 async def test_a_server_whose_completions_fail_is_asked_last(state: Path, status: int) -> None:
     async with ModelServer(says("A.")) as first, ModelServer(says("B.")) as second:
         config = BackendConfig(state_dir=state, kind="external", urls=(first.url, second.url))
-        found = await asked_of(config, Report(), Report(status=status), Report())
-        both = await asked_of(config, *[Report(status=status)] * 2)
+        found = await asked_of(
+            config, CompletionReport(), CompletionReport(status=status), CompletionReport()
+        )
+        both = await asked_of(config, *[CompletionReport(status=status)] * 2)
     assert found == [first.url, first.url, second.url, second.url]
     assert both == [first.url, second.url, first.url]
 

@@ -109,7 +109,7 @@ async def test_the_agent_goes_on_with_its_tools_after_a_streak_of_errors(
         await it.ready()
         told = ReportedModel(model, it.client.report, "a")
         asking = ModelCaller(told, Known.of((tool,)), Limits(), it.ready, events.append)
-        async with it.client.lane("a"):
+        async with it.client.acquire_gpu("a"):
             completion, _ = await asking(request)
         status = (await it.client.status()).backend
     assert completion.text == "fine " * 20
@@ -137,7 +137,7 @@ async def test_out_of_memory_steps_down_where_most_is_won_and_says_so(
     async with running(stand_in(config, ["oom load", "oom use", ""], gpu=True)) as it:
         await it.ask("a", "hello")
         status = (await it.client.status()).backend
-        alerts = [alert.text for alert in it.backend.room.alerts.kept if alert.name == "memory"]
+        alerts = [alert.text for alert in it.backend.state.alerts.kept if alert.name == "memory"]
         await it.client.restart()
         full = await it.until(
             lambda status: status.backend.restarts == 3 and status.backend.serving
@@ -157,9 +157,9 @@ async def test_the_full_settings_come_back_by_themselves_between_turns(
 ) -> None:
     faulty = stand_in(config, ["oom load", ""], gpu=True)
     async with running(faulty, replace(QUICK, climb=0.5)) as it, asyncio.timeout(SECONDS):
-        async with it.client.lane("a"):
+        async with it.client.acquire_gpu("a"):
             await it.until(lambda s: s.backend.less_memory != [] and s.backend.serving)
-            while it.backend.room.lanes.reason is None:  # the half second is over
+            while it.backend.state.gpu_queue.reason is None:  # the half second is over
                 await asyncio.sleep(0.01)
             low = (await it.client.status()).backend
         full = await it.until(lambda s: s.backend.less_memory == [] and s.backend.serving)
@@ -210,7 +210,7 @@ async def test_a_flooded_log_costs_no_memory(config: BackendConfig) -> None:
         before = proc.rss_mib(os.getpid()) or 0
         for _ in range(20):
             await it.ask("a", "hello")
-        log = it.backend.room
+        log = it.backend.state
         assert (proc.rss_mib(os.getpid()) or 0) - before < 5
         assert len(await it.client.logs(10)) == 10
         assert log.board.status.restarts == 0
@@ -220,7 +220,7 @@ async def test_it_came_up_on_the_processor(config: BackendConfig) -> None:
     async with running(stand_in(config, ["cpu"], gpu=True)) as it:
         await it.ready()
         status = (await it.client.status()).backend
-        names = [alert.name for alert in it.backend.room.alerts.kept]
+        names = [alert.name for alert in it.backend.state.alerts.kept]
     assert status.restarts == 1
     assert status.reason == "The model runs on the processor instead of the GPU, many times slower."
     assert "cpu fallback" in names
@@ -269,7 +269,7 @@ async def test_a_damaged_model_fails_at_once(config: BackendConfig, state: Path)
 async def test_a_flag_that_the_binary_lacks_is_named_and_left_out(config: BackendConfig) -> None:
     async with running(stand_in(config, [""])) as it:
         await it.ready()
-        texts = [alert.text for alert in it.backend.room.alerts.kept]
+        texts = [alert.text for alert in it.backend.state.alerts.kept]
     assert texts == ["The model server lacks --unheard-of; left out."]
 
 
@@ -285,10 +285,10 @@ async def test_an_orphan_of_an_earlier_life_is_ended(config: BackendConfig) -> N
 
 async def test_a_server_that_cannot_be_noted_serves_all_the_same(config: BackendConfig) -> None:
     record = config.state_dir / "run" / "server.json"
-    record.mkdir(parents=True)  # stands for a disk without room
+    record.mkdir(parents=True)  # stands for a disk without state
     async with running(stand_in(config, [""])) as it:
         await it.ready()
-        assert it.backend.room.board.status.restarts == 0
+        assert it.backend.state.status.current.restarts == 0
 
 
 async def test_nothing_is_left_when_it_ends(config: BackendConfig) -> None:
