@@ -14,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from backend import proc
-from backend.server.process import PR_SET_PDEATHSIG
 from backend.build.recipe import CannotBuild
+from backend.server.process import PR_SET_PDEATHSIG
 
 SILENT_SECONDS = 3600.0  # one CUDA file may take many minutes; a compiler silent for an hour hangs
 PROVE_SECONDS = 120.0

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from backend import proc
-from backend.server.binary import find
 from backend.build.build import Progress, Sources, build
-from backend.config import BackendConfig
 from backend.build.recipe import CannotBuild, Recipe
-from fakes.toolkits import program
+from backend.config import BackendConfig
+from backend.server.binary import find
 from fakes.patience import SECONDS, soon
+from fakes.toolkits import program
 
 SERVER = r"""#!/bin/sh
 case "$1" in
