@@ -15,7 +15,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help install upgrade dev demo test check format bench pocket pocket-eval faults-backend faults-schedule attacks soak campaign clean \
+.PHONY: help install upgrade dev demo test check format bench pocket pocket-eval faults-backend faults-schedule attacks soak structure campaign clean \
 	system system-test compiled
 
 help:  ## list the targets
@@ -98,6 +98,9 @@ attacks: dev  ## the attack suite against the sandbox, against it in the bot's u
 
 soak: dev  ## 200 chats, 5,000 messages, 5 % faults
 	@$(BIN)/python -m bench.soak
+
+structure: dev  ## lines, importers, cycles; stack frames and modules that one message passes
+	@$(BIN)/python -m bench.structure
 
 campaign: dev  ## everything together goes wrong at random, 20 minutes: nothing lost, nothing doubled
 	@$(BIN)/python -m bench.campaign
