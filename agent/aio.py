@@ -1,18 +1,26 @@
-"""Waiting and background work in asyncio, where the standard library leaves a gap."""
+"""Waiting, cancelling and background work in asyncio, where the standard library leaves a gap.
+
+BackgroundTasks   work beside a block, cancelled and awaited at its end
+move_on_when      a block that is cancelled when an event is set
+complete          work that a cancellation waits for
+set_within        an event, waited for during so many seconds
+"""
 
 import asyncio
 import logging
-from collections.abc import Coroutine
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, Self, TypeVar
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 
 class BackgroundTasks:
-    """Leaving its context cancels whoever still works, and waits for their end.
+    """Leaving its context cancels the tasks that still run, and waits for their end.
 
-    Unlike a TaskGroup it outlives a member's failure: that is logged, the others go on.
+    Unlike a TaskGroup it outlives the failure of a task: that is logged, the others go on.
     """
 
     def __init__(self) -> None:
@@ -21,21 +29,20 @@ class BackgroundTasks:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         for task in self._tasks:
             task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await self.ended()
 
     def start(self, work: Coroutine[Any, Any, object], name: str) -> None:
         task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._done)
+
+    async def ended(self) -> None:
+        """Wait for the end of the tasks that run now."""
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
@@ -43,15 +50,48 @@ class BackgroundTasks:
             log.error("%s failed", task.get_name(), exc_info=error)
 
 
-async def unless(event: asyncio.Event, work: Coroutine[Any, Any, object]) -> None:
-    """Do the work, or cancel it when the event is set; its errors are raised."""
-    task, called = asyncio.create_task(work), asyncio.create_task(event.wait())
+@asynccontextmanager
+async def move_on_when(event: asyncio.Event) -> AsyncIterator[None]:
+    """Cancel the block when the event is set, and go on behind it.
+
+    What the block raises is raised. A cancellation from outside passes through.
+    """
     try:
-        await asyncio.wait({task, called}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        called.cancel()
-        if not task.done():
-            task.cancel()
-        await asyncio.wait({task, called})
-    if not task.cancelled():
-        task.result()
+        async with asyncio.timeout(None) as scope:
+            watcher = asyncio.create_task(_expire(scope, event))
+            try:
+                yield
+            finally:
+                watcher.cancel()
+    except TimeoutError:
+        if not scope.expired():
+            raise
+
+
+async def _expire(scope: asyncio.Timeout, event: asyncio.Event) -> None:
+    await event.wait()
+    scope.reschedule(0.0)  # cancelled before the scope is left, so it is still open here
+
+
+async def complete(work: Coroutine[Any, Any, T], *, grace: float | None = None) -> T:
+    """The result of the work. A cancellation meanwhile is raised only after the work's end.
+
+    `grace` bounds that wait in seconds; then the work is cancelled as well.
+    """
+    task = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task], timeout=grace)
+        task.cancel()
+        raise
+
+
+async def set_within(event: asyncio.Event, seconds: float) -> bool:
+    """Wait for the event, at most so many seconds; whether it is set."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return event.is_set()
+    return True

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+from agent.aio import complete
 from agent.store import Store
 from agent.store.errors import StoreError
 from agent.store.outbox import OutboxRow
@@ -122,13 +123,7 @@ class Delivery:
             parcel = await self._outbox.claim(chat)
             if parcel is None:
                 return False
-            sending = asyncio.create_task(self._settled(parcel))
-            try:
-                return await asyncio.shield(sending)
-            except asyncio.CancelledError:
-                await asyncio.wait([sending], timeout=LAST_SECONDS)
-                sending.cancel()
-                raise
+            return await complete(self._settled(parcel), grace=LAST_SECONDS)
 
     async def _settled(self, parcel: OutboxRow) -> bool:
         """Deliver; a claimed row comes to an end whatever happens, else its chat would be silent."""

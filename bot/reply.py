@@ -3,9 +3,9 @@
 import asyncio
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from agent.aio import BackgroundTasks, set_within
 from agent.events import (
     Event,
     ModelFinished,
@@ -149,15 +149,12 @@ class Reply:
 
     async def run(self) -> None:
         """Show the turn until it has ended; then leave its tool lines."""
-        await _set_within(self._due, FIRST_PAUSE)
+        await set_within(self._due, FIRST_PAUSE)
         if self._ended.is_set():
             return
-        typing = asyncio.create_task(self._type())
-        try:
+        async with BackgroundTasks() as tasks:
+            tasks.start(self._type(), "typing")
             await self._show()
-        finally:
-            typing.cancel()
-            await asyncio.wait([typing])
         await self._live.settle(self._gathering.view)
 
     async def _type(self) -> None:
@@ -168,20 +165,13 @@ class Reply:
     async def _show(self) -> None:
         pause = 0.0
         while not self._ended.is_set():
-            await _set_within(self._changed, REFRESH_SECONDS)
+            await set_within(self._changed, REFRESH_SECONDS)
             self._gathering.waiting()
             self._changed.clear()
             await self._live.show(self._gathering.view)
             pause = self._longer(pause)
-            await _set_within(self._ended, pause)
+            await set_within(self._ended, pause)
 
     def _longer(self, pause: float) -> float:
         base = self._channel.limits(self._chat).pause
         return min(max(base, pause * 1.1), max(base, LONGEST_PAUSE))
-
-
-async def _set_within(event: asyncio.Event, seconds: float) -> bool:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    return event.is_set()

@@ -50,7 +50,7 @@ class Chats:
         self._listener = listener or Unheard()
         self._owner = ""
         self._workers: dict[str, Worker] = {}
-        self._crew = BackgroundTasks()
+        self.tasks = BackgroundTasks()
 
     async def __aenter__(self) -> Self:
         self._owner = new_owner()
@@ -65,7 +65,7 @@ class Chats:
         trace: TracebackType | None,
     ) -> None:
         """Turns are cut off where they stand; the next start takes them up again."""
-        await self._crew.__aexit__(kind, error, trace)
+        await self.tasks.__aexit__(kind, error, trace)
         with suppress(StoreError):  # a cancelled worker may not have come to it
             await self.store.leases.release_all(self._owner)
 
@@ -144,7 +144,7 @@ class Chats:
             retire=partial(self._retire, chat),
         )
         self._workers[chat] = worker
-        self._crew.start(worker.run(), f"chat {chat}")
+        self.tasks.start(worker.run(), f"chat {chat}")
 
     def _retire(self, chat: str) -> None:
         self._workers.pop(chat, None)

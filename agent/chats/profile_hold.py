@@ -1,9 +1,9 @@
 """A turn is open from its message to its answer, and the model stays the same for as long."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
+from agent.aio import move_on_when
 from agent.chats.assignment import Assignment, Emit
 from agent.events import Notice
 from backend.client import BackendClient, BackendUnavailable
@@ -28,14 +28,6 @@ async def _opened(
             emit(Notice(state.reason))
 
     turn = backend.turn(assignment.chat, told)
-    opening = asyncio.create_task(stack.enter_async_context(turn))
-    stopping = asyncio.create_task(assignment.stop.wait())
-    try:
-        await asyncio.wait({opening, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        stopping.cancel()
-        if not opening.done():
-            opening.cancel()
-        await asyncio.wait({opening, stopping})
-    with suppress(BackendUnavailable, asyncio.CancelledError):
-        opening.result()
+    with suppress(BackendUnavailable):
+        async with move_on_when(assignment.stop):
+            await stack.enter_async_context(turn)

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from agent.aio import unless
+from agent.aio import move_on_when, set_within
 from agent.chats.assignment import Assignment, Emit, Listener, Run, Service
 from agent.chats.lease import STOP_POLL_SECONDS, Lease
 from agent.context.user_message import tell
@@ -65,8 +65,7 @@ class Worker:
         while not self.free.is_set():
             self.wake.set()
             self._wish_to_stop()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.free.wait(), STOP_POLL_SECONDS)
+            await set_within(self.free, STOP_POLL_SECONDS)
 
     async def _serve(self) -> bool:
         """Play a turn, or rest for want of one; False when there is nothing more to do."""
@@ -74,7 +73,8 @@ class Worker:
         try:
             if await self._turn():
                 return True
-            await unless(self.wake, self._rest())
+            async with move_on_when(self.wake):
+                await self._rest()
         except StoreError as error:
             await self._held_up(str(error))
             return True
@@ -160,8 +160,7 @@ class Worker:
             if remaining <= 0:
                 return rows
             self.wake.clear()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.wake.wait(), min(remaining, SETTLE_BOUND_SECONDS))
+            await set_within(self.wake, min(remaining, SETTLE_BOUND_SECONDS))
             due = await self._due()
 
     async def _play(self, turn: OpenTurn, rows: Sequence[Waiting]) -> None:
@@ -238,8 +237,7 @@ class Worker:
     async def _held_up(self, why: str) -> None:
         log.error("%s waits: %s", self.chat, why)
         await self._waits(why)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.wake.wait(), STORE_RETRY_SECONDS)
+        await set_within(self.wake, STORE_RETRY_SECONDS)
 
 
 def _tell(assignment: Assignment, ended: TurnFinished, seconds: float) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent import prompt
-from agent.aio import unless
+from agent.aio import move_on_when
 from agent.context import compaction_plan
 from agent.context.cache_audit import Record
 from agent.context.compaction_plan import Budget
@@ -101,9 +101,9 @@ class ModelWindow:
             return
         if await self._size(entries, budget, budget.high) <= budget.high:
             return
-        async with self.lane(chat, IDLE, None) as hold:
-            shortening = self._shorten(self.model, IDLE_SUMMARY_SECONDS)
-            await unless(hold.wanted, shortening(chat, conversation, entries, budget))
+        shortening = self._shorten(self.model, IDLE_SUMMARY_SECONDS)
+        async with self.lane(chat, IDLE, None) as hold, move_on_when(hold.wanted):
+            await shortening(chat, conversation, entries, budget)
         await self.warm(chat)
 
     async def warm(self, chat: str) -> None:
@@ -112,8 +112,8 @@ class ModelWindow:
         if conversation is None or not entries:
             return
         request = Request(sent(entries), self.schemas, max_tokens=1)
-        async with self.lane(chat, IDLE, None) as hold:
-            await unless(hold.wanted, self._read_in(chat, conversation, request))
+        async with self.lane(chat, IDLE, None) as hold, move_on_when(hold.wanted):
+            await self._read_in(chat, conversation, request)
 
     async def enter(self, chat: str, text: str) -> str:
         """A text on its way into the prompt, cut with a clear mark when it alone is too large."""

@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from agent.aio import BackgroundTasks
+
 SAMPLE_SECONDS = 1.0
 Watts = Callable[[], Awaitable[float | None]]
 
@@ -23,12 +25,9 @@ class Energy:
 async def metered(watts: Watts) -> AsyncIterator[Energy]:
     """What the cards use while the block runs; None where they do not tell."""
     energy = Energy()
-    sampling = asyncio.create_task(_sample(watts, energy))
-    try:
+    async with BackgroundTasks() as tasks:
+        tasks.start(_sample(watts, energy), "power sampling")
         yield energy
-    finally:
-        sampling.cancel()
-        await asyncio.wait([sampling])
 
 
 async def _sample(watts: Watts, energy: Energy) -> None:

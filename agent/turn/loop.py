@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
+from agent.aio import move_on_when
 from agent.errors import (
     AgentError,
     BackendAway,
@@ -85,16 +86,9 @@ async def _ending(turn: Turn, running: "_Running") -> Ending:
 
 async def _unless_stopped(turn: Turn, running: "_Running") -> Ending | None:
     """The turn's own end, or None when it was stopped first."""
-    work = asyncio.create_task(running.within_time())
-    stop = asyncio.create_task(turn.stop.wait())
-    try:
-        await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        stop.cancel()
-        if not work.done():
-            work.cancel()
-        await asyncio.wait({work, stop})
-    return None if work.cancelled() else work.result()
+    async with move_on_when(turn.stop):
+        return await running.within_time()
+    return None
 
 
 class _Running:

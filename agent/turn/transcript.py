@@ -1,9 +1,6 @@
 """A turn under way: its transcript, always in step with the journal, and what it has used."""
 
-import asyncio
-from collections.abc import Coroutine
-from typing import Any
-
+from agent.aio import complete
 from agent.events import Usage
 from agent.messages import Assistant, Message, ToolCall, ToolResult, User
 from agent.model import Completion
@@ -13,7 +10,7 @@ from agent.turn.step import Step
 
 
 class TurnTranscript:
-    """Every write is finished even when the turn is cancelled in the middle of it."""
+    """Every write is completed when the turn is cancelled meanwhile, so that this and the journal agree."""
 
     def __init__(self, journal: Journal) -> None:
         self.messages: tuple[Message, ...] = ()
@@ -46,28 +43,28 @@ class TurnTranscript:
 
     async def asked(self, completion: Completion) -> None:
         self.usage += _used(completion)
-        await _whole(self._journal.asked(completion))
+        await complete(self._journal.asked(completion))
 
     async def aside(self, completion: Completion) -> None:
         """A model call of a sub-task: it counts, but is none of this transcript."""
         self.usage += _used(completion)
-        await _whole(self._journal.aside(completion))
+        await complete(self._journal.aside(completion))
 
     async def step(self, step: Step) -> None:
-        await _whole(self._step(step.message))
+        await complete(self._step(step.message))
 
     async def note(self, text: str) -> None:
         """Words of the program to the model, in the form in which it always speaks."""
-        await _whole(self._note(User(f"<context>\n{text}\n</context>")))
+        await complete(self._note(User(f"<context>\n{text}\n</context>")))
 
     async def begin(self, call: ToolCall) -> None:
-        await _whole(self._begin(call))
+        await complete(self._begin(call))
 
     async def result(self, call: ToolCall, text: str) -> None:
-        await _whole(self._result(ToolResult(call.id, call.name, text)))
+        await complete(self._result(ToolResult(call.id, call.name, text)))
 
     async def steer(self) -> None:
-        await _whole(self._steer())
+        await complete(self._steer())
 
     async def compact(self, *, full: bool = False) -> bool:
         """Whether the transcript was shortened."""
@@ -116,13 +113,3 @@ def _used(completion: Completion) -> Usage:
         completion.cached_tokens or 0,
         guess if completion.completion_tokens is None else completion.completion_tokens,
     )
-
-
-async def _whole(writing: Coroutine[Any, Any, None]) -> None:
-    """Await a write; a cancellation waits for its end, so that memory and journal agree."""
-    task = asyncio.ensure_future(writing)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        raise

@@ -12,6 +12,8 @@ from pathlib import Path
 from telegram import Bot, Update
 from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError, TimedOut
 
+from agent.aio import complete
+
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 25
@@ -114,19 +116,10 @@ class Poller:
         self._poll.answered()
         self._pause = FIRST_PAUSE
         for update in updates:
-            await self._finish(update)
+            await complete(self._finish(update), grace=LAST_SECONDS)
 
     async def _finish(self, update: Update) -> None:
-        """An update in hand is finished even when we are to stop."""
-        taking = asyncio.ensure_future(self._take(update))
-        try:
-            await asyncio.shield(taking)
-        except asyncio.CancelledError:
-            done, _ = await asyncio.wait([taking], timeout=LAST_SECONDS)
-            taking.cancel()
-            if done:
-                self._next(update)
-            raise
+        await self._take(update)
         self._next(update)
 
     def _next(self, update: Update) -> None:

@@ -73,7 +73,7 @@ async def test_idle_chats_keep_no_worker(bench: Bench) -> None:
             await bench.heard.replies(f"tg:{number}", 1)
         async with asyncio.timeout(SECONDS):
             while chats._workers:
-                await asyncio.wait(chats._crew._tasks)
+                await chats.tasks.ended()
         await chats.submit(said("again", "x", "tg:1"))
         assert (await bench.heard.replies("tg:1", 2))[1] == "you said again"
 
@@ -363,7 +363,7 @@ async def test_a_turn_that_always_brings_the_program_down_is_given_up(bench: Ben
     async with last.running() as chats:
         async with asyncio.timeout(SECONDS):
             while await chats.store.inbox.count_waiting():
-                await asyncio.wait(chats._crew._tasks)
+                await chats.tasks.ended()
         assert last.model.requests == []
         found = await chats.store.turns.last("tg:1")
         assert found
@@ -423,7 +423,7 @@ async def test_a_listener_that_fails_ends_only_its_hearing(bench: Bench) -> None
             await deaf.submit(Incoming("tg:5", "other", "1", "hello"))
             async with asyncio.timeout(SECONDS):
                 while await chats.store.inbox.count_waiting():
-                    await asyncio.wait(deaf._crew._tasks)
+                    await deaf.tasks.ended()
         last = await chats.store.turns.last("tg:5")
         assert last
         assert last[1] == "you said hello"
