@@ -56,7 +56,7 @@ def _network(agent: Agent, chat: str) -> Git:
 def _git(agent: Agent, chat: str) -> Git:
     async def run(argv: Sequence[str]) -> str:
         sandbox = await agent.sandboxes.of(chat)
-        return (await sandbox.ask(argv, seconds=GIT_SECONDS)).output
+        return (await sandbox.run_internal(argv, seconds=GIT_SECONDS)).output
 
     return runner(run)
 

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from agent.sandbox import sandboxes
 from agent.sandbox.host_report import HostReport
 from agent.sandbox.hosts import Hosts
-from agent.sandbox.limits import Repo, SandboxLimits
+from agent.sandbox.limits import HostRepo, SandboxLimits
 from agent.sandbox.sandboxes import Sandboxes
 from backend.client import BackendClient, BackendUnavailable
 from bot.backend_connection import socket_of
@@ -20,7 +20,7 @@ def open_sandboxes(settings: Settings, host: HostReport) -> AbstractAsyncContext
     bounds = SandboxLimits(
         box.memory_mib, box.pids, box.disk_mib, box.files, box.command_seconds, box.output_kib
     )
-    repos = [Repo(name, repo.path, repo.write) for name, repo in settings.agent.repos.items()]
+    repos = [HostRepo(name, repo.path, repo.write) for name, repo in settings.agent.repos.items()]
     return sandboxes.open_sandboxes(
         settings.state_dir,
         limits=bounds,

@@ -38,7 +38,7 @@ class ToolContexts:
             web=Fetcher(hosts) if (hosts := hosts_of(self.settings)) else None,
             notes=ChatMemory(self.store, chat, zone, meaning_of(self.store, self.settings)),
             jobs=planner_in(self.store, chat, zone, self.settings, self.planned),
-            courier=self.courier(chat) if self.courier else None,
+            file_sender=self.courier(chat) if self.courier else None,
         )
 
     async def planner(self, chat: str) -> Planner:

@@ -95,7 +95,7 @@ async def _agent(house: House, store: Store, bot: TelegramBot) -> AsyncIterator[
     schemas = tuple(tool.schema for tool in house.tools)
 
     async def run(assignment: Assignment, emit: Emit) -> TurnFinished:
-        desk = ToolContext(cast(Sandbox, None), courier=bot.courier(assignment.chat))
+        desk = ToolContext(cast(Sandbox, None), file_sender=bot.courier(assignment.chat))
         turn = Turn(
             model, assignment.journal, house.tools, schemas, desk, approvals, stop=assignment.stop
         )

@@ -1,4 +1,4 @@
-"""A real sandbox on a temporary state directory, and a call at its desk."""
+"""A real sandbox on a temporary state directory, and a caller of its tools."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from agent.errors import ToolError
 from agent.sandbox.hosts import Hosts
-from agent.sandbox.limits import Repo, SandboxLimits
+from agent.sandbox.limits import HostRepo, SandboxLimits
 from agent.sandbox.sandbox import Sandbox
 from agent.sandbox.sandboxes import Sandboxes, open_sandboxes
 from agent.tools.context import ToolContext
@@ -24,7 +24,7 @@ async def opened(
     state: Path,
     *,
     limits: SandboxLimits = LIMITS,
-    repos: Sequence[Repo] = (),
+    repos: Sequence[HostRepo] = (),
     report: Callable[[], str] = lambda: "name: test\n",
     zone: str = "Europe/Paris",
     hosts: Hosts | None = None,
@@ -46,13 +46,13 @@ class Box:
     sent: list[tuple[str, bytes, str]] = field(default_factory=list)
     albums: list[tuple[list[tuple[str, bytes]], str]] = field(default_factory=list)
     progress: list[str] = field(default_factory=list)
-    room: int = 1 << 20
+    output_bytes: int = 1 << 20
     approve: Approver | None = None
 
     async def use(self, tool: Tool, **arguments: Any) -> Output:
-        desk = ToolContext(self.sandbox, courier=self)
+        context = ToolContext(self.sandbox, file_sender=self)
         approve = self.approve or self._approve
-        call = Call("1", "turn", "cli", desk, approve, self.progress.append, self.room)
+        call = Call("1", "turn", "cli", context, approve, self.progress.append, self.output_bytes)
         return await tool.run(call, arguments)
 
     async def text(self, tool: Tool, **arguments: Any) -> str:

@@ -70,7 +70,7 @@ async def _played(
     now = datetime.now(UTC).astimezone(ZoneInfo(stage.zone))
     transcript = opening(prompt, task.ask, now, stage.zone, said_before)
     journal = ShortJournal("eval", sandbox.chat, transcript, before=len(transcript) - 1)
-    desk = ToolContext(sandbox=sandbox, notes=traces, jobs=traces, courier=traces)
+    desk = ToolContext(sandbox=sandbox, notes=traces, jobs=traces, file_sender=traces)
     turn = Turn(
         model=stage.model,
         journal=journal,

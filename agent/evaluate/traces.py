@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from agent.events import CallRefused, Event, ModelFinished, ToolFinished
-from agent.tools.context import Memory
+from agent.tools.context import RecallMatch
 
 
 @dataclass
@@ -23,10 +23,10 @@ class Traces:
         self.notes.append(note)
         return f"Saved: {note}"
 
-    async def recall(self, query: str, limit: int) -> Sequence[Memory]:
+    async def recall(self, query: str, limit: int) -> Sequence[RecallMatch]:
         words = query.lower().split()
         hits = [n for n in self.notes if any(word in n.lower() for word in words)]
-        return [Memory(note, "2026-01-05") for note in hits[:limit]]
+        return [RecallMatch(note, "2026-01-05") for note in hits[:limit]]
 
     async def schedule(self, when: str, task: str, kind: str, approve: Any) -> str:
         self.planned.append(f"{when} {task}")

@@ -14,7 +14,7 @@ from agent.store import Store
 from agent.store.notes import NOTE_CHARACTERS, Note, tidy
 from agent.store.search import Found
 from agent.store.transcript import Said
-from agent.tools.context import Memory
+from agent.tools.context import RecallMatch
 
 NOTES_MOST = 500  # per chat; beyond that somebody should tidy up
 
@@ -45,7 +45,7 @@ class ChatMemory:
         )
         return f"Saved{cut}: {saved.text}" if new else f"Was saved before: {saved.text}"
 
-    async def recall(self, query: str, limit: int) -> Sequence[Memory]:
+    async def recall(self, query: str, limit: int) -> Sequence[RecallMatch]:
         """The best matches first, at most `limit`; none is an empty sequence."""
         found = await self.store.search.candidates(self.chat, query)
         best = rank(query, found, self.store.clock(), limit)
@@ -53,12 +53,12 @@ class ChatMemory:
             best = fused(best, await self.meaning.near(self.chat, query), limit)
         return [self._memory(one, query) for one in best]
 
-    def _memory(self, one: Found, query: str) -> Memory:
+    def _memory(self, one: Found, query: str) -> RecallMatch:
         when = self._date(one.at)
         if one.kind == "note":
-            return Memory(one.text, when, "note")
+            return RecallMatch(one.text, when, "note")
         who = "the person" if one.kind == "user" else "you"
-        return Memory(f"{who}: {snippet(one.text, query)}", when, "conversation")
+        return RecallMatch(f"{who}: {snippet(one.text, query)}", when, "conversation")
 
     async def export(self) -> dict[str, Any]:
         """Everything kept of the chat, as JSON: notes, conversations, settings. Times are ISO 8601."""

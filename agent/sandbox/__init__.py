@@ -2,7 +2,7 @@
 
 sandboxes.py   all chats' sandboxes, opened once by a program
 sandbox.py     one chat's: run a command, and its files (files.py)
-ground.py      what they share: limits, repositories, the prepared rootfs (rootfs.py)
+config.py      what they share: limits, repositories, the prepared rootfs (rootfs.py)
 gitdirs.py     what of a repository's git stays closed; mountinfo.py looks whether it is
 bubble.py      one bubblewrap: layout.py its arguments, seccomp.py its filter
 actor.py       as whom it runs; porter.py does it for root as somebody lesser

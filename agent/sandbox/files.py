@@ -20,7 +20,7 @@ REACHED = "reached"  # beside the workspace, out of its reach: a command has tal
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class SandboxPath:
     """Where a path leads: `root` on the host, `path` beneath it, `name` as the sandbox sees it."""
 
     root: Path
@@ -37,51 +37,51 @@ class Spot:
 class Files:
     """Every failure is a ToolError that names the path."""
 
-    def __init__(self, ground: SandboxConfig, workspace: Path, quota: Quota) -> None:
-        self._ground = ground
+    def __init__(self, config: SandboxConfig, workspace: Path, quota: Quota) -> None:
+        self._config = config
         self._workspace = workspace
         self._quota = quota
 
-    def spot(self, path: str) -> Spot:
+    def resolve(self, path: str) -> SandboxPath:
         """Relative paths are below /workspace."""
         if "\0" in path:
             raise ToolError("A path cannot hold a NUL character.")
         full = posixpath.normpath(posixpath.join(WORKSPACE, path))
         if full == WORKSPACE or full.startswith(f"{WORKSPACE}/"):
             inner = full[len(WORKSPACE) + 1 :]
-            return Spot(self._workspace, inner, inner or WORKSPACE)
+            return SandboxPath(self._workspace, inner, inner or WORKSPACE)
         if full.startswith(f"{REPOS}/"):
             return self._in_repo(full)
         raise ToolError(
             f"{path} is outside. Files are in /workspace and /repos/NAME; other places only bash can see."
         )
 
-    def _in_repo(self, full: str) -> Spot:
+    def _in_repo(self, full: str) -> SandboxPath:
         name, _, inner = full[len(REPOS) + 1 :].partition("/")
-        repo = self._ground.repos.get(name)
+        repo = self._config.repos.get(name)
         if repo is None:
-            known = ", ".join(self._ground.repos) or "none"
+            known = ", ".join(self._config.repos) or "none"
             raise ToolError(f"There is no repository {name} in /repos. There are: {known}.")
-        return Spot(repo.path, inner, full, name)
+        return SandboxPath(repo.path, inner, full, name)
 
     async def open(self, path: str) -> BinaryIO:
         """A regular file, for reading."""
         if posixpath.normpath(path) == REPORT:
-            return io.BytesIO(self._ground.report().encode())
-        spot = self.spot(path)
+            return io.BytesIO(self._config.report().encode())
+        spot = self.resolve(path)
         with _explained(spot):
-            fd = await self._ground.actor.open(spot.root, spot.path)
+            fd = await self._config.actor.open(spot.root, spot.path)
         return os.fdopen(fd, "rb")
 
     async def names(self, path: str) -> list[str]:
         """What is in a directory, directories with a slash; at most 1,000 names."""
-        spot = self.spot(path)
+        spot = self.resolve(path)
         with _explained(spot):
-            return await self._ground.actor.names(spot.root, spot.path)
+            return await self._config.actor.names(spot.root, spot.path)
 
     async def write(self, path: str, content: bytes) -> bool:
         """Create or replace in one step, with missing directories; whether it was new."""
-        spot = self.spot(path)
+        spot = self.resolve(path)
         self._must_be_writable(spot)
         if not spot.repo:
             await self._quota.admit(len(content))
@@ -89,21 +89,21 @@ class Files:
         with os.fdopen(fd, "wb") as file, _explained(spot):
             file.write(content)
             file.flush()
-            return await self._ground.actor.replace(spot.root, spot.path, fd)
+            return await self._config.actor.replace(spot.root, spot.path, fd)
 
     async def remove(self, path: str) -> None:
         """Take a file away."""
-        spot = self.spot(path)
+        spot = self.resolve(path)
         self._must_be_writable(spot)
         with _explained(spot):
-            await self._ground.actor.remove(spot.root, spot.path)
+            await self._config.actor.remove(spot.root, spot.path)
 
     def reached_out(self) -> None:
         """A command talked to a host: from now on the workspace may hold what came from there."""
         with suppress(OSError):  # a full disk must not fail what has run already
             self._workspace.with_name(REACHED).touch()
 
-    async def received(self) -> bool:
+    async def has_foreign_text(self) -> bool:
         """Whether the workspace holds files from outside: text that strangers may have written."""
         if self._workspace.with_name(REACHED).exists():
             return True
@@ -112,10 +112,10 @@ class Files:
         except ToolError:
             return False
 
-    def _must_be_writable(self, spot: Spot) -> None:
+    def _must_be_writable(self, spot: SandboxPath) -> None:
         if not spot.path:
             raise ToolError(f"{spot.name} is a directory.")
-        if spot.repo and not self._ground.repos[spot.repo].write:
+        if spot.repo and not self._config.repos[spot.repo].write:
             raise ToolError(
                 f"/repos/{spot.repo} is read-only; the owner can allow writing in the configuration. "
                 "Work on a copy in /workspace."
@@ -141,7 +141,7 @@ _EXPLAINED = {
 
 
 @contextmanager
-def _explained(spot: Spot) -> Iterator[None]:
+def _explained(spot: SandboxPath) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -11,7 +11,7 @@ PORTS = (80, 443)
 _RESOLVE_SECONDS = 10
 
 
-class Refused(Exception):
+class HostRefused(Exception):
     """`str(error)` is one sentence."""
 
 
@@ -40,15 +40,15 @@ class Hosts:
         return any(_matches(entry.lower(), name, port) for entry in self.allowed)
 
     async def addresses(self, host: str, port: int) -> list[str]:
-        """Public addresses of an allowed host, looked up once; Refused says why there are none."""
+        """Public addresses of an allowed host, looked up once; HostRefused says why there are none."""
         if not self.allow(host, port):
-            raise Refused(f"{host}:{port} is not among the hosts that the owner allows.")
+            raise HostRefused(f"{host}:{port} is not among the hosts that the owner allows.")
         found = await _resolved(host, port)
         if not found:
-            raise Refused(f"{host} has no address.")
+            raise HostRefused(f"{host} has no address.")
         # One private address among public ones is a trick, not a mistake to work around.
         if not all(self.reachable(address) for address in found):
-            raise Refused(f"{host} has an address that is not public, so it is not reached.")
+            raise HostRefused(f"{host} has an address that is not public, so it is not reached.")
         return found
 
 
@@ -64,7 +64,7 @@ async def _resolved(host: str, port: int) -> list[str]:
         async with asyncio.timeout(_RESOLVE_SECONDS):
             found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, TimeoutError, UnicodeError):
-        raise Refused(f"The name {host} cannot be resolved.") from None
+        raise HostRefused(f"The name {host} cannot be resolved.") from None
     return list(dict.fromkeys(str(address[4][0]) for address in found))
 
 

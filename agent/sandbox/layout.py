@@ -17,7 +17,7 @@ REPORT = "/host.txt"
 ALTERNATIVES = "/etc/alternatives"  # links to /usr, too many to copy
 USER, UID = "voltaire", 1000
 
-Access = Literal["look", "work", "commit"]
+WriteAccess = Literal["look", "work", "commit"]
 """What a call may change: nothing; all that is writable but git directories; these too, but for their
 settings."""
 
@@ -25,7 +25,7 @@ _DEVICES = ("--dev", "/dev", "--perms", "1777", "--size", str(64 << 20), "--tmpf
 
 
 @dataclass(frozen=True, slots=True)
-class Mounted:
+class MountedRepo:
     """A repository of the host where bubblewrap can reach it.
 
     Where it may be written to, paths in it that are `closed` all the same, and
@@ -54,10 +54,10 @@ class Layout:
     seccomp_fd: int
     status_fd: int
     report_fd: int
-    repos: Sequence[Mounted] = ()
+    repos: Sequence[MountedRepo] = ()
     system: Sequence[str] = ()
     block_fd: int | None = None
-    access: Access = "work"
+    access: WriteAccess = "work"
     tmp_bytes: int = field(default=256 << 20)
 
 
@@ -96,7 +96,7 @@ def _system(layout: Layout) -> list[str]:
     return [*args, "--ro-bind-data", str(layout.report_fd), REPORT]
 
 
-def _repos(repos: Sequence[Mounted]) -> list[str]:
+def _repos(repos: Sequence[MountedRepo]) -> list[str]:
     if not repos:
         return []
     args = ["--perms", "0755", "--size", "65536", "--tmpfs", REPOS]
@@ -105,7 +105,7 @@ def _repos(repos: Sequence[Mounted]) -> list[str]:
     return [*args, "--remount-ro", REPOS]
 
 
-def _repo(repo: Mounted) -> list[str]:
+def _repo(repo: MountedRepo) -> list[str]:
     """What is above comes first."""
     place = f"{REPOS}/{repo.name}"
     args = ["--bind" if repo.write else "--ro-bind", repo.source, place]
@@ -116,7 +116,7 @@ def _repo(repo: Mounted) -> list[str]:
     return args
 
 
-def inner_points(repos: Sequence[Mounted]) -> list[str]:
+def inner_points(repos: Sequence[MountedRepo]) -> list[str]:
     """Mount points that lie in directories which commands may change."""
     changing = (repo for repo in repos if repo.pinned)
     return [f"{REPOS}/{r.name}/{path}" for r in changing for path in (*r.pinned, *r.closed)]

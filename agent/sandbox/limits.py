@@ -27,7 +27,7 @@ class SandboxLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Repo:
+class HostRepo:
     """A repository of the host, at /repos/NAME in the sandbox; read-only unless `write`."""
 
     name: str

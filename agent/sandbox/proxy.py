@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from agent.errors import ToolError
-from agent.sandbox.hosts import Hosts, Refused
+from agent.sandbox.hosts import HostRefused, Hosts
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class Proxy:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await self._serve(reader, writer)
-        except (Refused, ToolError) as error:
+        except (HostRefused, ToolError) as error:
             log.info("refused: %s", error)
             writer.write(_refusal(str(error)))
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
@@ -88,7 +88,7 @@ class Proxy:
 
 
 def _target(head: bytes) -> tuple[str, int, bytes]:
-    """Host, port, and for plain HTTP the request to send on; Refused for anything else."""
+    """Host, port, and for plain HTTP the request to send on; HostRefused for anything else."""
     line, _, rest = head.partition(b"\r\n")
     try:
         method, address, version = line.decode("ascii").split(" ")
@@ -98,9 +98,9 @@ def _target(head: bytes) -> tuple[str, int, bytes]:
         parts = urlsplit(address)
         port = parts.port or 80
     except ValueError:
-        raise Refused("This proxy takes CONNECT and http:// addresses.") from None
+        raise HostRefused("This proxy takes CONNECT and http:// addresses.") from None
     if parts.scheme != "http" or not parts.hostname:
-        raise Refused("This proxy takes CONNECT and http:// addresses.")
+        raise HostRefused("This proxy takes CONNECT and http:// addresses.")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     # One request per connection: the next one might name another host.
     first = f"{method} {path} {version}\r\nConnection: close\r\n".encode()
@@ -115,7 +115,9 @@ def _forwarded(headers: bytes) -> bytes:
 
 def _refusal(why: str, status: int = 403) -> bytes:
     text = f"{why}\n".encode()
-    head = f"HTTP/1.1 {status} Refused\r\nContent-Length: {len(text)}\r\nConnection: close\r\n\r\n"
+    head = (
+        f"HTTP/1.1 {status} HostRefused\r\nContent-Length: {len(text)}\r\nConnection: close\r\n\r\n"
+    )
     return head.encode() + text
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from agent.errors import ToolError
 from agent.sandbox.limits import MIB, SandboxLimits
-from agent.sandbox.usage import DEEPEST, Usage, measured
+from agent.sandbox.usage import DEEPEST, DiskUsage, measured
 
 _TRUSTED_CALLS = 50  # without a walk
 
@@ -34,7 +34,7 @@ def free(path: Path) -> Free:
 class Quota:
     workspace: Path
     limits: SandboxLimits
-    used: Usage = field(default_factory=Usage)
+    used: DiskUsage = field(default_factory=DiskUsage)
     _free: Free | None = None
     _calls: int = 0
 
@@ -59,13 +59,13 @@ class Quota:
         files = max(self.limits.files - self.used.files, 400)
         return self._free.bytes - now.bytes > left // 4 or self._free.files - now.files > files // 4
 
-    def excess(self, beside: int = 0, than: Usage | None = None) -> str:
+    def excess(self, beside: int = 0, than: DiskUsage | None = None) -> str:
         """One sentence when the workspace, and `beside` bytes, are over the limits.
 
         `than`: how much it held before the call; more than the limits is then
         allowed as long as it does not grow.
         """
-        before = than or Usage()
+        before = than or DiskUsage()
         size, count = self.limits.disk_mib * MIB, self.limits.files
         if self.used.bytes + beside > max(size, before.bytes + MIB):
             return f"The workspace may hold {self.limits.disk_mib} MiB. Delete files first."
@@ -82,4 +82,4 @@ class Quota:
             await self.measure()
         if reason := self.excess(size):
             raise ToolError(reason)
-        self.used = Usage(self.used.bytes + size, self.used.files + 1, self.used.deeper)
+        self.used = DiskUsage(self.used.bytes + size, self.used.files + 1, self.used.deeper)

@@ -12,7 +12,7 @@ from agent.errors import ToolError
 from agent.sandbox.bwrap_process import BwrapProcess, blown
 from agent.sandbox.countdown import Countdown
 from agent.sandbox.files import Files
-from agent.sandbox.layout import Access
+from agent.sandbox.layout import WriteAccess
 from agent.sandbox.mountinfo import verified
 from agent.sandbox.output_buffer import decode
 from agent.sandbox.outputs import save
@@ -26,7 +26,7 @@ _LONGEST_COMMAND = 100_000  # bytes; the kernel takes 128 KiB in one argument
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class CommandResult:
     """How a command ended.
 
     `output` is what it printed (both streams, in order), cleaned of terminal
@@ -38,21 +38,21 @@ class Ran:
 
     exit_code: int
     output: str
-    cut: bool = False
-    saved: str = ""
+    truncated: bool = False
+    saved_path: str = ""
     reason: str = ""
-    reached: frozenset[str] = frozenset()
+    hosts: frozenset[str] = frozenset()
 
 
 class Sandbox:
     """`workspace` is the host's path of /workspace."""
 
-    def __init__(self, ground: SandboxConfig, chat: str, workspace: Path) -> None:
+    def __init__(self, config: SandboxConfig, chat: str, workspace: Path) -> None:
         self.chat = chat
         self.workspace = workspace
-        self.ground = ground
-        self.quota = Quota(workspace, ground.limits)
-        self.files = Files(ground, workspace, self.quota)
+        self.config = config
+        self.quota = Quota(workspace, config.limits)
+        self.files = Files(config, workspace, self.quota)
 
     async def run(
         self,
@@ -60,64 +60,66 @@ class Sandbox:
         *,
         seconds: float | None = None,
         permit: Permit | None = None,
-        keep: int | None = None,
+        output_bytes: int | None = None,
         progress: Callable[[str], None] | None = None,
-    ) -> Ran:
+    ) -> CommandResult:
         """Run bash text, or an argument list, in /workspace; ToolError when nothing can run.
 
-        `seconds` are at most five times the owner's `command_seconds`, `keep`
-        (bytes of output) at most the owner's `output_kib`. Where the owner allows
+        `seconds` are at most five times the owner's `command_seconds`, `output_bytes`
+        at most the owner's `output_kib`. Where the owner allows
         network, `permit` is asked before each host; without it there is none.
         """
-        limit = self.ground.limits.command_seconds
-        proxy = Proxy(self.ground.hosts, permit) if self.ground.hosts and permit else None
+        limit = self.config.limits.command_seconds
+        proxy = Proxy(self.config.hosts, permit) if self.config.hosts and permit else None
         bubble, reason = await self._call(
             command, min(seconds or limit, 5 * limit), proxy=proxy, progress=progress
         )
         reached = frozenset(proxy.reached if proxy else ())
         if reached:
             self.files.reached_out()
-        text, cut = bubble.printed.shown(self.keep(keep))
+        text, cut = bubble.printed.shown(self.output_limit(output_bytes))
         saved = await self.save(bytes(bubble.printed.raw)) if cut else ""
-        return Ran(_code(bubble, reason), text, cut, saved, reason, reached)
+        return CommandResult(_code(bubble, reason), text, cut, saved, reason, reached)
 
-    async def ask(self, command: Sequence[str], *, seconds: float, access: Access = "look") -> Ran:
+    async def run_internal(
+        self, command: Sequence[str], *, seconds: float, access: WriteAccess = "look"
+    ) -> CommandResult:
         """A question of the program's own: the whole output, and ToolError when it takes too long."""
         bubble, reason = await self._call(command, seconds, access=access)
         if reason:
             raise ToolError(reason)
-        return Ran(_code(bubble, reason), decode(bytes(bubble.printed.raw)))
+        return CommandResult(_code(bubble, reason), decode(bytes(bubble.printed.raw)))
 
-    def keep(self, room: int | None = None) -> int:
-        """How many bytes of output a model may get, where its window has place for `room`."""
-        return min(room or 1 << 30, self.ground.limits.output_kib << 10)
+    def output_limit(self, output_bytes: int | None = None) -> int:
+        """How many bytes of output a model may get, where `output_bytes` of its window are free for it."""
+        return min(output_bytes or 1 << 30, self.config.limits.output_kib << 10)
 
     async def _call(
         self,
         command: str | Sequence[str],
         seconds: float,
         *,
-        access: Access = "work",
+        access: WriteAccess = "work",
         proxy: Proxy | None = None,
         progress: Callable[[str], None] | None = None,
     ) -> tuple[BwrapProcess, str]:
-        async with self.ground.place, self.ground.group() as group:
+        async with self.config.place, self.config.group() as group:
             await self.quota.settle()
-            order = await self.ground.order(
+            order = await self.config.order(
                 self.workspace,
                 _argv(command),
                 access=access,
                 network=proxy is not None,
                 group=group,
             )
-            async with blown(self.ground.actor, order) as bubble:
+            async with blown(self.config.actor, order) as bubble:
                 beside = [watch(bubble, self.quota, memory=group is None)]
                 beside += [_tell(bubble, progress)] if progress else []
                 reason = await self._verdict(bubble, order.inner, seconds, proxy, beside)
             if group and group.out_of_memory():
-                reason = over_memory(self.ground.limits)
+                reason = over_memory(self.config.limits)
         if bubble.exit_code is None and not reason:
-            raise self.ground.broken(bubble.printed.shown(2000)[0])
+            raise self.config.broken(bubble.printed.shown(2000)[0])
         return bubble, reason
 
     async def _verdict(
@@ -162,7 +164,7 @@ class Sandbox:
 
     async def _listener(self, pid: int) -> int:
         try:
-            return await self.ground.actor.listen(pid)
+            return await self.config.actor.listen(pid)
         except OSError as error:
             raise ToolError(f"The sandbox's network does not work here: {error}.") from None
 

@@ -16,8 +16,8 @@ from agent.sandbox.bubblewrap import Bubblewrap, remedy
 from agent.sandbox.bwrap_process import Descriptors, Order
 from agent.sandbox.cgroup import CallGroup, Cgroups
 from agent.sandbox.hosts import Hosts
-from agent.sandbox.layout import USER, WORKSPACE, Access, Layout, Mounted, inner_points
-from agent.sandbox.limits import MIB, Repo, SandboxLimits
+from agent.sandbox.layout import USER, WORKSPACE, Layout, MountedRepo, WriteAccess, inner_points
+from agent.sandbox.limits import MIB, HostRepo, SandboxLimits
 from agent.sandbox.listen import PORT
 from agent.sandbox.privileges import Actor
 from agent.sandbox.rootfs import Rootfs
@@ -34,7 +34,7 @@ class SandboxConfig:
     actor: Actor
     rootfs: Rootfs
     limits: SandboxLimits
-    repos: Mapping[str, Repo]
+    repos: Mapping[str, HostRepo]
     zone: str
     report: Callable[[], str]
     bwrap: Bubblewrap
@@ -64,7 +64,7 @@ class SandboxConfig:
         workspace: Path,
         command: Sequence[str],
         *,
-        access: Access = "work",
+        access: WriteAccess = "work",
         network: bool = False,
         group: CallGroup | None = None,
     ) -> Order:
@@ -89,9 +89,9 @@ class SandboxConfig:
 
     def _layout(
         self,
-        repos: Sequence[Mounted],
+        repos: Sequence[MountedRepo],
         environment: Mapping[str, str],
-        access: Access,
+        access: WriteAccess,
         fds: Descriptors,
         reached: Sequence[str],
     ) -> Layout:
@@ -117,9 +117,9 @@ class SandboxConfig:
         return ToolError(f"The sandbox does not work here, so nothing was run: {why}{advice}")
 
 
-def _mounted(repo: Repo, access: Access) -> Mounted:
+def _mounted(repo: HostRepo, access: WriteAccess) -> MountedRepo:
     """What cannot be guarded is not written to. Its source is where bubblewrap will find it."""
-    closed = Mounted(repo.name, os.fspath(repo.path))
+    closed = MountedRepo(repo.name, os.fspath(repo.path))
     if access == "look" or not repo.write:
         return closed
     try:

@@ -11,7 +11,7 @@ from pathlib import Path
 from agent.errors import ToolError
 from agent.sandbox import bubblewrap, cgroup, rootfs
 from agent.sandbox.hosts import Hosts
-from agent.sandbox.limits import Repo, SandboxLimits
+from agent.sandbox.limits import HostRepo, SandboxLimits
 from agent.sandbox.privileges import Actor, Own
 from agent.sandbox.sandbox import Sandbox
 from agent.sandbox.sandbox_config import SandboxConfig
@@ -21,8 +21,8 @@ _PLAIN = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
 class Sandboxes:
-    def __init__(self, ground: SandboxConfig, chats: Path) -> None:
-        self._ground = ground
+    def __init__(self, config: SandboxConfig, chats: Path) -> None:
+        self._config = config
         self._chats = chats
         self._known: dict[str, Sandbox] = {}
 
@@ -30,8 +30,8 @@ class Sandboxes:
         """The chat's sandbox; its workspace is made on first use."""
         if chat not in self._known:
             workspace = self._chats / folder(chat) / "work"
-            await asyncio.to_thread(_make, workspace, self._ground.actor.uid)
-            self._known[chat] = Sandbox(self._ground, chat, workspace)
+            await asyncio.to_thread(_make, workspace, self._config.actor.uid)
+            self._known[chat] = Sandbox(self._config, chat, workspace)
         return self._known[chat]
 
 
@@ -62,7 +62,7 @@ async def open_sandboxes(
     state: Path,
     *,
     limits: SandboxLimits,
-    repos: Iterable[Repo],
+    repos: Iterable[HostRepo],
     zone: str,
     report: Callable[[], str],
     hosts: Hosts | None = None,
@@ -73,7 +73,7 @@ async def open_sandboxes(
     """
     prepared = await asyncio.to_thread(rootfs.prepare, state / "sandbox", zone)
     async with _actor() as actor:
-        ground = SandboxConfig(
+        config = SandboxConfig(
             actor=actor,
             rootfs=prepared,
             limits=limits,
@@ -85,7 +85,7 @@ async def open_sandboxes(
             cgroups=cgroup.delegated() if isinstance(actor, Own) else None,
             bwrap=await bubblewrap.find(),
         )
-        yield Sandboxes(ground, state / "chats")
+        yield Sandboxes(config, state / "chats")
 
 
 @asynccontextmanager

@@ -1,6 +1,6 @@
 """The system calls that a sandbox may not make, as a BPF program for the kernel.
 
-A deny list: what a shell, compilers and interpreters need stays. Refused is what
+A deny list: what a shell, compilers and interpreters need stays. HostRefused is what
 reaches other processes, mounts, namespaces, keys, kernel facilities with a long
 record of bugs, and memory that no limit sees. Numbers are those of the kernel's
 own headers (asm/unistd_64.h, asm-generic/unistd.h).

@@ -11,7 +11,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class DiskUsage:
     """Bytes as allocated on the disk; `files` counts directories too."""
 
     bytes: int = 0
@@ -19,7 +19,7 @@ class Usage:
     deeper: bool = False  # some directories lie deeper than DEEPEST and were not counted
 
 
-def measured(directory: Path) -> Usage:
+def measured(directory: Path) -> DiskUsage:
     """What vanishes meanwhile is not counted; no link is followed."""
     fd = os.open(directory, _DIRECTORY)
     size = count = 0
@@ -29,7 +29,7 @@ def measured(directory: Path) -> Usage:
         links = max(entry.st_nlink, 1) if stat.S_ISREG(entry.st_mode) else 1
         size += entry.st_blocks * 512 // links
         deeper = deeper or level > DEEPEST
-    return Usage(size, count, deeper)
+    return DiskUsage(size, count, deeper)
 
 
 def _entries(fd: int, level: int) -> Iterator[tuple[os.stat_result, int]]:

@@ -11,7 +11,7 @@ from agent.sandbox.bwrap_process import BwrapProcess
 from agent.sandbox.limits import MIB, SandboxLimits
 from agent.sandbox.processes import deleted, proportional, resident, tree, written
 from agent.sandbox.quota import Quota, free
-from agent.sandbox.usage import Usage
+from agent.sandbox.usage import DiskUsage
 
 INTERVAL = 0.05
 
@@ -37,7 +37,7 @@ def _over(pids: list[int], most: int) -> bool:
     return resident(pids) > most and proportional(pids) > most
 
 
-async def _excess(quota: Quota, pids: list[int], before: Usage, at_start: int) -> str:
+async def _excess(quota: Quota, pids: list[int], before: DiskUsage, at_start: int) -> str:
     await quota.measure()
     nameless = deleted(pids, quota.workspace)
     return quota.excess(nameless, before) or _hidden(quota, pids, at_start)

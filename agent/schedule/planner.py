@@ -25,7 +25,7 @@ from agent.schedule.times import (
 )
 from agent.store import Store
 from agent.store.jobs import CatchUp, Job, Plan
-from agent.tools.context import Approve
+from agent.tools.context import Approver
 
 Maker = Literal["person", "model"]
 CAUGHT_UP = {
@@ -87,7 +87,7 @@ class Planner:
             raise ToolError(str(question)) from None
         return await self._proposal(rule, when, task.strip(), kind, made_by)
 
-    async def schedule(self, when: str, task: str, kind: str, approve: Approve) -> str:
+    async def schedule(self, when: str, task: str, kind: str, approve: Approver) -> str:
         """agent.tools.context.Jobs: what the model plans; an owner is asked about what repeats."""
         proposal = await self.propose(when, task, kind)
         if proposal.repeats or proposal.owners_only:

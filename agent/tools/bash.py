@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from agent.sandbox.sandbox import Ran
+from agent.sandbox.sandbox import CommandResult
 from agent.tools.tool import Call, Output, tool
 
 _GUARDED = re.compile(r"/\.git/.*Read-only file system")
@@ -19,14 +19,14 @@ async def bash(
     seconds: Annotated[int, Field(description="time limit")] = 0,
 ) -> Output:
     """Run a bash command in the sandbox. Returns output and exit code."""
-    ran = await call.desk.sandbox.run(
+    ran = await call.context.sandbox.run(
         command,
         seconds=seconds if seconds > 0 else None,
-        keep=call.room,
+        output_bytes=call.output_bytes,
         permit=partial(_permitted, call, command),
         progress=call.progress,
     )
-    foreign = bool(ran.reached) or await call.desk.sandbox.files.received()
+    foreign = bool(ran.hosts) or await call.context.sandbox.files.has_foreign_text()
     return Output(told(ran), ok=not ran.exit_code, foreign=foreign)
 
 
@@ -34,11 +34,13 @@ async def _permitted(call: Call, command: str, host: str) -> None:
     await call.approve(f"Connect to {host}, for: {command}", scope=f"network:{host}", standing=True)
 
 
-def told(ran: Ran) -> str:
+def told(ran: CommandResult) -> str:
     """The output, then a line for each thing to know: what was cut, why it stopped, the exit code."""
     lines = [ran.output.rstrip("\n")] if ran.output.strip("\n") else []
-    if ran.saved:
-        lines.append(f"[The whole output is in {ran.saved}; search it with grep or read_file.]")
+    if ran.saved_path:
+        lines.append(
+            f"[The whole output is in {ran.saved_path}; search it with grep or read_file.]"
+        )
     if ran.reason:
         lines.append(ran.reason)
     if ran.exit_code and _GUARDED.search(ran.output):

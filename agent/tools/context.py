@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class RecallMatch:
     """Something found again: a note, or a passage of a past conversation."""
 
     text: str
@@ -22,18 +22,27 @@ class Notes(Protocol):
         """Save a note; `source` is the turn it came from. The answer says what was saved."""
         ...
 
-    async def recall(self, query: str, limit: int) -> Sequence[Memory]:
+    async def recall(self, query: str, limit: int) -> Sequence[RecallMatch]:
         """The best matches first, at most `limit`; none is an empty sequence."""
         ...
 
 
 ALBUM = 10  # files that are sent as one
 
-Approve = Callable[..., Awaitable[None]]  # agent.tools.tool.Approver
+
+class Approver(Protocol):
+    async def __call__(self, what: str, *, scope: str, standing: bool = False) -> None:
+        """Return when an owner allowed `what`; raise ToolError with the reason when not.
+
+        `what` is shown whole (a command, a diff); `scope` names what a standing
+        permission would cover, such as "commit:website". `standing`: the owner's
+        configuration allows it, so it is asked only after strangers' text was read.
+        """
+        ...
 
 
 class Jobs(Protocol):
-    async def schedule(self, when: str, task: str, kind: str, approve: Approve) -> str:
+    async def schedule(self, when: str, task: str, kind: str, approve: Approver) -> str:
         """Plan a job; the answer tells what was planned and its next times.
 
         `kind` is remind, task, summary, or empty (found out from the task). What
@@ -72,6 +81,6 @@ class ToolContext:
     sandbox: "Sandbox"
     notes: Notes | None = None
     jobs: Jobs | None = None
-    courier: FileSender | None = None
+    file_sender: FileSender | None = None
     delegate: Delegate | None = None
     web: Web | None = None

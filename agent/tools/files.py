@@ -22,20 +22,20 @@ async def read_file(call: Call, path: str, first: int = 1, last: int = 0) -> Out
     start, end = max(first, 1), last if last > 0 else len(lines)
     if start > len(lines):
         raise ToolError(f"{path} has only {len(lines)} lines.")
-    shown = _fitting(lines[start - 1 : end], call.desk.sandbox.keep(call.room))
+    shown = _fitting(lines[start - 1 : end], call.context.sandbox.output_limit(call.output_bytes))
     text = clean("".join(shown)).rstrip("\n") or "(blank)"
     until = start + len(shown) - 1
     if until < min(end, len(lines)):
         text += f"\n[lines {start} to {until} of {len(lines)}; read on with first={until + 1}]"
-    return Output(text, foreign=await call.desk.sandbox.files.received())
+    return Output(text, foreign=await call.context.sandbox.files.has_foreign_text())
 
 
 @tool
 async def write_file(call: Call, path: str, content: str) -> Output:
     """Create or replace a file."""
     raw = content.encode()
-    new = await call.desk.sandbox.files.write(path, raw)
-    name = call.desk.sandbox.files.spot(path).name
+    new = await call.context.sandbox.files.write(path, raw)
+    name = call.context.sandbox.files.resolve(path).name
     return Output(f"{'created' if new else 'replaced'} {name}, {len(raw)} bytes")
 
 
@@ -44,13 +44,13 @@ async def edit_file(call: Call, path: str, old: str, new: str) -> Output:
     """Replace old by new in a file. old must be copied exactly and occur once."""
     before = await _text(call, path)
     after = _replaced(before, old, new, path)
-    await call.desk.sandbox.files.write(path, after.encode())
+    await call.context.sandbox.files.write(path, after.encode())
     diff = _diff(before, after, path)
     return Output(f"edited {path}\n{_changes(diff)}", shown=diff)
 
 
 async def _text(call: Call, path: str) -> str:
-    files = call.desk.sandbox.files
+    files = call.context.sandbox.files
     try:
         file = await files.open(path)
     except ToolError as error:

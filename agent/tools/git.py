@@ -11,8 +11,8 @@ from typing import Annotated
 from pydantic import Field
 
 from agent.errors import ToolError
-from agent.sandbox.files import Spot
-from agent.sandbox.layout import REPOS, Access
+from agent.sandbox.files import SandboxPath
+from agent.sandbox.layout import REPOS, WriteAccess
 from agent.sandbox.output_buffer import shorten
 from agent.tools.tool import Call, Output, tool
 
@@ -133,7 +133,7 @@ async def _approved(call: Call, repo: str, message: str, files: Sequence[str]) -
     spot = _spot(call, repo)
     if not spot.repo:
         return ""
-    if not call.desk.sandbox.ground.repos[spot.repo].write:
+    if not call.context.sandbox.config.repos[spot.repo].write:
         raise ToolError(
             f"/repos/{spot.repo} is read-only, so nothing can be committed to it. "
             "Its owner can allow it with write = true in the configuration."
@@ -149,10 +149,12 @@ async def _approved(call: Call, repo: str, message: str, files: Sequence[str]) -
     return digest
 
 
-async def _git(call: Call, repo: str, script: str, *arguments: str, access: Access = "look") -> str:
+async def _git(
+    call: Call, repo: str, script: str, *arguments: str, access: WriteAccess = "look"
+) -> str:
     spot = _spot(call, repo)
     folder = f"{spot.top}/{spot.path}".rstrip("/")
-    ran = await call.desk.sandbox.ask(
+    ran = await call.context.sandbox.run_internal(
         ["/bin/bash", "-c", script, "git", folder, *arguments],
         seconds=_SECONDS,
         access=access,
@@ -165,10 +167,10 @@ async def _git(call: Call, repo: str, script: str, *arguments: str, access: Acce
     return ran.output
 
 
-def _spot(call: Call, repo: str) -> Spot:
+def _spot(call: Call, repo: str) -> SandboxPath:
     """A configured name before a path of the same name."""
-    known = call.desk.sandbox.ground.repos
-    return call.desk.sandbox.files.spot(f"{REPOS}/{repo}" if repo in known else repo)
+    known = call.context.sandbox.config.repos
+    return call.context.sandbox.files.resolve(f"{REPOS}/{repo}" if repo in known else repo)
 
 
 def _inside(call: Call, repo: str, file: str) -> str:
@@ -176,16 +178,16 @@ def _inside(call: Call, repo: str, file: str) -> str:
     spot = _spot(call, repo)
     own = f"{spot.path}/" if spot.path else ""
     if file.startswith("/") or (own and file.startswith(own)):
-        return call.desk.sandbox.files.spot(file).path.removeprefix(own) or "."
+        return call.context.sandbox.files.resolve(file).path.removeprefix(own) or "."
     return file
 
 
 def _known(call: Call) -> str:
-    names = ", ".join(call.desk.sandbox.ground.repos)
+    names = ", ".join(call.context.sandbox.config.repos)
     return f"Configured are: {names}." if names else "None is configured; git init makes one."
 
 
 async def _told(call: Call, text: str) -> Output:
-    shown, cut = shorten(text, call.desk.sandbox.keep(call.room))
+    shown, cut = shorten(text, call.context.sandbox.output_limit(call.output_bytes))
     note = "\n[cut; give a path to see one file]" if cut else ""
-    return Output(shown + note, foreign=await call.desk.sandbox.files.received())
+    return Output(shown + note, foreign=await call.context.sandbox.files.has_foreign_text())

@@ -24,6 +24,6 @@ async def recall(call: Call, query: str) -> Output:
 
 
 def _notes(call: Call) -> Notes:
-    if call.desk.notes is None:
+    if call.context.notes is None:
         raise ToolError("There is no memory in this chat.")
-    return call.desk.notes
+    return call.context.notes

@@ -16,6 +16,6 @@ async def schedule(
     kind: Literal["remind", "task", "summary"] = "",  # type: ignore[assignment] # not said: found out from the task
 ) -> Output:
     """Plan something for later, once or repeatedly."""
-    if call.desk.jobs is None:
+    if call.context.jobs is None:
         raise ToolError("Nothing can be scheduled in this chat.")
-    return Output(await call.desk.jobs.schedule(when, task, kind, call.approve))
+    return Output(await call.context.jobs.schedule(when, task, kind, call.approve))

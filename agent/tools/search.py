@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from agent.errors import ToolError
-from agent.sandbox.files import Spot
+from agent.sandbox.files import SandboxPath
 from agent.sandbox.rootfs import EMPTY_GIT
 from agent.tools.glob import beneath, is_wild
 from agent.tools.tool import Call, Output, tool
@@ -78,20 +78,20 @@ async def grep(
         text = _bounded(call, spot, lines, len(lines), "or more lines; narrow it with path or glob")
     if kind == "-F":
         text += "\n[pattern is not a regular expression, so it was searched as plain text]"
-    return Output(text, foreign=await call.desk.sandbox.files.received())
+    return Output(text, foreign=await call.context.sandbox.files.has_foreign_text())
 
 
-def _place(call: Call, path: str, pattern: str) -> tuple[Spot, str]:
+def _place(call: Call, path: str, pattern: str) -> tuple[SandboxPath, str]:
     """Where to look, and the pattern beneath it: a pattern may begin with /repos/NAME/."""
     if not path and pattern.startswith("/"):
         parts = pattern.split("/")
         plain = next((n for n, p in enumerate(parts) if is_wild(p)), len(parts) - 1)
         path, pattern = "/".join(parts[:plain]), "./" + "/".join(parts[plain:])
-    return call.desk.sandbox.files.spot(path), pattern
+    return call.context.sandbox.files.resolve(path), pattern
 
 
-async def _look(call: Call, spot: Spot, script: str, *arguments: str) -> list[str]:
-    ran = await call.desk.sandbox.ask(
+async def _look(call: Call, spot: SandboxPath, script: str, *arguments: str) -> list[str]:
+    ran = await call.context.sandbox.run_internal(
         ["/bin/bash", "-c", script, "search", spot.top, spot.path, *arguments], seconds=_SECONDS
     )
     if ran.exit_code == _ABSENT:
@@ -99,10 +99,10 @@ async def _look(call: Call, spot: Spot, script: str, *arguments: str) -> list[st
     return ran.output.splitlines() or [""]
 
 
-def _bounded(call: Call, spot: Spot, lines: list[str], count: int, more: str) -> str:
+def _bounded(call: Call, spot: SandboxPath, lines: list[str], count: int, more: str) -> str:
     """Lines with full paths, as many as there is room for."""
     prefix = f"{spot.top}/" if spot.repo else ""
-    room, shown = call.desk.sandbox.keep(call.room), []
+    room, shown = call.context.sandbox.output_limit(call.output_bytes), []
     for line in lines[: max(MOST_FILES, MOST_LINES)]:
         room -= len(prefix) + len(line.encode()) + 1
         if room < 0:

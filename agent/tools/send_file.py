@@ -16,10 +16,9 @@ from agent.tools.tool import Call, Output, tool
 @tool
 async def send_file(call: Call, path: str, caption: str = "") -> Output:
     """Send a file to the person."""
-    desk = call.desk
-    if desk.courier is None:
+    if call.context.file_sender is None:
         raise ToolError("Files cannot be sent in this chat.")
-    files = desk.sandbox.files
+    files = call.context.sandbox.files
     with ExitStack() as stack:
         try:
             opened = [(stack.enter_context(await files.open(path)), path)]
@@ -32,8 +31,8 @@ async def send_file(call: Call, path: str, caption: str = "") -> Output:
 
 
 async def _send(call: Call, opened: list[tuple[BinaryIO, str]], caption: str) -> Output:
-    assert call.desk.courier
-    spots = [call.desk.sandbox.files.spot(path) for _, path in opened]
+    assert call.context.file_sender
+    spots = [call.context.sandbox.files.resolve(path) for _, path in opened]
     size = sum(file.seek(0, os.SEEK_END) for file, _ in opened)
     for file, _ in opened:
         file.seek(0)
@@ -44,9 +43,9 @@ async def _send(call: Call, opened: list[tuple[BinaryIO, str]], caption: str) ->
         (file, posixpath.basename(spot.path)) for (file, _), spot in zip(opened, spots, strict=True)
     ]
     if len(named) == 1:
-        await call.desk.courier.send_file(*named[0], caption)
+        await call.context.file_sender.send_file(*named[0], caption)
     else:
-        await call.desk.courier.send_album(named, caption)
+        await call.context.file_sender.send_album(named, caption)
     return Output(f"sent {what}, {size:,} bytes")
 
 

@@ -13,12 +13,12 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol, get_type_hints
+from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from agent.errors import ToolError
-from agent.tools.context import ToolContext
+from agent.tools.context import Approver, ToolContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +35,11 @@ class Output:
     foreign: bool = False
 
 
-class Approver(Protocol):
-    async def __call__(self, what: str, *, scope: str, standing: bool = False) -> None:
-        """Return when an owner allowed `what`; raise ToolError with the reason when not.
-
-        `what` is shown whole (a command, a diff); `scope` names what a standing
-        permission would cover, such as "commit:website". `standing`: the owner's
-        configuration allows it, so it is asked only after strangers' text was read.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Call:
     """The surroundings of one tool call.
 
-    `room` is how many bytes of output this model's window has place for (an
+    `output_bytes` is the share of this model's window that one output may take (an
     eighth of it); the owner's `output_kib` bounds it as well. `progress` takes
     the newest output of a running command, whole lines.
     """
@@ -58,10 +47,10 @@ class Call:
     id: str
     turn: str
     chat: str
-    desk: ToolContext
+    context: ToolContext
     approve: Approver
     progress: Callable[[str], None] = lambda text: None
-    room: int = 1 << 20
+    output_bytes: int = 1 << 20
 
 
 @dataclass(frozen=True)

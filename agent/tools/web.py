@@ -10,10 +10,10 @@ from agent.tools.tool import Call, Output, tool
 @tool
 async def web_fetch(call: Call, url: str) -> Output:
     """Read a web page as text."""
-    if call.desk.web is None:
+    if call.context.web is None:
         raise ToolError("There is no network; the owner can allow it in the configuration.")
-    page = await call.desk.web.fetch(url, partial(_permitted, call, url))
-    text, _ = shorten(page, call.desk.sandbox.keep(call.room))
+    page = await call.context.web.fetch(url, partial(_permitted, call, url))
+    text, _ = shorten(page, call.context.sandbox.output_limit(call.output_bytes))
     return Output(text or "The page has no text.", foreign=True)
 
 

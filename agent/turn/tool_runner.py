@@ -54,7 +54,7 @@ class Outcome:
 
 @dataclass
 class ToolRunner:
-    """One call at a time. `begun` is awaited before a tool starts; `room` is agent.tools.tool.Call's."""
+    """One call at a time. `begun` is awaited before a tool starts; `room` is Call.output_bytes."""
 
     tools: Mapping[str, Tool]
     desk: ToolContext
@@ -134,10 +134,10 @@ class ToolRunner:
             id=call.id,
             turn=self.turn,
             chat=self.chat,
-            desk=self.desk,
+            context=self.desk,
             approve=self.approvals.approver(step, self.emit),
             progress=lambda text: self.emit(ToolProgress(call.id, text)),
-            room=self.room,
+            output_bytes=self.room,
         )
 
 

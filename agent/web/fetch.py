@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
 from agent.errors import ToolError
-from agent.sandbox.hosts import Hosts, Refused
+from agent.sandbox.hosts import HostRefused, Hosts
 from agent.sandbox.output_buffer import clean
 from agent.web.page import text_of
 
@@ -23,7 +23,7 @@ Permit = Callable[[str], Awaitable[None]]
 
 
 class Fetcher:
-    """desk.Web over the owner's list of hosts."""
+    """agent.tools.context.Web over the owner's list of hosts."""
 
     def __init__(self, hosts: Hosts) -> None:
         self._hosts = hosts
@@ -42,7 +42,7 @@ class Fetcher:
         host, port = _place(url)
         try:
             addresses = await self._hosts.addresses(host, port)
-        except Refused as error:
+        except HostRefused as error:
             raise ToolError(str(error)) from None
         await permit(f"{host}:{port}")
         return await _get(url, addresses)

@@ -48,8 +48,8 @@ class Sandboxed:
 
     async def use(self, tool: str, **arguments: Any) -> str:
         self._sent = ""
-        desk = ToolContext(self._sandbox, courier=self)
-        call = Call("1", "turn", "attacker", desk, _denied)
+        context = ToolContext(self._sandbox, file_sender=self)
+        call = Call("1", "turn", "attacker", context, _denied)
         try:
             output = await TOOLS[tool].run(call, arguments)
         except ToolError as error:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.sandbox.limits import Repo, SandboxLimits
+from agent.sandbox.limits import HostRepo, SandboxLimits
 from agent.sandbox.sandboxes import open_sandboxes
 from bench.attacks.attack import CHORE, Attack
 from bench.attacks.stage import Stage, staged
@@ -27,7 +27,7 @@ class Outcome:
 
 async def against_sandbox(base: Path, attacks: Sequence[Attack]) -> AsyncIterator[Outcome]:
     async with staged(base) as stage:
-        repos = [Repo("site", stage.repo), Repo("app", stage.project, write=True)]
+        repos = [HostRepo("site", stage.repo), HostRepo("app", stage.project, write=True)]
         async with open_sandboxes(
             stage.state, limits=LIMITS, repos=repos, zone="UTC", report=lambda: "name: host\n"
         ) as sandboxes:

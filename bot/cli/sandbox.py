@@ -34,7 +34,9 @@ async def command(ctx: click.Context, chat: str, where: bool, argv: tuple[str, .
             return 0
         ran = await sandbox.run([*_TELLING, *argv], permit=_allowed)
     click.echo(ran.output, nl=bool(ran.output) and not ran.output.endswith("\n"))
-    for line in filter(None, [ran.saved and f"The whole output is in {ran.saved}.", ran.reason]):
+    for line in filter(
+        None, [ran.saved_path and f"The whole output is in {ran.saved_path}.", ran.reason]
+    ):
         click.echo(line, err=True)
     return ran.exit_code
 

@@ -23,7 +23,7 @@ async def python(_: Settings) -> list[Finding]:
 
 async def sandbox(settings: Settings) -> list[Finding]:
     from agent.errors import AgentError
-    from agent.sandbox.probe import probe
+    from agent.sandbox.isolation_probe import probe
     from bot.sandboxes import open_sandboxes_of
 
     try:

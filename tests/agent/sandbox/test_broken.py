@@ -7,12 +7,12 @@ import pytest
 
 from agent.errors import ToolError
 from agent.sandbox.bubblewrap import Bubblewrap, find, remedy
-from agent.sandbox.probe import Finding, probe
+from agent.sandbox.isolation_probe import ProbeResult, probe
 from agent.sandbox.sandbox import Sandbox
 
 
 def _with(sandbox: Sandbox, bwrap: Bubblewrap) -> Sandbox:
-    return Sandbox(replace(sandbox.ground, bwrap=bwrap), "cli", sandbox.workspace)
+    return Sandbox(replace(sandbox.config, bwrap=bwrap), "cli", sandbox.workspace)
 
 
 # Says that the command ended well, and shows what a sandbox without walls would.
@@ -51,7 +51,7 @@ async def test_a_problem_found_at_the_start_is_told_at_each_call(sandbox: Sandbo
     with pytest.raises(ToolError, match="nothing was run: bubblewrap is not installed"):
         await broken.run("true")
     finding = await probe(broken)
-    assert finding == Finding(
+    assert finding == ProbeResult(
         "fail",
         "The sandbox does not work here, so nothing was run: bubblewrap is not installed.",
     )

@@ -11,7 +11,7 @@ import pytest
 
 from agent.sandbox.cgroup import Cgroups, delegated, prepare
 from agent.sandbox.limits import SandboxLimits
-from agent.sandbox.sandbox import Ran, Sandbox
+from agent.sandbox.sandbox import CommandResult, Sandbox
 from fakes.patience import soon
 
 
@@ -51,7 +51,7 @@ async def test_a_command_joins_its_group_and_goes_with_it(subtree: Path) -> None
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root acts as somebody lesser, outside of groups")
 async def test_a_sandbox_in_its_group(subtree: Path, sandbox: Sandbox) -> None:
-    ground = replace(sandbox.ground, cgroups=prepare(subtree, []))
-    grouped = Sandbox(ground, "cli", sandbox.workspace)
-    assert await grouped.run("echo in") == Ran(0, "in\n")
+    config = replace(sandbox.config, cgroups=prepare(subtree, []))
+    grouped = Sandbox(config, "cli", sandbox.workspace)
+    assert await grouped.run("echo in") == CommandResult(0, "in\n")
     assert [path.name for path in subtree.iterdir() if path.is_dir()] == ["main"]

@@ -13,7 +13,7 @@ from agent.errors import ToolError
 from agent.sandbox.bwrap_process import Descriptors, blown
 from agent.sandbox.gitdirs import Guard, UnguardedError, guard, settings
 from agent.sandbox.layout import Layout
-from agent.sandbox.limits import Repo
+from agent.sandbox.limits import HostRepo
 from agent.sandbox.mountinfo import verified
 from agent.tools.git import git_commit
 from fakes.sandbox_box import Box, git, opened, repository
@@ -37,7 +37,7 @@ def app(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def box(app: Path, tmp_path: Path) -> AsyncIterator[Box]:
-    repos = [Repo("app", app, write=True)]
+    repos = [HostRepo("app", app, write=True)]
     async with opened(tmp_path / "state", repos=repos) as sandboxes:
         yield Box(await sandboxes.of("cli"))
 
@@ -122,8 +122,8 @@ async def test_where_a_submodule_is_missing_nothing_is_written(box: Box, app: Pa
 async def test_a_path_that_turns_into_a_link_while_it_is_mounted_stops_the_call(
     box: Box, app: Path
 ) -> None:
-    ground = box.sandbox.ground
-    order = await ground.order(box.sandbox.workspace, ["/bin/true"])
+    config = box.sandbox.config
+    order = await config.order(box.sandbox.workspace, ["/bin/true"])
     original = order.layout
 
     def swapping(fds: Descriptors, reached: list[str]) -> Layout:
@@ -131,7 +131,7 @@ async def test_a_path_that_turns_into_a_link_while_it_is_mounted_stops_the_call(
         (app / "own/tool").symlink_to("../vendor/lib")
         return original(fds, reached)
 
-    async with blown(ground.actor, replace(order, layout=swapping)) as bubble:
+    async with blown(config.actor, replace(order, layout=swapping)) as bubble:
         await bubble.introduced(bubble.verdict)
         assert bubble.init_pid is not None
         with pytest.raises(ToolError, match="was changed in this moment, so nothing was run"):

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from itertools import pairwise
 
-from agent.sandbox.layout import Layout, Mounted, arguments, inner_points
+from agent.sandbox.layout import Layout, MountedRepo, arguments, inner_points
 
 LAYOUT = Layout(
     root="/s/root",
@@ -36,7 +36,7 @@ def test_a_question_is_asked_of_a_workspace_that_cannot_change() -> None:
 
 
 def test_repositories_stand_on_a_directory_that_is_closed() -> None:
-    repos = [Mounted("site", "/srv/site"), Mounted("app", "/srv/app", write=True)]
+    repos = [MountedRepo("site", "/srv/site"), MountedRepo("app", "/srv/app", write=True)]
     line = " ".join(arguments(replace(LAYOUT, repos=repos)))
     assert (
         "--perms 0755 --size 65536 --tmpfs /repos --ro-bind /srv/site /repos/site "
@@ -45,7 +45,7 @@ def test_repositories_stand_on_a_directory_that_is_closed() -> None:
 
 
 def test_ways_to_git_directories_are_pinned_before_these_are_closed() -> None:
-    repos = [Mounted("app", "/srv/app", True, ["lib/a", "lib"], ["lib/a/.git", ".git"])]
+    repos = [MountedRepo("app", "/srv/app", True, ["lib/a", "lib"], ["lib/a/.git", ".git"])]
     line = " ".join(arguments(replace(LAYOUT, repos=repos)))
     assert (
         "--bind /srv/app /repos/app "
@@ -67,8 +67,8 @@ def test_directories_beside_usr_and_a_command_that_waits() -> None:
 
 def test_no_mount_point_but_git_lies_below_a_writable_one() -> None:
     repos = [
-        Mounted("app", "/srv/app", True, closed=[".git"]),
-        Mounted("lib", "/srv/lib", write=True),
+        MountedRepo("app", "/srv/app", True, closed=[".git"]),
+        MountedRepo("lib", "/srv/lib", write=True),
     ]
     args = arguments(replace(LAYOUT, repos=repos))
     writable = [d for verb, _, d in zip(args, args[1:], args[2:], strict=False) if verb == "--bind"]

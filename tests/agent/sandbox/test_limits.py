@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from agent.errors import ToolError
-from agent.sandbox.limits import Repo, SandboxLimits
+from agent.sandbox.limits import HostRepo, SandboxLimits
 from agent.sandbox.quota import Quota
-from agent.sandbox.sandbox import Ran, Sandbox
-from agent.sandbox.usage import DEEPEST, Usage, measured
+from agent.sandbox.sandbox import CommandResult, Sandbox
+from agent.sandbox.usage import DEEPEST, DiskUsage, measured
 from fakes.sandbox_box import opened
 
 
@@ -19,7 +19,7 @@ def test_a_walk_counts_blocks_files_and_links_once(tmp_path: Path) -> None:
     (tmp_path / "d/b").hardlink_to(tmp_path / "a")
     (tmp_path / "l").symlink_to("/usr")
     blocks = sum((tmp_path / name).lstat().st_blocks * 512 for name in ("a", "d", "l"))
-    assert measured(tmp_path) == Usage(blocks, 4)
+    assert measured(tmp_path) == DiskUsage(blocks, 4)
 
 
 def test_unreadable_directories_hide_nothing(tmp_path: Path) -> None:
@@ -45,12 +45,12 @@ def test_very_deep_directories_are_told(tmp_path: Path) -> None:
 
 def test_more_than_the_limits_may_stay_but_not_grow(tmp_path: Path) -> None:
     quota = Quota(tmp_path, SandboxLimits(disk_mib=10, files=100))
-    quota.used = full = Usage(12 << 20, 120)
+    quota.used = full = DiskUsage(12 << 20, 120)
     assert quota.excess() == "The workspace may hold 10 MiB. Delete files first."
     assert quota.excess(than=full) == ""
-    quota.used = Usage(14 << 20, 120)
+    quota.used = DiskUsage(14 << 20, 120)
     assert quota.excess(than=full) == "The workspace may hold 10 MiB. Delete files first."
-    quota.used = Usage(1, 140)
+    quota.used = DiskUsage(1, 140)
     assert quota.excess(than=full) == "The workspace may hold 100 files. Delete some first."
 
 
@@ -72,20 +72,20 @@ async def test_a_full_workspace_can_be_emptied(tmp_path: Path) -> None:
             "for n in $(seq 99); do head -c 1M /dev/zero > $n; done; sleep 600"
         )
         assert filled.reason == "Stopped. The workspace may hold 4 MiB. Delete files first."
-        assert await sandbox.run("rm -f *; ls") == Ran(0, "")
+        assert await sandbox.run("rm -f *; ls") == CommandResult(0, "")
 
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "a b", ".git", "x" * 65, "-x"])
 def test_names_of_repositories(name: str) -> None:
     with pytest.raises(ValueError, match="cannot be the name"):
-        Repo(name, Path("/srv"))
+        HostRepo(name, Path("/srv"))
 
 
 async def test_memory_is_counted_over_all_processes(tmp_path: Path) -> None:
     command = "for n in 1 2 3 4; do python3 -c 'import time; x = bytearray(30 << 20); time.sleep(600)' & done; wait"
     async with opened(tmp_path, limits=SandboxLimits(memory_mib=90)) as sandboxes:
         ran = await (await sandboxes.of("cli")).run(command)
-    assert ran == Ran(137, "", reason="Stopped: it used more than 90 MiB of memory.")
+    assert ran == CommandResult(137, "", reason="Stopped: it used more than 90 MiB of memory.")
 
 
 async def test_one_process_is_told_when_memory_is_used_up(sandbox: Sandbox) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent.errors import ToolError
-from agent.sandbox.hosts import Hosts, Refused, public
-from agent.sandbox.sandbox import Ran
+from agent.sandbox.hosts import HostRefused, Hosts, public
+from agent.sandbox.sandbox import CommandResult
 from agent.tools.bash import bash
 from agent.tools.files import read_file
 from fakes.patience import limits
@@ -100,7 +100,7 @@ async def test_without_permission_to_ask_there_is_no_network(box: Box, web: Site
     ran = await box.sandbox.run(
         f"curl -sS -m 2 http://{web.host}/ 2>/dev/null; env | grep -c proxy"
     )
-    assert (ran, web.seen) == (Ran(1, "0\n"), [])
+    assert (ran, web.seen) == (CommandResult(1, "0\n"), [])
 
 
 async def test_nothing_is_left_open(box: Box, web: Site) -> None:
@@ -156,10 +156,10 @@ def test_the_list_of_hosts(host: str, port: int, allowed: bool) -> None:
 
 
 async def test_a_name_that_nobody_knows() -> None:
-    with pytest.raises(Refused, match=r"The name nowhere\.invalid cannot be resolved\."):
+    with pytest.raises(HostRefused, match=r"The name nowhere\.invalid cannot be resolved\."):
         await Hosts(("*",)).addresses("nowhere.invalid", 443)
 
 
 async def test_listening_needs_a_sandbox(box: Box) -> None:
     with pytest.raises((OSError, ToolError)):
-        await box.sandbox.ground.actor.listen(2**22 - 1)
+        await box.sandbox.config.actor.listen(2**22 - 1)

@@ -1,5 +1,5 @@
 from agent.sandbox.outputs import KEPT, save
-from agent.sandbox.sandbox import Ran, Sandbox
+from agent.sandbox.sandbox import CommandResult, Sandbox
 
 
 async def test_the_newest_are_kept(sandbox: Sandbox) -> None:
@@ -11,13 +11,13 @@ async def test_the_newest_are_kept(sandbox: Sandbox) -> None:
 
 async def test_what_cannot_be_kept_does_not_fail_the_call(sandbox: Sandbox) -> None:
     await sandbox.run("ln -s /tmp .voltaire")
-    ran = await sandbox.run("seq 1000", keep=100)
-    assert (ran.exit_code, ran.cut, ran.saved) == (0, True, "")
+    ran = await sandbox.run("seq 1000", output_bytes=100)
+    assert (ran.exit_code, ran.truncated, ran.saved_path) == (0, True, "")
     await sandbox.run("rm .voltaire; echo x > .voltaire")
-    assert (await sandbox.run("seq 1000", keep=100)).saved == ""
+    assert (await sandbox.run("seq 1000", output_bytes=100)).saved_path == ""
 
 
 async def test_they_are_no_part_of_the_work(sandbox: Sandbox) -> None:
     await sandbox.run("git init -q .")
-    await sandbox.run("seq 1000", keep=100)
-    assert await sandbox.run("git status --short") == Ran(0, "")
+    await sandbox.run("seq 1000", output_bytes=100)
+    assert await sandbox.run("git status --short") == CommandResult(0, "")

@@ -9,7 +9,7 @@ import pytest
 
 from agent.errors import ToolError
 from agent.sandbox.limits import SandboxLimits
-from agent.sandbox.sandbox import Ran, Sandbox
+from agent.sandbox.sandbox import CommandResult, Sandbox
 from agent.sandbox.unprivileged_client import Lesser
 from fakes.patience import limits, soon, within
 from fakes.sandbox_box import opened
@@ -17,11 +17,11 @@ from fakes.sandbox_box import opened
 
 async def test_it_prints_and_ends(sandbox: Sandbox) -> None:
     ran = await sandbox.run("echo one; echo two >&2; echo three; exit 3")
-    assert ran == Ran(3, "one\ntwo\nthree\n")
+    assert ran == CommandResult(3, "one\ntwo\nthree\n")
 
 
 async def test_an_argument_list_is_not_read_by_a_shell(sandbox: Sandbox) -> None:
-    assert await sandbox.run(["echo", "$HOME;", "a b"]) == Ran(0, "$HOME; a b\n")
+    assert await sandbox.run(["echo", "$HOME;", "a b"]) == CommandResult(0, "$HOME; a b\n")
 
 
 async def test_only_the_workspace_lasts(sandbox: Sandbox) -> None:
@@ -66,7 +66,7 @@ async def test_the_time_limit_ends_it(sandbox: Sandbox) -> None:
         if ran.output:
             break
     told = f"Stopped: the time limit of {seconds} s was reached."
-    assert ran == Ran(137, "begun\n", reason=told)
+    assert ran == CommandResult(137, "begun\n", reason=told)
 
 
 async def test_nobody_gets_more_than_five_times_the_owners_limit(tmp_path: Path) -> None:
@@ -104,24 +104,30 @@ def _with(marker: str) -> list[str]:
 async def test_nothing_outlives_a_call(sandbox: Sandbox) -> None:
     marker = f"38{os.getpid()}"
     ran = await sandbox.run(f"setsid sleep {marker} > /dev/null 2>&1 & (sleep {marker} &); echo on")
-    assert (ran, _with(marker)) == (Ran(0, "on\n"), [])
+    assert (ran, _with(marker)) == (CommandResult(0, "on\n"), [])
 
 
 async def test_long_output_is_cut_and_saved_whole(sandbox: Sandbox) -> None:
-    ran = await sandbox.run("seq 100000", keep=2000)
-    assert (ran.exit_code, ran.cut, ran.saved) == (0, True, "/workspace/.voltaire/out/1.txt")
+    ran = await sandbox.run("seq 100000", output_bytes=2000)
+    assert (ran.exit_code, ran.truncated, ran.saved_path) == (
+        0,
+        True,
+        "/workspace/.voltaire/out/1.txt",
+    )
     assert ran.output.startswith("1\n2\n3\n")
     assert ran.output.endswith("99999\n100000\n")
     assert 1800 < len(ran.output) < 2100
     whole = (sandbox.workspace / ".voltaire/out/1.txt").read_text()
     assert whole.split() == [str(n) for n in range(1, 100001)]
-    again = await sandbox.run(["tail", "-n1", ran.saved])
+    again = await sandbox.run(["tail", "-n1", ran.saved_path])
     assert again.output == "100000\n"
-    assert (await sandbox.run("seq 100000", keep=2000)).saved == "/workspace/.voltaire/out/2.txt"
+    assert (
+        await sandbox.run("seq 100000", output_bytes=2000)
+    ).saved_path == "/workspace/.voltaire/out/2.txt"
 
 
 async def test_a_flood_ends_it(sandbox: Sandbox) -> None:
-    ran = await sandbox.run("yes", keep=100)
+    ran = await sandbox.run("yes", output_bytes=100)
     assert (ran.exit_code, ran.reason) == (137, "Stopped: it printed more than 16 MiB.")
 
 
@@ -132,7 +138,7 @@ async def test_news_come_while_it_runs(sandbox: Sandbox) -> None:
     )
     await soon(lambda: told)
     (sandbox.workspace / "go").touch()
-    assert (await running, told) == (Ran(0, "first\n"), ["first"])
+    assert (await running, told) == (CommandResult(0, "first\n"), ["first"])
 
 
 @pytest.mark.parametrize(
@@ -153,7 +159,7 @@ async def test_what_cannot_be_started_is_said(sandbox: Sandbox, command: str, sa
 
 async def test_calls_beside_each_other(sandbox: Sandbox) -> None:
     ran = await asyncio.gather(*(sandbox.run(f"sleep 0.1; echo {n}") for n in range(8)))
-    assert ran == [Ran(0, f"{n}\n") for n in range(8)]
+    assert ran == [CommandResult(0, f"{n}\n") for n in range(8)]
 
 
 async def test_no_descriptor_is_left_behind(sandbox: Sandbox) -> None:
@@ -177,7 +183,7 @@ async def test_chats_have_places_of_their_own(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has a porter")
 async def test_root_acts_as_somebody_lesser(sandbox: Sandbox) -> None:
-    actor = sandbox.ground.actor
+    actor = sandbox.config.actor
     assert isinstance(actor, Lesser)
     await sandbox.run("touch made")
     await sandbox.files.write("written", b"x")
@@ -188,8 +194,8 @@ async def test_root_acts_as_somebody_lesser(sandbox: Sandbox) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has a porter")
 async def test_a_porter_that_died_is_replaced(sandbox: Sandbox) -> None:
     await sandbox.run("true")
-    actor = sandbox.ground.actor
+    actor = sandbox.config.actor
     assert isinstance(actor, Lesser) and actor.porter is not None
     actor.porter.kill()
     actor.porter.wait()
-    assert await sandbox.run("echo again") == Ran(0, "again\n")
+    assert await sandbox.run("echo again") == CommandResult(0, "again\n")

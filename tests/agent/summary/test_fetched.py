@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from agent.sandbox.limits import Repo
+from agent.sandbox.limits import HostRepo
 from agent.sandbox.sandbox import Sandbox
 from agent.summary.facts import Git
 from agent.summary.fetched import Place, fetched
@@ -69,7 +69,7 @@ async def test_new_commits_are_read_beside_the_clone(scene: Scene) -> None:
     newest = scene.origin.commit("Two", at=10, a="1\n2\n")
     scene.publish()
     before = sorted(p.relative_to(scene.clone) for p in scene.clone.rglob("*"))
-    repos = [Repo("site", scene.clone)]
+    repos = [HostRepo("site", scene.clone)]
     async with opened(scene.folder, hosts=scene.web.hosts(), repos=repos) as sandboxes:
         sandbox = await sandboxes.of("cli")
         assert await scene.fetch(sandbox) == MIRROR
@@ -82,7 +82,7 @@ async def test_new_commits_are_read_beside_the_clone(scene: Scene) -> None:
 async def test_what_cannot_be_fetched_is_read_from_the_clone_and_told(scene: Scene) -> None:
     scene.publish()
     clone = scene.clone
-    repos = [Repo("site", clone)]
+    repos = [HostRepo("site", clone)]
     async with opened(scene.folder, hosts=scene.web.hosts(), repos=repos) as sandboxes:
         sandbox = await sandboxes.of("cli")
         scene.point("http://example.org/site.git")
@@ -105,7 +105,7 @@ async def test_what_cannot_be_fetched_is_read_from_the_clone_and_told(scene: Sce
 
 
 async def test_without_network_it_says_so(scene: Scene) -> None:
-    repos = [Repo("site", scene.clone)]
+    repos = [HostRepo("site", scene.clone)]
     async with opened(scene.folder, repos=repos) as sandboxes:
         place = await scene.fetch(await sandboxes.of("cli"))
     assert place.path == "/repos/site" and place.note.startswith("It was not fetched: ")

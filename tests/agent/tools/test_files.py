@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.sandbox.limits import Repo
+from agent.sandbox.limits import HostRepo
 from agent.tools.bash import bash
 from agent.tools.files import edit_file, read_file, write_file
 from agent.tools.tool import Output
@@ -36,7 +36,7 @@ async def test_lines_of_a_file(box: Box) -> None:
 
 
 async def test_a_long_file_tells_where_to_read_on(box: Box) -> None:
-    box.room = 20
+    box.output_bytes = 20
     await box.use(bash, command="seq 100 > n; yes | head -c 100 | tr -d '\\n' > wide; : > none")
     assert await box.text(read_file, path="n") == (
         "1\n2\n3\n4\n5\n6\n7\n8\n9\n[lines 1 to 9 of 100; read on with first=10]"
@@ -120,7 +120,7 @@ async def test_repositories_of_the_host(tmp_path: Path, uid: int) -> None:
     for name in ("site", "app"):
         repository(tmp_path / name, {"a.txt": "text\n"}, uid=uid)
         (tmp_path / name / "a.txt").chmod(0o600)
-    repos = [Repo("site", tmp_path / "site"), Repo("app", tmp_path / "app", write=True)]
+    repos = [HostRepo("site", tmp_path / "site"), HostRepo("app", tmp_path / "app", write=True)]
     async with opened(tmp_path / "state", repos=repos) as sandboxes:
         box = Box(await sandboxes.of("cli"))
         assert await box.text(read_file, path="/repos/site/a.txt") == "text"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.sandbox.limits import Repo
+from agent.sandbox.limits import HostRepo
 from agent.tools.bash import bash
 from agent.tools.files import write_file
 from agent.tools.git import git_commit, git_diff, git_status
@@ -17,7 +17,7 @@ async def host(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[
     """Two repositories, of root and of another user: /repos/site to read, /repos/app to write."""
     for name in ("site", "app"):
         repository(tmp_path / name, {"a.txt": "one\n"}, uid=request.param)
-    repos = [Repo("site", tmp_path / "site"), Repo("app", tmp_path / "app", write=True)]
+    repos = [HostRepo("site", tmp_path / "site"), HostRepo("app", tmp_path / "app", write=True)]
     async with opened(tmp_path / "state", repos=repos) as sandboxes:
         yield Box(await sandboxes.of("cli"))
 
@@ -136,7 +136,7 @@ async def test_a_repository_whose_git_is_a_link_is_not_written_to(tmp_path: Path
     repository(tmp_path / "app", {"a.txt": "one\n"})
     (tmp_path / "app/.git").rename(tmp_path / "app/.real")
     (tmp_path / "app/.git").symlink_to(".real")
-    repos = [Repo("app", tmp_path / "app", write=True)]
+    repos = [HostRepo("app", tmp_path / "app", write=True)]
     async with opened(tmp_path / "state", repos=repos) as sandboxes:
         ran = await (await sandboxes.of("cli")).run("echo x > /repos/app/.real/hooks/x")
     assert (ran.exit_code, list((tmp_path / "app/.real/hooks").glob("x"))) == (1, [])

@@ -1,4 +1,4 @@
-"""Tools that work with what stands on the desk beside the sandbox."""
+"""Tools that work with what a chat's context offers beside the sandbox."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent.errors import ToolError
-from agent.sandbox.limits import Repo
-from agent.tools.context import Memory, ToolContext
+from agent.sandbox.limits import HostRepo
+from agent.tools.context import RecallMatch, ToolContext
 from agent.tools.delegate import delegate
 from agent.tools.files import write_file
 from agent.tools.memory import recall, remember
@@ -27,8 +27,8 @@ class Notebook:
         self.saved.append((note, source))
         return "saved note 1"
 
-    async def recall(self, query: str, limit: int) -> Sequence[Memory]:
-        found = [Memory(note, "2026-11-20") for note, _ in self.saved if query in note]
+    async def recall(self, query: str, limit: int) -> Sequence[RecallMatch]:
+        found = [RecallMatch(note, "2026-11-20") for note, _ in self.saved if query in note]
         return found[:limit]
 
 
@@ -50,15 +50,15 @@ async def _allow(what: str, *, scope: str, standing: bool = False) -> None:
 
 @pytest.fixture
 def call(box: Box) -> Call:
-    desk = ToolContext(box.sandbox, notes=Notebook(), jobs=Planner(), delegate=_conclude)
-    return Call("1", "turn-7", "cli", desk, _allow)
+    context = ToolContext(box.sandbox, notes=Notebook(), jobs=Planner(), delegate=_conclude)
+    return Call("1", "turn-7", "cli", context, _allow)
 
 
 async def test_notes_are_saved_and_found(call: Call) -> None:
     assert await remember.run(call, {"note": " Likes tea. "}) == Output("saved note 1")
     assert await recall.run(call, {"query": "tea"}) == Output("2026-11-20 Likes tea.")
     assert await recall.run(call, {"query": "coffee"}) == Output("nothing found")
-    assert call.desk.notes == Notebook([("Likes tea.", "turn-7")])
+    assert call.context.notes == Notebook([("Likes tea.", "turn-7")])
 
 
 async def test_plans(call: Call) -> None:
@@ -97,7 +97,7 @@ async def test_what_is_not_there_is_said(
 
 @pytest.fixture
 async def with_repo(tmp_path: Path) -> AsyncIterator[Box]:
-    repos = [Repo("site", repository(tmp_path / "site", {"a.txt": "one\n"}))]
+    repos = [HostRepo("site", repository(tmp_path / "site", {"a.txt": "one\n"}))]
     async with opened(tmp_path / "state", repos=repos) as sandboxes:
         yield Box(await sandboxes.of("cli"))
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.sandbox.limits import Repo
+from agent.sandbox.limits import HostRepo
 from agent.tools.bash import bash
 from agent.tools.glob import beneath
 from agent.tools.search import grep, list_files
@@ -95,7 +95,7 @@ async def test_what_cannot_be_searched(tree: Box) -> None:
 
 
 async def test_many_results_are_bounded(box: Box) -> None:
-    box.room = 100
+    box.output_bytes = 100
     await box.use(bash, command="mkdir m; cd m; seq 300 | xargs touch; yes word | head -50 > words")
     files = (await box.text(list_files, pattern="m/**")).splitlines()
     assert files[0] == "m/words"
@@ -118,7 +118,7 @@ async def test_names_that_are_strange(box: Box) -> None:
 
 async def test_in_a_repository_of_the_host(tmp_path: Path) -> None:
     files = {"app.py": "run()\n", "out/x.py": "run()\n", ".gitignore": "out\n"}
-    repos = [Repo("site", repository(tmp_path / "site", files))]
+    repos = [HostRepo("site", repository(tmp_path / "site", files))]
     async with opened(tmp_path / "state", repos=repos) as sandboxes:
         box = Box(await sandboxes.of("cli"))
         assert await box.text(list_files, pattern="/repos/site/*.py") == "/repos/site/app.py"

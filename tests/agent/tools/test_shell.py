@@ -24,7 +24,7 @@ async def test_a_time_limit_is_told(box: Box) -> None:
 
 
 async def test_long_output_names_the_file_that_holds_it_all(box: Box) -> None:
-    box.room = 200
+    box.output_bytes = 200
     text = await box.text(bash, command="seq 1000")
     assert text.startswith("1\n2\n3\n")
     assert text.endswith(

@@ -149,8 +149,8 @@ class whisper:
 async def give(call: Call, file: Annotated[str, Field(description="name")]) -> Output:
     """Give a file."""
     content = PNG if file.endswith(".png") else b"content"
-    assert call.desk.courier
-    await call.desk.courier.send_file(io.BytesIO(content), file, f"**{file}**")
+    assert call.context.file_sender
+    await call.context.file_sender.send_file(io.BytesIO(content), file, f"**{file}**")
     return Output("sent")
 
 
@@ -173,9 +173,9 @@ async def test_files_and_pictures_are_sent(house: House) -> None:
 @tool
 async def give_all(call: Call, files: list[str]) -> Output:
     """Give."""
-    assert call.desk.courier
+    assert call.context.file_sender
     opened = [(io.BytesIO(PNG if f.endswith(".png") else b"content"), f) for f in files]
-    await call.desk.courier.send_album(opened, "**all**")
+    await call.context.file_sender.send_album(opened, "**all**")
     return Output("sent")
 
 

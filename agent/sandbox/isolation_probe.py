@@ -34,24 +34,24 @@ _EXPECTED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ProbeResult:
     status: Literal["pass", "fail"]
     detail: str
     remedy: str = ""
 
 
-async def probe(sandbox: Sandbox) -> Finding:
+async def probe(sandbox: Sandbox) -> ProbeResult:
     """Run a look-around and compare; never raises."""
     try:
         ran = await sandbox.run(_LOOK, seconds=10)
         await sandbox.files.names("")
     except ToolError as error:
         detail, _, advice = str(error).partition(" Remedy: ")
-        return Finding("fail", detail, advice)
+        return ProbeResult("fail", detail, advice)
     seen = dict(line.split("=", 1) for line in ran.output.splitlines() if "=" in line)
     wrong = [why for key, (value, why) in _EXPECTED.items() if seen.get(key, "?") != value]
     if seen.get("visible"):
         wrong.append(f"{seen['visible'].strip()} can be seen")
     if wrong:
-        return Finding("fail", f"The sandbox has holes: {'; '.join(wrong)}.", "Report this.")
-    return Finding("pass", f"bubblewrap works; tools run as uid {sandbox.ground.actor.uid}.")
+        return ProbeResult("fail", f"The sandbox has holes: {'; '.join(wrong)}.", "Report this.")
+    return ProbeResult("pass", f"bubblewrap works; tools run as uid {sandbox.config.actor.uid}.")
