@@ -4,7 +4,7 @@ What is not known is None, never a made-up zero.
 """
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -23,7 +23,9 @@ SERVING: frozenset[StateName] = frozenset({"ready", "busy", "sleeping"})
 
 BackendKind = Literal["managed", "external"]
 Priority = Literal[0, 1, 2]
-PERSON, SCHEDULED, IDLE = 0, 1, 2
+PERSON: Final = 0
+SCHEDULED: Final = 1
+IDLE: Final = 2
 
 
 class Value(BaseModel):

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.path import compare
-from bench.turn import parts
+from bench.turn import Part, parts
 
 ROOT = Path(__file__).parent.parent
 BEGIN, END = "<!-- made by make bench: begin -->", "<!-- made by make bench: end -->"
@@ -109,7 +109,8 @@ async def measured(kills: int) -> tuple[dict[str, Any], list[str]]:
     """All figures, and a sentence for each part that could not be measured."""
     figures: dict[str, Any] = {}
     troubles: list[str] = []
-    for name, part in {**parts(TURNS, kills), "the whole path": partial(compare, 30)}.items():
+    every: dict[str, Part] = {**parts(TURNS, kills), "the whole path": partial(compare, 30)}
+    for name, part in every.items():
         began = time.monotonic()
         try:
             figures |= await asyncio.wait_for(part(), PART_SECONDS)

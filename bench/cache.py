@@ -19,7 +19,7 @@ import socket
 import statistics
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -37,7 +37,7 @@ from agent.events import Event, TurnFinished
 from agent.llm.gpu_queue import LocalGpuQueue, QueuedModel
 from agent.llm.openai import OpenAIModel
 from agent.messages import Assistant, Message, System, User
-from agent.model import Completion, Request
+from agent.model import Completion, Piece, Request
 from agent.prompt import system_text
 from agent.store import Incoming, open_store
 from agent.tools.registry import chosen
@@ -230,7 +230,7 @@ class Counted:
     chat: str
     calls: list[tuple[str, Completion]]
 
-    async def stream(self, request: Request) -> AsyncIterator[Any]:
+    async def stream(self, request: Request) -> AsyncGenerator[Piece]:
         async with contextlib.aclosing(self.model.stream(request)) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Completion):
@@ -238,10 +238,12 @@ class Counted:
                 yield piece
 
     async def window(self) -> int:
-        return await self.model.window()
+        window: int = await self.model.window()
+        return window
 
     async def count(self, request: Request) -> int:
-        return await self.model.count(request)
+        tokens: int = await self.model.count(request)
+        return tokens
 
 
 @asynccontextmanager

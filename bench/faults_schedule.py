@@ -21,6 +21,7 @@ import tempfile
 import time
 from contextlib import closing, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -187,10 +188,13 @@ class Campaign:
         """Until nothing is open any more; what does not move is told."""
         while left := self._rows(_OPEN):
             try:
-                await soon(lambda now=left: self._rows(_OPEN) != now)
+                await soon(partial(self._moved, left))
             except TimeoutError:
                 self.report.wrong += [f"never ended: {row}" for row in left]
                 return
+
+    def _moved(self, left: list[Any]) -> bool:
+        return self._rows(_OPEN) != left
 
     def _doubts(self) -> list[tuple[int, str]]:
         return self._rows("SELECT id, notice_id FROM outbox WHERE state = 'uncertain' ORDER BY id")

@@ -57,7 +57,8 @@ async def turns(count: int) -> dict[str, Any]:
         before = _cpu(bot.pid)
         for number in range(count):
             await asyncio.sleep(READING_SECONDS)
-            asked.clear(), ended.clear()
+            asked.clear()
+            ended.clear()
             sent = time.perf_counter()
             await b.owner.ask(f"question {number}", seconds=SECONDS)
             done = time.perf_counter()

@@ -38,7 +38,9 @@ async def _picture(url: str) -> None:
             args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
         )
         page = await browser.new_page(
-            viewport={"width": 430, "height": 760}, color_scheme=scheme, device_scale_factor=2
+            viewport={"width": 430, "height": 760},
+            color_scheme=scheme,  # type: ignore[arg-type]
+            device_scale_factor=2,
         )
         await page.goto(url)
         for text in SAID:

@@ -93,7 +93,7 @@ class Running:
                 decode_tok_s=timings["predicted_per_second"],
             )
         )
-        return timings
+        return dict(timings)
 
 
 SYSTEM = "You are a test. " * 40

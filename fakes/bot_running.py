@@ -108,8 +108,8 @@ async def _agent(house: House, store: Store, bot: TelegramBot) -> AsyncIterator[
     if house.sandbox:
         service = replace(service, fetch=bot.media(house.sandbox, sees).fetch)
     async with Chats(store, run, window, service, bot.replies) as chats:
-        run = Running(store, bot, Services(chats, approvals), model)
+        running = Running(store, bot, Services(chats, approvals), model)
         if house.plans:
-            run.services = replace(run.services, planner=run.planner)
-        run.services = replace(run.services, **house.services(run))
-        yield run
+            running.services = replace(running.services, planner=running.planner)
+        running.services = replace(running.services, **house.services(running))
+        yield running

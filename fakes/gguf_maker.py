@@ -81,7 +81,7 @@ def make(
     _tokenizer(writer, tokens, template)
     random = np.random.default_rng(seed)
     for name, size in _tensors(shape, len(tokens)):
-        writer.add_tensor(name, _weights(random, name, size))
+        writer.add_tensor(name, _weights(random, size))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -187,11 +187,11 @@ def _mixer(shape: Shape, layer: int) -> Iterator[tuple[str, tuple[int, ...]]]:
 
 
 def _weights(
-    random: np.random.Generator, name: str, size: tuple[int, ...]
+    random: np.random.Generator, size: tuple[int, ...]
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
     if len(size) == 1:
         return np.ones(size, np.float32)
-    return (random.standard_normal(size) / size[-1] ** 0.5).astype(np.float32)
+    return np.asarray(random.standard_normal(size) / size[-1] ** 0.5, np.float32)
 
 
 def main() -> None:

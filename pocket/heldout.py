@@ -44,7 +44,9 @@ def packs(
     """The wanted exchanges behind one prefix, a branch each, in packs of about ROOM tokens."""
     head = tokenizer.encode(prefix.text).ids
     while wanted:
-        row, branches, messages = list(head), [], []
+        row = list(head)
+        branches: list[int] = []
+        messages: list[Message] = []
         while wanted and len(row) < len(head) + ROOM:
             start = len(row)
             messages += _append(row, random, prefix, tokenizer, wanted.pop())

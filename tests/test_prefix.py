@@ -2,6 +2,7 @@
 
 import json
 from importlib.resources import files
+from typing import Any
 
 import pytest
 from rs_bpe.bpe import openai
@@ -40,7 +41,7 @@ def test_prefix_says_nothing_that_varies() -> None:
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool["function"]["name"])
-def test_arguments_are_flat(tool: dict) -> None:
+def test_arguments_are_flat(tool: dict[str, Any]) -> None:
     kinds = {"string", "integer", "boolean"}
     for argument in tool["function"]["parameters"]["properties"].values():
         flat = argument["type"] in kinds or argument.get("items") == {"type": "string"}

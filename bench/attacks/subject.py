@@ -5,6 +5,7 @@ import os
 import shlex
 import signal
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -55,6 +56,10 @@ class Sandboxed:
         except ToolError as error:
             return str(error)
         return output.text + output.shown + self._sent
+
+    async def send_album(self, files: Sequence[tuple[BinaryIO, str]], caption: str) -> None:
+        for file, name in files:
+            await self.send_file(file, name, caption)
 
     async def send_file(self, file: BinaryIO, name: str, caption: str) -> None:
         self._sent = file.read().decode("utf-8", "replace")

@@ -7,6 +7,9 @@ from pocket.dialogue import Answer, Exchange, Result, User, Value, World, call, 
 from pocket.lexicon import EXTENSIONS
 from pocket.sentences import errand, fact, phrase
 from pocket.wishes import files, git, hosts, machine, memory, sums
+from pocket.wordings import files as files_wordings
+from pocket.wordings import git as git_wordings
+from pocket.wordings import memory as memory_wordings
 from pocket.words import filename, folder, noun, number, path, repo, stem
 
 THEN_READ = (
@@ -78,7 +81,7 @@ def _written(world: World, then: tuple[str, ...]) -> Exchange:
     random = world.random
     name, text = path(random), phrase(random)
     world.path, world.lines = name, [text]
-    words = User(world.say(files.WRITE, path=name, text=text).words + random.choice(then))
+    words = User(world.say(files_wordings.WRITE, path=name, text=text).words + random.choice(then))
     return [words, call("write_file", path=name, content=text), files.wrote(random, name, text)[0]]
 
 
@@ -191,12 +194,17 @@ def _of_file(world: World, wanted: str) -> tuple[User, str, dict[str, Value], Ex
     if roll < 0.6:
         text = "\n".join(world.lines)
         end: Exchange = [Result(text), Answer(quote(text))]
-        return world.say(files.READ, path=wanted), "read_file", {}, end
+        return world.say(files_wordings.READ, path=wanted), "read_file", {}, end
     if roll < 0.75:
-        return world.say(files.SEND, path=wanted), "send_file", {}, files.sent(random, world.path)
+        return (
+            world.say(files_wordings.SEND, path=wanted),
+            "send_file",
+            {},
+            files.sent(random, world.path),
+        )
     old, new = files.piece(random), files.piece(random)
     end = files.edited(random, world.path, old, new)
-    words = world.say(files.EDIT, path=wanted, old=old, new=new)
+    words = world.say(files_wordings.EDIT, path=wanted, old=old, new=new)
     return words, "edit_file", {"old": old, "new": new}, end
 
 
@@ -246,9 +254,14 @@ def elsewhere(world: World) -> Exchange:
             f"Error: no such file: {wanted}",
         )
     )
-    words = world.say(files.READ, path=wanted)
+    words = world.say(files_wordings.READ, path=wanted)
     others = [path(random) for _ in range(random.randint(1, 4))]
-    steps = [words, call("read_file", path=wanted), Result(error), call("list_files", pattern="*")]
+    steps: Exchange = [
+        words,
+        call("read_file", path=wanted),
+        Result(error),
+        call("list_files", pattern="*"),
+    ]
     if random.random() < 0.35:
         names = "\n".join(others)
         return [*steps, Result(names), Answer(f"There is no {wanted}. There are:\n{quote(names)}")]
@@ -274,8 +287,8 @@ def second_edit(world: World) -> Exchange:
     line = random.choice(
         (there, f"{there} {noun(random)}", f"{noun(random)} {there}", f"- {there}", f"the {there}")
     )
-    steps = [
-        world.say(files.EDIT, path=name, old=asked, new=new),
+    steps: Exchange = [
+        world.say(files_wordings.EDIT, path=name, old=asked, new=new),
         call("edit_file", path=name, old=asked, new=new),
     ]
     again = [
@@ -311,7 +324,7 @@ def no_repo(world: World) -> Exchange:
     named = ", ".join(known)
     error = f"There is no git repository at {random.choice(('/workspace/', '/repos/', ''))}{wanted}. Configured are: {named}."
     wish, name, arguments, end = _of_repo(world, wanted)
-    steps = [wish, call(name, repo=wanted, **arguments), Result(_told(random, error))]
+    steps: Exchange = [wish, call(name, repo=wanted, **arguments), Result(_told(random, error))]
     if not get_close_matches(wanted, [there], 1, 0.6):
         return [*steps, Answer(f"There is no repository {wanted}. There are: {named}")]
     world.repo = there
@@ -324,17 +337,17 @@ def _of_repo(world: World, wanted: str) -> tuple[User, str, dict[str, Value], Ex
     if roll < 0.45:
         text = git.status_text(random)
         end: Exchange = [Result(text), Answer(quote(text))]
-        return world.say(git.STATUS, repo=wanted), "git_status", {}, end
+        return world.say(git_wordings.STATUS, repo=wanted), "git_status", {}, end
     if roll < 0.7:
         text = git.diff_text(random)
         return (
-            world.say(git.DIFF, repo=wanted),
+            world.say(git_wordings.DIFF, repo=wanted),
             "git_diff",
             {},
             [Result(text), Answer(quote(text, 10))],
         )
     text = git.message(random)
-    words = world.say(git.COMMIT, repo=wanted, text=text)
+    words = world.say(git_wordings.COMMIT, repo=wanted, text=text)
     return words, "git_commit", {"message": text}, git.committed(random, text)
 
 
@@ -408,7 +421,7 @@ def second_time(world: World) -> Exchange:
     task = errand(random)
     error = "I did not understand when that is. Say it like: in 20 minutes, tomorrow at 9, every weekday at 8."
     return [
-        world.say(memory.REMIND, when=vague, errand=task),
+        world.say(memory_wordings.REMIND, when=vague, errand=task),
         call("schedule", when=vague, task=task, kind="remind"),
         Result(_told(random, error)),
         call("schedule", when=plain, task=task, kind="remind"),

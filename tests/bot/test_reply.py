@@ -23,15 +23,15 @@ class Hand:
         return self.now
 
 
-def finished(**figures: float) -> ModelFinished:
+def finished(ttft_ms: int | None = None, prefill: float | None = None) -> ModelFinished:
     return ModelFinished(
         100,
         0,
         5,
-        figures.get("ttft_ms"),
-        figures.get("prefill"),
+        ttft_ms,
+        prefill,
         40.0,
-        "stop",  # type: ignore[arg-type]
+        "stop",
     )
 
 
@@ -79,7 +79,7 @@ def test_tool_calls_become_lines_and_then_results() -> None:
     assert gathering.view.steps == (Step("c1", "bash", "ls -la | head", "failed", "exit 1", 1.5),)
     gathering.add(ToolCalled("c2", "edit_file", {"path": "x" * 200}))
     gathering.add(ToolFinished("c2", "edit_file", True, "replaced", 10, shown="-a\n+b"))
-    assert gathering.view.steps[1] == Step("c2", "edit_file", "x" * 79 + "…", "ok", "-a\n+b", 0.01)
+    assert gathering.view.steps[-1] == Step("c2", "edit_file", "x" * 79 + "…", "ok", "-a\n+b", 0.01)
 
 
 def test_a_notice_is_the_status_until_text_comes() -> None:

@@ -8,6 +8,7 @@ import sys
 import tomllib
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,7 +53,7 @@ async def ended(process: asyncio.subprocess.Process) -> tuple[int | None, str, s
     return process.returncode, out.decode(), err.decode()
 
 
-def configured(home: Path) -> dict:
+def configured(home: Path) -> dict[str, Any]:
     return tomllib.loads((home / "c" / "voltaire" / "config.toml").read_text())
 
 

@@ -27,7 +27,7 @@ from pocket.evaluation.asked import beyond, within
 from pocket.evaluation.asked.files import CODE, HOUSE
 from pocket.evaluation.asked.git import REPOSITORIES
 from pocket.evaluation.asked.memory import KEPT
-from pocket.evaluation.case import Case, Step, Wanted, case
+from pocket.evaluation.case import Before, Case, Step, Wanted, case
 from pocket.evaluation.danger import dangerous
 from pocket.evaluation.machine import draw, facts
 from pocket.evaluation.measure import Rates, decode_speeds, measure, rates
@@ -246,11 +246,16 @@ def test_adding_to_a_list_keeps_what_it_held() -> None:
 
 def test_a_second_try_counts_after_an_error_and_only_there() -> None:
     missed, hit = ("read_file", {"path": "rents.csv"}), ("read_file", {"path": "rent.csv"})
-    for before, right in (("failure", True), ("look", True), ("nothing", False)):
+    kinds: tuple[tuple[Before, bool], ...] = (
+        ("failure", True),
+        ("look", True),
+        ("nothing", False),
+    )
+    for before, right in kinds:
         assert judged(checks.reads("rent.csv", "812", before=before), missed, hit, "812") == (
             right,
             right,
-        )  # type: ignore[arg-type]
+        )
     assert judged(checks.reads("rent.csv", "812", before="failure"), missed, "812") == (
         False,
         False,

@@ -2,6 +2,7 @@ import asyncio
 import logging
 import re
 from collections.abc import AsyncGenerator, Sequence
+from functools import partial
 
 import pytest
 
@@ -16,6 +17,10 @@ from agent.store.inbox import Waiting
 from fakes.model_caching import CachingModel
 from fakes.patience import SECONDS
 from tests.agent.chats.conftest import SOURCE, Bench, Gate, calling, echo, said, words_of
+
+
+def _as_many(waits: Sequence[object], count: int) -> bool:
+    return len(waits) == count
 
 
 async def test_messages_are_answered_in_order_each_once(bench: Bench) -> None:
@@ -281,7 +286,7 @@ async def test_a_turn_that_a_full_disk_held_up_often_is_not_given_up(bench: Benc
         bench.model = Filling(echo)
         await chats.submit(said("hello", "1"))
         for count in range(1, RESUMES + 3):
-            await bench.heard.until(lambda count=count: len(bench.heard.waits) == count)
+            await bench.heard.until(partial(_as_many, bench.heard.waits, count))
             full = count < RESUMES + 2
             await writable(True)
             chats.wake("tg:1")

@@ -192,7 +192,7 @@ def test_a_summary_stands_in_front_and_is_replaced_by_the_next() -> None:
 
 
 def test_an_extract_keeps_the_newest_and_the_older_summarys_end() -> None:
-    leaving = [
+    leaving: list[Message] = [
         User("<context>\nnow\n</context>\nfind the  bug\nplease"),
         Assistant("I look.", (ToolCall("a", "grep", '{"pattern":"bug"}'),)),
         ToolResult("a", "grep", "x.py:3: bug"),

@@ -10,7 +10,7 @@ from agent.context.token_breakdown import Context, bar, context
 from agent.context.window import ModelWindow, WindowTooSmall
 from agent.errors import BackendAway, ContextFull
 from agent.llm.gpu_queue import PERSON, LocalGpuQueue
-from agent.messages import Assistant, ToolCall, ToolResult, User
+from agent.messages import Assistant, Message, ToolCall, ToolResult, User
 from agent.model import Completion, Request
 from agent.store import Incoming, Store, open_store
 from agent.store.turns import OpenTurn, RenderedMessage
@@ -337,7 +337,7 @@ async def test_a_call_that_reads_again_what_it_knew_is_logged(
             completion = piece
         return record.compare(1, messages, completion)  # type: ignore[arg-type]
 
-    history = [User("u" * 400)]
+    history: list[Message] = [User("u" * 400)]
     await call(*history)
     history += [Assistant("ok"), User("more")]
     reuse = await call(*history)

@@ -21,7 +21,8 @@ async def steps() -> None:
 
 
 async def test_people_before_jobs_before_idle_work_and_else_as_they_came() -> None:
-    lane, order, free = LocalGpuQueue(), [], asyncio.Event()
+    lane, free = LocalGpuQueue(), asyncio.Event()
+    order: list[str] = []
     asked: list[tuple[str, Priority]] = [
         ("first", IDLE),
         ("idle", IDLE),
@@ -58,7 +59,8 @@ async def _entered(lane: LocalGpuQueue, chat: str):  # type: ignore[no-untyped-d
 
 
 async def test_who_gives_up_waiting_blocks_nobody() -> None:
-    lane, order, free = LocalGpuQueue(), [], asyncio.Event()
+    lane, free = LocalGpuQueue(), asyncio.Event()
+    order: list[str] = []
     first = asyncio.create_task(held(lane, order, "a", PERSON, free))
     await steps()
     second = asyncio.create_task(held(lane, order, "b", PERSON, free))
@@ -76,7 +78,8 @@ async def test_who_gives_up_waiting_blocks_nobody() -> None:
 
 async def test_called_and_cancelled_at_once_the_lane_goes_on() -> None:
     for cancel_after in range(6):
-        lane, order, free = LocalGpuQueue(), [], asyncio.Event()
+        lane, free = LocalGpuQueue(), asyncio.Event()
+        order: list[str] = []
         free.set()
         tasks = [asyncio.create_task(held(lane, order, name, PERSON, free)) for name in "abc"]
         for _ in range(cancel_after):

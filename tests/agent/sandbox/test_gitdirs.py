@@ -3,7 +3,7 @@
 import os
 import shutil
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -126,7 +126,7 @@ async def test_a_path_that_turns_into_a_link_while_it_is_mounted_stops_the_call(
     order = await config.order(box.sandbox.workspace, ["/bin/true"])
     original = order.layout
 
-    def swapping(fds: Descriptors, reached: list[str]) -> Layout:
+    def swapping(fds: Descriptors, reached: Sequence[str]) -> Layout:
         shutil.move(app / "own/tool", app / "own/old")
         (app / "own/tool").symlink_to("../vendor/lib")
         return original(fds, reached)

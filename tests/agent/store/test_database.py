@@ -276,8 +276,8 @@ async def test_a_full_disk_is_told_and_what_was_there_survives(store: Store) -> 
 
 
 def test_no_room_to_start_is_told_as_that(tmp_path: Path) -> None:
-    small = ["bwrap", "--dev-bind", "/", "/", "--size", "262144", "--tmpfs", tmp_path]
-    starter = [*small, sys.executable, "-c", STARTER, tmp_path / "v.db"]
+    small = ["bwrap", "--dev-bind", "/", "/", "--size", "262144", "--tmpfs", str(tmp_path)]
+    starter = [*small, sys.executable, "-c", STARTER, str(tmp_path / "v.db")]
     done = subprocess.run(starter, capture_output=True, text=True)
     wanted = "is full: nothing can be saved until there is room.\n"
     assert (done.stdout, done.stderr) == (f"The disk that holds {tmp_path / 'v.db'} {wanted}", "")

@@ -52,8 +52,10 @@ def test_less_than_half_of_its_window_is_not_proposed(small: Profile) -> None:
     assert found[2].line == "small would have a window of only 4,096 of its 16,384 tokens."
 
 
-def expecting(vram: int | None, ram: int | None = None, **flags: str) -> Profile:
-    return Profile("far", "far", 8192, ABSENT, vram_mib=vram, ram_mib=ram, required=flags)
+def expecting(
+    vram: int | None, ram: int | None = None, flags: dict[str, str] | None = None
+) -> Profile:
+    return Profile("far", "far", 8192, ABSENT, vram_mib=vram, ram_mib=ram, required=flags or {})
 
 
 @pytest.mark.parametrize(
@@ -66,7 +68,7 @@ def expecting(vram: int | None, ram: int | None = None, **flags: str) -> Profile
             " 1.0 GiB on the card (its header could not be read) and 2.0 GiB of RAM.",
         ),
         (
-            expecting(1500, **SPLIT),
+            expecting(1500, flags=SPLIT),
             (1.0, 1.0),
             "far: a window of 8,192 tokens, no speed reported, because its profile expects 1.5 of"
             " 2.0 GiB of 2 cards (its header could not be read).",

@@ -1,6 +1,7 @@
 """Whatever a call holds, the answer is an envelope."""
 
 import random
+from typing import Any
 
 import pytest
 
@@ -51,7 +52,8 @@ async def test_no_call_makes_the_server_stumble(
 async def test_no_act_makes_the_page_stumble(raw: Raw, alice: Person, act: str) -> None:
     await alice.send("x")
     url = f"{raw.url}/api/chats/5/{act}"
-    for value in [None, "", "x", 1, -1, 2.5, [], {}, "\ud83d", "x" * 40_000]:
+    values: list[Any] = [None, "", "x", 1, -1, 2.5, [], {}, "\ud83d", "x" * 40_000]
+    for value in values:
         names = (
             "text",
             "message",

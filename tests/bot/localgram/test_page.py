@@ -108,12 +108,18 @@ async def test_a_conversation(page: Page, raw: Raw, alice: Person) -> None:
     await expect(bubble(page, "There are")).to_have_count(0)
 
 
+def only(updates: Any) -> Any:
+    """The one update among them."""
+    assert len(updates) == 1
+    return updates[0]
+
+
 async def test_an_approval(page: Page, raw: Raw, alice: Person) -> None:
     await raw.ok("sendMessage", chat_id=5, text="May I?", reply_markup=KEYS)
     button = page.get_by_role("button", name="Allow once")
     await button.click()
     await expect(button).to_have_attribute("aria-busy", "true")
-    (update,) = await raw.ok("getUpdates", timeout=50)  # type: ignore[misc]
+    update = only(await raw.ok("getUpdates", timeout=50))
     query = update["callback_query"]
     assert (query["data"], query["from"]["id"]) == ("a", 5)
     await raw.ok("answerCallbackQuery", callback_query_id=query["id"], text="Allowed")
@@ -128,7 +134,7 @@ async def test_an_answer_that_overtakes_its_press_is_shown(
 ) -> None:
     async def late(route: Route) -> None:
         named = await route.fetch()
-        (update,) = await raw.ok("getUpdates", timeout=50)  # type: ignore[misc]
+        update = only(await raw.ok("getUpdates", timeout=50))
         query = update["callback_query"]["id"]
         await raw.ok("answerCallbackQuery", callback_query_id=query, text="Allowed")
         await raw.ok("sendMessage", chat_id=5, text="what came after")
@@ -204,7 +210,7 @@ async def test_a_text_being_written_can_be_stopped(page: Page, raw: Raw, alice: 
     await raw.ok("sendMessageDraft", chat_id=5, draft_id=9, text="going on", can_stop=True)
     await page.get_by_role("button", name="Stop").click()
     await expect(page.locator(".draft")).to_have_count(0)
-    (update,) = await raw.ok("getUpdates", timeout=50)  # type: ignore[misc]
+    update = only(await raw.ok("getUpdates", timeout=50))
     assert update["stopped_message_generation"]["draft_id"] == 9
 
 

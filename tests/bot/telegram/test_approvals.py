@@ -42,7 +42,7 @@ async def test_allowed_once_then_asked_again(house: House) -> None:
         await house.owner.press(second, "Deny")
         denied = await house.owner.until(second, lambda m: not m.keyboard)
         await house.owner.next_message(where=is_final)
-        results = [m.text for r in run.model.requests[-1:] for m in r.messages[-1:]]  # type: ignore[union-attr]
+        results = [m.text for r in run.model.requests[-1:] for m in r.messages[-1:]]
     assert first.text == "May I do this?\n\npush A"
     assert [e["type"] for e in first.entities] == ["bold", "pre"]
     assert not first.silent

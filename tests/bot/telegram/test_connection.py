@@ -87,8 +87,11 @@ async def test_a_file_goes_whole_and_again_after_a_refusal(server: Server, bot: 
     with pytest.raises(BadRequest):
         await bot.send_document(7, content, caption="see")
     await bot.send_document(7, content, caption="see")
-    name, kind, body = server.fields[1]["document"]  # type: ignore[misc]
-    assert (name, kind, body) == ('né "1"_.bin', "application/octet-stream", file.getvalue())
+    assert server.fields[1]["document"] == (
+        'né "1"_.bin',
+        "application/octet-stream",
+        file.getvalue(),
+    )
     assert server.fields[1]["caption"] == "see"
     assert server.fields[0] == server.fields[1]
     assert None not in server.lengths  # not chunked

@@ -194,6 +194,7 @@ async def test_formatting_that_is_refused_comes_as_plain_text(house: House) -> N
             await house.owner.send("hi")
             call = await hold.reached()
             assert '"bold"' in call.fields["entities"]
+            assert isinstance(call.fields, dict)
             call.fields["entities"] = '[{"type": "bold", "offset": 0, "length": 999}]'
             hold.release()
             answer = await house.owner.next_message()

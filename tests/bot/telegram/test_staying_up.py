@@ -135,7 +135,7 @@ async def test_what_was_said_while_off_is_answered_in_order(house: House, gram: 
         async with asyncio.timeout(SECONDS):
             while len(said(house)) < 4:
                 await house.owner.next_message()
-        words = [r.messages[-1].text.rpartition("\n")[2] for r in run.model.requests]  # type: ignore[union-attr]
+        words = [r.messages[-1].text.rpartition("\n")[2] for r in run.model.requests]
     assert words == ["one", "two", "three"]
 
 

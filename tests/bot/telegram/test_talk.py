@@ -171,7 +171,7 @@ async def test_a_group_is_answered_by_reply_and_its_live_message_goes(house: Hou
         (request,) = run.model.requests
     assert (answer.text, answer.reply_to) == ("One two three", asked.id)
     told = request.messages[-1]
-    assert "from: Mia Member" in told.text and told.text.endswith("\ncount")  # type: ignore[union-attr]
+    assert "from: Mia Member" in told.text and told.text.endswith("\ncount")
 
 
 async def test_an_edit_corrects_and_a_quote_is_context(house: House) -> None:
@@ -182,7 +182,7 @@ async def test_an_edit_corrects_and_a_quote_is_context(house: House) -> None:
         await house.owner.next_message(where=is_final)
         await house.owner.send("why?", reply_to=answer)
         await house.owner.next_message(where=is_final)
-    first, second, third = (r.messages[-1].text for r in run.model.requests)  # type: ignore[union-attr]
+    first, second, third = (r.messages[-1].text for r in run.model.requests)
     assert first.endswith("What is 2+2?")
     assert 'correction: this replaces "What is 2+2?"' in second
     assert second.endswith("\nWhat is 3+3?")
@@ -210,7 +210,7 @@ async def test_a_paste_in_pieces_and_forwards_are_one_message(house: House) -> N
         await house.owner.send("b" * 100)
         await house.owner.next_message(where=is_final)
         (request,) = run.model.requests
-    assert request.messages[-1].text.endswith("a" * 4096 + "\n" + "b" * 100)  # type: ignore[union-attr]
+    assert request.messages[-1].text.endswith("a" * 4096 + "\n" + "b" * 100)
 
 
 async def test_reading_progress_is_shown(house: House) -> None:

@@ -208,9 +208,10 @@ def test_typed_arguments_of_the_tag_form() -> None:
 
 def test_a_megabyte_costs_little_even_in_small_pieces() -> None:
     content = "x" * 1_000_000
-    call = {"name": "write_file", "arguments": {"path": "a", "content": content}}
+    arguments = {"path": "a", "content": content}
+    call = {"name": "write_file", "arguments": arguments}
     shown, _, calls, _ = read(f"<tool_call>{json.dumps(call)}</tool_call>", 1000)
-    assert (shown, calls) == ("", [Found("write_file", call["arguments"])])
+    assert (shown, calls) == ("", [Found("write_file", arguments)])
 
 
 @pytest.mark.parametrize(
