@@ -213,7 +213,7 @@ async def test_a_flooded_log_costs_no_memory(config: BackendConfig) -> None:
         log = it.backend.state
         assert (proc.rss_mib(os.getpid()) or 0) - before < 5
         assert len(await it.client.logs(10)) == 10
-        assert log.board.status.restarts == 0
+        assert log.status.current.restarts == 0
 
 
 async def test_it_came_up_on_the_processor(config: BackendConfig) -> None:
