@@ -21,7 +21,7 @@ NOBODY = "This step needs the owner's approval, and nobody can be asked here, so
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ApprovalRequest:
     """One question to an owner. `expires` is in seconds since the epoch."""
 
     id: str
@@ -34,7 +34,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class GuardedCall:
     """The tool call that wants approval. `tainted` tells whether strangers' text was read before it."""
 
     turn: str
@@ -46,13 +46,17 @@ class Step:
 class ApprovalRows(Protocol):
     """The durable side. Each method returns once its row is committed."""
 
-    async def find(self, turn: str, call: str, what: str) -> tuple[Request, Decision | None] | None:
+    async def find(
+        self, turn: str, call: str, what: str
+    ) -> tuple[ApprovalRequest, Decision | None] | None:
         """The request of that step, with its decision if there is one."""
         ...
 
-    async def open(self, request: Request) -> None: ...
+    async def open(self, request: ApprovalRequest) -> None: ...
 
-    async def decide(self, id: str, decision: Decision, at: float, by: str = "") -> Request | None:
+    async def decide(
+        self, id: str, decision: Decision, at: float, by: str = ""
+    ) -> ApprovalRequest | None:
         """Record the first decision; None when there is no such open request.
 
         "chat" also records a standing permission of the request's chat for its scope.
@@ -68,7 +72,7 @@ class ApprovalRows(Protocol):
         ...
 
 
-Ask = Callable[[Request], Awaitable[Decision | None]]
+Ask = Callable[[ApprovalRequest], Awaitable[Decision | None]]
 """Shows the question to the owners. Returns the answer where it gets one itself
 (a terminal), or None once the question is shown and the answer comes by `decide`."""
 
@@ -93,10 +97,12 @@ class Approvals:
         self._clock = clock
         self._new_id = new_id
         self._waiting: dict[str, asyncio.Future[Decision]] = {}
-        self._unheard: dict[str, Request] = {}  # decided here, and no step has been told yet
+        self._unheard: dict[
+            str, ApprovalRequest
+        ] = {}  # decided here, and no step has been told yet
         self._heard: set[str] = set()
 
-    async def decide(self, id: str, decision: Decision, by: str = "") -> Request | None:
+    async def decide(self, id: str, decision: Decision, by: str = "") -> ApprovalRequest | None:
         """An owner's answer; None when the question is answered or expired already."""
         request = await self._rows.decide(id, decision, self._clock(), by)
         waiting = self._waiting.get(id)
@@ -111,18 +117,22 @@ class Approvals:
         unheard = {request.call for request in self._unheard.values() if request.turn == turn}
         return await self._rows.undecided(turn) | unheard
 
-    def approver(self, step: Step, emit: Emit) -> "StepApprover":
+    def approver(self, step: GuardedCall, emit: Emit) -> "StepApprover":
         """The approver of one tool call."""
         return StepApprover(self, step, emit)
 
-    async def settle(self, step: Step, what: str, scope: str) -> tuple[Request, Decision, str]:
+    async def settle(
+        self, step: GuardedCall, what: str, scope: str
+    ) -> tuple[ApprovalRequest, Decision, str]:
         """The decision for a step and, when denied, the reason. Waits up to the expiry."""
         request, decision, reason = await self._settled(step, what, scope)
         self._heard.add(request.id)
         self._unheard.pop(request.id, None)
         return request, decision, reason
 
-    async def _settled(self, step: Step, what: str, scope: str) -> tuple[Request, Decision, str]:
+    async def _settled(
+        self, step: GuardedCall, what: str, scope: str
+    ) -> tuple[ApprovalRequest, Decision, str]:
         found = await self._rows.find(step.turn, step.call, what)
         request, decision = found or (self._request(step, what, scope), None)
         if decision is None and not step.tainted() and await self._rows.granted(step.chat, scope):
@@ -135,11 +145,15 @@ class Approvals:
             await self._rows.open(request)
         return await self._answer(request, self._ask)
 
-    def _request(self, step: Step, what: str, scope: str) -> Request:
+    def _request(self, step: GuardedCall, what: str, scope: str) -> ApprovalRequest:
         expires = self._clock() + self._seconds
-        return Request(self._new_id(), step.turn, step.call, step.chat, what, scope, expires)
+        return ApprovalRequest(
+            self._new_id(), step.turn, step.call, step.chat, what, scope, expires
+        )
 
-    async def _answer(self, request: Request, ask: Ask) -> tuple[Request, Decision, str]:
+    async def _answer(
+        self, request: ApprovalRequest, ask: Ask
+    ) -> tuple[ApprovalRequest, Decision, str]:
         self._waiting[request.id] = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(max(0.0, request.expires - self._clock())):
@@ -150,7 +164,7 @@ class Approvals:
         finally:
             del self._waiting[request.id]
 
-    async def _hear(self, request: Request, ask: Ask) -> Decision:
+    async def _hear(self, request: ApprovalRequest, ask: Ask) -> Decision:
         # A button of before a restart may have been pressed since the row was read.
         found = await self._rows.find(request.turn, request.call, request.what)
         if found and found[1] is not None:
@@ -166,7 +180,7 @@ class StepApprover:
     """agent.tools.tool.Approver of one call."""
 
     approvals: Approvals
-    step: Step
+    step: GuardedCall
     emit: Emit
 
     async def __call__(self, what: str, *, scope: str, standing: bool = False) -> None:

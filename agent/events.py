@@ -11,15 +11,15 @@ Decision = Literal["denied", "once", "chat"]
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class TokenUsage:
     """Summed over the model calls of a turn, in tokens."""
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
 
-    def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
+    def __add__(self, other: "TokenUsage") -> "TokenUsage":
+        return TokenUsage(
             self.prompt_tokens + other.prompt_tokens,
             self.cached_tokens + other.cached_tokens,
             self.completion_tokens + other.completion_tokens,
@@ -125,7 +125,7 @@ class TurnFinished:
     text: str
     reason: Reason
     tool_calls: int
-    usage: Usage = field(default_factory=Usage)
+    usage: TokenUsage = field(default_factory=TokenUsage)
 
 
 Event = (

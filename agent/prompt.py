@@ -19,7 +19,7 @@ def system_text() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class ShownNote:
     """One lasting note as the model is shown it."""
 
     text: str
@@ -27,7 +27,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
+class ContextBlock:
     """What the program adds in front of a person's words.
 
     `now` is aware and in the chat's zone; `notes` are those that this
@@ -37,28 +37,28 @@ class Tail:
 
     now: datetime
     zone: str
-    notes: Sequence[Note] = ()
+    notes: Sequence[ShownNote] = ()
     quote: str = ""
     files: Sequence[str] = ()
     sender: str = ""
     more: Sequence[str] = ()
 
 
-def render_message(words: str, tail: Tail) -> str:
+def render_message(words: str, tail: ContextBlock) -> str:
     """A person's words behind their context block, as the model receives them."""
     return render_head(tail) + words
 
 
-def render_head(tail: Tail) -> str:
+def render_head(tail: ContextBlock) -> str:
     """The context block alone, up to where the words begin."""
     return "\n".join(["<context>", *_lines(tail), "</context>", ""])
 
 
-def note_line(note: Note) -> str:
+def note_line(note: ShownNote) -> str:
     return f"- {_one_line(note.text)} ({note.saved})"
 
 
-def _lines(tail: Tail) -> list[str]:
+def _lines(tail: ContextBlock) -> list[str]:
     lines = [f"now: {tail.now:%a %Y-%m-%d %H:%M} {tail.zone}"]
     if tail.sender:
         lines.append(f"from: {_one_line(tail.sender)}")

@@ -42,7 +42,7 @@ from agent.prompt import system_text
 from agent.store import Incoming, open_store
 from agent.tools.registry import chosen
 from agent.tools.tool import Call, Output
-from agent.turn.limits import Limits
+from agent.turn.limits import TurnLimits
 from agent.turn.loop import run_turn
 from agent.turn.turn import Turn
 from backend.protocol import Endpoint
@@ -141,7 +141,7 @@ async def voltaire(name: str, folder: Path, endpoint: Endpoint, turns: int) -> F
                 schemas=schemas,
                 desk=None,  # type: ignore[arg-type]
                 approvals=Approvals(store.approvals, None),
-                limits=Limits(reply_tokens=REPLY_TOKENS),
+                limits=TurnLimits(reply_tokens=REPLY_TOKENS),
             )
             return await run_turn(turn, emit)
 

@@ -27,11 +27,11 @@ from agent.errors import AgentError, BackendAway
 from agent.events import Event, Notice
 from agent.llm.openai import OpenAIModel
 from agent.llm.reported import ReportedModel
-from agent.llm.tool_call_parser import Known
+from agent.llm.tool_call_parser import KnownTools
 from agent.messages import System, User
 from agent.model import Model, Piece, Request
 from agent.tools.registry import chosen
-from agent.turn.limits import Limits
+from agent.turn.limits import TurnLimits
 from agent.turn.model_caller import ModelCaller
 from backend.client import BackendClient, BackendUnavailable
 from backend.config import BackendConfig
@@ -160,8 +160,8 @@ class Chat:
         schemas = tuple(tool.schema for tool in chosen(("bash",)))
         messages = (System("You are a test. " * 50), User(f"Question {number}."))
         told = ReportedModel(Counted(self.model, tally), self.client.report, "bench")
-        known = Known.of(schemas)
-        asking = ModelCaller(told, known, Limits(), self._ready, partial(_hear, tally))
+        known = KnownTools.of(schemas)
+        asking = ModelCaller(told, known, TurnLimits(), self._ready, partial(_hear, tally))
         tally.turns += 1
         try:
             completion, _ = await asking(Request(messages, schemas, max_tokens=64))

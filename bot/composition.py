@@ -32,7 +32,7 @@ from agent.store.retention import Retention
 from agent.tools.context import FileSender
 from agent.tools.registry import chosen
 from agent.tools.tool import Tool
-from agent.turn.limits import Limits
+from agent.turn.limits import TurnLimits
 from agent.turn.loop import run_turn
 from agent.turn.turn import Turn
 from backend.client import BackendClient, BackendUnavailable
@@ -254,5 +254,5 @@ def retention_of(settings: Settings) -> Retention:
     return Retention(kept.keep_days, kept.records_days, kept.usage_days, kept.keep_mib << 20)
 
 
-def limits(settings: Settings) -> Limits:
-    return Limits(settings.agent.max_tool_calls, settings.agent.turn_seconds)
+def limits(settings: Settings) -> TurnLimits:
+    return TurnLimits(settings.agent.max_tool_calls, settings.agent.turn_seconds)

@@ -2,7 +2,7 @@
 
 import re
 
-from agent.approvals import Request
+from agent.approvals import ApprovalRequest
 from agent.events import Decision
 from bot.channel import Choice, Rows
 from bot.texts import Texts
@@ -12,7 +12,7 @@ KEYS: dict[str, Decision] = {"o": "once", "c": "chat", "d": "denied"}
 LONGEST = 3000  # characters of a command or a diff; the rest is a file
 
 
-def question(texts: Texts, request: Request, *, elsewhere: bool) -> str:
+def question(texts: Texts, request: ApprovalRequest, *, elsewhere: bool) -> str:
     where = texts.approval_from.format(chat=request.chat) if elsewhere else ""
     what = request.what
     if len(what) > LONGEST:

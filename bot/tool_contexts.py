@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agent.memory.embeddings import Embedder, Meaning
+from agent.memory.embeddings import Embedder, SemanticSearch
 from agent.memory.notes import ChatMemory
 from agent.sandbox.sandboxes import Sandboxes
 from agent.schedule.job_kind import Wishes
@@ -65,10 +65,10 @@ def planner_in(
     )
 
 
-def meaning_of(store: Store, settings: Settings) -> Meaning | None:
+def meaning_of(store: Store, settings: Settings) -> SemanticSearch | None:
     """Recall by meaning, where an embedding server is configured."""
     url = settings.agent.embedding_url
-    return Meaning(store, Embedder(url)) if url else None
+    return SemanticSearch(store, Embedder(url)) if url else None
 
 
 def zone_of(known: Chat | None, settings: Settings) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from agent.approvals import Step
+from agent.approvals import GuardedCall
 from agent.errors import AgentError, ToolError
 from agent.tools.tool import Call, Output, Tool
 from backend.client import BackendClient
@@ -25,7 +25,7 @@ async def run_tool(
         if tool is None:
             raise AgentError(f"There is no tool named {name}.{_near(name, agent.tools)}")
         await agent.look()
-        step = Step(f"cli-{call}", call, chat, lambda: False)
+        step = GuardedCall(f"cli-{call}", call, chat, lambda: False)
         approve = agent.approvals.approver(step, lambda event: None)
         surroundings = Call(call, step.turn, chat, await agent.desks.of(chat), approve)
         try:

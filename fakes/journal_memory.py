@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from agent.approvals import Request
-from agent.events import Decision, Reason, Usage
+from agent.approvals import ApprovalRequest
+from agent.events import Decision, Reason, TokenUsage
 from agent.messages import Assistant, Message, System, ToolResult, User
 from agent.model import Completion
-from agent.turn.journal import Opening
+from agent.turn.journal import TurnState
 
 
 @dataclass
@@ -26,10 +26,10 @@ class MemoryJournal:
     running: set[str] = field(default_factory=set)
     completions: list[Completion] = field(default_factory=list)
     asides: list[Completion] = field(default_factory=list)
-    finished: list[tuple[Assistant | None, str, Reason, Usage]] = field(default_factory=list)
+    finished: list[tuple[Assistant | None, str, Reason, TokenUsage]] = field(default_factory=list)
 
-    async def open(self) -> Opening:
-        return Opening(tuple(self.messages), self.own, frozenset(self.running))
+    async def open(self) -> TurnState:
+        return TurnState(tuple(self.messages), self.own, frozenset(self.running))
 
     async def asked(self, completion: Completion) -> None:
         self.completions.append(completion)
@@ -57,14 +57,14 @@ class MemoryJournal:
     async def note(self, message: User) -> None:
         self._add(message)
 
-    async def compact(self, *, full: bool = False) -> Opening | None:
+    async def compact(self, *, full: bool = False) -> TurnState | None:
         if not full or self.shorter is None:
             return None
         self.messages, self.shorter = self.shorter, None
         return await self.open()
 
     async def finish(
-        self, message: Assistant | None, text: str, reason: Reason, usage: Usage
+        self, message: Assistant | None, text: str, reason: Reason, usage: TokenUsage
     ) -> None:
         self.finished.append((message, text, reason, usage))
         if message:
@@ -79,21 +79,25 @@ class MemoryJournal:
 class MemoryApprovals:
     """agent.approvals.ApprovalRows."""
 
-    requests: dict[str, Request] = field(default_factory=dict)
+    requests: dict[str, ApprovalRequest] = field(default_factory=dict)
     decisions: dict[str, Decision] = field(default_factory=dict)
     by: dict[str, str] = field(default_factory=dict)
     grants: set[tuple[str, str]] = field(default_factory=set)
 
-    async def find(self, turn: str, call: str, what: str) -> tuple[Request, Decision | None] | None:
+    async def find(
+        self, turn: str, call: str, what: str
+    ) -> tuple[ApprovalRequest, Decision | None] | None:
         for request in self.requests.values():
             if (request.turn, request.call, request.what) == (turn, call, what):
                 return request, self.decisions.get(request.id)
         return None
 
-    async def open(self, request: Request) -> None:
+    async def open(self, request: ApprovalRequest) -> None:
         self.requests[request.id] = request
 
-    async def decide(self, id: str, decision: Decision, at: float, by: str = "") -> Request | None:
+    async def decide(
+        self, id: str, decision: Decision, at: float, by: str = ""
+    ) -> ApprovalRequest | None:
         request = self.requests.get(id)
         if request is None or id in self.decisions:
             return None

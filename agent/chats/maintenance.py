@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from agent.chats.chats import Chats
 from agent.context.window import ModelWindow
 from agent.errors import AgentError, BackendAway
-from agent.memory.embeddings import Meaning, NoMeaning
+from agent.memory.embeddings import EmbeddingsUnavailable, SemanticSearch
 from agent.model import ModelRefused
 from agent.store import Store, upkeep
 from agent.store.retention import DAY, Retention, prune, used
@@ -38,7 +38,7 @@ class Maintenance:
     chats: Chats
     life: Callable[[], Awaitable[Hashable | None]]
     retention: Retention = field(default_factory=Retention)
-    meaning: Meaning | None = None
+    meaning: SemanticSearch | None = None
     look_seconds: float = LOOK_SECONDS
     warm: Hashable | None = None  # the life that has read the recent chats
 
@@ -89,7 +89,7 @@ class Maintenance:
             try:
                 while not self.chats.running() and await self.meaning.learn(chat.key):
                     pass
-            except NoMeaning as error:
+            except EmbeddingsUnavailable as error:
                 log.warning("no vectors for recall by meaning: %s", error)
                 return
 

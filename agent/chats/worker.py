@@ -14,7 +14,7 @@ from agent.chats.assignment import Assignment, Emit, Listener, Run, Service
 from agent.chats.lease import STOP_POLL_SECONDS, Lease
 from agent.context.user_message import tell
 from agent.errors import BackendAway
-from agent.events import Event, TurnFinished, Usage
+from agent.events import Event, TokenUsage, TurnFinished
 from agent.messages import Assistant, ToolCall, ToolResult, User
 from agent.store import Store
 from agent.store.errors import StoreError
@@ -136,7 +136,7 @@ class Worker:
         log.error("turn %s of %s was cut off %d times and is given up", turn.id, self.chat, RESUMES)
         await self._close_calls(turn)
         journal = self._journal(turn, await self.store.inbox.of_turn(turn.id))
-        await journal.finish(None, texts.GIVEN_UP, "error", Usage())
+        await journal.finish(None, texts.GIVEN_UP, "error", TokenUsage())
 
     async def _abandon(self, turn: OpenTurn) -> None:
         """End another source's turn whose process is gone; what it was to answer waits again."""
@@ -183,7 +183,7 @@ class Worker:
         except Exception:
             log.exception("turn %s of %s failed", assignment.turn.id, self.chat)
             await self._close_calls(assignment.turn)
-            await assignment.journal.finish(None, texts.BUG, "error", Usage())
+            await assignment.journal.finish(None, texts.BUG, "error", TokenUsage())
             emit(TurnFinished(texts.BUG, "error", 0))
 
     def _journal(self, turn: OpenTurn, rows: Sequence[Waiting]) -> StoredJournal:

@@ -17,18 +17,18 @@ KEPT = 32  # conversations whose last request is remembered
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class LastCall:
     """The last model call of a conversation: what was sent, and the tokens known after it."""
 
     sent: tuple[Message, ...]
     tokens: int
 
 
-class Record:
+class CacheAudit:
     """Remembers each conversation's last call."""
 
     def __init__(self) -> None:
-        self._last: OrderedDict[int, Call] = OrderedDict()
+        self._last: OrderedDict[int, LastCall] = OrderedDict()
 
     def compare(self, conversation: int, sent: Sequence[Message], completion: Completion) -> Reuse:
         """What this call read again although it was known; logged when it is more than SLACK."""
@@ -56,7 +56,9 @@ class Record:
     def _remember(self, conversation: int, sent: Sequence[Message], completion: Completion) -> None:
         if completion.prompt_tokens is None:
             return
-        self._last[conversation] = Call(tuple(sent), completion.prompt_tokens + kept(completion))
+        self._last[conversation] = LastCall(
+            tuple(sent), completion.prompt_tokens + kept(completion)
+        )
         self._last.move_to_end(conversation)
         if len(self._last) > KEPT:
             self._last.popitem(last=False)

@@ -22,7 +22,7 @@ Measure = Callable[[Message], int]  # tokens of a message
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class WindowBudget:
     """Tokens. `limit` is the window, or the profile's useful context where that is smaller;
     `prefix` is what system text and tools take of it."""
 
@@ -55,7 +55,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CompactionPlan:
     """Rows to shorten and rows to take out. `head` is the row that will carry the summary, None without one."""
 
     shorten: Mapping[int, Message] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class _Group:
 
 def plan(
     entries: Sequence[Entry], room: int, summary: int, measure: Measure, saved: Mapping[int, str]
-) -> Plan:
+) -> CompactionPlan:
     """How to bring the transcript down to `room` tokens, `summary` of them for the summary.
 
     `saved` names, per row, the file that holds a tool's whole output.
@@ -243,11 +243,11 @@ def _clipped(entry: Entry, share: float) -> Entry:
     return entry
 
 
-def _difference(before: Sequence[Entry], after: Sequence[Entry]) -> Plan:
+def _difference(before: Sequence[Entry], after: Sequence[Entry]) -> CompactionPlan:
     now = {entry.id: entry for entry in after}
     leave = tuple(entry.id for entry in before if entry.id not in now)
     shorten = {
         e.id: now[e.id].message for e in before if e.id in now and now[e.id].message != e.message
     }
     head = next((e.id for e in after if isinstance(e.message, User)), None) if leave else None
-    return Plan(shorten, leave, head)
+    return CompactionPlan(shorten, leave, head)

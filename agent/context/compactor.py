@@ -7,8 +7,8 @@ from typing import Any
 
 from agent import prompt
 from agent.context import compaction_plan, summary
-from agent.context.cache_audit import Record
-from agent.context.compaction_plan import Budget, Measure, Plan
+from agent.context.cache_audit import CacheAudit
+from agent.context.compaction_plan import CompactionPlan, Measure, WindowBudget
 from agent.messages import Assistant, Message, System, ToolResult, User
 from agent.model import Model, Request
 from agent.store import Store
@@ -33,11 +33,11 @@ class Compactor:
     model: Model
     schemas: tuple[Mapping[str, Any], ...]
     spill: Spill
-    record: Record
+    record: CacheAudit
     seconds: float
 
     async def __call__(
-        self, chat: str, conversation: int, entries: Sequence[Entry], budget: Budget
+        self, chat: str, conversation: int, entries: Sequence[Entry], budget: WindowBudget
     ) -> bool:
         """Bring the prompt down to the budget's `low`; False when there was nothing to shorten."""
         size = await self._count(entries)
@@ -80,7 +80,7 @@ class Compactor:
         conversation: int,
         entries: Sequence[Entry],
         size: int,
-        budget: Budget,
+        budget: WindowBudget,
         tokens: Measure,
     ) -> str:
         room = budget.limit - budget.summary - ASK_TOKENS - size
@@ -94,7 +94,7 @@ class Compactor:
         return text
 
     async def _forms(
-        self, conversation: int, entries: Sequence[Entry], plan: Plan, summary: str
+        self, conversation: int, entries: Sequence[Entry], plan: CompactionPlan, summary: str
     ) -> dict[int, Message]:
         """The shortened rows, the summary and the notes that would be lost in front of the first."""
         forms = dict(plan.shorten)
@@ -119,7 +119,9 @@ def sent(entries: Sequence[Entry]) -> tuple[Message, ...]:
     return (System(prompt.system_text()), *(entry.message for entry in entries))
 
 
-def applied(entries: Sequence[Entry], plan: Plan, forms: Mapping[int, Message]) -> list[Entry]:
+def applied(
+    entries: Sequence[Entry], plan: CompactionPlan, forms: Mapping[int, Message]
+) -> list[Entry]:
     left = set(plan.leave)
     return [replace(e, message=forms.get(e.id, e.message)) for e in entries if e.id not in left]
 
@@ -152,7 +154,9 @@ def _without_newest(entries: Sequence[Entry], excess: int, tokens: Measure) -> l
     return kept
 
 
-def _by_rule(older: str, entries: Sequence[Entry], plan: Plan, budget: Budget) -> str:
+def _by_rule(
+    older: str, entries: Sequence[Entry], plan: CompactionPlan, budget: WindowBudget
+) -> str:
     left = set(plan.leave)
     leaving = [entry.message for entry in entries if entry.id in left]
     return summary.by_rule(older, leaving, budget.summary * 3) if leaving else older

@@ -22,7 +22,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class TokenBreakdown:
     """Parts that sum up to `limit`: the last one is what is free."""
 
     chat: str
@@ -34,7 +34,7 @@ class Context:
         return sum(part.tokens for part in self.parts if part.name != "free")
 
 
-async def context(store: Store, window: ModelWindow, chat: str) -> Context:
+async def context(store: Store, window: ModelWindow, chat: str) -> TokenBreakdown:
     """What the chat's next request would hold: system text, each tool, notes, summary, transcript, free."""
     budget = await window.budget()
     count = _Counter(window.model)
@@ -61,7 +61,7 @@ async def context(store: Store, window: ModelWindow, chat: str) -> Context:
     ]
     parts.append(Part("transcript", max(0, whole - sum(part.tokens for part in parts))))
     parts.append(Part("free", max(0, budget.limit - whole)))
-    return Context(chat, budget.limit, tuple(parts))
+    return TokenBreakdown(chat, budget.limit, tuple(parts))
 
 
 _NOBODY = User("")
@@ -94,7 +94,7 @@ async def _tools(count: _Counter, schemas: tuple[Mapping[str, Any], ...]) -> lis
     return parts
 
 
-def bar(context: Context, width: int = 24) -> str:
+def bar(context: TokenBreakdown, width: int = 24) -> str:
     """The window as one line of blocks: used, and free."""
     filled = min(width, round(width * context.used / context.limit))
     return "█" * filled + "░" * (width - filled)

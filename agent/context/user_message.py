@@ -36,7 +36,7 @@ async def tell(store: Store, rows: Sequence[Waiting], zone: str, enter: Enter) -
     notes, shown = await store.notes.to_show(chat)
     new = choose(notes, shown, zone)
     outdated = [shown[id][2:] for id, _ in new if id in shown]
-    tail = prompt.Tail(
+    tail = prompt.ContextBlock(
         datetime.fromtimestamp(store.clock(), ZoneInfo(zone)),
         zone,
         [note for _, note in new],
@@ -57,10 +57,10 @@ async def tell(store: Store, rows: Sequence[Waiting], zone: str, enter: Enter) -
 
 def choose(
     notes: Sequence[Note], shown: dict[int, str], zone: str
-) -> list[tuple[int, prompt.Note]]:
+) -> list[tuple[int, prompt.ShownNote]]:
     """The notes to show now, oldest first: not shown yet in this wording; pinned and newest win."""
     room = NOTES_CHARACTERS - sum(map(len, shown.values()))
-    chosen: dict[int, prompt.Note] = {}
+    chosen: dict[int, prompt.ShownNote] = {}
     for note in sorted(notes, key=lambda note: (not note.pinned, -note.id)):
         form = as_shown(note, zone)
         line = prompt.note_line(form)
@@ -70,9 +70,9 @@ def choose(
     return [(note.id, chosen[note.id]) for note in notes if note.id in chosen]
 
 
-def as_shown(note: Note, zone: str) -> prompt.Note:
+def as_shown(note: Note, zone: str) -> prompt.ShownNote:
     saved = datetime.fromtimestamp(note.changed_at, ZoneInfo(zone))
-    return prompt.Note(note.text, f"{saved:%Y-%m-%d}")
+    return prompt.ShownNote(note.text, f"{saved:%Y-%m-%d}")
 
 
 async def _more(store: Store, incoming: Incoming) -> list[str]:

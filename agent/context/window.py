@@ -12,8 +12,8 @@ from typing import Any
 from agent import prompt
 from agent.aio import move_on_when
 from agent.context import compaction_plan
-from agent.context.cache_audit import Record
-from agent.context.compaction_plan import Budget
+from agent.context.cache_audit import CacheAudit
+from agent.context.compaction_plan import WindowBudget
 from agent.context.compactor import Compactor, Spill, sent, weight
 from agent.errors import BackendAway, ContextFull
 from agent.llm.gpu_queue import IDLE, PERSON, GpuQueue, QueuedModel
@@ -51,17 +51,17 @@ class ModelWindow:
     schemas: tuple[Mapping[str, Any], ...]
     spill: Spill = nowhere
     useful: Callable[[], Awaitable[int | None]] = whole
-    record_of: Record = field(default_factory=Record)
+    record_of: CacheAudit = field(default_factory=CacheAudit)
     _prefixes: dict[int, int] = field(default_factory=dict)
 
-    async def budget(self) -> Budget:
+    async def budget(self) -> WindowBudget:
         window = await self.model.window()
         limit = min(window, await self.useful() or window)
         if window not in self._prefixes:
             self._prefixes[window] = await self._prefix_tokens()
-        return Budget(limit, self._prefixes[window])
+        return WindowBudget(limit, self._prefixes[window])
 
-    async def check(self) -> Budget:
+    async def check(self) -> WindowBudget:
         """The budget; a window that is too small is refused with the numbers (WindowTooSmall)."""
         budget = await self.budget()
         if budget.limit < budget.least:
@@ -140,7 +140,7 @@ class ModelWindow:
         shortening = self._shorten(model, SUMMARY_SECONDS)
         return await shortening(turn.chat, turn.conversation, entries, budget)
 
-    async def _size(self, entries: Sequence[Entry], budget: Budget, most: int) -> int:
+    async def _size(self, entries: Sequence[Entry], budget: WindowBudget, most: int) -> int:
         """Tokens of the prompt: exact, or a bound that is not above `most`."""
         bound = budget.prefix + sum(weight(entry.message) for entry in entries)
         if bound <= most:

@@ -23,7 +23,7 @@ from agent.sandbox.sandboxes import Sandboxes
 from agent.tools.context import ToolContext
 from agent.tools.tool import Tool
 from agent.turn.delegate import ShortJournal
-from agent.turn.limits import Limits
+from agent.turn.limits import TurnLimits
 from agent.turn.loop import Turn, at_once, run_turn
 
 SETUP_SECONDS = 60.0
@@ -39,7 +39,7 @@ class Stage:
     tools: Sequence[Tool]
     schemas: Sequence[Mapping[str, Any]]
     zone: str = "UTC"
-    limits: Limits = field(default_factory=Limits)
+    limits: TurnLimits = field(default_factory=TurnLimits)
     ready: Any = at_once
     watts: Watts = unmeasured
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Literal
 
 from agent.messages import Assistant, Message, System, User
-from agent.prompt import Tail, render_message, system_text
+from agent.prompt import ContextBlock, render_message, system_text
 
 Prompt = Literal["ours", "naive"]
 TOKENS_PER_EXCHANGE = 100
@@ -30,7 +30,7 @@ def opening(prompt: Prompt, ask: str, now: datetime, zone: str, said_before: int
     if prompt == "naive":
         system = NAIVE.format(now=now.isoformat(timespec="seconds"))
         return [System(system), *talk, User(ask)]
-    return [System(system_text()), *talk, User(render_message(ask, Tail(now, zone)))]
+    return [System(system_text()), *talk, User(render_message(ask, ContextBlock(now, zone)))]
 
 
 def _talk(tokens: int) -> Iterator[Message]:

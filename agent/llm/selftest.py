@@ -10,7 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from agent.llm.tool_call_parser import Known, Reader
+from agent.llm.tool_call_parser import KnownTools, ToolCallParser
 from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
 from agent.model import Completion, Model, ModelRefused, Request, TextPiece
 from agent.prompt import system_text
@@ -65,7 +65,7 @@ async def self_test(model: RenderingModel, schemas: Sequence[Mapping[str, Any]])
 
 async def _called(model: Model, schemas: Sequence[Mapping[str, Any]]) -> tuple[Verdict, str, str]:
     request = Request(_question(), tuple(schemas), max_tokens=TOKENS)
-    reader = Reader(Known.of(schemas))
+    reader = ToolCallParser(KnownTools.of(schemas))
     completion = None
     async with aclosing(model.stream(request)) as pieces:
         async for piece in pieces:

@@ -26,7 +26,7 @@ NEAR = 0.35  # cosine below which things have little to do with each other
 MOST = 20
 
 
-class NoMeaning(Exception):
+class EmbeddingsUnavailable(Exception):
     """The embedding server gave no vectors; `str` says why."""
 
 
@@ -50,14 +50,14 @@ class Embedder:
                 rows = (await answer.json())["data"]
             found = [_unit(row["embedding"]) for row in sorted(rows, key=lambda row: row["index"])]
         except (aiohttp.ClientError, TimeoutError, KeyError, TypeError, ValueError) as error:
-            raise NoMeaning(f"{type(error).__name__}: {error}") from error
+            raise EmbeddingsUnavailable(f"{type(error).__name__}: {error}") from error
         if len(found) != len(texts):
-            raise NoMeaning(f"{len(found)} vectors for {len(texts)} texts")
+            raise EmbeddingsUnavailable(f"{len(found)} vectors for {len(texts)} texts")
         return found
 
 
 @dataclass(frozen=True)
-class Meaning:
+class SemanticSearch:
     store: Store
     embedder: Embedder
 
@@ -65,14 +65,14 @@ class Meaning:
         """What of that chat means most nearly the query, the nearest first; nothing without an answer."""
         try:
             [asked] = await self.embedder.vectors([query], ANSWER_SECONDS)
-        except NoMeaning as error:
+        except EmbeddingsUnavailable as error:
             log.warning("no recall by meaning: %s", error)
             return []
         known = await self.store.meanings.all(chat, self.embedder.model)
         return await asyncio.to_thread(_nearest, asked, known)
 
     async def learn(self, chat: str) -> int:
-        """Give vectors to some of what has none yet; how many. Raises NoMeaning."""
+        """Give vectors to some of what has none yet; how many. Raises EmbeddingsUnavailable."""
         found = await self.store.meanings.missing(chat, self.embedder.model, BATCH)
         if found:
             vectors = await self.embedder.vectors([one.text for one in found], BATCH_SECONDS)

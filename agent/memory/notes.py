@@ -8,7 +8,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from agent.errors import ToolError
-from agent.memory.embeddings import Meaning, fused
+from agent.memory.embeddings import SemanticSearch, fused
 from agent.memory.search import rank, snippet
 from agent.store import Store
 from agent.store.notes import NOTE_CHARACTERS, Note, tidy
@@ -26,7 +26,7 @@ class ChatMemory:
     store: Store
     chat: str
     zone: str
-    meaning: Meaning | None = None
+    meaning: SemanticSearch | None = None
 
     async def remember(self, note: str, source: str) -> str:
         """Save a note; `source` is the turn it came from. The answer says what was saved."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from agent.approvals import Request
+from agent.approvals import ApprovalRequest
 from agent.events import Decision
 from agent.store import chats
 from agent.store.chats import Clock
@@ -27,7 +27,9 @@ class ApprovalTable:
     database: Database
     clock: Clock
 
-    async def find(self, turn: str, call: str, what: str) -> tuple[Request, Decision | None] | None:
+    async def find(
+        self, turn: str, call: str, what: str
+    ) -> tuple[ApprovalRequest, Decision | None] | None:
         """The newest request of that step, with its decision if there is one; an expired one was denied."""
         async with self.database.read() as tx:
             row = await tx.one(
@@ -37,9 +39,9 @@ class ApprovalTable:
                 call,
                 what,
             )
-        return (Request(*row[:7]), _decision(row[7])) if row else None
+        return (ApprovalRequest(*row[:7]), _decision(row[7])) if row else None
 
-    async def open(self, request: Request) -> None:
+    async def open(self, request: ApprovalRequest) -> None:
         async with self.database.write() as tx:
             await chats.ensure(tx, request.chat, self.clock())
             await tx.run(
@@ -55,7 +57,9 @@ class ApprovalTable:
                 self.clock(),
             )
 
-    async def decide(self, id: str, decision: Decision, at: float, by: str = "") -> Request | None:
+    async def decide(
+        self, id: str, decision: Decision, at: float, by: str = ""
+    ) -> ApprovalRequest | None:
         """Record the first decision; None when there is no such open request.
 
         "chat" also records a standing permission of the request's chat for its scope.
@@ -78,7 +82,7 @@ class ApprovalTable:
                     by,
                     at,
                 )
-        return Request(*row) if row else None
+        return ApprovalRequest(*row) if row else None
 
     async def granted(self, chat: str, scope: str) -> bool:
         """Whether a standing permission covers the scope in that chat."""
@@ -95,7 +99,7 @@ class ApprovalTable:
             )
         return frozenset(row[0] for row in rows)
 
-    async def open_requests(self, chat: str | None = None) -> list[Request]:
+    async def open_requests(self, chat: str | None = None) -> list[ApprovalRequest]:
         """Questions without an answer, oldest first, of one chat or of all."""
         async with self.database.read() as tx:
             rows = await tx.all(
@@ -103,12 +107,12 @@ class ApprovalTable:
                 " ORDER BY asked_at",
                 chat,
             )
-        return [Request(*row) for row in rows]
+        return [ApprovalRequest(*row) for row in rows]
 
-    async def get(self, id: str) -> Request | None:
+    async def get(self, id: str) -> ApprovalRequest | None:
         async with self.database.read() as tx:
             row = await tx.one(f"SELECT {_COLUMNS} FROM approvals WHERE id = ?", id)
-        return Request(*row) if row else None
+        return ApprovalRequest(*row) if row else None
 
     async def shown(self, id: str, message_id: str) -> None:
         """Which message of the app shows the question."""

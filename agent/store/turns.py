@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agent.events import Reason, Usage
+from agent.events import Reason, TokenUsage
 from agent.messages import Message, ToolResult, User
 from agent.store import chats, inbox, outbox, transcript
 from agent.store.chats import Clock
@@ -66,7 +66,7 @@ class Ended:
     message: Message | None
     text: str
     reason: Reason
-    usage: Usage
+    usage: TokenUsage
     payloads: Sequence[str] = ()
     silent: bool = False
 

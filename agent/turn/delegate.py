@@ -10,12 +10,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from agent.errors import ToolError
-from agent.events import Event, Reason, TurnFinished, Usage
+from agent.events import Event, Reason, TokenUsage, TurnFinished
 from agent.messages import Assistant, Message, System, ToolResult, User
 from agent.model import Completion
 from agent.prompt import system_text
 from agent.turn import texts
-from agent.turn.journal import Opening
+from agent.turn.journal import TurnState
 from agent.turn.turn import Emit, Turn
 
 TOOL = "delegate"
@@ -82,8 +82,8 @@ class ShortJournal:
     before: int = 1
     spend: Spend = freely
 
-    async def open(self) -> Opening:
-        return Opening(tuple(self.messages), len(self.messages) - self.before)
+    async def open(self) -> TurnState:
+        return TurnState(tuple(self.messages), len(self.messages) - self.before)
 
     async def asked(self, completion: Completion) -> None:
         await self.spend(completion)
@@ -107,7 +107,7 @@ class ShortJournal:
     async def note(self, message: User) -> None:
         self.messages.append(message)
 
-    async def compact(self, *, full: bool = False) -> Opening | None:
+    async def compact(self, *, full: bool = False) -> TurnState | None:
         """When the server finds it too long, all tool results but the last are shortened."""
         results = [n for n, m in enumerate(self.messages) if isinstance(m, ToolResult)]
         long = [
@@ -122,7 +122,7 @@ class ShortJournal:
         return await self.open()
 
     async def finish(
-        self, message: Assistant | None, text: str, reason: Reason, usage: Usage
+        self, message: Assistant | None, text: str, reason: Reason, usage: TokenUsage
     ) -> None:
         """The conclusion is the outer turn's tool result."""
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from agent import prompt
 from agent.context import user_message
-from agent.events import Reason, Usage
+from agent.events import Reason, TokenUsage
 from agent.messages import Assistant, Message, System, ToolResult, User
 from agent.model import Completion
 from agent.store import Store
@@ -16,7 +16,7 @@ from agent.store.usage import Reuse
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class TurnState:
     """Where a turn stands when the loop takes it up: at its start, or after a crash.
 
     `messages` is the whole transcript in the window, the leading System message
@@ -39,7 +39,7 @@ class Journal(Protocol):
     @property
     def chat(self) -> str: ...
 
-    async def open(self) -> Opening: ...
+    async def open(self) -> TurnState: ...
 
     async def asked(self, completion: Completion) -> None:
         """A model call ended: its token figures, for usage and the cache record."""
@@ -69,7 +69,7 @@ class Journal(Protocol):
         """A message of the program's own to the model (advice, a repair), kept in the transcript."""
         ...
 
-    async def compact(self, *, full: bool = False) -> Opening | None:
+    async def compact(self, *, full: bool = False) -> TurnState | None:
         """Shorten the transcript when it nears the window; the new opening, or None if nothing changed.
 
         Asked before every model call. `full`: the server has just refused the
@@ -78,7 +78,7 @@ class Journal(Protocol):
         ...
 
     async def finish(
-        self, message: Assistant | None, text: str, reason: Reason, usage: Usage
+        self, message: Assistant | None, text: str, reason: Reason, usage: TokenUsage
     ) -> None:
         """The last step, the reply's outbox rows and the inbox rows' end, in one transaction.
 
@@ -88,7 +88,7 @@ class Journal(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class TurnReply:
     """A finished turn's text, for whoever composes what is sent; `answers` is what it answers."""
 
     chat: str
@@ -98,11 +98,11 @@ class Reply:
     answers: tuple[Incoming, ...]
 
 
-Compose = Callable[[Reply], Sequence[str]]
+Compose = Callable[[TurnReply], Sequence[str]]
 """A pure function of the messaging app: the payloads (JSON) to put into the outbox."""
 
 
-def nothing(reply: Reply) -> Sequence[str]:  # noqa: ARG001 - the form of a Compose
+def nothing(reply: TurnReply) -> Sequence[str]:  # noqa: ARG001 - the form of a Compose
     """The composer of a chat that reads the events itself (the command line)."""
     return ()
 
@@ -157,11 +157,11 @@ class StoredJournal:
     def chat(self) -> str:
         return self.open_turn.chat
 
-    async def open(self) -> Opening:
+    async def open(self) -> TurnState:
         steps = await self.store.turns.steps(self.open_turn)
         self.sent = [System(prompt.system_text()), *(entry.message for entry in steps.entries)]
         own = sum(entry.turn == self.turn for entry in steps.entries)
-        return Opening(tuple(self.sent), own, steps.started)
+        return TurnState(tuple(self.sent), own, steps.started)
 
     async def asked(self, completion: Completion) -> None:
         await self.window.record(self.open_turn, tuple(self.sent), completion)
@@ -198,16 +198,16 @@ class StoredJournal:
     async def note(self, message: User) -> None:
         await self._add(message, own=True)
 
-    async def compact(self, *, full: bool = False) -> Opening | None:
+    async def compact(self, *, full: bool = False) -> TurnState | None:
         if not full and await self.window.roomy(self.sent[1:]):
             return None
         changed = await self.window.fit(self.open_turn, full=full)
         return await self.open() if changed else None
 
     async def finish(
-        self, message: Assistant | None, text: str, reason: Reason, usage: Usage
+        self, message: Assistant | None, text: str, reason: Reason, usage: TokenUsage
     ) -> None:
-        reply = Reply(self.chat, self.turn, text, reason, tuple(self.answers))
+        reply = TurnReply(self.chat, self.turn, text, reason, tuple(self.answers))
         ended = Ended(message, text, reason, usage, self.compose(reply))
         if await self.store.turns.end(self.open_turn, ended):
             self.store.outbox.added.set()

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TurnLimits:
     """Budgets of one turn. `tokens` counts what the model generates, over all its calls.
 
     `away_seconds` is how long a turn waits for a backend that is gone before it

@@ -22,21 +22,21 @@ from agent.errors import (
     TurnError,
 )
 from agent.events import TurnFinished, TurnStarted
-from agent.llm.tool_call_parser import Known, Reader
+from agent.llm.tool_call_parser import KnownTools, ToolCallParser
 from agent.messages import Assistant, ToolCall
 from agent.model import Completion, Request
 from agent.store.errors import StoreError
 from agent.turn import texts
 from agent.turn.answer_checks import AnswerChecks
 from agent.turn.delegate import delegating
-from agent.turn.limits import Limits
+from agent.turn.limits import TurnLimits
 from agent.turn.model_caller import ModelCaller
 from agent.turn.step import Step, read_step
-from agent.turn.tool_runner import Outcome, Tally, ToolRunner, by_name, described
+from agent.turn.tool_runner import CallOutcome, ToolRunner, TurnProgress, by_name, described
 from agent.turn.transcript import TurnTranscript
 from agent.turn.turn import Emit, Ending, Turn, at_once
 
-__all__ = ["Emit", "Limits", "Turn", "at_once", "run_turn"]
+__all__ = ["Emit", "Turn", "TurnLimits", "at_once", "run_turn"]
 
 log = logging.getLogger(__name__)
 
@@ -96,11 +96,11 @@ class _Running:
 
     def __init__(self, turn: Turn, course: TurnTranscript, emit: Emit) -> None:
         self.course = course
-        self.tally = Tally()
+        self.tally = TurnProgress()
         self._turn = turn
         self._emit = emit
         self._limits = turn.limits
-        self._known = Known.of(turn.schemas)
+        self._known = KnownTools.of(turn.schemas)
         self._asking = ModelCaller(turn.model, self._known, turn.limits, turn.ready, emit)
         self._objections = AnswerChecks()
         self._acting = ToolRunner(
@@ -158,7 +158,7 @@ class _Running:
         taken = self.course.call_ids()
         return read_step(completion, reader, self._known, taken, self._turn.new_id)
 
-    async def _fitting(self, *, last: bool) -> tuple[Completion, Reader]:
+    async def _fitting(self, *, last: bool) -> tuple[Completion, ToolCallParser]:
         """A completion of the transcript, shortened as often as the server finds it too long."""
         for _ in range(SHORTENINGS):
             try:
@@ -206,10 +206,10 @@ class _Running:
                 raise Looping(self._report(texts.LOOPING.format(call=described(call))))
         self._repairs += refused
 
-    async def _run(self, call: ToolCall, *, readable: bool) -> Outcome:
+    async def _run(self, call: ToolCall, *, readable: bool) -> CallOutcome:
         most = self._limits.max_tool_calls
         if self.tally.calls >= most:
-            return Outcome(texts.NOT_RUN_LIMIT.format(count=most))
+            return CallOutcome(texts.NOT_RUN_LIMIT.format(count=most))
         outcome = await self._acting(call, partial(self.course.begin, call), readable=readable)
         if self.tally.calls >= most:
             return replace(outcome, text=f"{outcome.text}\n{texts.LAST_CALL}")

@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 from agent.errors import BackendAway, BackendLost, TurnError
 from agent.events import Event, ModelFinished, ModelProgress, Notice, TextDelta, ThoughtDelta
-from agent.llm.tool_call_parser import Known, Reader
+from agent.llm.tool_call_parser import KnownTools, ToolCallParser
 from agent.model import (
     Completion,
     Model,
@@ -17,9 +17,9 @@ from agent.model import (
     TextPiece,
 )
 from agent.turn import texts
-from agent.turn.limits import Limits
+from agent.turn.limits import TurnLimits
 from agent.turn.request_fallback import RequestFallback
-from agent.turn.text_loop_detection import Circling
+from agent.turn.text_loop_detection import TextLoopDetector
 
 Emit = Callable[[Event], None]
 MOST_BREAKS = 3
@@ -34,8 +34,8 @@ class ModelCaller:
     def __init__(
         self,
         model: Model,
-        known: Known,
-        limits: Limits,
+        known: KnownTools,
+        limits: TurnLimits,
         ready: Callable[[], Awaitable[None]],
         emit: Emit,
     ) -> None:
@@ -50,7 +50,7 @@ class ModelCaller:
         self._breaks = 0
         self._away_since: float | None = None
         self._pauses = 0
-        self._reader = Reader(known)
+        self._reader = ToolCallParser(known)
 
     @property
     def partial(self) -> str:
@@ -65,7 +65,7 @@ class ModelCaller:
             except BackendAway as error:
                 await self._wait(str(error))
 
-    async def __call__(self, request: Request) -> tuple[Completion, Reader]:
+    async def __call__(self, request: Request) -> tuple[Completion, ToolCallParser]:
         """The completion and its text as read. Raises ContextFull, BackendLost, TurnError."""
         while True:
             try:
@@ -80,9 +80,9 @@ class ModelCaller:
                     return completion, reader
                 await self._broke_off()
 
-    async def _stream(self, request: Request) -> tuple[Completion, Reader]:
-        self._reader = reader = Reader(self._known)
-        circling, completion = Circling(), None
+    async def _stream(self, request: Request) -> tuple[Completion, ToolCallParser]:
+        self._reader = reader = ToolCallParser(self._known)
+        circling, completion = TextLoopDetector(), None
         async with aclosing(self._model.stream(request)) as pieces:
             async for piece in pieces:
                 self._tell_form()
@@ -103,7 +103,7 @@ class ModelCaller:
             self._show(reader.close())
         return completion, reader
 
-    def _stopped(self, reader: Reader) -> Completion:
+    def _stopped(self, reader: ToolCallParser) -> Completion:
         """The end of a completion that would have gone in a circle up to its limit."""
         self._emit(Notice(texts.CIRCLING))
         return Completion(reader.generated, (), "", "stop")
@@ -122,7 +122,7 @@ class ModelCaller:
         self._breaks = self._pauses = 0
         self._away_since, self._troubled = None, False
         self._forms.answered()
-        self._reader = Reader(self._known)
+        self._reader = ToolCallParser(self._known)
         self._emit(finished(completion))
 
     async def _refused(self, error: ModelRefused) -> None:

@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent.llm.tool_call_parser import Known
+from agent.llm.tool_call_parser import KnownTools
 from agent.messages import Assistant, Message, System
 from agent.model import Completion, Request
 from agent.prompt import system_text
 from agent.store.turns import Recorded
-from agent.turn.limits import Limits
+from agent.turn.limits import TurnLimits
 from agent.turn.model_caller import ModelCaller
 from agent.turn.step import read_step
 
@@ -51,7 +51,7 @@ class Replay:
 
     asking: ModelCaller
     schemas: Sequence[Mapping[str, Any]]
-    limits: Limits
+    limits: TurnLimits
     thinking: int = 0
 
     async def __call__(self, turn: Recorded) -> AsyncIterator[Answered]:
@@ -74,5 +74,5 @@ class Replay:
             thinking=self.thinking,
         )
         completion, reader = await self.asking(request)
-        step = read_step(completion, reader, Known.of(self.schemas), ())
+        step = read_step(completion, reader, KnownTools.of(self.schemas), ())
         return Answered(then, step.message, completion)

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
-from agent.llm.tool_call_parser import Found, Known, Reader, arguments_of
+from agent.llm.tool_call_parser import KnownTools, ParsedCall, ToolCallParser, arguments_of
 from agent.messages import Assistant, ToolCall
 from agent.model import Completion
 
@@ -45,8 +45,8 @@ class Step:
 
 def read_step(
     completion: Completion,
-    reader: Reader,
-    known: Known,
+    reader: ToolCallParser,
+    known: KnownTools,
     taken: Collection[str],
     new_id: NewId = new_call_id,
 ) -> Step:
@@ -72,7 +72,7 @@ def _structured(call: ToolCall) -> ToolCall:
     """The arguments as generated where every server takes them back, repaired where not."""
     if _sound(call.arguments):
         return call
-    return ToolCall(call.id, call.name, _json(Found(call.name, arguments_of(call.arguments))))
+    return ToolCall(call.id, call.name, _json(ParsedCall(call.name, arguments_of(call.arguments))))
 
 
 def _sound(arguments: str) -> bool:
@@ -93,7 +93,7 @@ def _refuse(constant: str) -> None:
     raise ValueError(constant)
 
 
-def _json(found: Found) -> str:
+def _json(found: ParsedCall) -> str:
     """The arguments as JSON text; empty when they could not be read."""
     if found.arguments is None:
         return ""
@@ -101,7 +101,7 @@ def _json(found: Found) -> str:
 
 
 def _numbered(
-    calls: list[ToolCall], known: Known, taken: Collection[str], new_id: NewId
+    calls: list[ToolCall], known: KnownTools, taken: Collection[str], new_id: NewId
 ) -> Iterator[ToolCall]:
     """Each call with an id of its own and a name that a server takes back."""
     seen = set(taken)
@@ -111,7 +111,7 @@ def _numbered(
         yield ToolCall(id, _name(call.name, known), call.arguments)
 
 
-def _name(name: str, known: Known) -> str:
+def _name(name: str, known: KnownTools) -> str:
     """A known tool's name where only its spelling is off."""
     plain = name.strip().removeprefix("functions.")
     for spelling in (name, plain, plain.lower()):

@@ -9,7 +9,7 @@ SHORT, SHORT_LENGTH = 8, 2000  # a line of dashes is no circle yet
 STEP = 100  # characters between two looks
 
 
-class Circling:
+class TextLoopDetector:
     """Is fed with a text as it comes."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ class _Entry:
     result: str
 
 
-class Repetition:
+class ToolLoopDetector:
     """What was called and what came of it, in order."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
-from agent.approvals import Approvals, Step
+from agent.approvals import Approvals, GuardedCall
 from agent.errors import ToolError
 from agent.events import CallRefused, Event, ToolCalled, ToolFinished, ToolProgress
 from agent.llm.tool_call_parser import arguments_of
@@ -14,14 +14,14 @@ from agent.messages import ToolCall
 from agent.tools.context import ToolContext
 from agent.tools.tool import Call, Output, Tool
 from agent.turn import texts
-from agent.turn.tool_loop_detection import Repetition
+from agent.turn.tool_loop_detection import ToolLoopDetector
 
 Emit = Callable[[Event], None]
 _LINE = 120
 
 
 @dataclass
-class Tally:
+class TurnProgress:
     """What a turn has done so far.
 
     `calls` were taken up (run, or answered as repetition); `done` are names of
@@ -32,7 +32,7 @@ class Tally:
     done: set[str] = field(default_factory=set)
     lines: list[str] = field(default_factory=list)
     tainted: bool = False
-    repetition: Repetition = field(default_factory=Repetition)
+    repetition: ToolLoopDetector = field(default_factory=ToolLoopDetector)
 
     def remember(self, call: ToolCall, result: str) -> None:
         """A call of before a restart; whether its text was foreign is not known, so it counts as such."""
@@ -44,7 +44,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CallOutcome:
     """`text` is the model's result. `refused`: it was no call; `circle`: it ends the turn."""
 
     text: str
@@ -62,18 +62,18 @@ class ToolRunner:
     emit: Emit
     turn: str
     chat: str
-    tally: Tally
+    tally: TurnProgress
     room: int = 0
 
     async def __call__(
         self, call: ToolCall, begun: Callable[[], Awaitable[None]], *, readable: bool
-    ) -> Outcome:
+    ) -> CallOutcome:
         try:
             tool = self._tool(call)
             arguments = self._arguments(tool, call, readable=readable)
         except ToolError as error:
             self.emit(CallRefused(call.name, str(error)))
-            return Outcome(str(error), refused=True)
+            return CallOutcome(str(error), refused=True)
         self.tally.calls += 1
         verdict = self.tally.repetition.verdict(tool.name, arguments)
         self.emit(ToolCalled(call.id, tool.name, arguments))
@@ -98,12 +98,14 @@ class ToolRunner:
             raise ToolError(texts.UNREADABLE.format(form=tool.signature))
         return tool.check(arguments)
 
-    def _repeated(self, call: ToolCall, arguments: Mapping[str, Any], *, circle: bool) -> Outcome:
+    def _repeated(
+        self, call: ToolCall, arguments: Mapping[str, Any], *, circle: bool
+    ) -> CallOutcome:
         self.tally.repetition.noted(call.name, arguments)
         self._finished(call, Output(texts.REPEATED, ok=False), 0.0)
-        return Outcome(texts.REPEATED, circle=circle)
+        return CallOutcome(texts.REPEATED, circle=circle)
 
-    async def _run(self, tool: Tool, call: ToolCall, arguments: dict[str, Any]) -> Outcome:
+    async def _run(self, tool: Tool, call: ToolCall, arguments: dict[str, Any]) -> CallOutcome:
         now = asyncio.get_running_loop().time
         began = now()
         try:
@@ -112,7 +114,7 @@ class ToolRunner:
             output = Output(str(error), ok=False)
         self._record(call, arguments, output)
         self._finished(call, output, now() - began)
-        return Outcome(output.text)
+        return CallOutcome(output.text)
 
     def _record(self, call: ToolCall, arguments: Mapping[str, Any], output: Output) -> None:
         self.tally.repetition.ran(call.name, arguments, output.text)
@@ -129,7 +131,7 @@ class ToolRunner:
         )
 
     def _call(self, call: ToolCall) -> Call:
-        step = Step(self.turn, call.id, self.chat, lambda: self.tally.tainted)
+        step = GuardedCall(self.turn, call.id, self.chat, lambda: self.tally.tainted)
         return Call(
             id=call.id,
             turn=self.turn,

@@ -1,11 +1,11 @@
 """A turn under way: its transcript, always in step with the journal, and what it has used."""
 
 from agent.aio import complete
-from agent.events import Usage
+from agent.events import TokenUsage
 from agent.messages import Assistant, Message, ToolCall, ToolResult, User
 from agent.model import Completion
 from agent.turn import texts
-from agent.turn.journal import Journal, Opening
+from agent.turn.journal import Journal, TurnState
 from agent.turn.step import Step
 
 
@@ -16,7 +16,7 @@ class TurnTranscript:
         self.messages: tuple[Message, ...] = ()
         self.own: tuple[Message, ...] = ()  # those of this turn
         self.started: set[str] = set()
-        self.usage = Usage()
+        self.usage = TokenUsage()
         self._journal = journal
 
     async def open(self) -> None:
@@ -79,7 +79,7 @@ class TurnTranscript:
         for call in self.open_calls():
             await self.result(call, interrupted if call.id in self.started else texts.NOT_RUN)
 
-    def _take(self, opening: Opening) -> None:
+    def _take(self, opening: TurnState) -> None:
         self.messages = opening.messages
 
     def _add(self, message: Message) -> None:
@@ -106,9 +106,9 @@ class TurnTranscript:
             self._add(message)
 
 
-def _used(completion: Completion) -> Usage:
+def _used(completion: Completion) -> TokenUsage:
     guess = (len(completion.text) + sum(len(c.arguments) for c in completion.calls)) // 3
-    return Usage(
+    return TokenUsage(
         completion.prompt_tokens or 0,
         completion.cached_tokens or 0,
         guess if completion.completion_tokens is None else completion.completion_tokens,

@@ -12,7 +12,7 @@ from agent.model import Model
 from agent.tools.context import ToolContext
 from agent.tools.tool import Tool
 from agent.turn.journal import Journal
-from agent.turn.limits import Limits
+from agent.turn.limits import TurnLimits
 from agent.turn.step import NewId, new_call_id
 
 Emit = Callable[[Event], None]
@@ -38,7 +38,7 @@ class Turn:
     schemas: Sequence[Mapping[str, Any]]
     desk: ToolContext
     approvals: Approvals
-    limits: Limits = field(default_factory=Limits)
+    limits: TurnLimits = field(default_factory=TurnLimits)
     sampling: Mapping[str, Any] = field(default_factory=dict)
     thinking: int = 0  # tokens of agent.model.Request.thinking, for each call
     ready: Callable[[], Awaitable[None]] = at_once

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import click
 
-from agent.approvals import Request
+from agent.approvals import ApprovalRequest
 from agent.chats.assignment import Assignment, Service
 from agent.chats.chats import Chats, Incoming, cli_source
 from agent.errors import ToolError
@@ -79,7 +79,7 @@ class Asking:
     terminal: Terminal
     table: Texts
 
-    async def __call__(self, request: Request) -> Decision | None:
+    async def __call__(self, request: ApprovalRequest) -> Decision | None:
         asked = question(self.table, request, elsewhere=False)
         try:
             answer = await self.terminal.ask(request.chat, asked, buttons(self.table, request.id))

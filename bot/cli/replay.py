@@ -55,14 +55,16 @@ async def _recorded(store: "Store", turn: str, chat: str) -> "Recorded":
 
 async def _replay(agent: "Agent", chat: str) -> Any:
     from agent.llm.gpu_queue import QueuedModel
-    from agent.llm.tool_call_parser import Known
+    from agent.llm.tool_call_parser import KnownTools
     from agent.turn.model_caller import ModelCaller
     from agent.turn.replay import Replay
     from bot.composition import limits, thinking_of
 
     bounds = limits(agent.settings)
     model = QueuedModel(agent.model, agent.window.lane, chat)
-    asking = ModelCaller(model, Known.of(agent.schemas), bounds, agent.ready, lambda event: None)
+    asking = ModelCaller(
+        model, KnownTools.of(agent.schemas), bounds, agent.ready, lambda event: None
+    )
     thinking = thinking_of(await agent.store.chats.get(chat))
     return Replay(asking, agent.schemas, bounds, thinking)
 

@@ -31,7 +31,7 @@ from telegram.ext import (
 from agent.errors import ToolError
 from agent.sandbox.sandbox import Sandbox
 from agent.store import Store
-from agent.turn.journal import Reply
+from agent.turn.journal import TurnReply
 from bot.channel import ChannelError, Enclosed, OutgoingMessage
 from bot.delivery import AGAIN, Delivery
 from bot.replies import Replies
@@ -145,7 +145,7 @@ class TelegramBot:
     def username(self) -> str | None:
         return self._room.me.username if self._room else None
 
-    def compose(self, reply: Reply) -> Sequence[str]:
+    def compose(self, reply: TurnReply) -> Sequence[str]:
         """A finished turn as outbox payloads (agent.turn.journal.Compose)."""
         refs = [answered.ref for answered in reply.answers if answered.ref]
         rows = continue_button.rows(reply, self.texts)

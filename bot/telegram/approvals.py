@@ -1,6 +1,6 @@
 """Approvals: owners are asked with buttons; the first press counts; the question then says who decided."""
 
-from agent.approvals import Request
+from agent.approvals import ApprovalRequest
 from agent.events import Decision
 from agent.store.approvals import ApprovalTable
 from bot.channel import Channel, ChannelError, Rows, Uncertain
@@ -25,7 +25,7 @@ class Asking:
         self._texts = texts
         self._rows = rows
 
-    async def __call__(self, request: Request) -> Decision | None:
+    async def __call__(self, request: ApprovalRequest) -> Decision | None:
         if await self._rows.message_of(request.id):
             return None  # asked before a restart: those buttons still hold
         sent: list[str] = []

@@ -1,7 +1,7 @@
 """[Go on] under the report of a turn that ended at a limit: the next turn, as if the person had said so."""
 
 from agent.store import Incoming
-from agent.turn.journal import Reply
+from agent.turn.journal import TurnReply
 from bot.channel import Choice, Rows
 from bot.telegram.access import SOURCE
 from bot.telegram.buttons import Outcome, Press
@@ -12,7 +12,7 @@ GO_ON = "onward"
 AT_A_LIMIT = frozenset({"tool_limit", "loop"})
 
 
-def rows(reply: Reply, texts: Texts) -> Rows:
+def rows(reply: TurnReply, texts: Texts) -> Rows:
     """The buttons of a finished turn's reply."""
     limited = reply.reason in AT_A_LIMIT
     return [[Choice(f"{GO_ON}:{reply.turn}", texts.go_on)]] if limited else ()

@@ -11,7 +11,7 @@ import pytest
 
 from agent.chats.assignment import Service, Unheard
 from agent.chats.maintenance import Maintenance
-from agent.events import Usage
+from agent.events import TokenUsage
 from agent.messages import Assistant, User
 from agent.store import Incoming, Store
 from agent.store.turns import Ended, RenderedMessage
@@ -35,7 +35,7 @@ async def talk(store: Store, chat: str) -> None:
     await store.inbox.add(Incoming(chat, "test", chat, "hello"))
     rows = await store.inbox.waiting(chat, ["test"])
     turn = await store.turns.begin(chat, rows, RenderedMessage("", User(f"{chat} " * 150)))
-    await store.turns.end(turn, Ended(Assistant("yes"), "yes", "done", Usage()))
+    await store.turns.end(turn, Ended(Assistant("yes"), "yes", "done", TokenUsage()))
 
 
 async def read_again(store: Store) -> list[tuple[str, int, int]]:

@@ -7,9 +7,9 @@ forms.py      one recogniser per way of writing a call
 reader.py     the stream: shows what is safe to show, keeps calls and thoughts back
 """
 
-from agent.llm.tool_call_parser.calls import Found
-from agent.llm.tool_call_parser.known import Known
-from agent.llm.tool_call_parser.reader import Reader
+from agent.llm.tool_call_parser.calls import ParsedCall
+from agent.llm.tool_call_parser.known import KnownTools
+from agent.llm.tool_call_parser.reader import ToolCallParser
 from agent.llm.tool_call_parser.repair import arguments_of
 
-__all__ = ["Found", "Known", "Reader", "arguments_of"]
+__all__ = ["KnownTools", "ParsedCall", "ToolCallParser", "arguments_of"]

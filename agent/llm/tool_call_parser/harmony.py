@@ -2,9 +2,9 @@
 
 import re
 
-from agent.llm.tool_call_parser.calls import Found, calls_in
+from agent.llm.tool_call_parser.calls import ParsedCall, calls_in
 from agent.llm.tool_call_parser.repair import arguments_of, value_end, value_of
-from agent.llm.tool_call_parser.view import BROKEN, WAIT, Hidden, Outcome, View, Wait
+from agent.llm.tool_call_parser.view import BROKEN, WAIT, Hidden, Outcome, ParserView, Wait
 
 THOUGHTS = ("<think>", "<thinking>", "<thought>", "<reasoning>", "<|channel>thought")
 THOUGHT_ENDS = ("</think>", "</thinking>", "</thought>", "</reasoning>", "<channel|>")
@@ -29,7 +29,7 @@ _CHANNEL_END = re.compile(r"<\|(?:end|start|return|call|channel)\|>")
 _MISTRAL_HEAD = re.compile(r"\s*([\w-]+)\s*(?:\[CALL_ID\]\s*\w+\s*)?(?:\[ARGS\])?\s*(?=\{)")
 
 
-def thought(view: View, start: int) -> Outcome:
+def thought(view: ParserView, start: int) -> Outcome:
     """Reasoning, up to its closing tag or to the end."""
     opening = view.literal(start, THOUGHTS)
     if not isinstance(opening, str):
@@ -41,19 +41,19 @@ def thought(view: View, start: int) -> Outcome:
     return Hidden(len(view.text), thought=True) if view.final else WAIT
 
 
-def thought_end(view: View, start: int) -> Outcome:
+def thought_end(view: ParserView, start: int) -> Outcome:
     """A closing tag alone: the template had opened it, so all before was reasoning."""
     closing = view.literal(start, THOUGHT_ENDS[:-1])
     return Hidden(start + len(closing), drops=True) if isinstance(closing, str) else closing
 
 
-def stray(view: View, start: int) -> Outcome:
+def stray(view: ParserView, start: int) -> Outcome:
     """Special tokens that mean nothing in an answer."""
     found = view.literal(start, STRAY)
     return Hidden(start + len(found)) if isinstance(found, str) else found
 
 
-def channel(view: View, start: int) -> Outcome:
+def channel(view: ParserView, start: int) -> Outcome:
     """gpt-oss: `<|channel|>commentary to=functions.NAME ...<|message|>{json}<|call|>`."""
     opening = view.literal(start, CHANNELS)
     if not isinstance(opening, str):
@@ -72,7 +72,7 @@ def channel(view: View, start: int) -> Outcome:
     return Hidden(header.end())
 
 
-def _recipient(view: View, name: str, start: int) -> Outcome:
+def _recipient(view: ParserView, name: str, start: int) -> Outcome:
     end = value_end(view.text, start)
     if end is None:
         closing = view.find(_CHANNEL_END, start)
@@ -82,10 +82,10 @@ def _recipient(view: View, name: str, start: int) -> Outcome:
     after = view.after(end, ("<|call|>", "<|end|>"))
     if isinstance(after, Wait):
         return WAIT
-    return Hidden(after, (Found(name, arguments_of(view.text[start:end])),))
+    return Hidden(after, (ParsedCall(name, arguments_of(view.text[start:end])),))
 
 
-def mistral(view: View, start: int) -> Outcome:
+def mistral(view: ParserView, start: int) -> Outcome:
     """`[TOOL_CALLS]` with a JSON array behind it, or a name and `[ARGS]{json}`."""
     opening = view.literal(start, MISTRAL)
     if not isinstance(opening, str):
@@ -97,6 +97,6 @@ def mistral(view: View, start: int) -> Outcome:
     if end is None:
         return Hidden(len(view.text), (BROKEN,)) if view.final else WAIT
     if head:
-        return Hidden(end, (Found(head[1], arguments_of(view.text[begin:end])),))
+        return Hidden(end, (ParsedCall(head[1], arguments_of(view.text[begin:end])),))
     calls = calls_in(value_of(view.text[begin:end]), view.known)
     return Hidden(end, tuple(calls) or (BROKEN,))

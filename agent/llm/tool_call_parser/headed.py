@@ -2,9 +2,9 @@
 
 import re
 
-from agent.llm.tool_call_parser.calls import Found
+from agent.llm.tool_call_parser.calls import ParsedCall
 from agent.llm.tool_call_parser.repair import arguments_of, value_end
-from agent.llm.tool_call_parser.view import WAIT, Hidden, Outcome, View
+from agent.llm.tool_call_parser.view import WAIT, Hidden, Outcome, ParserView
 
 _HEAD = re.compile(
     r"[ \t]*(?:"
@@ -22,7 +22,7 @@ _BEGINNINGS = (
 _LONGEST = 120
 
 
-def headed(view: View, start: int) -> Outcome:
+def headed(view: ParserView, start: int) -> Outcome:
     """`commentary to=functions.NAME json{...}`, or `Action: NAME` over `Action Input: {...}`."""
     head = _HEAD.match(view.text, start)
     if head is None:
@@ -34,10 +34,10 @@ def headed(view: View, start: int) -> Outcome:
     if end is None and not view.final:
         return WAIT
     end = len(view.text) if end is None else end
-    return Hidden(end, (Found(name, arguments_of(view.text[head.end() : end])),))
+    return Hidden(end, (ParsedCall(name, arguments_of(view.text[head.end() : end])),))
 
 
-def _growing(view: View, start: int) -> bool:
+def _growing(view: ParserView, start: int) -> bool:
     rest = view.text[start : start + _LONGEST].lstrip(" \t")
     if not view.ends_in(start, view.text[start : start + _LONGEST]) or "{" in rest:
         return False

@@ -8,13 +8,13 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownTools:
     """For each tool its arguments in order, with the JSON type of each."""
 
     tools: Mapping[str, Mapping[str, str]]
 
     @classmethod
-    def of(cls, schemas: Iterable[Mapping[str, Any]]) -> "Known":
+    def of(cls, schemas: Iterable[Mapping[str, Any]]) -> "KnownTools":
         functions = [schema["function"] for schema in schemas]
         return cls({f["name"]: _kinds(f.get("parameters", {})) for f in functions})
 

@@ -8,9 +8,9 @@ import ast
 import re
 from typing import Any
 
-from agent.llm.tool_call_parser.calls import KEYS, Found, calls_in
+from agent.llm.tool_call_parser.calls import KEYS, ParsedCall, calls_in
 from agent.llm.tool_call_parser.repair import value_end, value_of
-from agent.llm.tool_call_parser.view import BROKEN, WAIT, Hidden, Outcome, View, Wait
+from agent.llm.tool_call_parser.view import BROKEN, WAIT, Hidden, Outcome, ParserView, Wait
 
 _FENCES = frozenset(
     "json json5 jsonc xml python py text plaintext hermes tool tools tool_call tool_calls "
@@ -26,7 +26,7 @@ _ARGUMENT = re.compile(r"""\s*(?:\w+\s*=\s*)?(?:["'\[\d)]|True|False|\w*\Z)""")
 _AFTER_CALL = re.compile(r"[ \t]*(?:[\],);]|\r?\n|\Z)")
 
 
-def bare_json(view: View, start: int) -> Outcome:
+def bare_json(view: ParserView, start: int) -> Outcome:
     """A JSON object or array that is a call to a known tool."""
     if not _may_be_call(view, start):
         return None
@@ -41,14 +41,14 @@ def bare_json(view: View, start: int) -> Outcome:
     return _cut_short(view, start, end)
 
 
-def _cut_short(view: View, start: int, end: int) -> Outcome:
+def _cut_short(view: ParserView, start: int, end: int) -> Outcome:
     """A call to a known tool that cannot be read is a call all the same: hidden, and said so."""
     key = _KEY.match(view.text, start)
     named = key is not None and key[1] in _NAME_KEYS and key[2] in view.known
     return Hidden(end, (BROKEN,)) if named else None
 
 
-def _may_be_call(view: View, start: int) -> bool:
+def _may_be_call(view: ParserView, start: int) -> bool:
     """False as soon as the first key cannot begin a call to a known tool."""
     key = _KEY.match(view.text, start)
     assert key is not None
@@ -59,17 +59,17 @@ def _may_be_call(view: View, start: int) -> bool:
     return key[1] in KEYS or key[1] in view.known
 
 
-def _in_key(view: View, place: int) -> bool:
+def _in_key(view: ParserView, place: int) -> bool:
     """Whether the text ends inside what may become one of the keys."""
     rest = view.text[place:]
     return not view.final and rest[:1] in ("", '"', "'") and f"_{rest[1:]}".isidentifier()
 
 
-def _all_known(view: View, calls: list[Found]) -> bool:
+def _all_known(view: ParserView, calls: list[ParsedCall]) -> bool:
     return bool(calls) and all(call.name in view.known for call in calls)
 
 
-def fence(view: View, start: int) -> Outcome:
+def fence(view: ParserView, start: int) -> Outcome:
     """A fenced block that holds nothing but calls."""
     head = _FENCE.match(view.text, start)
     if head is None:
@@ -85,7 +85,7 @@ def fence(view: View, start: int) -> Outcome:
     return _fence_end(view, inner)
 
 
-def _inside(view: View, place: int) -> Outcome:
+def _inside(view: ParserView, place: int) -> Outcome:
     from agent.llm.tool_call_parser.tags import function, tag  # a fence may hold tags
 
     letter = view.text[place : place + 1]
@@ -100,7 +100,7 @@ def _inside(view: View, place: int) -> Outcome:
     return python_call(view, place)
 
 
-def _fence_end(view: View, inner: Hidden) -> Outcome:
+def _fence_end(view: ParserView, inner: Hidden) -> Outcome:
     """Further calls in the same fence, then its end."""
     calls, place = list(inner.calls), inner.end
     while True:
@@ -115,7 +115,7 @@ def _fence_end(view: View, inner: Hidden) -> Outcome:
         calls, place = calls + list(more.calls), more.end
 
 
-def python_call(view: View, start: int) -> Outcome:
+def python_call(view: ParserView, start: int) -> Outcome:
     """`bash(command="ls")`, alone or in a list, with literal arguments only."""
     head = _PYTHON.match(view.text, start)
     if head is None or head[1] not in view.known:
@@ -125,7 +125,7 @@ def python_call(view: View, start: int) -> Outcome:
         return None
     end = value_end(view.text, start)
     if end is None:
-        return Hidden(len(view.text), (Found(head[1], None),)) if view.final else WAIT
+        return Hidden(len(view.text), (ParsedCall(head[1], None),)) if view.final else WAIT
     if not view.final and not view.text[end:].lstrip(" \t"):
         return WAIT  # whether it is one depends on what follows
     if not _AFTER_CALL.match(view.text, end):
@@ -134,14 +134,14 @@ def python_call(view: View, start: int) -> Outcome:
     return Hidden(end, tuple(calls)) if calls else None
 
 
-def _name_growing(view: View, start: int) -> bool:
+def _name_growing(view: ParserView, start: int) -> bool:
     rest = view.text[start:].lstrip(" \t[")
     if view.final or len(rest) > 64 or "\n" in rest:
         return False
     return any(beginning.startswith(rest) for beginning in view.known.beginnings)
 
 
-def _literal_calls(view: View, source: str) -> list[Found]:
+def _literal_calls(view: ParserView, source: str) -> list[ParsedCall]:
     try:
         tree = ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -151,7 +151,7 @@ def _literal_calls(view: View, source: str) -> list[Found]:
     return [call for call in calls if call] if all(calls) else []
 
 
-def _literal_call(view: View, node: ast.expr) -> Found | None:
+def _literal_call(view: ParserView, node: ast.expr) -> ParsedCall | None:
     if not isinstance(node, ast.Call):
         return None
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
@@ -160,7 +160,7 @@ def _literal_call(view: View, node: ast.expr) -> Found | None:
     if name not in view.known:
         return None
     try:
-        return Found(name, _literals(node, list(view.known.tools[name])))
+        return ParsedCall(name, _literals(node, list(view.known.tools[name])))
     except ValueError:
         return None
 

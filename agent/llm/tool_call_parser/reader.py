@@ -2,13 +2,13 @@
 
 import re
 
-from agent.llm.tool_call_parser.calls import Found
+from agent.llm.tool_call_parser.calls import ParsedCall
 from agent.llm.tool_call_parser.harmony import channel, mistral, stray, thought, thought_end
 from agent.llm.tool_call_parser.headed import headed
-from agent.llm.tool_call_parser.known import Known
+from agent.llm.tool_call_parser.known import KnownTools
 from agent.llm.tool_call_parser.plain import bare_json, fence, python_call
 from agent.llm.tool_call_parser.tags import function, named_tag, tag
-from agent.llm.tool_call_parser.view import Hidden, Outcome, View, Wait
+from agent.llm.tool_call_parser.view import Hidden, Outcome, ParserView, Wait
 
 _RECOGNISERS = {
     "<": (tag, function, named_tag, thought, thought_end, channel, stray),
@@ -20,14 +20,14 @@ _SIGN = re.compile(r"[<`{]|\[|(?m:^)[ \t]*(?=[A-Za-z_])")
 _BEGUN = re.compile(r"(?m:^)[ \t]+\Z")
 
 
-class Reader:
+class ToolCallParser:
     """One completion's text. `feed` and `close` return what may be shown, in order.
 
     What is held back is what may be the beginning of a call; it is looked at
     again whenever it has grown by a sixteenth, so that a long one costs little.
     """
 
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: KnownTools) -> None:
         self._known = known
         self._text = ""
         self._place = 0  # up to here it is decided
@@ -35,7 +35,7 @@ class Reader:
         self._shown: list[str] = []
         self._thoughts: list[tuple[int, int]] = []
         self._blank = ""  # white space is shown only before something else
-        self.calls: list[Found] = []
+        self.calls: list[ParsedCall] = []
 
     @property
     def visible(self) -> str:
@@ -62,7 +62,7 @@ class Reader:
         return self._read(final=True)
 
     def _read(self, *, final: bool) -> str:
-        view = View(self._text, final, self._known)
+        view = ParserView(self._text, final, self._known)
         fresh: list[str] = []
         while self._place < len(self._text):
             sign = _SIGN.search(self._text, self._place)
@@ -78,7 +78,7 @@ class Reader:
         begun = None if final else _BEGUN.search(self._text, self._place)
         return begun.start() if begun else len(self._text)
 
-    def _decide(self, view: View, sign: re.Match[str], fresh: list[str]) -> bool:
+    def _decide(self, view: ParserView, sign: re.Match[str], fresh: list[str]) -> bool:
         """Settle what stands at the sign; False when more text must come first."""
         outcome = _recognise(view, sign)
         if isinstance(outcome, Wait):
@@ -114,7 +114,7 @@ class Reader:
         return shown
 
 
-def _recognise(view: View, sign: re.Match[str]) -> Outcome:
+def _recognise(view: ParserView, sign: re.Match[str]) -> Outcome:
     letter = view.text[sign.start()]
     outcomes = [one(view, sign.start()) for one in _RECOGNISERS.get(letter, (python_call, headed))]
     settled = next((outcome for outcome in outcomes if isinstance(outcome, Hidden)), None)

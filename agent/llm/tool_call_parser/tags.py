@@ -7,9 +7,9 @@ import json
 import re
 from typing import Any
 
-from agent.llm.tool_call_parser.calls import Found, calls_in
+from agent.llm.tool_call_parser.calls import ParsedCall, calls_in
 from agent.llm.tool_call_parser.repair import arguments_of, inside_string, value_end, value_of
-from agent.llm.tool_call_parser.view import BROKEN, WAIT, Hidden, Outcome, View, Wait
+from agent.llm.tool_call_parser.view import BROKEN, WAIT, Hidden, Outcome, ParserView, Wait
 
 SURE = (
     "<tool_call>",
@@ -51,7 +51,7 @@ _NAME = re.compile(r"[\w.-]+")
 _GEMMA_TEXT = re.compile(r'<\|"\|>(.*?)<\|"\|>', re.DOTALL)
 
 
-def tag(view: View, start: int) -> Outcome:
+def tag(view: ParserView, start: int) -> Outcome:
     """`<tool_call>` and its relatives, at `start`."""
     opening = view.literal(start, (*SURE, *LIKELY))
     if not isinstance(opening, str):
@@ -63,7 +63,7 @@ def tag(view: View, start: int) -> Outcome:
     return _unreadable(view, body)
 
 
-def _body(view: View, start: int) -> Outcome:
+def _body(view: ParserView, start: int) -> Outcome:
     place = view.space(start)
     letter = view.text[place : place + 1]
     if not letter:
@@ -75,16 +75,16 @@ def _body(view: View, start: int) -> Outcome:
     return _named(view, place)
 
 
-def _unreadable(view: View, body: int) -> Outcome:
+def _unreadable(view: ParserView, body: int) -> Outcome:
     closing = view.find(_CLOSING, body)
     if closing:
         return Hidden(closing.end(), (BROKEN,))
     return Hidden(len(view.text), (BROKEN,)) if view.final else WAIT
 
 
-def _json(view: View, start: int) -> Outcome:
+def _json(view: ParserView, start: int) -> Outcome:
     """One or more JSON values up to the closing tag, which may be missing."""
-    calls: list[Found] = []
+    calls: list[ParsedCall] = []
     place = start
     while view.text[place : place + 1] in ("{", "["):
         end = _value_end(view, place)
@@ -97,7 +97,7 @@ def _json(view: View, start: int) -> Outcome:
     return _closed(view, place, calls)
 
 
-def _value_end(view: View, start: int) -> int | None:
+def _value_end(view: ParserView, start: int) -> int | None:
     """Where the JSON at `start` ends: at its last bracket, or at a closing tag that comes before."""
     end = value_end(view.text, start)
     closing = _closing_outside(view, start)
@@ -109,7 +109,7 @@ def _value_end(view: View, start: int) -> int | None:
     return end
 
 
-def _closing_outside(view: View, start: int) -> int | None:
+def _closing_outside(view: ParserView, start: int) -> int | None:
     """The first closing tag that is not part of a string."""
     for closing in _CLOSING.finditer(view.text, start):
         if not inside_string(view.text[start : closing.start()]):
@@ -117,14 +117,14 @@ def _closing_outside(view: View, start: int) -> int | None:
     return None
 
 
-def _closed(view: View, place: int, calls: list[Found]) -> Outcome:
+def _closed(view: ParserView, place: int, calls: list[ParsedCall]) -> Outcome:
     end = view.after(place, CLOSING)
     return end if isinstance(end, Wait) else Hidden(end, tuple(calls))
 
 
-def _functions(view: View, start: int) -> Outcome:
+def _functions(view: ParserView, start: int) -> Outcome:
     """`<function=...>` blocks inside a tag."""
-    calls: list[Found] = []
+    calls: list[ParsedCall] = []
     place = start
     while True:
         outcome = function(view, place)
@@ -138,7 +138,7 @@ def _functions(view: View, start: int) -> Outcome:
             return WAIT
 
 
-def function(view: View, start: int) -> Outcome:
+def function(view: ParserView, start: int) -> Outcome:
     """`<function=NAME>{json}</function>`, or with `<parameter=K>` blocks; `<invoke>` likewise."""
     opening = view.literal(start, FUNCTIONS)
     if not isinstance(opening, str):
@@ -152,10 +152,10 @@ def function(view: View, start: int) -> Outcome:
         return WAIT
     end = tail.end() if tail else len(view.text)
     body = view.text[head.end() : tail.start() if tail else end]
-    return Hidden(end, (Found(head[1], _arguments(view, head[1], body, closed=bool(tail))),))
+    return Hidden(end, (ParsedCall(head[1], _arguments(view, head[1], body, closed=bool(tail))),))
 
 
-def _arguments(view: View, tool: str, body: str, *, closed: bool) -> dict[str, Any] | None:
+def _arguments(view: ParserView, tool: str, body: str, *, closed: bool) -> dict[str, Any] | None:
     if body.lstrip()[:1] == "{":
         return arguments_of(body)
     found = list(_PARAMETER.finditer(body))
@@ -171,7 +171,7 @@ def _unwrapped(value: str) -> str:
     return value.removeprefix("\n").removesuffix("\n")
 
 
-def _named(view: View, start: int) -> Outcome:
+def _named(view: ParserView, start: int) -> Outcome:
     """A name first: `bash {json}`, Gemma's `call:bash{...}`, GLM's `bash` with `<arg_key>`."""
     begin = start + (5 if view.text.startswith("call:", start) else 0)
     name = _NAME.match(view.text, begin)
@@ -185,24 +185,24 @@ def _named(view: View, start: int) -> Outcome:
     return WAIT if place >= len(view.text) and not view.final else None
 
 
-def _named_json(view: View, name: str, start: int) -> Outcome:
+def _named_json(view: ParserView, name: str, start: int) -> Outcome:
     end = _value_end(view, start)
     if end is None:
         return WAIT
     body = _GEMMA_TEXT.sub(lambda text: json.dumps(text[1]), view.text[start:end])
-    return _closed(view, end, [Found(name, arguments_of(body))])
+    return _closed(view, end, [ParsedCall(name, arguments_of(body))])
 
 
-def _glm(view: View, name: str, start: int) -> Outcome:
+def _glm(view: ParserView, name: str, start: int) -> Outcome:
     closing = view.find(_CLOSING, start)
     if closing is None:
-        return Hidden(len(view.text), (Found(name, None),)) if view.final else WAIT
+        return Hidden(len(view.text), (ParsedCall(name, None),)) if view.final else WAIT
     pairs = _GLM.findall(view.text[start : closing.start()])
     arguments = {key.strip(): view.known.value(name, key.strip(), value) for key, value in pairs}
-    return Hidden(closing.end(), (Found(name, arguments),))
+    return Hidden(closing.end(), (ParsedCall(name, arguments),))
 
 
-def named_tag(view: View, start: int) -> Outcome:
+def named_tag(view: ParserView, start: int) -> Outcome:
     """`<bash><command>ls</command></bash>`: tags with the names of a tool and of its arguments."""
     opening = view.literal(start, [f"<{name}>" for name in view.known.tools] or ["<"])
     if not isinstance(opening, str):
@@ -214,7 +214,7 @@ def named_tag(view: View, start: int) -> Outcome:
         return WAIT if body >= len(view.text) and not view.final else None
     closing = view.text.find(f"</{tool}>", body)
     if closing < 0:
-        return Hidden(len(view.text), (Found(tool, None),)) if view.final else WAIT
+        return Hidden(len(view.text), (ParsedCall(tool, None),)) if view.final else WAIT
     pairs = _NAMED.findall(view.text[body:closing])
     arguments = {key: view.known.value(tool, key, _unwrapped(value)) for key, value in pairs}
-    return Hidden(closing + len(tool) + 3, (Found(tool, arguments),))
+    return Hidden(closing + len(tool) + 3, (ParsedCall(tool, arguments),))

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from agent.llm.tool_call_parser.calls import Found
-from agent.llm.tool_call_parser.known import Known
+from agent.llm.tool_call_parser.calls import ParsedCall
+from agent.llm.tool_call_parser.known import KnownTools
 
 _SPACE = re.compile(r"\s*")
 
@@ -19,7 +19,7 @@ class Hidden:
     """
 
     end: int
-    calls: tuple[Found, ...] = ()
+    calls: tuple[ParsedCall, ...] = ()
     thought: bool = False
     drops: bool = False
 
@@ -30,16 +30,16 @@ class Wait:
 
 WAIT = Wait()
 Outcome = Hidden | Wait | None  # None: plain text
-BROKEN = Found("", None)
+BROKEN = ParsedCall("", None)
 
 
 @dataclass(frozen=True)
-class View:
+class ParserView:
     """`final`: nothing more comes, so nothing is worth waiting for."""
 
     text: str
     final: bool
-    known: Known
+    known: KnownTools
 
     def space(self, place: int) -> int:
         """The place behind white space."""

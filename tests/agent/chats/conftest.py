@@ -19,8 +19,8 @@ from agent.messages import Assistant, ToolCall, User
 from agent.model import Request
 from agent.store import Incoming, Store, open_store
 from agent.tools.tool import Call, Output, Tool, tool
-from agent.turn.journal import Reply
-from agent.turn.loop import Limits, Turn, run_turn
+from agent.turn.journal import TurnReply
+from agent.turn.loop import Turn, TurnLimits, run_turn
 from fakes.model_caching import CachingModel
 from fakes.patience import SECONDS
 
@@ -82,8 +82,8 @@ class Bench:
     heard: Heard = field(default_factory=Heard)
     lane: LocalGpuQueue = field(default_factory=LocalGpuQueue)
     resumes: bool = True
-    payloads: Callable[[Reply], Sequence[str]] = lambda reply: ['{"text": 1}']
-    limits: Limits = field(default_factory=Limits)
+    payloads: Callable[[TurnReply], Sequence[str]] = lambda reply: ['{"text": 1}']
+    limits: TurnLimits = field(default_factory=TurnLimits)
     zone: str = "UTC"
     fetch: Fetch = as_they_are
 

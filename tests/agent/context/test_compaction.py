@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from agent.context import compaction_plan, summary
 from agent.context.compaction_plan import (
-    Budget,
+    WindowBudget,
     clip,
     one_line,
     plan,
@@ -47,7 +47,7 @@ def after(before: list[Entry], room: int, summary: int = 100) -> list[Message]:
 
 
 def test_thresholds_in_a_small_and_a_large_window() -> None:
-    small, large = Budget(8192, 1300), Budget(65536, 1300)
+    small, large = WindowBudget(8192, 1300), WindowBudget(65536, 1300)
     assert (small.low, small.high, small.hard, small.summary, small.least) == (
         3276,
         6553,
@@ -56,7 +56,7 @@ def test_thresholds_in_a_small_and_a_large_window() -> None:
         3860,
     )
     assert (large.low, large.high, large.hard, large.summary) == (26214, 52428, 58982, 1000)
-    assert Budget(4096, 2000).low == 2524  # a quarter of what is free
+    assert WindowBudget(4096, 2000).low == 2524  # a quarter of what is free
 
 
 def test_old_tool_output_goes_first_and_the_newest_stays() -> None:
@@ -221,4 +221,4 @@ def test_which_summaries_are_of_use() -> None:
 
 
 def test_nothing_to_do_is_nothing() -> None:
-    assert plan(entries(exchange("t1")), 5000, 100, tokens, {}) == compaction_plan.Plan()
+    assert plan(entries(exchange("t1")), 5000, 100, tokens, {}) == compaction_plan.CompactionPlan()

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from agent.context.cache_audit import Record, difference
-from agent.context.token_breakdown import Context, bar, context
+from agent.context.cache_audit import CacheAudit, difference
+from agent.context.token_breakdown import TokenBreakdown, bar, context
 from agent.context.window import ModelWindow, WindowTooSmall
 from agent.errors import BackendAway, ContextFull
 from agent.llm.gpu_queue import PERSON, LocalGpuQueue
@@ -302,7 +302,7 @@ async def test_context_adds_up(window: ModelWindow, store: Store) -> None:
     assert tokens["notes"] == 8
     assert tokens["summary"] > 10
     assert tokens["transcript"] > 200
-    assert bar(Context("x", 100, now.parts[:0])) == "░" * 24
+    assert bar(TokenBreakdown("x", 100, now.parts[:0])) == "░" * 24
 
 
 def test_the_first_difference_is_named() -> None:
@@ -330,7 +330,7 @@ async def test_a_call_that_reads_again_what_it_knew_is_logged(
     caplog: pytest.LogCaptureFixture, model: CachingModel
 ) -> None:
     caplog.set_level("INFO", "agent.context.cache_audit")
-    record = Record()
+    record = CacheAudit()
 
     async def call(*messages: object):  # type: ignore[no-untyped-def]
         async for piece in model.stream(Request(messages)):  # type: ignore[arg-type]
@@ -364,7 +364,7 @@ async def test_a_call_that_reads_again_what_it_knew_is_logged(
 def test_a_call_that_was_cut_short_is_nothing_that_the_server_should_know(
     reason: Any, calls: tuple[ToolCall, ...], reread: int
 ) -> None:
-    record = Record()
+    record = CacheAudit()
     record.compare(1, (User("x"),), Completion("", calls, "", reason, 1000, 0, 256))
     reuse = record.compare(1, (User("x"),), Completion("", (), "", "stop", 1060, 1000, 5))
     assert reuse.reread == reread

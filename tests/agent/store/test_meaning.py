@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from agent.memory.embeddings import Embedder, Meaning, NoMeaning, fused
+from agent.memory.embeddings import Embedder, EmbeddingsUnavailable, SemanticSearch, fused
 from agent.memory.notes import ChatMemory
 from agent.store import Store
 from agent.store.search import Found
@@ -61,7 +61,7 @@ async def test_what_means_the_same_is_found_without_its_words(store: Store) -> N
     await store.notes.add("cli", "lives in a yellow building")
     await said(store, "tg:2", "my vehicle stands in another chat altogether", reply="")
     async with embedding_server() as (url, asked):
-        meaning = Meaning(store, Embedder(url))
+        meaning = SemanticSearch(store, Embedder(url))
         assert await meaning.learn("cli") == 3
         assert await meaning.learn("cli") == 0
         assert await meaning.learn("tg:2") == 1
@@ -78,7 +78,7 @@ async def test_a_changed_note_gets_a_new_vector_and_a_deleted_one_is_not_found(
 ) -> None:
     note, _ = await store.notes.add("cli", "drives a car")
     async with embedding_server() as (url, _):
-        meaning = Meaning(store, Embedder(url))
+        meaning = SemanticSearch(store, Embedder(url))
         await meaning.learn("cli")
         await store.notes.correct("cli", note.id, "eats soup")
         assert await meaning.near("cli", "vehicle") == []
@@ -91,14 +91,14 @@ async def test_a_changed_note_gets_a_new_vector_and_a_deleted_one_is_not_found(
 async def test_vectors_of_another_model_do_not_compare(store: Store) -> None:
     await store.notes.add("cli", "drives a car")
     async with embedding_server() as (url, _):
-        await Meaning(store, Embedder(url, "old")).learn("cli")
-        assert await Meaning(store, Embedder(url, "new")).near("cli", "car") == []
+        await SemanticSearch(store, Embedder(url, "old")).learn("cli")
+        assert await SemanticSearch(store, Embedder(url, "new")).near("cli", "car") == []
 
 
 async def test_without_the_server_words_alone_serve(store: Store) -> None:
     await store.notes.add("cli", "drives a car")
-    gone = Meaning(store, Embedder("http://127.0.0.1:9"))
-    with pytest.raises(NoMeaning):
+    gone = SemanticSearch(store, Embedder("http://127.0.0.1:9"))
+    with pytest.raises(EmbeddingsUnavailable):
         await gone.learn("cli")
     memory = ChatMemory(store, "cli", "UTC", gone)
     assert [m.text for m in await memory.recall("cars", 5)] == ["drives a car"]

@@ -4,7 +4,7 @@ import pytest
 
 from agent.context.user_message import tell
 from agent.errors import ToolError
-from agent.events import Usage
+from agent.events import TokenUsage
 from agent.memory.notes import ChatMemory, as_json, markdown
 from agent.memory.search import rank, snippet
 from agent.messages import Assistant
@@ -26,7 +26,7 @@ async def said(store: Store, chat: str, words: str, reply: str = "ok") -> str:
     await store.inbox.add(Incoming(chat, "s", turn_id, words))
     rows = await store.inbox.waiting(chat, ["s"])
     turn = await store.turns.begin(turn_id, rows, await tell(store, rows, "UTC", as_is))
-    await store.turns.end(turn, Ended(Assistant(reply), reply, "done", Usage()))
+    await store.turns.end(turn, Ended(Assistant(reply), reply, "done", TokenUsage()))
     return turn_id
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent.approvals import Request
-from agent.events import Usage
+from agent.approvals import ApprovalRequest
+from agent.events import TokenUsage
 from agent.messages import Assistant, User
 from agent.store import Incoming, Store
 from agent.store.retention import DAY, Retention, prune, used
@@ -17,7 +17,7 @@ async def talk(store: Store, turn: str, words: str, chat: str = "tg:1") -> OpenT
     begun = await store.turns.begin(
         turn, await store.inbox.waiting(chat, ["s"]), RenderedMessage("", User(words))
     )
-    await store.turns.end(begun, Ended(Assistant(words), words, "done", Usage()))
+    await store.turns.end(begun, Ended(Assistant(words), words, "done", TokenUsage()))
     return begun
 
 
@@ -42,8 +42,12 @@ async def test_what_is_old_goes_and_what_is_open_stays(store: Store, clock: Cloc
     note, _ = await store.notes.add("tg:1", "old")
     await store.notes.add("tg:1", "kept")
     await store.notes.delete("tg:1", note.id)
-    await store.approvals.open(Request("q1", "t", "c", "tg:1", "what", "scope", clock.now + 9))
-    await store.approvals.open(Request("q2", "t", "d", "tg:1", "what", "scope", clock.now + 9))
+    await store.approvals.open(
+        ApprovalRequest("q1", "t", "c", "tg:1", "what", "scope", clock.now + 9)
+    )
+    await store.approvals.open(
+        ApprovalRequest("q2", "t", "d", "tg:1", "what", "scope", clock.now + 9)
+    )
     await store.approvals.decide("q1", "once", clock.now, "ann")
     clock.pass_(31 * DAY)
     assert await prune(store, Retention()) == 4

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.approvals import Approvals, Request
+from agent.approvals import ApprovalRequest, Approvals
 from agent.model import Completion
 from agent.store import Incoming, Store, open_store, upkeep
 from agent.store.errors import StoreError
@@ -14,8 +14,10 @@ from agent.store.usage import Reuse
 from tests.agent.store.conftest import Clock
 
 
-def request(id: str = "q1", scope: str = "commit:web", expires: float = 1_800_000_300.0) -> Request:
-    return Request(id, "t1", "c1", "tg:1", "git commit -m x", scope, expires)
+def request(
+    id: str = "q1", scope: str = "commit:web", expires: float = 1_800_000_300.0
+) -> ApprovalRequest:
+    return ApprovalRequest(id, "t1", "c1", "tg:1", "git commit -m x", scope, expires)
 
 
 async def test_an_approval_is_decided_once(store: Store, clock: Clock) -> None:

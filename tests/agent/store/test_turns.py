@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from agent.context.compactor import weight
-from agent.events import Usage
+from agent.events import TokenUsage
 from agent.messages import Assistant, Message, ToolCall, ToolResult, User
 from agent.store import Incoming, Store
 from agent.store.leases import STALE_SECONDS, new_owner, standing
@@ -38,7 +38,7 @@ async def prompt(store: Store, turn: OpenTurn) -> list[Message]:
 
 
 def ended(text: str = "hi", *payloads: str) -> Ended:
-    return Ended(Assistant(text), text, "done", Usage(10, 5, 2), payloads)
+    return Ended(Assistant(text), text, "done", TokenUsage(10, 5, 2), payloads)
 
 
 async def test_messages_come_back_to_the_letter(store: Store) -> None:

@@ -12,7 +12,7 @@ from agent.events import Event, TextDelta, TurnFinished
 from agent.model import Model
 from agent.tools.context import ToolContext
 from agent.tools.tool import Call, Output, Tool, tool
-from agent.turn.limits import Limits
+from agent.turn.limits import TurnLimits
 from agent.turn.loop import Turn, at_once, run_turn
 from fakes.journal_memory import MemoryApprovals, MemoryJournal
 from fakes.model_scripted import Line, ScriptedModel
@@ -27,7 +27,7 @@ class Bench:
     ran: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     results: dict[str, str] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
-    limits: Limits = field(default_factory=Limits)
+    limits: TurnLimits = field(default_factory=TurnLimits)
     ask: Ask | None = None
     approvals: Approvals | None = None
     ready: Any = at_once

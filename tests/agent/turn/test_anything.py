@@ -11,11 +11,11 @@ from agent.errors import BackendAway, ContextFull
 from agent.events import ToolCalled
 from agent.llm.openai import OpenAIModel
 from agent.messages import Assistant, ToolCall, ToolResult
-from agent.turn.limits import Limits
+from agent.turn.limits import TurnLimits
 from fakes.model_scripted import Line, ModelServer, Reply, ScriptedModel, refused
 from tests.agent.turn.conftest import Bench
 
-LIMITS = Limits(max_tool_calls=5, seconds=20, away_seconds=0.01, trouble_seconds=0.01)
+LIMITS = TurnLimits(max_tool_calls=5, seconds=20, away_seconds=0.01, trouble_seconds=0.01)
 COMMANDS = ["ls", "fail", "curl", "pwd"]
 
 NAMES = st.sampled_from(["bash", "bash", "bash", "remember", "fly", "", "Bash", "functions.bash"])

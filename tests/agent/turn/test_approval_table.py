@@ -3,11 +3,11 @@
 import asyncio
 from pathlib import Path
 
-from agent.approvals import EXPIRED, Approvals, Request, Step
+from agent.approvals import EXPIRED, ApprovalRequest, Approvals, GuardedCall
 from agent.store import open_store
 from fakes.patience import SECONDS
 
-STEP = Step("t1", "c1", "tg:1", lambda: False)
+STEP = GuardedCall("t1", "c1", "tg:1", lambda: False)
 WHAT, SCOPE = "commit to website: Fix", "commit:website"
 
 
@@ -19,7 +19,7 @@ class Clock:
         return self.now
 
 
-async def shown(request: Request) -> None:
+async def shown(request: ApprovalRequest) -> None:
     """The question is on somebody's phone; nobody has pressed yet."""
 
 
@@ -41,7 +41,7 @@ async def test_a_question_is_answered_after_a_restart(tmp_path: Path) -> None:
         request, decision, _ = await asyncio.wait_for(asking, SECONDS)
         assert (request.id, decision) == ("a1", "chat")
         assert await approvals.undecided("t1") == frozenset()
-        later = Step("t2", "c9", "tg:1", lambda: False)
+        later = GuardedCall("t2", "c9", "tg:1", lambda: False)
         assert (await approvals.settle(later, "commit to website: More", SCOPE))[1] == "chat"
         assert [grant.scope for grant in await store.approvals.grants("tg:1")] == [SCOPE]
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from agent.approvals import DENIED, EXPIRED, NOBODY, Approvals, Ask, Request, Step
+from agent.approvals import DENIED, EXPIRED, NOBODY, ApprovalRequest, Approvals, Ask, GuardedCall
 from agent.events import ApprovalAsked, Decision
 from agent.messages import Assistant, System, ToolCall, ToolResult, User
 from fakes.journal_memory import MemoryApprovals
@@ -11,11 +11,11 @@ from tests.agent.turn.conftest import Bench
 
 COMMIT = calls("git_commit", id="c", repo="website", message="Fix")
 WHAT = "commit to website: Fix"
-STEP = Step("t1", "c", "cli", lambda: False)
+STEP = GuardedCall("t1", "c", "cli", lambda: False)
 
 
-def answering(decision: Decision | None, asked: list[Request]) -> Ask:
-    async def ask(request: Request) -> Decision | None:
+def answering(decision: Decision | None, asked: list[ApprovalRequest]) -> Ask:
+    async def ask(request: ApprovalRequest) -> Decision | None:
         asked.append(request)
         return decision
 
@@ -23,7 +23,7 @@ def answering(decision: Decision | None, asked: list[Request]) -> Ask:
 
 
 async def test_allowed_once(bench: Bench) -> None:
-    asked: list[Request] = []
+    asked: list[ApprovalRequest] = []
     bench.ask = answering("once", asked)
     await bench.run(COMMIT, says("Committed."))
     assert bench.ran == [("git_commit", {"repo": "website"})]
@@ -48,7 +48,7 @@ async def test_nobody_to_ask_denies_at_once(bench: Bench) -> None:
 
 
 async def test_for_the_chat_asks_no_more(bench: Bench) -> None:
-    asked: list[Request] = []
+    asked: list[ApprovalRequest] = []
     bench.ask = answering("chat", asked)
     again = calls("git_commit", id="d", repo="website", message="More")
     await bench.run(COMMIT, again, says("Done."))
@@ -58,7 +58,7 @@ async def test_for_the_chat_asks_no_more(bench: Bench) -> None:
 
 
 async def test_a_standing_permission_covers_its_scope_alone(bench: Bench) -> None:
-    asked: list[Request] = []
+    asked: list[ApprovalRequest] = []
     bench.ask = answering("once", asked)
     bench.rows.grants.add(("cli", "commit:website"))
     await bench.run(calls("git_commit", repo="blog", message="Fix"), says("Done."))
@@ -66,7 +66,7 @@ async def test_a_standing_permission_covers_its_scope_alone(bench: Bench) -> Non
 
 
 async def test_after_strangers_text_a_standing_permission_asks_again(bench: Bench) -> None:
-    asked: list[Request] = []
+    asked: list[ApprovalRequest] = []
     bench.ask = answering("denied", asked)
     bench.rows.grants.add(("cli", "commit:website"))
     await bench.run(calls("bash", id="a", command="curl"), COMMIT, says("Denied."))
@@ -83,7 +83,7 @@ async def test_a_standing_permission_serves_where_nobody_can_be_asked(bench: Ben
 async def test_an_answer_by_button(bench: Bench) -> None:
     shown = asyncio.Event()
 
-    async def ask(request: Request) -> None:
+    async def ask(request: ApprovalRequest) -> None:
         bench.rows.by["shown"] = request.id
         shown.set()
 
@@ -113,7 +113,7 @@ async def test_no_answer_is_a_denial_after_the_expiry(bench: Bench) -> None:
 async def test_a_question_outlives_the_program(bench: Bench) -> None:
     shown = asyncio.Event()
 
-    async def ask(request: Request) -> None:
+    async def ask(request: ApprovalRequest) -> None:
         shown.set()
 
     bench.ask = ask
@@ -123,7 +123,7 @@ async def test_a_question_outlives_the_program(bench: Bench) -> None:
     await asyncio.wait([running])
     assert bench.journal.running == {"c"}
     bench.events.clear()
-    asked: list[Request] = []
+    asked: list[ApprovalRequest] = []
     bench.ask = answering("once", asked)
     finished = await bench.run(says("Committed."))
     assert finished.text == "Committed."
@@ -138,7 +138,7 @@ async def test_an_answer_given_before_the_restart_counts_and_nothing_runs_twice(
     bench.journal.messages = [System("s"), User("u"), Assistant("", (call,))]
     bench.journal.own = 2
     bench.journal.running = {"c"}
-    request = Request("ask1", "t1", "c", "cli", WHAT, "commit:website", 0.0)
+    request = ApprovalRequest("ask1", "t1", "c", "cli", WHAT, "commit:website", 0.0)
     await bench.rows.open(request)
     await bench.rows.decide("ask1", "once", 0.0, "111")
     await bench.run(says("Let me check."))
@@ -148,7 +148,7 @@ async def test_an_answer_given_before_the_restart_counts_and_nothing_runs_twice(
 async def test_an_answer_before_the_step_asks_again_is_open_until_the_step_has_it() -> None:
     rows = MemoryApprovals()
     approvals = Approvals(rows, answering(None, []))
-    await rows.open(Request("ask1", "t1", "c", "cli", WHAT, "commit:website", 0.0))
+    await rows.open(ApprovalRequest("ask1", "t1", "c", "cli", WHAT, "commit:website", 0.0))
     await approvals.decide("ask1", "once", "111")
     assert await approvals.undecided("t1") == {"c"}
     await approvals.settle(STEP, WHAT, "commit:website")
@@ -162,14 +162,14 @@ async def test_a_step_that_reads_the_answer_first_has_heard_it() -> None:
     class Late(MemoryApprovals):
         async def decide(
             self, id: str, decision: Decision, at: float, by: str = ""
-        ) -> Request | None:
+        ) -> ApprovalRequest | None:
             request = await super().decide(id, decision, at, by)
             await told.wait()
             return request
 
     rows = Late()
     approvals = Approvals(rows, answering(None, []))
-    await rows.open(Request("ask1", "t1", "c", "cli", WHAT, "commit:website", 0.0))
+    await rows.open(ApprovalRequest("ask1", "t1", "c", "cli", WHAT, "commit:website", 0.0))
     deciding = asyncio.create_task(approvals.decide("ask1", "once", "111"))
     while "ask1" not in rows.decisions:
         await asyncio.sleep(0)

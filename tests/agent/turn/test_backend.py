@@ -5,7 +5,7 @@ import asyncio
 from agent.errors import BackendAway, ContextFull
 from agent.events import ModelFinished, Notice, TextDelta
 from agent.messages import System, User
-from agent.turn.limits import Limits
+from agent.turn.limits import TurnLimits
 from fakes.model_scripted import calls, refused, says
 from tests.agent.turn.conftest import Bench
 
@@ -60,7 +60,7 @@ async def test_a_server_that_always_breaks_off_ends_the_turn(bench: Bench) -> No
 
 
 async def test_a_backend_that_stays_away_ends_the_turn(bench: Bench) -> None:
-    bench.limits = Limits(away_seconds=0.3)
+    bench.limits = TurnLimits(away_seconds=0.3)
     finished = await bench.run(BackendAway("No model backend is running."))
     assert finished.reason == "backend"
     assert finished.text == "The model server did not come back: No model backend is running."
@@ -107,7 +107,7 @@ async def test_a_form_that_was_taken_is_kept_for_the_turn(bench: Bench) -> None:
 async def test_a_server_that_fails_with_everything_is_asked_anew_after_its_restart(
     bench: Bench,
 ) -> None:
-    bench.limits = Limits(trouble_seconds=0)
+    bench.limits = TurnLimits(trouble_seconds=0)
     error = refused(500, "the decoder is broken")
     finished = await bench.run(*[error] * 4, calls("bash", command="ls"), says("Fine."))
     assert (finished.text, finished.reason) == ("Fine.", "done")
@@ -121,7 +121,7 @@ async def test_a_server_that_fails_with_everything_is_asked_anew_after_its_resta
 
 
 async def test_and_never_for_ever(bench: Bench) -> None:
-    bench.limits = Limits(trouble_seconds=0)
+    bench.limits = TurnLimits(trouble_seconds=0)
     finished = await bench.run(refused(500, "Failed to parse input"))
     assert finished.reason == "error"
     assert finished.text == "The model server refused the request: Failed to parse input"

@@ -5,7 +5,7 @@ import pytest
 from agent.events import Notice
 from agent.messages import Assistant
 from agent.turn import texts
-from agent.turn.text_loop_detection import Circling
+from agent.turn.text_loop_detection import TextLoopDetector
 from fakes.model_scripted import says
 from tests.agent.turn.conftest import Bench
 
@@ -31,5 +31,5 @@ async def test_a_circle_ends_the_answer_and_is_told(bench: Bench) -> None:
     ],
 )
 def test_what_is_no_circle_goes_on(text: str) -> None:
-    circling = Circling()
+    circling = TextLoopDetector()
     assert not any(circling.feed(text[at : at + 3]) for at in range(0, len(text), 3))

@@ -8,7 +8,7 @@ from agent.errors import BackendAway
 from agent.events import ToolCalled, TurnFinished
 from agent.messages import Assistant, System, ToolCall, ToolResult, User
 from agent.turn import texts
-from agent.turn.journal import Opening
+from agent.turn.journal import TurnState
 from agent.turn.loop import run_turn
 from fakes.model_scripted import ScriptedModel, also, calls, says
 from fakes.patience import SECONDS
@@ -58,7 +58,7 @@ async def test_stop_of_a_turn_that_was_cut_off_before(bench: Bench) -> None:
     bench.journal.own = 2
     plain = bench.journal.open
 
-    async def slow() -> Opening:
+    async def slow() -> TurnState:
         await asyncio.sleep(0.01)  # as a disk is
         return await plain()
 

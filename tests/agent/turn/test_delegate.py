@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from agent.events import ToolFinished, Usage
+from agent.events import TokenUsage, ToolFinished
 from agent.messages import Assistant, System, ToolCall, ToolResult, User
 from agent.prompt import system_text
 from agent.tools.delegate import delegate
 from agent.tools.tool import Tool
 from agent.turn import texts
 from agent.turn.delegate import ShortJournal
-from agent.turn.limits import Limits
+from agent.turn.limits import TurnLimits
 from fakes.model_scripted import Line, ScriptedModel, calls, says
 from tests.agent.turn.conftest import Bench
 
@@ -77,14 +77,14 @@ async def test_what_a_sub_task_uses_counts_in_the_outer_turn() -> None:
     outer = [calls("delegate", task="a"), says("Done.")]
     inner = [calls("bash", id="i", command="ls"), says("x")]
     finished = await bench.run_with(ScriptedModel(by_depth(outer, inner)))
-    assert finished.usage == Usage(4 * 100, 4 * 80, 4 * 10)
+    assert finished.usage == TokenUsage(4 * 100, 4 * 80, 4 * 10)
     assert [c.text for c in bench.journal.completions] == ["", "Done."]
     assert [c.text for c in bench.journal.asides] == ["", "x"]
 
 
 async def test_sub_tasks_may_not_exceed_the_tokens_of_the_turn() -> None:
     bench = DelegatingBench()
-    bench.limits = Limits(tokens=6000)
+    bench.limits = TurnLimits(tokens=6000)
     outer = [calls("delegate", task="a"), says("That is all.")]
     inner = [replace(says("much"), tokens=(100, 0, 5500))]
     model = ScriptedModel(by_depth(outer, inner))

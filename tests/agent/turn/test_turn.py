@@ -9,23 +9,23 @@ from agent.events import (
     ModelFinished,
     ModelProgress,
     TextDelta,
+    TokenUsage,
     ToolCalled,
     ToolFinished,
     ToolProgress,
     TurnFinished,
     TurnStarted,
-    Usage,
 )
 from agent.messages import Assistant, System, ToolCall, ToolResult, User
 from agent.turn import texts
-from agent.turn.limits import Limits
+from agent.turn.limits import TurnLimits
 from fakes.model_scripted import Line, ScriptedModel, also, calls, says
 from tests.agent.turn.conftest import Bench
 
 
 async def test_an_answer_is_shown_as_it_comes_and_kept_as_it_was(bench: Bench) -> None:
     finished = await bench.run(says("Hello there."))
-    assert finished == TurnFinished("Hello there.", "done", 0, Usage(100, 80, 10))
+    assert finished == TurnFinished("Hello there.", "done", 0, TokenUsage(100, 80, 10))
     assert bench.events == [
         TurnStarted("t1", "cli"),
         ModelProgress(100, 100, 80),
@@ -38,7 +38,7 @@ async def test_an_answer_is_shown_as_it_comes_and_kept_as_it_was(bench: Bench) -
 
 async def test_a_call_is_run_and_its_result_goes_back(bench: Bench) -> None:
     finished = await bench.run(calls("bash", id="a1", command="ls"), says("Two files."))
-    assert finished == TurnFinished("Two files.", "done", 1, Usage(200, 160, 20))
+    assert finished == TurnFinished("Two files.", "done", 1, TokenUsage(200, 160, 20))
     assert bench.of(ToolCalled, ToolProgress, ToolFinished)[:2] == [
         ToolCalled("a1", "bash", {"command": "ls"}),
         ToolProgress("a1", "half"),
@@ -199,7 +199,7 @@ class TestLimits:
     async def test_the_last_allowed_call_is_told_so_and_one_answer_follows(
         self, bench: Bench
     ) -> None:
-        bench.limits = Limits(max_tool_calls=2)
+        bench.limits = TurnLimits(max_tool_calls=2)
         finished = await bench.run(
             *[calls("bash", id=str(n), command=str(n)) for n in range(2)], says("Halfway.")
         )
@@ -211,7 +211,7 @@ class TestLimits:
 
     async def test_a_model_that_calls_for_ever_gets_a_report(self, bench: Bench) -> None:
         numbers = iter(range(1000))
-        bench.limits = Limits(max_tool_calls=24)
+        bench.limits = TurnLimits(max_tool_calls=24)
         model = ScriptedModel(lambda request: calls("bash", command=f"step {next(numbers)}"))
         finished = await bench.run_with(model)
         assert (finished.reason, finished.tool_calls) == ("tool_limit", 24)
@@ -221,7 +221,7 @@ class TestLimits:
         assert "- bash step 23: ok" in finished.text
 
     async def test_calls_beyond_the_limit_in_one_step_get_a_result(self, bench: Bench) -> None:
-        bench.limits = Limits(max_tool_calls=1)
+        bench.limits = TurnLimits(max_tool_calls=1)
         both = also(calls("bash", id="a", command="1"), calls("bash", id="b", command="2"))
         finished = await bench.run(both, says("One."))
         assert len(bench.ran) == 1
@@ -231,14 +231,14 @@ class TestLimits:
         assert finished.tool_calls == 1
 
     async def test_the_time_of_a_turn_ends_a_running_tool(self, bench: Bench) -> None:
-        bench.limits = Limits(seconds=1)
+        bench.limits = TurnLimits(seconds=1)
         finished = await bench.run(calls("bash", id="a", command="wait"))
         assert finished.reason == "tool_limit"
         assert finished.text == texts.LIMIT_SECONDS.format(count=1)
         assert bench.journal.messages[3] == ToolResult("a", "bash", texts.INTERRUPTED)
 
     async def test_the_tokens_of_a_turn_are_bounded(self, bench: Bench) -> None:
-        bench.limits = Limits(tokens=4000)
+        bench.limits = TurnLimits(tokens=4000)
         reply = replace(calls("bash", command="ls"), tokens=(100, 0, 3500))
         finished = await bench.run(reply, says("Enough."))
         assert (finished.text, finished.reason) == ("Enough.", "tool_limit")

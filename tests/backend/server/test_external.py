@@ -11,10 +11,10 @@ from aiohttp import web
 from agent.events import Event, ModelFinished, Notice, TextDelta
 from agent.llm.openai import OpenAIModel
 from agent.llm.reported import ReportedModel
-from agent.llm.tool_call_parser import Known
+from agent.llm.tool_call_parser import KnownTools
 from agent.messages import System, User
 from agent.model import Completion, Request, TextPiece
-from agent.turn.limits import Limits
+from agent.turn.limits import TurnLimits
 from agent.turn.model_caller import ModelCaller
 from backend.client import BackendUnavailable
 from backend.config import BackendConfig
@@ -113,7 +113,7 @@ async def test_a_turn_goes_on_at_the_next_server_when_one_dies_in_its_answer(sta
         async with running(config) as it, OpenAIModel(it.client.endpoint) as model:
             events: list[Event] = []
             told = ReportedModel(model, it.client.report, "a")
-            asking = ModelCaller(told, Known.of(()), Limits(), it.ready, events.append)
+            asking = ModelCaller(told, KnownTools.of(()), TurnLimits(), it.ready, events.append)
             answering = asyncio.create_task(asking(ASKED))
             await wrote.wait()
             await dying.__aexit__()

@@ -13,10 +13,10 @@ import pytest
 from agent.events import Event, ModelFinished, ModelProgress, Notice, TextDelta
 from agent.llm.openai import OpenAIModel
 from agent.llm.reported import ReportedModel
-from agent.llm.tool_call_parser import Known
+from agent.llm.tool_call_parser import KnownTools
 from agent.messages import System, User
 from agent.model import Request
-from agent.turn.limits import Limits
+from agent.turn.limits import TurnLimits
 from agent.turn.model_caller import ModelCaller
 from backend import proc
 from backend.client import BackendUnavailable
@@ -108,7 +108,7 @@ async def test_the_agent_goes_on_with_its_tools_after_a_streak_of_errors(
     ):
         await it.ready()
         told = ReportedModel(model, it.client.report, "a")
-        asking = ModelCaller(told, Known.of((tool,)), Limits(), it.ready, events.append)
+        asking = ModelCaller(told, KnownTools.of((tool,)), TurnLimits(), it.ready, events.append)
         async with it.client.acquire_gpu("a"):
             completion, _ = await asking(request)
         status = (await it.client.status()).backend

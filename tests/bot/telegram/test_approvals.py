@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from agent.approvals import Request
+from agent.approvals import ApprovalRequest
 from agent.tools.tool import Call, Output, tool
 from bot.localgram import Message, is_final
 from bot.question import question
@@ -146,12 +146,12 @@ async def test_a_question_that_may_not_have_arrived_is_asked_again(house: House)
 
 
 def test_no_command_can_end_its_own_block() -> None:
-    asked = Request("i", "t", "c", "tg:1", "echo ```` && rm -rf x\n```\n**bold**", "s", 0.0)
+    asked = ApprovalRequest("i", "t", "c", "tg:1", "echo ```` && rm -rf x\n```\n**bold**", "s", 0.0)
     assert question(Texts(), asked, elsewhere=False) == (
         "**May I do this?**\n\n`````\necho ```` && rm -rf x\n```\n**bold**\n`````"
     )
 
 
 def test_a_very_long_command_is_cut_and_says_so() -> None:
-    asked = Request("i", "t", "c", "tg:1", "x" * 5000, "s", 0.0)
+    asked = ApprovalRequest("i", "t", "c", "tg:1", "x" * 5000, "s", 0.0)
     assert "\n... and 2,000 characters more\n" in question(Texts(), asked, elsewhere=False)

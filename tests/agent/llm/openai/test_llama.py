@@ -8,7 +8,7 @@ import pytest
 
 from agent.errors import ContextFull
 from agent.llm.openai import OpenAIModel
-from agent.llm.tool_call_parser import Known, Reader
+from agent.llm.tool_call_parser import KnownTools, ToolCallParser
 from agent.messages import Assistant, System, ToolCall, ToolResult, User
 from agent.model import Completion, Reading, Request
 from agent.turn.step import read_step
@@ -40,8 +40,8 @@ def model_of(endpoint: Endpoint) -> OpenAIModel:
 
 def answered(completion: Completion) -> tuple[Assistant, ToolResult]:
     """The step as the loop keeps it, and a result of its call."""
-    known = Known.of(TOOLS)
-    reader = Reader(known)
+    known = KnownTools.of(TOOLS)
+    reader = ToolCallParser(known)
     reader.feed(completion.text)
     reader.close()
     message = read_step(completion, reader, known, ()).message

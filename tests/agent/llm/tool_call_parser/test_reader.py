@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.llm.tool_call_parser import Found, Known, Reader, arguments_of
+from agent.llm.tool_call_parser import KnownTools, ParsedCall, ToolCallParser, arguments_of
 
 TOOLS = json.loads(files("agent").joinpath("prefix/tools.json").read_text("utf-8"))
-KNOWN = Known.of(TOOLS)
-LS = Found("bash", {"command": "ls"})
-BROKEN = Found("", None)
+KNOWN = KnownTools.of(TOOLS)
+LS = ParsedCall("bash", {"command": "ls"})
+BROKEN = ParsedCall("", None)
 
 
-def read(text: str, size: int = 10**9) -> tuple[str, str, list[Found], str]:
+def read(text: str, size: int = 10**9) -> tuple[str, str, list[ParsedCall], str]:
     """(shown as it came, visible, calls, generated)"""
-    reader = Reader(KNOWN)
+    reader = ToolCallParser(KNOWN)
     shown = [reader.feed(text[start : start + size]) for start in range(0, len(text), size)]
     shown.append(reader.close())
     return "".join(shown), reader.visible, reader.calls, reader.generated
@@ -92,20 +92,20 @@ def test_words_behind_a_call_are_shown(form: str) -> None:
             [BROKEN],
         ),
         ('{"name": "bash", "arguments": {"command": "rm -rf /workspace/buil', [BROKEN]),
-        ("<function=bash><parameter=command>rm -rf /workspace/buil", [Found("bash", None)]),
-        ('bash(command="rm -rf /workspace/buil', [Found("bash", None)]),
-        ('<function=bash>{"command": "rm -rf /workspace/buil', [Found("bash", None)]),
+        ("<function=bash><parameter=command>rm -rf /workspace/buil", [ParsedCall("bash", None)]),
+        ('bash(command="rm -rf /workspace/buil', [ParsedCall("bash", None)]),
+        ('<function=bash>{"command": "rm -rf /workspace/buil', [ParsedCall("bash", None)]),
         ("<tool_call>\nI think I should\n</tool_call>", [BROKEN]),
         ("<tool_call>", [BROKEN]),
         (
             '<tool_call>{"name": "fly", "arguments": {"to": "x"}}</tool_call>',
-            [Found("fly", {"to": "x"})],
+            [ParsedCall("fly", {"to": "x"})],
         ),
         ('[TOOL_CALLS][{"name": "ba', [BROKEN]),
     ],
 )
 def test_what_is_no_complete_call_is_hidden_and_not_completed(
-    text: str, calls: list[Found]
+    text: str, calls: list[ParsedCall]
 ) -> None:
     for size in (1, 10**9):
         assert read(text, size) == ("", "", calls, text)
@@ -168,7 +168,7 @@ def test_reasoning_is_not_replayed() -> None:
 
 
 def test_text_is_shown_while_it_comes() -> None:
-    reader = Reader(KNOWN)
+    reader = ToolCallParser(KNOWN)
     assert [reader.feed(part) for part in ("Hel", "lo ", "there", "\n", "{na", "me}")] == [
         "Hel",
         "lo",
@@ -181,7 +181,7 @@ def test_text_is_shown_while_it_comes() -> None:
 
 def test_ordinary_text_is_never_held_back_by_more_than_a_word() -> None:
     text = "Here is how it works, {step} by [step]: first `ls`, then <b>bold</b>.\nGood.\n" * 5
-    reader = Reader(KNOWN)
+    reader = ToolCallParser(KNOWN)
     shown = 0
     for place, letter in enumerate(text):
         shown += len(reader.feed(letter))
@@ -194,7 +194,7 @@ def test_a_closing_tag_inside_an_argument_is_part_of_it(name: str) -> None:
     arguments = {"path": "a", "content": 'x</tool_call>y "z" } ] \\ '}
     text = f"<tool_call>{json.dumps({'name': name, 'arguments': arguments})}</tool_call>"
     for size in (1, 10**9):
-        assert read(text, size)[:3] == ("", "", [Found(name, arguments)])
+        assert read(text, size)[:3] == ("", "", [ParsedCall(name, arguments)])
 
 
 def test_typed_arguments_of_the_tag_form() -> None:
@@ -203,7 +203,7 @@ def test_typed_arguments_of_the_tag_form() -> None:
         '</parameter><parameter=files>\n["a", "b"]\n</parameter></function>'
     )
     [call] = read(text)[2]
-    assert call == Found("git_commit", {"repo": ".", "message": "[1]", "files": ["a", "b"]})
+    assert call == ParsedCall("git_commit", {"repo": ".", "message": "[1]", "files": ["a", "b"]})
 
 
 def test_a_megabyte_costs_little_even_in_small_pieces() -> None:
@@ -211,7 +211,7 @@ def test_a_megabyte_costs_little_even_in_small_pieces() -> None:
     arguments = {"path": "a", "content": content}
     call = {"name": "write_file", "arguments": arguments}
     shown, _, calls, _ = read(f"<tool_call>{json.dumps(call)}</tool_call>", 1000)
-    assert (shown, calls) == ("", [Found("write_file", arguments)])
+    assert (shown, calls) == ("", [ParsedCall("write_file", arguments)])
 
 
 @pytest.mark.parametrize(
