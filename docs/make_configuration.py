@@ -15,7 +15,7 @@ SECTIONS = {
     "Sandbox": "agent.sandbox",
     "Repo": "agent.repos.NAME",
     "Backend": "backend",
-    "Switch": "backend.models.profile_schedule",
+    "Switch": "backend.schedule",
     "State": "state",
 }
 HEAD = """\
@@ -38,7 +38,7 @@ def page() -> str:
 
 
 def _section(node: ast.ClassDef, path: str) -> str:
-    brackets = f"[[{path}]]" if path == "backend.models.profile_schedule" else f"[{path}]"
+    brackets = f"[[{path}]]" if path == "backend.schedule" else f"[{path}]"
     rows = "".join(
         f"| `{key}` | {default} | {prose} |\n"
         for key, default, prose in _fields(node)

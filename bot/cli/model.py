@@ -155,7 +155,7 @@ async def use(ctx: click.Context, model: str) -> None:
     config = _config(ctx)
     if config:
         values = file.read(config)
-        file.put(values, "backend.models.profile", profile.name)
+        file.put(values, "backend.profile", profile.name)
         file.write(config, values)
     click.echo(
         f"{profile.name} is in use"

@@ -52,13 +52,13 @@ async def choose_model(wizard: "Wizard") -> str:
             await engine.pull(name)
         else:
             wizard.say(f"Bring it with: voltaire model pull {name}")
-    wizard.keep("backend.models.profile", name)
+    wizard.keep("backend.profile", name)
     return name
 
 
 async def _named(wizard: "Wizard") -> str:
     """The profile that was given, or that is chosen now, and what is to be expected of it."""
-    key, engine, default = "backend.models.profile", wizard.engine, ""
+    key, engine, default = "backend.profile", wizard.engine, ""
     if wizard.given.profile is None and file.get(wizard.values, key) is None:
         default, line = await engine.propose()
         wizard.say(line)

@@ -134,8 +134,8 @@ async def test_an_interrupted_build_ends_its_compilers(tmp_path: Path, checkout:
 ALONE = """
 import asyncio, sys
 from pathlib import Path
-from backend.build import Sources, build
-from backend.recipe import Recipe
+from backend.build.build import Sources, build
+from backend.build.recipe import Recipe
 recipe = Recipe("cpu", "CPU", (), sys.argv[3])
 asyncio.run(build(recipe, Sources(Path(sys.argv[1]), "ik"), Path(sys.argv[2]), lambda line: print(line, flush=True)))
 """

@@ -45,8 +45,8 @@ CARD: dict[str, int] = {
 }
 REAL = """
 import asyncio
-from backend import gpu
-sample = asyncio.run(gpu.look())
+from backend.gpu import nvml
+sample = asyncio.run(nvml.look())
 print(sample.hottest, sample.gpus[0].memory_total_mib)
 """
 Scene = Callable[..., None]
