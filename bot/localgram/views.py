@@ -1,6 +1,6 @@
 """What the chat page is told: the Bot API's own shapes, and what only a client knows."""
 
-from bot.localgram.chat import Chat
+from bot.localgram.chat import Chat, message_json
 from bot.localgram.feed import (
     Acted,
     Answered,
@@ -13,7 +13,7 @@ from bot.localgram.feed import (
     Posted,
     Reacted,
 )
-from bot.localgram.message import Message, message_json
+from bot.localgram.message import Message
 from bot.localgram.people import Account
 from bot.localgram.wire import Json
 from bot.localgram.world import World

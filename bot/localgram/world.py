@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from bot.localgram.chat import IN_CHAT, Chat, Topic
+from bot.localgram.chat import IN_CHAT, Chat, Topic, message_json
 from bot.localgram.clock import Clock
 from bot.localgram.faults import Faults
 from bot.localgram.feed import (
@@ -22,7 +22,7 @@ from bot.localgram.feed import (
 )
 from bot.localgram.files import Files
 from bot.localgram.flood import Flood, Limits
-from bot.localgram.message import Message, message_json
+from bot.localgram.message import Message
 from bot.localgram.people import Account
 from bot.localgram.profile import Profile
 from bot.localgram.queries import Queries
