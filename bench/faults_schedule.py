@@ -27,7 +27,7 @@ from typing import Any
 
 from agent.schedule.times import Every, Once, dump
 from agent.store import Store, open_store
-from agent.store.jobs import Plan
+from agent.store.jobs import JobSpec
 from agent.turn import texts
 from bench.schedule_report import Report
 from bench.schedule_site import commit, prepare
@@ -81,7 +81,7 @@ class Campaign:
 
     async def _plan(self, store: Store, kind: str, task: str, rule: Once | Every) -> int:
         at = rule.at if isinstance(rule, Once) else rule.anchor
-        plan = Plan(
+        plan = JobSpec(
             self.chat, kind, "", dump(rule), "UTC", task, {}, "all", next_at=int(at.timestamp())
         )
         return (await store.jobs.add(plan)).id

@@ -23,8 +23,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 from agent.store import open_store
+from agent.store.backup import backup as copy_database
 from agent.store.database import migrations
-from agent.store.upkeep import backup as copy_database
 from bot.settings import SECRETS
 from bot.state import DATABASE
 

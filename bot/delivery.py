@@ -80,7 +80,7 @@ class Delivery:
 
     async def again(self, id: int) -> bool:
         """Send a text in doubt once more; False when it is no longer in doubt."""
-        if not await self._outbox.again(id):
+        if not await self._outbox.send_again(id):
             return False
         self._noticing.pop(id, None)
         return True
@@ -97,7 +97,7 @@ class Delivery:
             await self._tell_doubts(group)
 
     async def _tell_doubts(self, group: asyncio.TaskGroup) -> None:
-        for parcel in await self._outbox.unnoticed(self._prefix):
+        for parcel in await self._outbox.without_notice(self._prefix):
             if 0 <= self._noticing[parcel.id] < NOTICE_TRIES:
                 group.create_task(self._notify(parcel))
 
@@ -175,7 +175,7 @@ class Delivery:
                 return False
             case Gone():
                 await self._outbox.postponed(parcel.id, 0, str(error))
-                await self._store.chats.rest(parcel.chat, resting=True)
+                await self._store.chats.set_blocked(parcel.chat, blocked=True)
                 return False
             case _:
                 await self._outbox.failed(parcel.id, str(error))
@@ -218,10 +218,10 @@ class Delivery:
         except Uncertain:
             self._noticing[parcel.id] = tries + 1
             if tries + 1 == NOTICE_TRIES:
-                await self._kept(parcel, lambda: self._outbox.noticed(parcel.id, "?"))
+                await self._kept(parcel, lambda: self._outbox.notice_sent(parcel.id, "?"))
         except (Gone, Refused):
-            await self._kept(parcel, lambda: self._outbox.noticed(parcel.id, "?"))
+            await self._kept(parcel, lambda: self._outbox.notice_sent(parcel.id, "?"))
         except (Away, StoreError):
             self._noticing[parcel.id] = tries
         else:
-            await self._kept(parcel, lambda: self._outbox.noticed(parcel.id, sent[-1]))
+            await self._kept(parcel, lambda: self._outbox.notice_sent(parcel.id, sent[-1]))

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.store import Store
-from agent.store.jobs import Job, Occurrence
-from agent.store.ledger import Ledger
+from agent.store.jobs import Job
+from agent.store.occurrences import Occurrence
 from backend.client import BackendClient, BackendUnavailable
 from backend.protocol import GpuMinute, Status
 
@@ -36,8 +36,7 @@ class Digest:
         return "\n".join(["**The last 24 hours**", *lines, *more])
 
     async def _errors(self) -> str:
-        ledger = Ledger(self.store.database, self.store.clock)
-        turns, jobs = await ledger.failures(self.store.clock() - DAY_MINUTES * 60)
+        turns, jobs = await self.store.occurrences.failures(self.store.clock() - DAY_MINUTES * 60)
         return f"- errors: {turns} turns, {jobs} jobs"
 
     async def _undelivered(self) -> str:

@@ -232,11 +232,11 @@ async def pass_on_alerts(
     written down now, for want of room, is asked for again."""
     while True:
         with suppress(BackendUnavailable, StoreError):
-            last = int(await store.facts.get(LAST_ALERT) or 0)
+            last = int(await store.key_values.get(LAST_ALERT) or 0)
             async for alert in backend.events(last):
                 for owner in owners():
                     await store.outbox.add(f"tg:{owner}", [_letter(_told(alert))])
-                await store.facts.put(LAST_ALERT, alert.id)
+                await store.key_values.put(LAST_ALERT, alert.id)
         await asyncio.sleep(pause)
 
 

@@ -63,7 +63,7 @@ async def _bot(here: presence.Presence | None, store: Store | None) -> dict[str,
 
 
 async def _jobs(store: Store | None) -> dict[str, Any]:
-    active, due = await store.jobs.outlook() if store else (0, None)
+    active, due = await store.jobs.active_and_next() if store else (0, None)
     return {"active": active, "next_at": due and datetime.fromtimestamp(due, UTC).isoformat()}
 
 

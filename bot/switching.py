@@ -18,7 +18,8 @@ from agent.errors import AgentError
 from agent.schedule.occurrences import Nothing
 from agent.schedule.times import Calendar, load
 from agent.store import Store
-from agent.store.jobs import Job, Occurrence
+from agent.store.jobs import Job
+from agent.store.occurrences import Occurrence
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
 
 log = logging.getLogger(__name__)
@@ -36,17 +37,17 @@ class ProfileSwitch:
     backend: BackendClient
 
     async def __call__(self, job: Job, _occurrence: Occurrence) -> None:
-        name, began = job.plan.task, monotonic()
+        name, began = job.spec.task, monotonic()
         try:
             if await self._serves(name):
-                raise Nothing("It serves.", tell=bool(job.plan.options.get("tell_nothing")))
+                raise Nothing("It serves.", tell=bool(job.spec.options.get("tell_nothing")))
             async for _ in self.backend.use_profile(name):
                 pass
         except (BackendRefused, BackendUnavailable) as error:
             raise AgentError(str(error)) from None
         seconds = monotonic() - began
         raise Nothing(
-            f"It is ready after {seconds:.0f} s.", tell=bool(job.plan.options.get("tell_nothing"))
+            f"It is ready after {seconds:.0f} s.", tell=bool(job.spec.options.get("tell_nothing"))
         )
 
     async def _serves(self, name: str) -> bool:
@@ -56,7 +57,7 @@ class ProfileSwitch:
 
 async def keep_file(store: Store, path: Path | None, zone: str) -> None:
     """Write the daily switches that are planned now; where the file cannot be written, jobs alone switch."""
-    jobs = [job for job in await store.jobs.active() if job.plan.kind == KIND]
+    jobs = [job for job in await store.jobs.active() if job.spec.kind == KIND]
     if path is None:
         return
     try:
@@ -76,12 +77,12 @@ def _with(text: str, entries: Sequence[str]) -> str:
 
 
 def _entries(job: Job, zone: str) -> Iterator[str]:
-    rule = load(dict(job.plan.timing))
+    rule = load(dict(job.spec.timing))
     if not isinstance(rule, Calendar) or rule.zone != zone or not _daily(rule):
         return
     for minute in rule.times:
         at = f"{minute // 60:02}:{minute % 60:02}"
-        yield f'[[backend.schedule]]\nat = "{at}"\nprofile = "{job.plan.task}"\njob = {job.id}'
+        yield f'[[backend.schedule]]\nat = "{at}"\nprofile = "{job.spec.task}"\njob = {job.id}'
 
 
 def _daily(rule: Calendar) -> bool:

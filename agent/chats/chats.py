@@ -19,9 +19,9 @@ from agent.aio import BackgroundTasks
 from agent.chats.assignment import Assignment, Emit, Listener, Run, Service, Unheard
 from agent.chats.worker import EPHEMERAL, Worker
 from agent.store import Incoming, Store
+from agent.store.backup import SNAPSHOT
 from agent.store.errors import StoreError
 from agent.store.leases import new_owner
-from agent.store.upkeep import SNAPSHOT
 from agent.turn.journal import Window
 
 __all__ = ["Assignment", "Chats", "Emit", "Incoming", "Listener", "Run", "Service", "cli_source"]
@@ -93,7 +93,7 @@ class Chats:
         if worker and worker.stop:
             worker.stop.set()
             return True
-        return await self.store.leases.stop(chat)
+        return await self.store.leases.request_stop(chat)
 
     async def retry(self, chat: str) -> bool:
         """Answer the last message once more, as if the first try had not been.
@@ -103,7 +103,7 @@ class Chats:
         last = await self.store.turns.last(chat)
         if last is None or await self.store.turns.unfinished(chat):
             return False
-        if not await self.store.turns.undo(last[0]):
+        if not await self.store.turns.retry(last[0]):
             return False
         self._window.cut(last[0].conversation)
         self.wake(chat)
@@ -124,7 +124,7 @@ class Chats:
         if worker := self._workers.get(chat):
             await worker.emptied()
         await self.store.chats.forget(chat)
-        await self.store.facts.put(SNAPSHOT, 0)  # the last good copy is not to remember it
+        await self.store.key_values.put(SNAPSHOT, 0)  # the last good copy is not to remember it
 
     async def _recover(self) -> None:
         sources = self.service.sources

@@ -46,7 +46,7 @@ class Lease:
 
     async def _take(self) -> None:
         told = False
-        while not await self.leases.take(self.chat, self.owner):
+        while not await self.leases.acquire(self.chat, self.owner):
             if not told:
                 await self.waits(texts.CHAT_BUSY)
                 told = True
@@ -56,8 +56,8 @@ class Lease:
         while True:
             for _ in range(BEATS):
                 await asyncio.sleep(STOP_POLL_SECONDS)
-                if await self.leases.asked_to_stop(self.chat):
+                if await self.leases.stop_requested(self.chat):
                     self.stop()
             with contextlib.suppress(StoreError):
-                if not await self.leases.beat(self.chat, self.owner) and self.stop():
+                if not await self.leases.heartbeat(self.chat, self.owner) and self.stop():
                     log.error("the lease of %s went to another process", self.chat)

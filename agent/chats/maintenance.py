@@ -14,8 +14,8 @@ from agent.context.window import ModelWindow
 from agent.errors import AgentError, BackendAway
 from agent.memory.embeddings import EmbeddingsUnavailable, SemanticSearch
 from agent.model import ModelRefused
-from agent.store import Store, upkeep
-from agent.store.retention import DAY, Retention, prune, used
+from agent.store import Store, backup
+from agent.store.retention import DAY, Retention, prune, used, vacuum
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class Maintenance:
             await self._warm(await self.life())
             await self._learn()
             await self._every(HOUR, PRUNE, self._prune)
-            await self._every(DAY, upkeep.SNAPSHOT, self._snapshot)
+            await self._every(DAY, backup.SNAPSHOT, self._snapshot)
             await self._every(DAY, VACUUM, self._vacuum)
         except BackendAway:
             return  # nothing to warm yet
@@ -96,8 +96,8 @@ class Maintenance:
     async def _every(
         self, seconds: float, name: str, work: Callable[[], Awaitable[object]]
     ) -> None:
-        if self.store.clock() - float(await self.store.facts.get(name, 0)) >= seconds:
-            await self.store.facts.put(
+        if self.store.clock() - float(await self.store.key_values.get(name, 0)) >= seconds:
+            await self.store.key_values.put(
                 name, self.store.clock()
             )  # also when it fails: not every look
             await work()
@@ -111,7 +111,7 @@ class Maintenance:
             log.warning("%d MiB of the database are in use, more than its bound", held >> 20)
 
     async def _snapshot(self) -> None:
-        await upkeep.snapshot(self.store)
+        await backup.snapshot(self.store)
 
     async def _vacuum(self) -> None:
-        await upkeep.vacuum(self.store)
+        await vacuum(self.store)

@@ -18,8 +18,8 @@ from agent.events import Event, TokenUsage, TurnFinished
 from agent.messages import Assistant, ToolCall, ToolResult, User
 from agent.store import Store
 from agent.store.errors import StoreError
-from agent.store.inbox import Waiting
-from agent.store.turns import Due, OpenTurn, RenderedMessage, Steps
+from agent.store.inbox import InboxRow
+from agent.store.turns import OpenTurn, PendingWork, RenderedMessage, TurnProgress
 from agent.turn import texts
 from agent.turn.journal import StoredJournal, Window
 
@@ -109,7 +109,7 @@ class Worker:
         finally:
             self.free.set()
 
-    async def _begin(self, rows: Sequence[Waiting]) -> OpenTurn:
+    async def _begin(self, rows: Sequence[InboxRow]) -> OpenTurn:
         turn = secrets.token_hex(8)
         try:
             rows = await self.service.fetch(rows)
@@ -121,10 +121,10 @@ class Worker:
             told = plain(rows)
         return await self.store.turns.begin(turn, rows, told)
 
-    async def _due(self) -> Due:
-        return await self.store.turns.due(self.chat, self.service.sources)
+    async def _due(self) -> PendingWork:
+        return await self.store.turns.pending(self.chat, self.service.sources)
 
-    def _ours(self, due: Due) -> bool:
+    def _ours(self, due: PendingWork) -> bool:
         """Whether there is something for us to do."""
         cut_off = due.unfinished and due.unfinished.source in self.service.sources
         return bool(due.waiting or cut_off)
@@ -141,13 +141,13 @@ class Worker:
     async def _abandon(self, turn: OpenTurn) -> None:
         """End another source's turn whose process is gone; what it was to answer waits again."""
         await self._close_calls(turn)
-        await self.store.turns.put_back(turn, keep=not turn.source.startswith(EPHEMERAL))
+        await self.store.turns.cancel(turn, requeue=not turn.source.startswith(EPHEMERAL))
 
     async def _close_calls(self, turn: OpenTurn) -> None:
-        for call in unanswered(turn, await self.store.turns.steps(turn)):
+        for call in unanswered(turn, await self.store.turns.progress(turn)):
             await self.store.turns.add(turn, ToolResult(call.id, call.name, texts.INTERRUPTED))
 
-    async def _settled(self, due: Due) -> list[Waiting]:
+    async def _settled(self, due: PendingWork) -> list[InboxRow]:
         """The oldest waiting message and those that belong to it, once they have stopped coming."""
         deadline = self.store.clock() + SETTLE_BOUND_SECONDS
         while True:
@@ -163,7 +163,7 @@ class Worker:
             await set_within(self.wake, min(remaining, SETTLE_BOUND_SECONDS))
             due = await self._due()
 
-    async def _play(self, turn: OpenTurn, rows: Sequence[Waiting]) -> None:
+    async def _play(self, turn: OpenTurn, rows: Sequence[InboxRow]) -> None:
         journal = self._journal(turn, rows)
         assignment = Assignment(turn, tuple(journal.answers), journal)
         self.stop = assignment.stop
@@ -186,7 +186,7 @@ class Worker:
             await assignment.journal.finish(None, texts.BUG, "error", TokenUsage())
             emit(TurnFinished(texts.BUG, "error", 0))
 
-    def _journal(self, turn: OpenTurn, rows: Sequence[Waiting]) -> StoredJournal:
+    def _journal(self, turn: OpenTurn, rows: Sequence[InboxRow]) -> StoredJournal:
         return StoredJournal(
             self.store,
             turn,
@@ -250,7 +250,7 @@ def _tell(assignment: Assignment, ended: TurnFinished, seconds: float) -> None:
     )
 
 
-def gathered(rows: Sequence[Waiting]) -> list[Waiting]:
+def gathered(rows: Sequence[InboxRow]) -> list[InboxRow]:
     """The first of the rows and those right behind it that were said as one (an album, a paste)."""
     taken = list(rows[:1])
     for row in rows[1:]:
@@ -263,12 +263,12 @@ def gathered(rows: Sequence[Waiting]) -> list[Waiting]:
     return taken
 
 
-def plain(rows: Sequence[Waiting]) -> RenderedMessage:
+def plain(rows: Sequence[InboxRow]) -> RenderedMessage:
     """The words alone."""
-    return RenderedMessage("", User("\n".join(row.incoming.words for row in rows)))
+    return RenderedMessage("", User("\n".join(row.incoming.text for row in rows)))
 
 
-def unanswered(turn: OpenTurn, steps: Steps) -> list[ToolCall]:
+def unanswered(turn: OpenTurn, steps: TurnProgress) -> list[ToolCall]:
     """The turn's tool calls without a result."""
     messages = [entry.message for entry in steps.entries if entry.turn == turn.id]
     results = {message.call for message in messages if isinstance(message, ToolResult)}

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from agent.messages import Message
 from agent.model import Completion
-from agent.store.codec import columns
-from agent.store.usage import Reuse
+from agent.store.message_codec import columns
+from agent.store.usage import CacheReuse
 
 log = logging.getLogger(__name__)
 
@@ -30,13 +30,15 @@ class CacheAudit:
     def __init__(self) -> None:
         self._last: OrderedDict[int, LastCall] = OrderedDict()
 
-    def compare(self, conversation: int, sent: Sequence[Message], completion: Completion) -> Reuse:
+    def compare(
+        self, conversation: int, sent: Sequence[Message], completion: Completion
+    ) -> CacheReuse:
         """What this call read again although it was known; logged when it is more than SLACK."""
         last = self._last.get(conversation)
         self._remember(conversation, sent, completion)
         prompt, cached = completion.prompt_tokens, completion.cached_tokens
         if last is None or prompt is None or cached is None:
-            return Reuse()
+            return CacheReuse()
         reread = max(0, min(last.tokens, prompt) - cached)
         place = difference(last.sent, sent) if reread > SLACK else ""
         if reread > SLACK:
@@ -47,7 +49,7 @@ class CacheAudit:
                 prompt,
                 place,
             )
-        return Reuse(max(0, prompt - last.tokens), reread, place)
+        return CacheReuse(max(0, prompt - last.tokens), reread, place)
 
     def forget(self, conversation: int) -> None:
         """The prompt was cut on purpose: the next call has nothing to be held against."""

@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 from agent import prompt
 from agent.messages import User
 from agent.store import Store
-from agent.store.inbox import Incoming, Waiting
-from agent.store.notes import Note
+from agent.store.inbox import InboxRow, Incoming
+from agent.store.notes import SavedNote
 from agent.store.turns import RenderedMessage
 
 NOTES_CHARACTERS = 2_400  # of notes in one conversation, about 700 tokens; the rest by recall
@@ -20,17 +20,17 @@ NOTES_CHARACTERS = 2_400  # of notes in one conversation, about 700 tokens; the 
 Enter = Callable[[str, str], Awaitable[str]]  # (chat, text): the text, cut if it is too large
 
 
-Fetch = Callable[[Sequence[Waiting]], Awaitable[Sequence[Waiting]]]
+Fetch = Callable[[Sequence[InboxRow]], Awaitable[Sequence[InboxRow]]]
 """Brings what came along with messages (files, pictures, speech) when their turn begins;
 the rows again, with it named in them."""
 
 
-async def as_they_are(rows: Sequence[Waiting]) -> Sequence[Waiting]:
+async def as_they_are(rows: Sequence[InboxRow]) -> Sequence[InboxRow]:
     """The fetch of messages with which nothing comes along."""
     return rows
 
 
-async def tell(store: Store, rows: Sequence[Waiting], zone: str, enter: Enter) -> RenderedMessage:
+async def tell(store: Store, rows: Sequence[InboxRow], zone: str, enter: Enter) -> RenderedMessage:
     """Waiting rows of one chat as the one message that the model gets. `zone` is an IANA name."""
     chat = rows[0].incoming.chat
     notes, shown = await store.notes.to_show(chat)
@@ -49,14 +49,14 @@ async def tell(store: Store, rows: Sequence[Waiting], zone: str, enter: Enter) -
         ],
     )
     head = prompt.render_head(tail)
-    words = await enter(chat, "\n".join(r.incoming.words for r in rows if r.incoming.words))
+    words = await enter(chat, "\n".join(r.incoming.text for r in rows if r.incoming.text))
     images = tuple(image for row in rows for image in row.incoming.images)
     lines = tuple((id, prompt.note_line(note)) for id, note in new)
     return RenderedMessage(head, User(head + words, images), lines)
 
 
 def choose(
-    notes: Sequence[Note], shown: dict[int, str], zone: str
+    notes: Sequence[SavedNote], shown: dict[int, str], zone: str
 ) -> list[tuple[int, prompt.ShownNote]]:
     """The notes to show now, oldest first: not shown yet in this wording; pinned and newest win."""
     room = NOTES_CHARACTERS - sum(map(len, shown.values()))
@@ -70,14 +70,14 @@ def choose(
     return [(note.id, chosen[note.id]) for note in notes if note.id in chosen]
 
 
-def as_shown(note: Note, zone: str) -> prompt.ShownNote:
+def as_shown(note: SavedNote, zone: str) -> prompt.ShownNote:
     saved = datetime.fromtimestamp(note.changed_at, ZoneInfo(zone))
     return prompt.ShownNote(note.text, f"{saved:%Y-%m-%d}")
 
 
 async def _more(store: Store, incoming: Incoming) -> list[str]:
     if incoming.kind != "edit":
-        return list(incoming.more)
-    earlier = " ".join((await store.inbox.earlier(incoming)).split())[:120]
+        return list(incoming.context_lines)
+    earlier = " ".join((await store.inbox.text_before_edit(incoming)).split())[:120]
     which = f'"{earlier}"' if earlier else "an earlier message"
-    return [f"correction: this replaces {which}", *incoming.more]
+    return [f"correction: this replaces {which}", *incoming.context_lines]

@@ -25,7 +25,7 @@ class SelftestStore:
 
     async def known(self, server: ServerStatus) -> SelfTest | None:
         """The result on record; None for a model that was never tried."""
-        kept = await self.store.facts.get(_key(server))
+        kept = await self.store.key_values.get(_key(server))
         return SelfTest(**kept) if isinstance(kept, dict) else None
 
     async def of(self, server: ServerStatus) -> SelfTest:
@@ -36,7 +36,7 @@ class SelftestStore:
         """Try the model that serves now, and keep the result."""
         async with self.lane("self-test", PERSON, None):
             found = await self_test(self.model, self.schemas)
-        await self.store.facts.put(_key(server), asdict(found))
+        await self.store.key_values.put(_key(server), asdict(found))
         return found
 
 

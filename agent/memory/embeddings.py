@@ -14,7 +14,7 @@ import aiohttp
 
 from agent.store import Store
 from agent.store.embeddings import Vector
-from agent.store.search import Found
+from agent.store.search import SearchHit
 
 log = logging.getLogger(__name__)
 
@@ -61,29 +61,31 @@ class SemanticSearch:
     store: Store
     embedder: Embedder
 
-    async def near(self, chat: str, query: str) -> list[Found]:
+    async def near(self, chat: str, query: str) -> list[SearchHit]:
         """What of that chat means most nearly the query, the nearest first; nothing without an answer."""
         try:
             [asked] = await self.embedder.vectors([query], ANSWER_SECONDS)
         except EmbeddingsUnavailable as error:
             log.warning("no recall by meaning: %s", error)
             return []
-        known = await self.store.meanings.all(chat, self.embedder.model)
+        known = await self.store.embeddings.all(chat, self.embedder.model)
         return await asyncio.to_thread(_nearest, asked, known)
 
     async def learn(self, chat: str) -> int:
         """Give vectors to some of what has none yet; how many. Raises EmbeddingsUnavailable."""
-        found = await self.store.meanings.missing(chat, self.embedder.model, BATCH)
+        found = await self.store.embeddings.missing(chat, self.embedder.model, BATCH)
         if found:
             vectors = await self.embedder.vectors([one.text for one in found], BATCH_SECONDS)
-            await self.store.meanings.put(chat, self.embedder.model, found, vectors)
+            await self.store.embeddings.put(chat, self.embedder.model, found, vectors)
         return len(found)
 
 
-def fused(by_words: Sequence[Found], by_meaning: Sequence[Found], limit: int) -> list[Found]:
+def fused(
+    by_words: Sequence[SearchHit], by_meaning: Sequence[SearchHit], limit: int
+) -> list[SearchHit]:
     """Two rankings as one, by reciprocal rank (Cormack et al., SIGIR 2009: k = 60)."""
     scores: dict[tuple[str, int], float] = {}
-    known: dict[tuple[str, int], Found] = {}
+    known: dict[tuple[str, int], SearchHit] = {}
     for ranking in (by_words, by_meaning):
         for rank, one in enumerate(ranking):
             key = (one.kind, one.id)
@@ -92,7 +94,7 @@ def fused(by_words: Sequence[Found], by_meaning: Sequence[Found], limit: int) ->
     return [known[key] for key in sorted(scores, key=lambda key: -scores[key])][:limit]
 
 
-def _nearest(asked: Vector, known: Sequence[tuple[Found, Vector]]) -> list[Found]:
+def _nearest(asked: Vector, known: Sequence[tuple[SearchHit, Vector]]) -> list[SearchHit]:
     """2,000 vectors of 768 numbers take 1 ms of CPU; a loop of Python's own took 55."""
     import numpy as np  # where no embedding server is configured, nobody waits for it
 

@@ -11,9 +11,9 @@ from agent.errors import ToolError
 from agent.memory.embeddings import SemanticSearch, fused
 from agent.memory.search import rank, snippet
 from agent.store import Store
-from agent.store.notes import NOTE_CHARACTERS, Note, tidy
-from agent.store.search import Found
-from agent.store.transcript import Said
+from agent.store.notes import NOTE_CHARACTERS, SavedNote, normalize
+from agent.store.search import SearchHit
+from agent.store.transcript import TranscriptText
 from agent.tools.context import RecallMatch
 
 NOTES_MOST = 500  # per chat; beyond that somebody should tidy up
@@ -30,7 +30,7 @@ class ChatMemory:
 
     async def remember(self, note: str, source: str) -> str:
         """Save a note; `source` is the turn it came from. The answer says what was saved."""
-        text = tidy(note)
+        text = normalize(note)
         if not text:
             raise ToolError("The note is empty. Say in one sentence what to keep.")
         if len(await self.store.notes.all(self.chat)) >= NOTES_MOST:
@@ -53,7 +53,7 @@ class ChatMemory:
             best = fused(best, await self.meaning.near(self.chat, query), limit)
         return [self._memory(one, query) for one in best]
 
-    def _memory(self, one: Found, query: str) -> RecallMatch:
+    def _memory(self, one: SearchHit, query: str) -> RecallMatch:
         when = self._date(one.at)
         if one.kind == "note":
             return RecallMatch(one.text, when, "note")
@@ -75,16 +75,16 @@ class ChatMemory:
                     "id": c.id,
                     "title": c.title,
                     "created_at": self._iso(c.created_at),
-                    "messages": [self._said(s) for s in await self.store.transcript.said(c.id)],
+                    "messages": [self._said(s) for s in await self.store.transcript.texts(c.id)],
                 }
                 for c in reversed(conversations)
             ],
         }
 
-    def _said(self, said: Said) -> dict[str, Any]:
+    def _said(self, said: TranscriptText) -> dict[str, Any]:
         return {"id": said.id, "role": said.role, "at": self._iso(said.at), "text": said.text}
 
-    def _note(self, note: Note) -> dict[str, Any]:
+    def _note(self, note: SavedNote) -> dict[str, Any]:
         """`from` is the id of the message that it came from, null where it was written by hand."""
         return {
             "text": note.text,

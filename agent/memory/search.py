@@ -5,7 +5,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from agent.store.search import Found, forms, terms
+from agent.store.search import SearchHit, forms, terms
 
 K1, B = 1.2, 0.75  # Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009
 HALF_LIFE_DAYS = 90.0
@@ -14,7 +14,7 @@ NOTE_WEIGHT = 1.5  # what somebody asked to keep
 SNIPPET = 300  # characters
 
 
-def rank(query: str, found: Sequence[Found], now: float, limit: int) -> list[Found]:
+def rank(query: str, found: Sequence[SearchHit], now: float, limit: int) -> list[SearchHit]:
     """The best matches first. Words count by how rare they are among the candidates."""
     wanted = [_pattern(term) for term in terms(query)]
     texts = [fold(one.text) for one in found]
@@ -67,15 +67,15 @@ def _bm25(counts: Sequence[int], rarity: Sequence[float], length: float) -> floa
     )
 
 
-def _standing(one: Found, now: float) -> float:
+def _standing(one: SearchHit, now: float) -> float:
     days = max(0.0, now - one.at) / 86_400
     recency = 1 - RECENT_SHARE * (1 - math.exp2(-days / HALF_LIFE_DAYS))
     return recency * (NOTE_WEIGHT if one.kind == "note" else 1.0)
 
 
-def _distinct(found: Sequence[Found]) -> list[Found]:
+def _distinct(found: Sequence[SearchHit]) -> list[SearchHit]:
     """Each text once: people repeat themselves, and questions come back in answers."""
-    seen: dict[str, Found] = {}
+    seen: dict[str, SearchHit] = {}
     for one in found:
         seen.setdefault(" ".join(fold(one.text).split()), one)
     return list(seen.values())

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from agent.schedule.occurrences import Nothing
 from agent.schedule.times import load, tell
 from agent.store import Incoming
-from agent.store.jobs import Job, Occurrence
-from agent.store.ledger import Ledger
+from agent.store.jobs import Job
+from agent.store.occurrences import Occurrence
 from agent.summary.report import Summaries
 
 Submit = Callable[[Incoming], Awaitable[bool]]
@@ -17,7 +17,7 @@ Submit = Callable[[Incoming], Awaitable[bool]]
 
 async def remind(job: Job, _occurrence: Occurrence) -> str:
     """A message; no model."""
-    return f"⏰ {job.plan.task}"
+    return f"⏰ {job.spec.task}"
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,15 @@ class Task:
 
     async def __call__(self, job: Job, occurrence: Occurrence) -> None:
         due = datetime.fromtimestamp(occurrence.due_at, UTC)
-        told = tell(load(dict(job.plan.timing)), job.plan.timezone)
+        told = tell(load(dict(job.spec.timing)), job.spec.timezone)
         await self.submit(
             Incoming(
-                chat=job.plan.chat,
+                chat=job.spec.chat,
                 source="job",
                 update=f"{job.id}:{occurrence.due_at}",
-                words=job.plan.task,
+                text=job.spec.task,
                 kind="job",
-                more=(f"scheduled job {job.id}: {told}",),
+                context_lines=(f"scheduled job {job.id}: {told}",),
                 at=due.timestamp(),
             )
         )
@@ -55,12 +55,11 @@ class Summary:
     _turns: dict[tuple[str, str], asyncio.Lock] = field(default_factory=dict)
 
     async def __call__(self, job: Job, occurrence: Occurrence) -> None:
-        chat, repo = job.plan.chat, job.plan.task
+        chat, repo = job.spec.chat, job.spec.task
         async with self._turns.setdefault((chat, repo), asyncio.Lock()):
             report = await self.summaries.make(chat, repo, occurrence.id)
             if report.nothing:
-                raise Nothing(report.nothing, tell=bool(job.plan.options.get("tell_nothing")))
+                raise Nothing(report.nothing, tell=bool(job.spec.options.get("tell_nothing")))
             store = self.summaries.store
-            ledger = Ledger(store.database, store.clock)
-            await ledger.post(occurrence.id, chat, [self.letter(report.text)])
+            await store.occurrences.post(occurrence.id, chat, [self.letter(report.text)])
         store.outbox.added.set()

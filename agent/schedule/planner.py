@@ -24,7 +24,7 @@ from agent.schedule.times import (
     tell,
 )
 from agent.store import Store
-from agent.store.jobs import CatchUp, Job, Plan
+from agent.store.jobs import CatchUp, Job, JobSpec
 from agent.tools.context import Approver
 
 Maker = Literal["person", "model"]
@@ -50,16 +50,16 @@ class PlanLimits:
 class Proposal:
     """A job that could be made: `told` says in words what and when, with its next three times."""
 
-    plan: Plan
+    spec: JobSpec
     told: str
 
     @property
     def repeats(self) -> bool:
-        return bool(self.plan.timing["kind"] != "once")
+        return bool(self.spec.timing["kind"] != "once")
 
     @property
     def owners_only(self) -> bool:
-        return self.plan.kind in OWNERS_ONLY
+        return self.spec.kind in OWNERS_ONLY
 
 
 async def _nobody() -> None:
@@ -105,7 +105,7 @@ class Planner:
 
     async def add(self, proposal: Proposal) -> Job:
         """Make the job; its first time is counted from now."""
-        job = await self.store.jobs.add(proposal.plan)
+        job = await self.store.jobs.add(proposal.spec)
         await self.changed()
         return job
 
@@ -113,63 +113,63 @@ class Planner:
         """A summary now, as a job of its own: it survives a restart, and says so when there is nothing."""
         now = self._now()
         once, due = dump(Once(now)), int(now.timestamp())
-        plan = Plan(self.chat, "summary", "now", once, self.zone, repo, {"tell_nothing": True}, next_at=due)  # fmt: skip
+        plan = JobSpec(self.chat, "summary", "now", once, self.zone, repo, {"tell_nothing": True}, next_at=due)  # fmt: skip
         return await self.add(Proposal(plan, ""))
 
     async def offer(self, proposal: Proposal) -> Job:
         """Keep it without running it, until it is confirmed or withdrawn."""
-        return await self.store.jobs.add(replace(proposal.plan, state="proposed", next_at=None))
+        return await self.store.jobs.add(replace(proposal.spec, state="proposed", next_at=None))
 
     async def confirm(self, number: int) -> Job:
         """Make the job that was offered; its first time is counted from now."""
         job = await self._offered(number)
-        first = self._first(load(dict(job.plan.timing)))
+        first = self._first(load(dict(job.spec.timing)))
         if first is None:
             raise ToolError("That time is over; nothing was planned.")
-        return await self._changed(job, replace(job.plan, state="active", next_at=first))
+        return await self._changed(job, replace(job.spec, state="active", next_at=first))
 
     async def withdraw(self, number: int) -> None:
         await self.store.jobs.set_state((await self._offered(number)).id, "deleted")
 
     async def jobs(self) -> list[Job]:
         found = await self.store.jobs.of_chat(self.chat)
-        return [job for job in found if job.plan.state in ("active", "paused")]
+        return [job for job in found if job.spec.state in ("active", "paused")]
 
     async def find(self, number: int) -> Job:
         """A job of this chat, or ToolError."""
         job = await self.store.jobs.get(number)
         gone = ("deleted", "proposed")
-        if job is None or job.plan.chat != self.chat or job.plan.state in gone:
+        if job is None or job.spec.chat != self.chat or job.spec.state in gone:
             raise ToolError(f"There is no job {number} in this chat.")
         return job
 
     async def pause(self, number: int, *, paused: bool) -> Job:
         """Paused jobs miss nothing: their next time counts from when they go on."""
         job = await self.find(number)
-        upcoming = None if paused else self._first(load(dict(job.plan.timing)))
-        plan = replace(job.plan, state="paused" if paused else "active", next_at=upcoming)
+        upcoming = None if paused else self._first(load(dict(job.spec.timing)))
+        plan = replace(job.spec, state="paused" if paused else "active", next_at=upcoming)
         return await self._changed(job, plan)
 
     async def edit(self, number: int, text: str) -> Job:
         """Another time, or time and task, in words; a paused job stays so."""
         job = await self.find(number)
         rule, task = self._edited(text)
-        kind = job.plan.kind if job.plan.kind in job_kind.KINDS else ""
+        kind = job.spec.kind if job.spec.kind in job_kind.KINDS else ""
         checked = (
-            await self._proposal(rule, text, task or job.plan.task, kind, job.plan.made_by)
-        ).plan
+            await self._proposal(rule, text, task or job.spec.task, kind, job.spec.made_by)
+        ).spec
         if not task:
-            checked = replace(checked, kind=job.plan.kind, task=job.plan.task)
-        if job.plan.state == "paused":
+            checked = replace(checked, kind=job.spec.kind, task=job.spec.task)
+        if job.spec.state == "paused":
             checked = replace(checked, state="paused", next_at=None)
-        plan = replace(checked, catch_up=job.plan.catch_up, options=job.plan.options)
+        plan = replace(checked, catch_up=job.spec.catch_up, options=job.spec.options)
         return await self._changed(job, plan)
 
     async def adjust(self, number: int, catch_up: CatchUp | None, tell: bool | None) -> Job:
         """What happens to times that were missed, and whether it says so when there is nothing to say."""
         job = await self.find(number)
-        options = job.plan.options if tell is None else {**job.plan.options, "tell_nothing": tell}
-        plan = replace(job.plan, catch_up=catch_up or job.plan.catch_up, options=options)
+        options = job.spec.options if tell is None else {**job.spec.options, "tell_nothing": tell}
+        plan = replace(job.spec, catch_up=catch_up or job.spec.catch_up, options=options)
         return await self._changed(job, plan)
 
     async def remove(self, number: int) -> Job:
@@ -181,40 +181,40 @@ class Planner:
     async def run_now(self, number: int) -> Job:
         """An occurrence of its own, due this second."""
         job = await self.find(number)
-        await self.store.jobs.fall_due(number, int(self.store.clock()), job.plan.next_at)
+        await self.store.occurrences.add(number, int(self.store.clock()), job.spec.next_at)
         await self.changed()
         return job
 
     def told(self, job: Job, times: int = 3) -> str:
         """One job in words."""
-        rule = load(dict(job.plan.timing))
-        if job.plan.state == "paused":
-            return f"{_what(job.plan)}, {tell(rule, self.zone)} (paused)"
-        return f"{_what(job.plan)}, {tell(rule, self.zone)}{self._next(rule, times)}"
+        rule = load(dict(job.spec.timing))
+        if job.spec.state == "paused":
+            return f"{_what(job.spec)}, {tell(rule, self.zone)} (paused)"
+        return f"{_what(job.spec)}, {tell(rule, self.zone)}{self._next(rule, times)}"
 
     async def history(self, job: Job, most: int = 5) -> list[str]:
         """How its last times ended, newest first, and what becomes of those that are missed."""
         zone = ZoneInfo(self.zone)
-        runs = await self.store.jobs.occurrences(job.id, most)
+        runs = await self.store.occurrences.of_job(job.id, most)
         lines = [
             f"- {datetime.fromtimestamp(run.due_at, zone):%a %d %b %H:%M}: {run.state}"
             + (f", {run.detail}" if run.detail else "")
             for run in runs
         ]
-        return [*lines, CAUGHT_UP[job.plan.catch_up]]
+        return [*lines, CAUGHT_UP[job.spec.catch_up]]
 
     # -- ------------------------------------------------------------------------
 
     async def _offered(self, number: int) -> Job:
         job = await self.store.jobs.get(number)
-        if job is None or job.plan.chat != self.chat or job.plan.state != "proposed":
+        if job is None or job.spec.chat != self.chat or job.spec.state != "proposed":
             raise ToolError("That was decided already.")
         return job
 
-    async def _changed(self, job: Job, plan: Plan) -> Job:
+    async def _changed(self, job: Job, plan: JobSpec) -> Job:
         await self.store.jobs.change(job.id, plan)
         await self.changed()
-        return replace(job, plan=plan)
+        return replace(job, spec=plan)
 
     def _edited(self, text: str) -> tuple[Rule, str]:
         """The rule, and the task where the words name one."""
@@ -231,14 +231,14 @@ class Planner:
         kind, task = self.wishes.read(task, kind)
         await self._check(rule, by)
         first = self._first(rule)
-        plan = Plan(
+        plan = JobSpec(
             self.chat, kind, words, dump(rule), self.zone, task, {}, made_by=by, next_at=first
         )
         return Proposal(plan, f"{_what(plan)}, {tell(rule, self.zone)}{self._next(rule, 3)}")
 
     async def _check(self, rule: Rule, by: Maker) -> None:
         jobs = await self.jobs()
-        own = [job for job in jobs if job.plan.made_by == "model"]
+        own = [job for job in jobs if job.spec.made_by == "model"]
         if len(jobs) >= self.limits.jobs or (by == "model" and len(own) >= self.limits.by_model):
             raise ToolError(
                 f"This chat has {len(jobs)} jobs already. Delete some with /jobs first."
@@ -271,5 +271,5 @@ class Planner:
         return datetime.fromtimestamp(self.store.clock(), UTC).astimezone(ZoneInfo(self.zone))
 
 
-def _what(plan: Plan) -> str:
+def _what(plan: JobSpec) -> str:
     return job_kind.told(plan.kind, plan.task)

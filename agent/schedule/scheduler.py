@@ -36,7 +36,7 @@ class Scheduler:
         self._triggers = AsyncIOScheduler(timezone=UTC)  # type: ignore[no-untyped-call]
         self._triggers.add_job(self.wake, "interval", seconds=self._look_seconds, coalesce=True)
         self._triggers.start()
-        self.rounds.store.outbox.ended.append(self._delivered)
+        self.rounds.store.outbox.on_end.append(self._delivered)
         self._wanted.set()
         self._loop = asyncio.create_task(self._work(), name="scheduler")
         return self
@@ -48,7 +48,7 @@ class Scheduler:
         trace: TracebackType | None,
     ) -> None:
         assert self._loop
-        self.rounds.store.outbox.ended.remove(self._delivered)
+        self.rounds.store.outbox.on_end.remove(self._delivered)
         self._triggers.shutdown(wait=False)
         self._loop.cancel()
         await asyncio.wait([self._loop])

@@ -3,32 +3,36 @@
 async with open_store(state_dir / "voltaire.db") as store:
     await store.inbox.add(Incoming(...))
 
-database.py    connections, transactions, migrations; the only file that knows aiosqlite
-chats.py       chats, their settings and conversations
-inbox.py       what was said to us        turns.py      what is being answered
-transcript.py  what was said, for ever    leases.py     one turn at a time per chat
-notes.py       lasting notes              search.py     words found again
-outbox.py      what is to be sent         approvals.py  what owners decided
-jobs.py        planned work, its ledger   people.py     who may talk
-usage.py       tokens of each call        files.py      files, small facts
-retention.py   what leaves               upkeep.py     snapshots, VACUUM, backup
+database.py       connections, transactions, migrations; the only file that knows aiosqlite
+errors.py         a full disk, a lock, a damaged file as sentences
+chats.py          chats, their settings and conversations
+inbox.py          messages that came in             leases.py       one turn at a time per chat
+turns.py          turns, open and ended             transcript.py   every message; those of the prompt
+message_codec.py  a message as columns              search.py       full-text candidates
+notes.py          lasting notes                     embeddings.py   vectors of notes and messages
+outbox.py         messages to be sent               approvals.py    questions to owners, permissions
+jobs.py           scheduled jobs                    occurrences.py  their due times, runs and results
+usage.py          tokens of each model call         people.py       who may talk
+files.py          files received and sent           key_values.py   small values of the program itself
+retention.py      deletion by age and size, VACUUM  backup.py       checks, snapshots, copies
 """
 
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent.store.approvals import ApprovalTable
-from agent.store.chats import ChatTable, Clock
-from agent.store.database import Database, open_database
-from agent.store.embeddings import MeaningTable
-from agent.store.files import FactTable, FileTable
+from agent.store.chats import ChatTable
+from agent.store.database import Clock, Database, open_database
+from agent.store.embeddings import EmbeddingTable
+from agent.store.files import FileTable
 from agent.store.inbox import InboxTable, Incoming
 from agent.store.jobs import JobTable
+from agent.store.key_values import KeyValueTable
 from agent.store.leases import LeaseTable
 from agent.store.notes import NoteTable
+from agent.store.occurrences import OccurrenceTable
 from agent.store.outbox import OutboxTable
 from agent.store.people import PeopleTable
 from agent.store.search import SearchTable
@@ -39,47 +43,32 @@ from agent.store.usage import UsageTable
 __all__ = ["Incoming", "Store", "open_store"]
 
 
-@dataclass(frozen=True)
 class Store:
-    database: Database
-    clock: Clock
-    chats: ChatTable
-    inbox: InboxTable
-    turns: TurnTable
-    leases: LeaseTable
-    transcript: TranscriptTable
-    notes: NoteTable
-    search: SearchTable
-    outbox: OutboxTable
-    approvals: ApprovalTable
-    people: PeopleTable
-    jobs: JobTable
-    usage: UsageTable
-    files: FileTable
-    facts: FactTable
-    meanings: MeaningTable
+    """The tables of one database; `clock` gives seconds since the epoch."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.clock = database.clock
+        self.chats = ChatTable(database)
+        self.inbox = InboxTable(database)
+        self.turns = TurnTable(database)
+        self.leases = LeaseTable(database)
+        self.transcript = TranscriptTable(database)
+        self.notes = NoteTable(database)
+        self.search = SearchTable(database)
+        self.embeddings = EmbeddingTable(database)
+        self.outbox = OutboxTable(database)
+        self.approvals = ApprovalTable(database)
+        self.people = PeopleTable(database)
+        self.jobs = JobTable(database)
+        self.occurrences = OccurrenceTable(database)
+        self.usage = UsageTable(database)
+        self.files = FileTable(database)
+        self.key_values = KeyValueTable(database)
 
 
 @asynccontextmanager
 async def open_store(path: Path, clock: Clock = time.time) -> AsyncIterator[Store]:
     """Open or create the state's database; raises store.errors.StoreError with a plain sentence."""
-    async with open_database(path) as database:
-        yield Store(
-            database,
-            clock,
-            ChatTable(database, clock),
-            InboxTable(database, clock),
-            TurnTable(database, clock),
-            LeaseTable(database, clock),
-            TranscriptTable(database, clock),
-            NoteTable(database, clock),
-            SearchTable(database),
-            OutboxTable(database, clock),
-            ApprovalTable(database, clock),
-            PeopleTable(database, clock),
-            JobTable(database, clock),
-            UsageTable(database, clock),
-            FileTable(database, clock),
-            FactTable(database),
-            MeaningTable(database),
-        )
+    async with open_database(path, clock) as database:
+        yield Store(database)

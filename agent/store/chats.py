@@ -1,32 +1,31 @@
 """Chats and their conversations."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from agent.store.database import Database, Tx
-
-Clock = Callable[[], float]
+from agent.store.database import Database, Row, Transaction
 
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """`timezone` is empty where the agent's holds; `conversation` is the current one, None before the first."""
+    """`timezone` is empty where the agent's holds; `conversation` is the current one, None before
+    the first. Nothing is sent to a `blocked` chat: its person has blocked the bot."""
 
     key: str
     title: str
     timezone: str
     settings: Mapping[str, Any]
     conversation: int | None
-    resting: bool
+    blocked: bool
     active_at: float
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
-    """`messages` counts what was said in it; `current` is the one the next message continues."""
+class ConversationRow:
+    """`messages` counts those of the person and the model; the next message continues the `current` one."""
 
     id: int
     chat: str
@@ -40,46 +39,38 @@ class Conversation:
 @dataclass(frozen=True)
 class ChatTable:
     database: Database
-    clock: Clock
 
     async def get(self, key: str) -> Chat | None:
-        async with self.database.read() as tx:
-            row = await tx.one(f"SELECT {_COLUMNS} FROM chats WHERE key = ?", key)
+        row = await self.database.one(_CHAT, key)
         return _chat(row) if row else None
 
     async def open(self, key: str, title: str = "") -> Chat:
         """The chat, made if it is new; a title given replaces an older one."""
         async with self.database.write() as tx:
-            await ensure(tx, key, self.clock(), title)
-            row = await tx.one(f"SELECT {_COLUMNS} FROM chats WHERE key = ?", key)
-        assert row
-        return _chat(row)
+            await ensure(tx, key, title)
+            return _chat((await tx.all(_CHAT, key))[0])
 
     async def recent(self, limit: int = 100, prefix: str = "") -> list[Chat]:
         """The chats used last, newest first, of one messaging app if a prefix like "tg:" is given."""
-        async with self.database.read() as tx:
-            rows = await tx.all(
-                f"SELECT {_COLUMNS} FROM chats WHERE substr(key, 1, ?) = ? ORDER BY active_at DESC LIMIT ?",
-                len(prefix),
-                prefix,
-                limit,
-            )
+        rows = await self.database.all(
+            f"SELECT {_COLUMNS} FROM chats WHERE substr(key, 1, ?) = ? ORDER BY active_at DESC LIMIT ?",
+            len(prefix),
+            prefix,
+            limit,
+        )
         return [_chat(row) for row in rows]
 
     async def count(self) -> int:
-        async with self.database.read() as tx:
-            return int(await tx.value("SELECT count(*) FROM chats"))
+        return int(await self.database.value("SELECT count(*) FROM chats"))
 
     async def set(self, key: str, **settings: Any) -> Chat:
         """Change settings of the chat; None removes one."""
         async with self.database.write() as tx:
-            await ensure(tx, key, self.clock())
+            await ensure(tx, key)
             old = json.loads(await tx.value("SELECT settings FROM chats WHERE key = ?", key))
             new = {k: v for k, v in {**old, **settings}.items() if v is not None}
             await tx.run("UPDATE chats SET settings = ? WHERE key = ?", json.dumps(new), key)
-            row = await tx.one(f"SELECT {_COLUMNS} FROM chats WHERE key = ?", key)
-        assert row
-        return _chat(row)
+            return _chat((await tx.all(_CHAT, key))[0])
 
     async def set_timezone(self, key: str, timezone: str) -> None:
         """An IANA name, or empty for the agent's; ValueError for one that this machine does not know."""
@@ -89,22 +80,24 @@ class ChatTable:
             except (OSError, KeyError) as error:
                 raise ValueError(f"{timezone} is not a time zone of this machine") from error
         async with self.database.write() as tx:
-            await ensure(tx, key, self.clock())
+            await ensure(tx, key)
             await tx.run("UPDATE chats SET timezone = ? WHERE key = ?", timezone, key)
 
-    async def rest(self, key: str, resting: bool) -> None:
-        """Nothing is sent to a resting chat (its person blocked us) until it speaks again."""
-        async with self.database.write() as tx:
-            await tx.run("UPDATE chats SET resting = ? WHERE key = ?", resting, key)
+    async def set_blocked(self, key: str, blocked: bool) -> None:
+        """A message from the chat also unblocks it."""
+        sql = "UPDATE chats SET resting = ? WHERE key = ?"
+        await self.database.execute(sql, blocked, key)
 
     async def rename(self, old: str, new: str) -> bool:
         """Follow a group that was given another id; False when `old` is unknown or `new` is taken."""
-        async with self.database.write() as tx:
-            if await tx.value("SELECT 1 FROM chats WHERE key = ?", new):
-                return False
-            return bool(
-                await tx.all("UPDATE chats SET key = ? WHERE key = ? RETURNING 1", new, old)
+        return bool(
+            await self.database.execute(
+                "UPDATE chats SET key = ?1 WHERE key = ?2"
+                " AND NOT EXISTS (SELECT 1 FROM chats WHERE key = ?1) RETURNING 1",
+                new,
+                old,
             )
+        )
 
     async def forget(self, key: str) -> None:
         """Delete a chat with everything that belongs to it."""
@@ -119,29 +112,28 @@ class ChatTable:
 
     async def new_conversation(self, key: str) -> int:
         async with self.database.write() as tx:
-            await ensure(tx, key, self.clock())
-            return await begin(tx, key, self.clock())
+            await ensure(tx, key)
+            return await begin_conversation(tx, key)
 
     async def resume(self, key: str, conversation: int) -> bool:
         """Make an older conversation of that chat the current one; False when it is not of that chat."""
-        async with self.database.write() as tx:
-            return bool(
-                await tx.all(
-                    "UPDATE chats SET conversation = ?1 WHERE key = ?2 AND EXISTS"
-                    " (SELECT 1 FROM conversations WHERE id = ?1 AND chat = ?2) RETURNING 1",
-                    conversation,
-                    key,
-                )
+        return bool(
+            await self.database.execute(
+                "UPDATE chats SET conversation = ?1 WHERE key = ?2 AND EXISTS"
+                " (SELECT 1 FROM conversations WHERE id = ?1 AND chat = ?2) RETURNING 1",
+                conversation,
+                key,
             )
+        )
 
-    async def conversations(self, key: str, limit: int = 20) -> list[Conversation]:
+    async def conversations(self, key: str, limit: int = 20) -> list[ConversationRow]:
         """The chat's conversations that hold messages, last used first."""
-        async with self.database.read() as tx:
-            rows = await tx.all(_CONVERSATIONS, key, limit)
-        return [Conversation(*row) for row in rows]
+        rows = await self.database.all(_CONVERSATIONS, key, limit)
+        return [ConversationRow(*row) for row in rows]
 
 
 _COLUMNS = "key, title, timezone, settings, conversation, resting, active_at"
+_CHAT = f"SELECT {_COLUMNS} FROM chats WHERE key = ?"
 _CONVERSATIONS = """
 SELECT c.id, c.chat, c.title,
        (SELECT count(*) FROM transcript t WHERE t.conversation = c.id AND t.own = 0 AND t.role <> 'tool') AS n,
@@ -152,13 +144,13 @@ ORDER BY c.active_at DESC, c.id DESC LIMIT ?
 """
 
 
-def _chat(row: tuple[Any, ...]) -> Chat:
-    key, title, timezone, settings, conversation, resting, active = row
-    return Chat(key, title, timezone, json.loads(settings), conversation, bool(resting), active)
+def _chat(row: Row) -> Chat:
+    key, title, timezone, settings, conversation, blocked, active = row
+    return Chat(key, title, timezone, json.loads(settings), conversation, bool(blocked), active)
 
 
-async def ensure(tx: Tx, key: str, now: float, title: str = "") -> None:
-    """The chat's row is there and carries the time of its last use."""
+async def ensure(tx: Transaction, key: str, title: str = "") -> None:
+    """Make the chat's row if it is new, and record its use."""
     await tx.run(
         "INSERT INTO chats (key, number, title, created_at, active_at)"
         " VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM chats), ?2, ?3, ?3)"
@@ -166,21 +158,19 @@ async def ensure(tx: Tx, key: str, now: float, title: str = "") -> None:
         " title = CASE ?2 WHEN '' THEN title ELSE ?2 END",
         key,
         title,
-        now,
+        tx.now,
     )
 
 
-async def current(tx: Tx, key: str, now: float) -> int:
+async def current_conversation(tx: Transaction, key: str) -> int:
     """The chat's current conversation, begun if there is none."""
     found = await tx.value("SELECT conversation FROM chats WHERE key = ?", key)
-    return int(found) if found is not None else await begin(tx, key, now)
+    return int(found) if found is not None else await begin_conversation(tx, key)
 
 
-async def begin(tx: Tx, key: str, now: float) -> int:
-    number = await tx.value(
-        "INSERT INTO conversations (chat, created_at, active_at) VALUES (?1, ?2, ?2) RETURNING id",
-        key,
-        now,
+async def begin_conversation(tx: Transaction, key: str) -> int:
+    [number] = await tx.insert_returning(
+        "id", "conversations", chat=key, created_at=tx.now, active_at=tx.now
     )
     await tx.run("UPDATE chats SET conversation = ? WHERE key = ?", number, key)
     return int(number)

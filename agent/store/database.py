@@ -3,8 +3,7 @@
     async with open_database(path) as database:
         async with database.write() as tx:      # BEGIN IMMEDIATE ... COMMIT
             await tx.run("INSERT ...", value)
-        async with database.read() as tx:
-            rows = await tx.all("SELECT ...")
+        rows = await database.all("SELECT ...")
 
 A caller cancelled inside `write` finds its transaction rolled back, or, when the
 commit had begun, committed; never half of it.
@@ -14,15 +13,16 @@ import asyncio
 import os
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import fields
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import aiosqlite
 
-from agent.store.errors import StoreError, told
+from agent.store.errors import StoreError, as_store_errors
 
 BUSY_SECONDS = 10.0
 READERS = 2
@@ -34,40 +34,49 @@ _PRAGMAS = (
     "PRAGMA temp_store = MEMORY",
 )
 
+Clock = Callable[[], float]  # seconds since the epoch
+Row = tuple[Any, ...]
+Statement = tuple[str, Sequence[Any]]
 
-Step = tuple[str, Sequence[Any]]
+
+def columns(row: type, *without: str) -> str:
+    """The fields of a dataclass as a list of columns of the same names."""
+    return ", ".join(field.name for field in fields(row) if field.name not in without)
 
 
-class Tx:
-    """One connection inside a transaction (of a writer) or a read.
+class Transaction:
+    """One connection inside a transaction (of a writer) or a read; `now` is when it began.
 
     What is only run goes to the database's thread together with the next statement
     that is waited for, or with the commit: a way there costs more than a statement.
     """
 
-    def __init__(self, connection: aiosqlite.Connection, *first: str) -> None:
+    def __init__(self, connection: aiosqlite.Connection, now: float, *first: str) -> None:
+        self.now = now
         self.ended = False
         self._connection = connection
-        self._steps: list[Step] = [(sql, ()) for sql in first]
+        self._queued: list[Statement] = [(sql, ()) for sql in first]
 
     async def run(self, sql: str, *values: Any) -> None:
-        self._steps.append((sql, values))
+        self._queued.append((sql, values))
 
-    async def all(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        [rows] = await self._go((sql, values))
+    async def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        self._queued.extend((sql, row) for row in rows)
+
+    async def insert(self, table: str, **values: Any) -> None:
+        """Insert a row; the names are its columns."""
+        await self.run(_insert(table, values), *values.values())
+
+    async def insert_returning(self, returning: str, table: str, **values: Any) -> Row:
+        """Insert a row, which gives the columns named."""
+        sql = f"{_insert(table, values)} RETURNING {returning}"
+        return (await self.all(sql, *values.values()))[0]
+
+    async def all(self, sql: str, *values: Any) -> list[Row]:
+        [rows] = await self.batch((sql, values))
         return rows
 
-    async def each(self, *steps: Step) -> list[list[tuple[Any, ...]]]:
-        """The rows of several statements, for one way to the thread."""
-        return await self._go(*steps)
-
-    async def last(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """The rows of a transaction's last statement, which goes with the commit."""
-        rows, _ = await self._go((sql, values), ("COMMIT", ()))
-        self.ended = True
-        return rows
-
-    async def one(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
+    async def one(self, sql: str, *values: Any) -> Row | None:
         rows = await self.all(sql, *values)
         return rows[0] if rows else None
 
@@ -76,72 +85,100 @@ class Tx:
         row = await self.one(sql, *values)
         return row[0] if row else None
 
-    async def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        self._steps.extend((sql, row) for row in rows)
+    async def commit_with(self, sql: str, *values: Any) -> list[Row]:
+        """The rows of the transaction's last statement, which goes with the commit."""
+        rows, _ = await self.batch((sql, values), ("COMMIT", ()))
+        self.ended = True
+        return rows
 
-    async def end(self, *last: str) -> None:
-        """Run what has not been yet, and then `last`."""
-        await self._go(*[(sql, ()) for sql in last])
-
-    async def _go(self, *last: Step) -> list[list[tuple[Any, ...]]]:
-        """Run what has not been yet, and then `last`; the rows of each of these."""
-        steps, self._steps = [*self._steps, *last], []
-        if not steps:
+    async def batch(self, *statements: Statement) -> list[list[Row]]:
+        """Run what is queued, then these in one way to the thread; the rows of each of these."""
+        every, self._queued = [*self._queued, *statements], []
+        if not every:
             return []
         connection = self._connection
         # aiosqlite has no public way for more than one statement with values.
-        rows = await connection._execute(_each, connection._conn, steps)  # type: ignore[no-untyped-call]
-        return rows[len(steps) - len(last) :]  # type: ignore[no-any-return]
+        rows = await connection._execute(_run_each, connection._conn, every)  # type: ignore[no-untyped-call]
+        return rows[len(every) - len(statements) :]  # type: ignore[no-any-return]
 
 
-def _each(connection: sqlite3.Connection, steps: Sequence[Step]) -> list[list[tuple[Any, ...]]]:
-    """Run the steps in order; the rows of each."""
-    return [connection.execute(sql, values).fetchall() for sql, values in steps]
+def _run_each(connection: sqlite3.Connection, statements: Sequence[Statement]) -> list[list[Row]]:
+    return [connection.execute(sql, values).fetchall() for sql, values in statements]
+
+
+def _insert(table: str, values: dict[str, Any]) -> str:
+    return f"INSERT INTO {table} ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})"
 
 
 class Database:
-    def __init__(self, path: Path, writer: aiosqlite.Connection, stack: AsyncExitStack) -> None:
+    """`clock` gives the instant of every transaction."""
+
+    def __init__(
+        self, path: Path, writer: aiosqlite.Connection, stack: AsyncExitStack, clock: Clock
+    ) -> None:
         self.path = path
+        self.clock = clock
         self._writer = writer
         self._writing = asyncio.Lock()
         self._stack = stack
-        self._idle: list[aiosqlite.Connection] = []
-        self._readers = asyncio.Semaphore(READERS)
+        self._idle_readers: list[aiosqlite.Connection] = []
+        self._reading = asyncio.Semaphore(READERS)
+
+    async def all(self, sql: str, *values: Any) -> list[Row]:
+        """The rows of one statement, by a reader."""
+        async with self.read() as tx:
+            return await tx.all(sql, *values)
+
+    async def one(self, sql: str, *values: Any) -> Row | None:
+        async with self.read() as tx:
+            return await tx.one(sql, *values)
+
+    async def value(self, sql: str, *values: Any) -> Any:
+        """The first column of the first row, by a reader; None without a row."""
+        async with self.read() as tx:
+            return await tx.value(sql, *values)
+
+    async def execute(self, sql: str, *values: Any) -> list[Row]:
+        """One statement that writes, as a transaction of its own; the rows it returns."""
+        async with self.write() as tx:
+            return await tx.commit_with(sql, *values)
 
     @asynccontextmanager
-    async def write(self) -> AsyncIterator[Tx]:
+    async def write(self) -> AsyncIterator[Transaction]:
         """One transaction; it is rolled back when the block raises."""
         async with self._writing:
-            with told(self.path):
+            with as_store_errors(self.path):
                 try:
-                    tx = Tx(self._writer, "BEGIN IMMEDIATE")
+                    tx = Transaction(self._writer, self.clock(), "BEGIN IMMEDIATE")
                     yield tx
                     if not tx.ended:
-                        await tx.end("COMMIT")
+                        await tx.batch(("COMMIT", ()))
                 except BaseException:
                     # Queued behind whatever the cancelled wait left with the thread.
                     await asyncio.shield(asyncio.ensure_future(self._writer.rollback()))
                     raise
 
     @asynccontextmanager
-    async def read(self) -> AsyncIterator[Tx]:
+    async def read(self) -> AsyncIterator[Transaction]:
         """A reader of the last committed state; sees each statement's own snapshot."""
-        async with self._readers:
-            with told(self.path):
-                reader = self._idle.pop() if self._idle else await self._open_reader()
+        async with self._reading:
+            with as_store_errors(self.path):
+                reader = (
+                    self._idle_readers.pop() if self._idle_readers else await self._open_reader()
+                )
                 try:
-                    yield Tx(reader)
+                    yield Transaction(reader, self.clock())
                 finally:
-                    self._idle.append(reader)
+                    self._idle_readers.append(reader)
 
     @asynccontextmanager
-    async def alone(self) -> AsyncIterator[Tx]:
+    async def without_transaction(self) -> AsyncIterator[Transaction]:
         """The writer outside a transaction, for VACUUM and its like."""
         async with self._writing:
-            with told(self.path):
-                tx = Tx(self._writer)
+            with as_store_errors(self.path):
+                tx = Transaction(self._writer, self.clock())
                 yield tx
-                await tx.end()
+                await tx.batch()
 
     async def _open_reader(self) -> aiosqlite.Connection:
         reader = await self._stack.enter_async_context(_connect(self.path))
@@ -150,15 +187,15 @@ class Database:
 
 
 @asynccontextmanager
-async def open_database(path: Path) -> AsyncIterator[Database]:
+async def open_database(path: Path, clock: Clock = time.time) -> AsyncIterator[Database]:
     """Open or create the file (0600) and bring its schema up to date; StoreError says what fails."""
-    with told(path):
+    with as_store_errors(path):
         _create(path)
         async with AsyncExitStack() as stack:
             writer = await stack.enter_async_context(_connect(path))
             await _prepare(writer)
             await _migrate(writer, path)
-            yield Database(path, writer, stack)
+            yield Database(path, writer, stack, clock)
 
 
 def _connect(path: Path) -> aiosqlite.Connection:

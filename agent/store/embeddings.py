@@ -1,4 +1,4 @@
-"""Vectors of what was said and noted: found by nearness, one chat at a time."""
+"""Vectors of notes and messages, compared one chat at a time."""
 
 from array import array
 from collections.abc import Sequence
@@ -6,41 +6,38 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent.store.database import Database
-from agent.store.search import Found
+from agent.store.search import SearchHit
 
 if TYPE_CHECKING:
     Vector = array[float]
 else:
     Vector = array
 
-NEWEST = 2_000  # words of a chat that are compared; its notes all are
+NEWEST = 2_000  # messages of a chat that are compared; its notes all are
 
 
 @dataclass(frozen=True)
-class MeaningTable:
+class EmbeddingTable:
     database: Database
 
-    async def missing(self, chat: str, model: str, limit: int) -> list[Found]:
-        """Notes and words, newest first, that have no vector of that model yet."""
-        async with self.database.read() as tx:
-            rows = await tx.all(_MISSING, chat, model, limit)
-        return [Found(*row) for row in rows]
+    async def missing(self, chat: str, model: str, limit: int) -> list[SearchHit]:
+        """Notes and messages, newest first, that have no vector of that model yet."""
+        return [SearchHit(*row) for row in await self.database.all(_MISSING, chat, model, limit)]
 
     async def put(
-        self, chat: str, model: str, found: Sequence[Found], vectors: Sequence[Vector]
+        self, chat: str, model: str, texts: Sequence[SearchHit], vectors: Sequence[Vector]
     ) -> None:
         rows = [
-            (_kind(one), one.id, chat, model, vector.tobytes())
-            for one, vector in zip(found, vectors, strict=True)
+            ("note" if text.kind == "note" else "said", text.id, chat, model, vector.tobytes())
+            for text, vector in zip(texts, vectors, strict=True)
         ]
         async with self.database.write() as tx:
             await tx.many("INSERT OR REPLACE INTO meanings VALUES (?, ?, ?, ?, ?)", rows)
 
-    async def all(self, chat: str, model: str) -> list[tuple[Found, Vector]]:
+    async def all(self, chat: str, model: str) -> list[tuple[SearchHit, Vector]]:
         """What is to be compared, with its vectors."""
-        async with self.database.read() as tx:
-            rows = await tx.all(_ALL, chat, model, NEWEST)
-        return [(Found(*row[:4]), _vector(row[4])) for row in rows]
+        rows = await self.database.all(_ALL, chat, model, NEWEST)
+        return [(SearchHit(*row[:-1]), array("f", row[-1])) for row in rows]
 
 
 _MISSING = """
@@ -63,13 +60,3 @@ SELECT * FROM (
     SELECT t.role, t.id, t.text, t.at, m.vector FROM meanings m JOIN transcript t ON t.id = m.row
     WHERE m.chat = ?1 AND m.model = ?2 AND m.kind = 'said' ORDER BY m.row DESC LIMIT ?3)
 """
-
-
-def _kind(found: Found) -> str:
-    return "note" if found.kind == "note" else "said"
-
-
-def _vector(blob: bytes) -> Vector:
-    vector = array("f")
-    vector.frombytes(blob)
-    return vector

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from agent.errors import AgentError
 
-ROOM_BYTES = 65_536  # SQLite's shared memory grows by 32 KiB, its log by a page and more
-_REFUSED = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+FREE_BYTES = 65_536  # SQLite's shared memory grows by 32 KiB, its log by a page and more
+_NO_ACCESS = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 
 class StoreError(AgentError):
@@ -36,24 +36,23 @@ class StoreDamaged(StoreError):
 
 
 @contextmanager
-def told(path: Path) -> Iterator[None]:
-    """SQLite's errors in plain sentences; broken constraints stay what they are, bugs."""
+def as_store_errors(path: Path) -> Iterator[None]:
+    """Raise SQLite's errors as StoreError; violated constraints stay what they are, bugs."""
     try:
         yield
     except sqlite3.IntegrityError:
         raise
     except sqlite3.DatabaseError as error:
-        said = sentence(path, error)
-        if said is None:
+        if (known := _store_error(path, error)) is None:
             raise
-        raise said from error
+        raise known from error
 
 
-def sentence(path: Path, error: sqlite3.DatabaseError) -> StoreError | None:
-    """The error as a sentence, or None where it is none of the outside world's."""
+def _store_error(path: Path, error: sqlite3.DatabaseError) -> StoreError | None:
+    """The error as a sentence, or None for an error in the program's own SQL."""
     code = (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
     # The files beside the database that cannot grow are "disk I/O error" to SQLite.
-    if code == sqlite3.SQLITE_FULL or (code in _REFUSED and _full(path)):
+    if code == sqlite3.SQLITE_FULL or (code in _NO_ACCESS and _full(path)):
         return StoreFull(
             f"The disk that holds {path} is full: nothing can be saved until there is room."
         )
@@ -61,7 +60,7 @@ def sentence(path: Path, error: sqlite3.DatabaseError) -> StoreError | None:
         return StoreBusy(f"Another process keeps {path} locked.")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return StoreDamaged(_damaged(path))
-    if code in _REFUSED:
+    if code in _NO_ACCESS:
         return StoreError(f"{path} cannot be read or written ({error}).")
     return None
 
@@ -71,7 +70,7 @@ def _full(path: Path) -> bool:
         disk = os.statvfs(path.parent)
     except OSError:
         return False
-    return disk.f_bavail * disk.f_frsize < ROOM_BYTES or (disk.f_files > 0 and disk.f_favail == 0)
+    return disk.f_bavail * disk.f_frsize < FREE_BYTES or (disk.f_files > 0 and disk.f_favail == 0)
 
 
 def _damaged(path: Path) -> str:

@@ -1,16 +1,14 @@
-"""Files that came with messages or were sent, and small facts of the program itself."""
+"""Files that came with messages or were sent."""
 
-import json
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import asdict, dataclass
+from typing import Literal
 
 from agent.store import chats
-from agent.store.chats import Clock
-from agent.store.database import Database
+from agent.store.database import Database, columns
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class ChatFile:
     """`path` is in the chat's workspace; `remote` the app's id of it; `size` in bytes."""
 
     chat: str
@@ -26,74 +24,14 @@ class File:
 @dataclass(frozen=True)
 class FileTable:
     database: Database
-    clock: Clock
 
-    async def add(self, file: File) -> int:
+    async def add(self, file: ChatFile) -> int:
         async with self.database.write() as tx:
-            await chats.ensure(tx, file.chat, self.clock())
-            number = await tx.value(
-                "INSERT INTO files (chat, path, direction, name, mime, size, remote, message_id, at)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
-                file.chat,
-                file.path,
-                file.direction,
-                file.name,
-                file.mime,
-                file.size,
-                file.remote,
-                file.message_id,
-                self.clock(),
-            )
+            await chats.ensure(tx, file.chat)
+            [number] = await tx.insert_returning("id", "files", **asdict(file), at=tx.now)
         return int(number)
 
-    async def recent(self, chat: str, limit: int = 20) -> list[File]:
+    async def recent(self, chat: str, limit: int = 20) -> list[ChatFile]:
         """Newest first."""
-        async with self.database.read() as tx:
-            rows = await tx.all(
-                "SELECT chat, path, direction, name, mime, size, remote, message_id FROM files"
-                " WHERE chat = ? ORDER BY id DESC LIMIT ?",
-                chat,
-                limit,
-            )
-        return [File(*row) for row in rows]
-
-
-@dataclass(frozen=True)
-class FactTable:
-    database: Database
-
-    async def get(self, key: str, default: Any = None) -> Any:
-        async with self.database.read() as tx:
-            value = await tx.value("SELECT value FROM facts WHERE key = ?", key)
-        return default if value is None else json.loads(value)
-
-    async def put(self, key: str, value: Any) -> None:
-        async with self.database.write() as tx:
-            await tx.run(
-                "INSERT INTO facts (key, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2",
-                key,
-                json.dumps(value),
-            )
-
-    async def under(self, prefix: str) -> dict[str, Any]:
-        """The facts whose keys begin with `prefix`."""
-        async with self.database.read() as tx:
-            rows = await tx.all(
-                "SELECT key, value FROM facts WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key",
-                prefix,
-            )
-        return {key: json.loads(value) for key, value in rows}
-
-    async def remove(self, key: str) -> None:
-        async with self.database.write() as tx:
-            await tx.run("DELETE FROM facts WHERE key = ?", key)
-
-    async def drop(self, prefix: str, keep: str) -> None:
-        """Forget the facts whose keys begin with `prefix`, but for those that begin with `keep`."""
-        async with self.database.write() as tx:
-            await tx.run(
-                "DELETE FROM facts WHERE substr(key, 1, length(?1)) = ?1"
-                " AND substr(key, 1, length(?2)) <> ?2",
-                prefix,
-                keep,
-            )
+        sql = f"SELECT {columns(ChatFile)} FROM files WHERE chat = ? ORDER BY id DESC LIMIT ?"
+        return [ChatFile(*row) for row in await self.database.all(sql, chat, limit)]

@@ -1,4 +1,4 @@
-"""What messaging apps told us: committed before it is acknowledged, answered once, in order."""
+"""Messages that came in: committed before they are acknowledged, answered once, in order."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -6,44 +6,43 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from agent.store import chats
-from agent.store.chats import Clock
-from agent.store.codec import storable
-from agent.store.database import Database, Tx
+from agent.store.database import Database, Row, Statement, Transaction
+from agent.store.message_codec import storable
 
-Kind = Literal["message", "edit", "job"]
+IncomingKind = Literal["message", "edit", "job"]
 
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """One thing that was said to us.
+    """A message, a correction, or the task of a job.
 
     `source` and `update` together are unique: the same pair twice is a duplicate.
     `ref` is the app's id of the message; an "edit" names the message it corrects.
-    `files` are lines naming what came along, `images` data URLs, `more` further
-    lines for the model's context block. `body` is JSON of the app's own, given
-    back untouched. A turn starts once the newest waiting message is `settle_s`
-    old, so that albums and pastes in pieces become one. `at` is when it was said
-    (seconds since the epoch; 0: now).
+    `files` are lines naming what came along, `images` data URLs, `context_lines`
+    further lines for the model's context block. `body` is JSON of the app's own,
+    given back untouched. A turn starts once the newest waiting message is
+    `settle_s` old, so that albums and pastes in pieces become one. `at` is when it
+    was sent (seconds since the epoch; 0: now).
     """
 
     chat: str
     source: str
     update: str
-    words: str
-    kind: Kind = "message"
+    text: str
+    kind: IncomingKind = "message"
     ref: str = ""
     sender: str = ""
     quote: str = ""
     files: tuple[str, ...] = ()
     images: tuple[str, ...] = ()
-    more: tuple[str, ...] = ()
+    context_lines: tuple[str, ...] = ()
     body: str = "{}"
     settle_s: float = 0.0
     at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class InboxRow:
     """An Incoming in the inbox, `id` in order of arrival."""
 
     id: int
@@ -54,59 +53,53 @@ class Waiting:
 @dataclass(frozen=True)
 class InboxTable:
     database: Database
-    clock: Clock
 
     async def add(self, incoming: Incoming) -> bool:
         """Keep it for good; False for a duplicate. Committed when this returns."""
         async with self.database.write() as tx:
-            return bool(await tx.last(*await _arrival(tx, incoming, self.clock())))
+            sql, values = await _insertion(tx, incoming)
+            return bool(await tx.commit_with(sql, *values))
 
-    async def waiting(self, chat: str, sources: Collection[str]) -> list[Waiting]:
-        async with self.database.read() as tx:
-            return await waiting(tx, chat, sources)
+    async def waiting(self, chat: str, sources: Collection[str]) -> list[InboxRow]:
+        return rows_of(await self.database.all(WAITING, chat, json.dumps(list(sources))))
 
     async def chats_waiting(self, sources: Collection[str]) -> list[str]:
         """Chats with unanswered rows, the longest waiting first."""
-        async with self.database.read() as tx:
-            rows = await tx.all(
-                "SELECT chat FROM inbox WHERE state <> 'done' AND source IN (SELECT value FROM json_each(?))"
-                " GROUP BY chat ORDER BY min(id)",
-                json.dumps(list(sources)),
-            )
+        rows = await self.database.all(
+            "SELECT chat FROM inbox WHERE state <> 'done' AND source IN (SELECT value FROM json_each(?))"
+            " GROUP BY chat ORDER BY min(id)",
+            json.dumps(list(sources)),
+        )
         return [row[0] for row in rows]
 
     async def count_waiting(self) -> int:
-        async with self.database.read() as tx:
-            return int(await tx.value("SELECT count(*) FROM inbox WHERE state <> 'done'"))
+        return int(await self.database.value("SELECT count(*) FROM inbox WHERE state <> 'done'"))
 
     async def discard(self, chat: str, ids: Sequence[int]) -> int:
-        """Put waiting rows aside unanswered (the person chose so); returns how many."""
-        async with self.database.write() as tx:
-            rows = await tx.all(
-                "UPDATE inbox SET state = 'done' WHERE chat = ? AND state = 'waiting'"
-                " AND id IN (SELECT value FROM json_each(?)) RETURNING id",
-                chat,
-                json.dumps(list(ids)),
-            )
+        """Mark waiting rows as done unanswered (the person chose so); returns how many."""
+        rows = await self.database.execute(
+            "UPDATE inbox SET state = 'done' WHERE chat = ? AND state = 'waiting'"
+            " AND id IN (SELECT value FROM json_each(?)) RETURNING id",
+            chat,
+            json.dumps(list(ids)),
+        )
         return len(rows)
 
-    async def earlier(self, edit: Incoming) -> str:
-        """The words, as they were, of the message that an edit corrects; empty when unknown."""
-        async with self.database.read() as tx:
-            words = await tx.value(
-                "SELECT words FROM inbox WHERE chat = ? AND source = ? AND ref = ? AND ref <> ''"
-                " AND state <> 'waiting' AND update_id <> ? ORDER BY id DESC LIMIT 1",
-                edit.chat,
-                edit.source,
-                edit.ref,
-                edit.update,
-            )
-        return str(words or "")
+    async def text_before_edit(self, edit: Incoming) -> str:
+        """The text, as it was, of the message that an edit corrects; empty when unknown."""
+        text = await self.database.value(
+            "SELECT words FROM inbox WHERE chat = ? AND source = ? AND ref = ? AND ref <> ''"
+            " AND state <> 'waiting' AND update_id <> ? ORDER BY id DESC LIMIT 1",
+            edit.chat,
+            edit.source,
+            edit.ref,
+            edit.update,
+        )
+        return str(text or "")
 
-    async def of_turn(self, turn: str) -> list[Waiting]:
-        """What a turn answers, in order."""
-        async with self.database.read() as tx:
-            return await of_turn(tx, turn)
+    async def of_turn(self, turn: str) -> list[InboxRow]:
+        """The messages that a turn answers, in order."""
+        return rows_of(await self.database.all(OF_TURN, turn))
 
 
 _COLUMNS = "id, received_at, chat, source, update_id, words, kind, ref, sender, extra, body, settle_s, said_at"
@@ -114,48 +107,58 @@ WAITING = f"""
 SELECT {_COLUMNS} FROM inbox WHERE chat = ? AND state = 'waiting'
 AND source IN (SELECT value FROM json_each(?)) ORDER BY id
 """
+OF_TURN = f"SELECT {_COLUMNS} FROM inbox WHERE turn = ? ORDER BY id"
 
 
-async def add(tx: Tx, incoming: Incoming, now: float) -> bool:
-    return bool(await tx.all(*await _arrival(tx, incoming, now)))
+def rows_of(rows: Sequence[Row]) -> list[InboxRow]:
+    """The rows that WAITING or OF_TURN gives."""
+    return [_inbox_row(row) for row in rows]
 
 
-async def _arrival(tx: Tx, incoming: Incoming, now: float) -> tuple[Any, ...]:
-    """The statement that puts it in, with its values; it gives a row unless it is a duplicate."""
-    await chats.ensure(tx, incoming.chat, now)
+async def add(tx: Transaction, incoming: Incoming) -> bool:
+    sql, values = await _insertion(tx, incoming)
+    return bool(await tx.all(sql, *values))
+
+
+async def _insertion(tx: Transaction, incoming: Incoming) -> Statement:
+    """The statement that inserts it; it returns a row unless it is a duplicate."""
+    await chats.ensure(tx, incoming.chat)
     await tx.run("UPDATE chats SET resting = 0 WHERE key = ? AND resting = 1", incoming.chat)
-    in_place = incoming.kind == "edit" and await _corrected(tx, incoming)
+    in_place = incoming.kind == "edit" and await _correct_waiting(tx, incoming)
     extra = {
-        k: list(getattr(incoming, k)) for k in ("files", "images", "more") if getattr(incoming, k)
+        "files": incoming.files,
+        "images": incoming.images,
+        "more": incoming.context_lines,
+        "quote": [incoming.quote] if incoming.quote else [],
     }
-    if incoming.quote:
-        extra["quote"] = [incoming.quote]
     return (
         "INSERT INTO inbox (source, update_id, chat, kind, ref, words, sender, extra, body,"
         " settle_s, state, said_at, received_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (source, update_id) DO NOTHING RETURNING id",
-        incoming.source,
-        incoming.update,
-        incoming.chat,
-        incoming.kind,
-        incoming.ref,
-        storable(incoming.words),
-        storable(incoming.sender),
-        storable(json.dumps(extra, ensure_ascii=False)),
-        incoming.body,
-        incoming.settle_s,
-        "done" if in_place else "waiting",
-        incoming.at or now,
-        now,
+        (
+            incoming.source,
+            incoming.update,
+            incoming.chat,
+            incoming.kind,
+            incoming.ref,
+            storable(incoming.text),
+            storable(incoming.sender),
+            storable(json.dumps({k: v for k, v in extra.items() if v}, ensure_ascii=False)),
+            incoming.body,
+            incoming.settle_s,
+            "done" if in_place else "waiting",
+            incoming.at or tx.now,
+            tx.now,
+        ),
     )
 
 
-async def _corrected(tx: Tx, edit: Incoming) -> bool:
+async def _correct_waiting(tx: Transaction, edit: Incoming) -> bool:
     """Correct a message that still waits in its place; False when it was taken already."""
     rows = await tx.all(
         "UPDATE inbox SET words = ? WHERE chat = ? AND source = ? AND ref = ? AND ref <> ''"
         " AND state = 'waiting' AND kind = 'message' RETURNING id",
-        storable(edit.words),
+        storable(edit.text),
         edit.chat,
         edit.source,
         edit.ref,
@@ -163,21 +166,7 @@ async def _corrected(tx: Tx, edit: Incoming) -> bool:
     return bool(rows)
 
 
-async def waiting(tx: Tx, chat: str, sources: Collection[str]) -> list[Waiting]:
-    return said(await tx.all(WAITING, chat, json.dumps(list(sources))))
-
-
-def said(rows: Sequence[tuple[Any, ...]]) -> list[Waiting]:
-    """The rows that WAITING gives."""
-    return [_waiting(row) for row in rows]
-
-
-async def of_turn(tx: Tx, turn: str) -> list[Waiting]:
-    rows = await tx.all(f"SELECT {_COLUMNS} FROM inbox WHERE turn = ? ORDER BY id", turn)
-    return [_waiting(row) for row in rows]
-
-
-async def take(tx: Tx, turn: str, ids: Sequence[int]) -> None:
+async def take(tx: Transaction, turn: str, ids: Sequence[int]) -> None:
     await tx.run(
         "UPDATE inbox SET state = 'taken', turn = ? WHERE id IN (SELECT value FROM json_each(?))",
         turn,
@@ -185,32 +174,27 @@ async def take(tx: Tx, turn: str, ids: Sequence[int]) -> None:
     )
 
 
-async def done(tx: Tx, turn: str) -> None:
+async def done(tx: Transaction, turn: str) -> None:
     await tx.run("UPDATE inbox SET state = 'done' WHERE turn = ?", turn)
 
 
-def _waiting(row: tuple[Any, ...]) -> Waiting:
-    number, received, chat, source, update, words, kind, ref, sender, extra, body, settle, said = (
-        row
+def _inbox_row(row: Row) -> InboxRow:
+    number, received, chat, source, update, text, kind, ref, sender, extra, body, settle, at = row
+    lists: dict[str, Any] = json.loads(extra)
+    incoming = Incoming(
+        chat,
+        source,
+        update,
+        text,
+        kind,
+        ref,
+        sender,
+        quote="".join(lists.get("quote", ())),
+        files=tuple(lists.get("files", ())),
+        images=tuple(lists.get("images", ())),
+        context_lines=tuple(lists.get("more", ())),
+        body=body,
+        settle_s=settle,
+        at=at,
     )
-    more: dict[str, list[str]] = json.loads(extra)
-    return Waiting(
-        number,
-        received,
-        Incoming(
-            chat,
-            source,
-            update,
-            words,
-            kind,
-            ref,
-            sender,
-            "".join(more.get("quote", ())),
-            tuple(more.get("files", ())),
-            tuple(more.get("images", ())),
-            tuple(more.get("more", ())),
-            body,
-            settle,
-            said,
-        ),
-    )
+    return InboxRow(number, received, incoming)

@@ -5,8 +5,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Literal
 
-from agent.store.chats import Clock
-from agent.store.database import Database
+from agent.store.database import Database, columns
 
 Role = Literal["owner", "member", "asked", "refused", "stranger"]
 DAY = 86_400.0
@@ -27,81 +26,70 @@ class Person:
 @dataclass(frozen=True)
 class PeopleTable:
     database: Database
-    clock: Clock
 
     async def get(self, source: str, person: str) -> Person | None:
-        async with self.database.read() as tx:
-            row = await tx.one(
-                f"SELECT {_COLUMNS} FROM people WHERE source = ? AND person = ?", source, person
-            )
+        sql = f"SELECT {_COLUMNS} FROM people WHERE source = ? AND person = ?"
+        row = await self.database.one(sql, source, person)
         return Person(*row) if row else None
 
     async def all(self, source: str, role: Role | None = None) -> list[Person]:
-        async with self.database.read() as tx:
-            rows = await tx.all(
-                f"SELECT {_COLUMNS} FROM people WHERE source = ?1 AND (?2 IS NULL OR role = ?2)"
-                " ORDER BY added_at",
-                source,
-                role,
-            )
+        rows = await self.database.all(
+            f"SELECT {_COLUMNS} FROM people WHERE source = ?1 AND (?2 IS NULL OR role = ?2)"
+            " ORDER BY added_at",
+            source,
+            role,
+        )
         return [Person(*row) for row in rows]
 
     async def put(self, source: str, person: str, name: str, role: Role, by: str = "") -> None:
         """Give somebody a role, whatever it was."""
-        async with self.database.write() as tx:
-            await tx.run(_PUT, source, person, name, role, by, self.clock())
+        await self.database.execute(_PUT, source, person, name, role, by, self.database.clock())
 
     async def remove(self, source: str, person: str) -> bool:
-        async with self.database.write() as tx:
-            return bool(
-                await tx.all(
-                    "DELETE FROM people WHERE source = ? AND person = ? RETURNING 1", source, person
-                )
-            )
+        sql = "DELETE FROM people WHERE source = ? AND person = ? RETURNING 1"
+        return bool(await self.database.execute(sql, source, person))
 
-    async def tell_stranger(self, source: str, person: str, name: str) -> bool:
-        """Whether a stranger is due the fixed line now: at most once a day each."""
-        now = self.clock()
-        async with self.database.write() as tx:
-            return bool(await tx.all(_TELL, source, person, name, now, now - DAY))
+    async def stranger_notice_due(self, source: str, person: str, name: str) -> bool:
+        """Whether a stranger is due the fixed line now, at most once a day each; counts as sent."""
+        now = self.database.clock()
+        sql = _STRANGER_NOTICE
+        return bool(await self.database.execute(sql, source, person, name, now, now - DAY))
 
     async def make_code(self, role: Literal["owner", "member"], seconds: float) -> str:
         """A one-time pairing code; only its digest is kept."""
         code = secrets.token_urlsafe(16)
         async with self.database.write() as tx:
-            await tx.run(
-                "INSERT INTO pairing_codes (digest, role, created_at, expires_at) VALUES (?, ?, ?, ?)",
-                _digest(code),
-                role,
-                self.clock(),
-                self.clock() + seconds,
+            await tx.insert(
+                "pairing_codes",
+                digest=_digest(code),
+                role=role,
+                created_at=tx.now,
+                expires_at=tx.now + seconds,
             )
         return code
 
     async def use_code(self, source: str, person: str, name: str, code: str) -> Role | None:
         """Pair somebody by a code: their role, or None when the code is unknown, used or expired."""
-        now = self.clock()
         async with self.database.write() as tx:
             role: Role | None = await tx.value(
-                "UPDATE pairing_codes SET used_by = ?, used_at = ?"
-                " WHERE digest = ? AND used_at IS NULL AND expires_at > ? RETURNING role",
+                "UPDATE pairing_codes SET used_by = ?1, used_at = ?2"
+                " WHERE digest = ?3 AND used_at IS NULL AND expires_at > ?2 RETURNING role",
                 f"{source}:{person}",
-                now,
+                tx.now,
                 _digest(code),
-                now,
             )
             if role:
-                await tx.run(_PUT, source, person, name, role, "code", now)
+                await tx.run(_PUT, source, person, name, role, "code", tx.now)
         return role
 
 
-_COLUMNS = "source, person, name, role, added_by, added_at"
+_COLUMNS = columns(Person)
 _PUT = """
 INSERT INTO people (source, person, name, role, added_by, added_at) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (source, person) DO UPDATE SET name = excluded.name, role = excluded.role,
     added_by = excluded.added_by, added_at = excluded.added_at
 """
-_TELL = """
+_STRANGER_NOTICE = """
 INSERT INTO people (source, person, name, role, told_at, added_at) VALUES (?1, ?2, ?3, 'stranger', ?4, ?4)
 ON CONFLICT (source, person) DO UPDATE SET told_at = ?4 WHERE told_at <= ?5 RETURNING 1
 """

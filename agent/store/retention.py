@@ -1,4 +1,4 @@
-"""What leaves the database: by age, and by size where it has a bound."""
+"""Deletion by age, and by size where the database has a bound; VACUUM."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +27,7 @@ _PAST = (
     "(SELECT conversation FROM chats WHERE key = c.chat) IS NOT c.id"
     " AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.conversation = c.id AND t.state = 'open')"
 )
-# What stands in a prompt stays until its conversation is a past one that nobody used for as long.
+# Messages of a prompt stay until their conversation is a past one, unused for as long.
 _TRANSCRIPT = (
     "DELETE FROM transcript WHERE id IN (SELECT t.id FROM transcript t JOIN conversations c ON c.id = t.conversation"
     f" WHERE t.at < ?1 AND (t.live = 0 OR (c.active_at < ?1 AND {_PAST})) LIMIT ?2) RETURNING 1"
@@ -62,12 +62,12 @@ async def prune(store: Store, retention: Retention) -> int:
         (retention.usage, _USAGE),
     ):
         for sql in statements if days else ():
-            removed += await _all(store, sql, store.clock() - days * DAY)
-    return removed + await _shed(store, retention.most_bytes)
+            removed += await _delete_all(store, sql, store.clock() - days * DAY)
+    return removed + await _shrink(store, retention.most_bytes)
 
 
 async def used(store: Store) -> int:
-    """Bytes of the database that hold something."""
+    """Bytes of the database's pages in use."""
     async with store.database.read() as tx:
         pages, free, size = [await tx.value(f"PRAGMA {name}") for name in _PAGES]
     return int((pages - free) * size)
@@ -76,12 +76,22 @@ async def used(store: Store) -> int:
 _PAGES = ("page_count", "freelist_count", "page_size")
 
 
-async def _all(store: Store, sql: str, *values: Any) -> int:
+async def vacuum(store: Store) -> bool:
+    """Give free pages back to the disk when they are a quarter of the file; whether it did."""
+    async with store.database.read() as tx:
+        free, pages = await tx.value("PRAGMA freelist_count"), await tx.value("PRAGMA page_count")
+    if free * 4 < pages or free < 256:
+        return False
+    async with store.database.without_transaction() as tx:
+        await tx.run("VACUUM")
+    return True
+
+
+async def _delete_all(store: Store, sql: str, *values: Any) -> int:
     """Run a deletion until it finds no full batch; how many rows."""
     removed = 0
     while True:
-        async with store.database.write() as tx:
-            rows = await tx.all(sql, *values, BATCH)
+        rows = await store.database.execute(sql, *values, BATCH)
         removed += len(rows)
         if len(rows) < BATCH:
             return removed
@@ -90,7 +100,7 @@ async def _all(store: Store, sql: str, *values: Any) -> int:
 _LONGEST_UNUSED = (
     f"SELECT c.id FROM conversations c WHERE {_PAST} ORDER BY c.active_at, c.id LIMIT 1"
 )
-_WORDS = "DELETE FROM transcript WHERE conversation = ? RETURNING 1"
+_MESSAGES = "DELETE FROM transcript WHERE conversation = ? RETURNING 1"
 _CONVERSATION = "DELETE FROM conversations WHERE id = ? RETURNING 1"  # and its turns
 _OUT_OF_PROMPT = (
     "DELETE FROM transcript WHERE id IN"
@@ -98,24 +108,18 @@ _OUT_OF_PROMPT = (
 )
 
 
-async def _shed(store: Store, most: int) -> int:
-    """Past conversations, the longest unused first, then the oldest words that stand in no prompt."""
+async def _shrink(store: Store, most: int) -> int:
+    """Delete past conversations, the longest unused first, then the oldest messages that stand in
+    no prompt, until at most `most` bytes are used (0: no bound)."""
     removed = 0
     while most and await used(store) > most:
-        rows = await _longest_unused(store) or await _out_of_prompt(store)
+        async with store.database.write() as tx:
+            past = await tx.value(_LONGEST_UNUSED)
+            rows = len(await tx.all(_MESSAGES, past)) + len(await tx.all(_CONVERSATION, past))
+        if not rows:
+            rows = len(await store.database.execute(_OUT_OF_PROMPT, BATCH))
+            rows += await _delete_all(store, _TURNS, store.clock())
         if not rows:
             break
         removed += rows
     return removed
-
-
-async def _longest_unused(store: Store) -> int:
-    async with store.database.write() as tx:
-        past = await tx.value(_LONGEST_UNUSED)
-        return sum([len(await tx.all(sql, past)) for sql in (_WORDS, _CONVERSATION)])
-
-
-async def _out_of_prompt(store: Store) -> int:
-    async with store.database.write() as tx:
-        words = await tx.all(_OUT_OF_PROMPT, BATCH)
-    return len(words) + await _all(store, _TURNS, store.clock())

@@ -1,4 +1,4 @@
-"""What past words match a query: candidates by FTS5, one chat at a time. agent.memory.search ranks them."""
+"""Notes and messages that match a query: candidates by FTS5, one chat at a time; agent.memory.search ranks them."""
 
 import json
 import re
@@ -11,8 +11,8 @@ CANDIDATES = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A note, or something said by a person ("user") or the model ("assistant"). `at` is UNIX seconds."""
+class SearchHit:
+    """A note, or a message of a person ("user") or the model ("assistant"). `at` is UNIX seconds."""
 
     kind: str
     id: int
@@ -24,36 +24,34 @@ class Found:
 class SearchTable:
     database: Database
 
-    async def candidates(self, chat: str, query: str, limit: int = CANDIDATES) -> list[Found]:
-        """Whatever of that chat holds a word of the query (the newest `limit`), notes first.
+    async def candidates(self, chat: str, query: str, limit: int = CANDIDATES) -> list[SearchHit]:
+        """Notes, then messages of that chat that hold a word of the query, the newest `limit` of each.
 
-        Common endings are tried on and off ("ovens", "oven"). Without any match
-        the words are looked for inside words, in what was said last.
+        Common endings are tried on and off ("ovens", "oven"). Without any match the
+        terms are looked for inside the words of the newest messages.
         """
         async with self.database.read() as tx:
             number = await tx.value("SELECT number FROM chats WHERE key = ?", chat)
-            if number is None:
+            words = terms(query)
+            if number is None or not words:
                 return []
-            expression = match(terms(query), number)
-            if expression is None:
-                return []
-            notes = await tx.all(_NOTED, expression, limit)
-            said = await tx.all(_SAID, expression, limit)
-            if not notes and not said:
-                said = await tx.all(_INSIDE, chat, json.dumps(terms(query)), limit)
-        return [Found(*row) for row in (*notes, *said)]
+            expression = fts_expression(words, number)
+            rows = await tx.all(_NOTES, expression, limit)
+            rows += await tx.all(_MESSAGES, expression, limit)
+            rows = rows or await tx.all(_INSIDE_WORDS, chat, json.dumps(words), limit)
+        return [SearchHit(*row) for row in rows]
 
 
-_NOTED = """
+_NOTES = """
 SELECT 'note', n.id, n.text, n.saved_at FROM noted JOIN notes n ON n.id = noted.rowid
 WHERE noted MATCH ? AND n.deleted_at IS NULL ORDER BY noted.rowid DESC LIMIT ?
 """
-_SAID = """
+_MESSAGES = """
 SELECT t.role, t.id, t.text, t.at FROM said JOIN transcript t ON t.id = said.rowid
 WHERE said MATCH ? ORDER BY said.rowid DESC LIMIT ?
 """
 # Compounds, and scripts without spaces, which the tokenizer takes for one word.
-_INSIDE = """
+_INSIDE_WORDS = """
 SELECT role, id, text, at FROM (
     SELECT t.role, t.id, t.text, t.at FROM transcript t JOIN conversations c ON c.id = t.conversation
     WHERE c.chat = ?1 AND t.role <> 'tool' AND t.own = 0 ORDER BY t.id DESC LIMIT 2000)
@@ -67,14 +65,12 @@ def terms(query: str) -> list[str]:
     return list(dict.fromkeys(re.findall(r"[^\W_]+", query.lower())))[:12]
 
 
-def match(words: Sequence[str], chat_number: int) -> str | None:
-    """The FTS5 expression: any of the words, in that chat alone; None without words.
+def fts_expression(words: Sequence[str], chat_number: int) -> str:
+    """The FTS5 expression: any of the words, in that chat alone.
 
     Prefix queries would walk through the words of all chats (100 ms and more
     over a million messages), so likely forms are named one by one.
     """
-    if not words:
-        return None
     either = " OR ".join(f'"{form}"' for word in words for form in forms(word))
     return f"chat : c{chat_number} AND text : ({either})"
 

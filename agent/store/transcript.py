@@ -1,24 +1,22 @@
-"""What was said, append-only, and the part of it that stands in the prompt.
+"""Every message of a conversation, append-only, and which of them stand in the prompt.
 
-Positions only grow. A row leaves the prompt (`live`) or is shortened there
-(`short`), but its words stay for ever, to be searched.
+Positions only grow. A row leaves the prompt (`live` = 0) or is shortened there
+(`short`), but its text stays, to be searched.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from agent.messages import Message, User
-from agent.store import codec
-from agent.store.chats import Clock
-from agent.store.database import Database, Tx
+from agent.store import message_codec as codec
+from agent.store.database import Database, Row, Transaction, columns
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One row of the prompt: `message` as it is sent, `turn` whose step it is.
 
-    `own` marks the program's words in a user message (advice, a repair).
+    `own` marks a user message that the program wrote (advice, a repair).
     """
 
     id: int
@@ -29,8 +27,8 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A person's or the model's words in full, for export and recall; `at` is UNIX seconds."""
+class TranscriptText:
+    """The text of one message in full, for export and recall; `at` is UNIX seconds."""
 
     id: int
     conversation: int
@@ -41,44 +39,38 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """What changes in a prompt. `seen` is the id of its last row when that was decided."""
+    """What changes in a prompt: rows to `shorten` and to `remove`. `last_id` is the id of its last
+    row when that was decided."""
 
-    seen: int
+    last_id: int
     shorten: Mapping[int, Message]
-    leave: Sequence[int]
+    remove: Sequence[int]
     summary: str
 
 
 @dataclass(frozen=True)
 class TranscriptTable:
     database: Database
-    clock: Clock
 
     async def prompt(self, conversation: int) -> list[Entry]:
         """The rows that stand in the prompt, in order; without the fixed prefix."""
-        async with self.database.read() as tx:
-            return await prompt(tx, conversation)
+        return entries(await self.database.all(PROMPT, conversation))
 
     async def current(self, chat: str) -> tuple[int | None, list[Entry]]:
         """The chat's current conversation and its prompt rows."""
         async with self.database.read() as tx:
             conversation = await tx.value("SELECT conversation FROM chats WHERE key = ?", chat)
-            return conversation, await prompt(tx, conversation) if conversation else []
+            return conversation, entries(await tx.all(PROMPT, conversation))
 
     async def size(self, chat: str) -> int:
-        """At least as many as the bytes of the current conversation's prompt rows; 0 without any."""
-        async with self.database.read() as tx:
-            return int(await tx.value(_SIZE, chat, ROW_BYTES, CALL_BYTES, IMAGES_BYTES) or 0)
+        """An upper bound of the bytes of the current conversation's prompt rows; 0 without any."""
+        size = await self.database.value(_SIZE, chat, ROW_BYTES, CALL_BYTES, IMAGES_BYTES)
+        return int(size or 0)
 
-    async def said(self, conversation: int) -> list[Said]:
-        """Everything ever said in a conversation, tool output included."""
-        async with self.database.read() as tx:
-            rows = await tx.all(
-                "SELECT id, conversation, role, text, at FROM transcript WHERE conversation = ?"
-                " ORDER BY position",
-                conversation,
-            )
-        return [Said(*row) for row in rows]
+    async def texts(self, conversation: int) -> list[TranscriptText]:
+        """The texts of all messages of a conversation, tool output included."""
+        sql = f"SELECT {columns(TranscriptText)} FROM transcript WHERE conversation = ? ORDER BY position"
+        return [TranscriptText(*row) for row in await self.database.all(sql, conversation)]
 
     async def compact(self, conversation: int, compaction: Compaction) -> bool:
         """Shorten the prompt in one transaction; False when it has grown since it was looked at."""
@@ -86,34 +78,32 @@ class TranscriptTable:
             last = await tx.value(
                 "SELECT max(id) FROM transcript WHERE conversation = ?", conversation
             )
-            if last != compaction.seen:
+            if last != compaction.last_id:
                 return False
-            await leave(tx, compaction.leave)
-            for id, message in compaction.shorten.items():
-                await shorten(tx, id, message)
+            removed = [(id,) for id in compaction.remove]
+            await tx.many("UPDATE transcript SET live = 0 WHERE id = ?", removed)
+            shorter = [(codec.shortened(m), id) for id, m in compaction.shorten.items()]
+            await tx.many("UPDATE transcript SET short = ? WHERE id = ?", shorter)
             await tx.run(
                 "UPDATE conversations SET summary = ?, compacted = compacted + 1 WHERE id = ?",
                 codec.storable(compaction.summary),
                 conversation,
             )
-            await unshow(tx, conversation)
+            await forget_hidden_notes(tx, conversation)
         return True
 
     async def summary(self, conversation: int) -> str:
-        """Of what compactions took out so far; empty before the first."""
-        async with self.database.read() as tx:
-            return str(
-                await tx.value("SELECT summary FROM conversations WHERE id = ?", conversation) or ""
-            )
+        """The summary of what compactions took out so far; empty before the first."""
+        sql = "SELECT summary FROM conversations WHERE id = ?"
+        return str(await self.database.value(sql, conversation) or "")
 
     async def messages(self, conversation: int) -> list[Message]:
-        """Everything ever said as messages, none shortened."""
-        async with self.database.read() as tx:
-            rows = await tx.all(
-                "SELECT role, head || text, extra FROM transcript WHERE conversation = ?"
-                " ORDER BY position",
-                conversation,
-            )
+        """All messages of a conversation, none shortened."""
+        rows = await self.database.all(
+            "SELECT role, head || text, extra FROM transcript WHERE conversation = ?"
+            " ORDER BY position",
+            conversation,
+        )
         return [codec.message(*row) for row in rows]
 
 
@@ -133,16 +123,12 @@ FROM transcript WHERE live = 1 AND conversation = (SELECT conversation FROM chat
 """
 
 
-async def prompt(tx: Tx, conversation: int) -> list[Entry]:
-    return entries(await tx.all(PROMPT, conversation))
-
-
-def entries(rows: Sequence[tuple[Any, ...]]) -> list[Entry]:
+def entries(rows: Sequence[Row]) -> list[Entry]:
     """The rows that PROMPT gives."""
     return [_entry(row) for row in rows]
 
 
-async def of_turn(tx: Tx, turn: str) -> list[Message]:
+async def of_turn(tx: Transaction, turn: str) -> list[Message]:
     """A turn's messages, none shortened."""
     rows = await tx.all(
         "SELECT role, head || text, extra FROM transcript WHERE turn = ? ORDER BY position", turn
@@ -150,13 +136,14 @@ async def of_turn(tx: Tx, turn: str) -> list[Message]:
     return [codec.message(*row) for row in rows]
 
 
-async def before(tx: Tx, conversation: int, turn: str) -> list[Message]:
-    """What stands in the prompt before a turn."""
+async def before(tx: Transaction, conversation: int, turn: str) -> list[Message]:
+    """The messages of the prompt before a turn."""
     first = await tx.value("SELECT min(id) FROM transcript WHERE turn = ?", turn)
-    return [e.message for e in await prompt(tx, conversation) if first and e.id < first]
+    rows = await tx.all(PROMPT, conversation)
+    return [e.message for e in entries(rows) if first and e.id < first]
 
 
-def _entry(row: tuple[Any, ...]) -> Entry:
+def _entry(row: Row) -> Entry:
     number, turn, role, head, text, extra, short, at, own = row
     if short is not None:
         return Entry(number, turn, codec.from_short(role, short), at, bool(own))
@@ -164,19 +151,17 @@ def _entry(row: tuple[Any, ...]) -> Entry:
 
 
 async def append(
-    tx: Tx,
+    tx: Transaction,
     conversation: int,
     turn: str,
     message: Message,
-    now: float,
     *,
     head: str = "",
     own: bool = False,
 ) -> None:
     """Add a message to the end. `head` is the part of a person's message that the program wrote."""
     role, text, extra = codec.columns(message)
-    if head:
-        text = text.removeprefix(codec.storable(head))
+    head = codec.storable(head)
     await tx.run(
         "INSERT INTO transcript (conversation, position, turn, role, head, text, extra, own, at)"
         " VALUES (?1, (SELECT coalesce(max(position), 0) + 1 FROM transcript WHERE conversation = ?1),"
@@ -184,42 +169,32 @@ async def append(
         conversation,
         turn,
         role,
-        codec.storable(head),
-        text,
+        head,
+        text.removeprefix(head),
         extra,
         own,
-        now,
+        tx.now,
     )
 
 
-async def shorten(tx: Tx, id: int, message: Message) -> None:
-    """Let another form stand in the prompt from now on."""
-    await tx.run("UPDATE transcript SET short = ? WHERE id = ?", codec.shortened(message), id)
-
-
-async def leave(tx: Tx, ids: Sequence[int]) -> None:
-    """Take rows out of the prompt."""
-    await tx.many("UPDATE transcript SET live = 0 WHERE id = ?", [(id,) for id in ids])
-
-
-async def title(tx: Tx, conversation: int, message: User, head: str, now: float) -> None:
-    """Name a conversation by its first words; mark its use."""
+async def set_title(tx: Transaction, conversation: int, message: User, head: str) -> None:
+    """Name a conversation by its first words; record its use."""
     words = " ".join(message.text.removeprefix(head).split())[:80]
     await tx.run(
         "UPDATE conversations SET active_at = ?, title = CASE title WHEN '' THEN ? ELSE title END"
         " WHERE id = ?",
-        now,
+        tx.now,
         codec.storable(words),
         conversation,
     )
 
 
-async def unshow(tx: Tx, conversation: int) -> None:
-    """Notes whose line has gone out of the prompt are to be shown again."""
-    await tx.run(_UNSHOW, conversation)
+async def forget_hidden_notes(tx: Transaction, conversation: int) -> None:
+    """Notes whose line is no longer in the prompt are to be shown again."""
+    await tx.run(_FORGET_HIDDEN, conversation)
 
 
-_UNSHOW = """
+_FORGET_HIDDEN = """
 DELETE FROM notes_shown WHERE conversation = ?1 AND NOT EXISTS (
     SELECT 1 FROM transcript WHERE conversation = ?1 AND live = 1 AND role = 'user'
     AND instr(coalesce(json_extract(short, '$[0]'), head), notes_shown.line) > 0)

@@ -3,39 +3,37 @@
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from agent.events import Reason, TokenUsage
 from agent.messages import Message, ToolResult, User
 from agent.store import chats, inbox, outbox, transcript
-from agent.store.chats import Clock
-from agent.store.codec import storable
-from agent.store.database import Database, Tx
-from agent.store.inbox import Kind, Waiting
+from agent.store.database import Database, Transaction, columns
+from agent.store.inbox import InboxRow, IncomingKind
+from agent.store.message_codec import storable
 from agent.store.transcript import Entry
 
 
 @dataclass(frozen=True, slots=True)
 class OpenTurn:
-    """A turn that has begun and not ended; `resumed` is how often it was taken up without headway."""
+    """A turn that has begun and not ended; `resumed` is how often it was resumed without a new step."""
 
     id: str
     chat: str
     conversation: int
-    kind: Kind
+    kind: IncomingKind
     source: str
     started_at: float
     resumed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
-    """What stands before a chat: its own time zone ("": none), the turn that was cut off, and
+class PendingWork:
+    """What is to be done in a chat: its own time zone ("": none), the turn that was cut off, and
     the messages that wait, in order."""
 
     zone: str
     unfinished: OpenTurn | None
-    waiting: tuple[Waiting, ...]
+    waiting: tuple[InboxRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +50,15 @@ class RenderedMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
-    """What stands in the prompt of a turn, and ids of its calls that started but did not finish."""
+class TurnProgress:
+    """The prompt's rows with those of a turn, and ids of its calls that started but did not finish."""
 
     entries: tuple[Entry, ...]
     started: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class TurnEnd:
     """How a turn ended; `payloads` go to the outbox in the same transaction."""
 
     message: Message | None
@@ -72,10 +70,10 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
-    """A turn as it is on record: what stood before it, its own messages in full, how it ended.
+class RecordedTurn:
+    """A turn as it is on record: the messages before it, its own in full, how it ended.
 
-    `compacted` counts how often its conversation was shortened, before or since:
+    `compacted` counts how often its conversation was compacted, before or since:
     what stood before it may then have been longer.
     """
 
@@ -91,137 +89,133 @@ class Recorded:
 @dataclass(frozen=True)
 class TurnTable:
     database: Database
-    clock: Clock
 
-    async def begin(self, id: str, rows: Sequence[Waiting], told: RenderedMessage) -> OpenTurn:
+    async def begin(self, id: str, rows: Sequence[InboxRow], rendered: RenderedMessage) -> OpenTurn:
         """Take waiting rows into a new turn of the chat's current conversation."""
-        first, now = rows[0].incoming, self.clock()
+        first = rows[0].incoming
         async with self.database.write() as tx:
-            conversation = await chats.current(tx, first.chat, now)
-            await tx.run(
-                "INSERT INTO turns (id, chat, conversation, kind, source, started_at)"
-                " VALUES (?, ?, ?, ?, ?, ?)",
-                id,
-                first.chat,
-                conversation,
-                first.kind,
-                first.source,
-                now,
+            conversation = await chats.current_conversation(tx, first.chat)
+            turn = OpenTurn(id, first.chat, conversation, first.kind, first.source, tx.now)
+            await tx.insert(
+                "turns",
+                id=id,
+                chat=turn.chat,
+                conversation=conversation,
+                kind=turn.kind,
+                source=turn.source,
+                started_at=tx.now,
             )
-            turn = OpenTurn(id, first.chat, conversation, first.kind, first.source, now)
-            await _tell(tx, turn, rows, told, now)
+            await _take_messages(tx, turn, rows, rendered)
         return turn
 
-    async def tell(self, turn: OpenTurn, rows: Sequence[Waiting], told: RenderedMessage) -> None:
-        """Take rows that arrived meanwhile into a turn that runs."""
+    async def add_messages(
+        self, turn: OpenTurn, rows: Sequence[InboxRow], rendered: RenderedMessage
+    ) -> None:
+        """Take rows that arrived meanwhile into a running turn."""
         async with self.database.write() as tx:
-            await _tell(tx, turn, rows, told, self.clock())
+            await _take_messages(tx, turn, rows, rendered)
 
-    async def due(self, chat: str, sources: Collection[str]) -> Due:
+    async def pending(self, chat: str, sources: Collection[str]) -> PendingWork:
         """What is to be done in a chat for those sources."""
         async with self.database.read() as tx:
-            zones, turns, rows = await tx.each(
+            zones, turns, rows = await tx.batch(
                 ("SELECT timezone FROM chats WHERE key = ?", (chat,)),
                 (_UNFINISHED, (chat,)),
                 (inbox.WAITING, (chat, json.dumps(list(sources)))),
             )
         turn = OpenTurn(*turns[0]) if turns else None
-        return Due(zones[0][0] if zones else "", turn, tuple(inbox.said(rows)))
+        return PendingWork(zones[0][0] if zones else "", turn, tuple(inbox.rows_of(rows)))
 
     async def unfinished(self, chat: str) -> OpenTurn | None:
-        """The chat's turn that was cut off, oldest first."""
-        async with self.database.read() as tx:
-            row = await tx.one(_UNFINISHED, chat)
+        """The chat's oldest turn that was cut off."""
+        row = await self.database.one(_UNFINISHED, chat)
         return OpenTurn(*row) if row else None
 
     async def chats_unfinished(self, sources: Collection[str]) -> list[str]:
-        async with self.database.read() as tx:
-            rows = await tx.all(
-                "SELECT chat FROM turns WHERE state = 'open' AND source IN"
-                " (SELECT value FROM json_each(?)) GROUP BY chat ORDER BY min(started_at)",
-                json.dumps(list(sources)),
-            )
+        rows = await self.database.all(
+            "SELECT chat FROM turns WHERE state = 'open' AND source IN"
+            " (SELECT value FROM json_each(?)) GROUP BY chat ORDER BY min(started_at)",
+            json.dumps(list(sources)),
+        )
         return [row[0] for row in rows]
 
     async def resume(self, turn: OpenTurn) -> int:
-        """Count that it is taken up again; how often so far without a new step in between."""
-        async with self.database.write() as tx:
-            return int(await tx.value(_RESUME, turn.id))
+        """Count that it is resumed; how often so far without a new step in between."""
+        [(resumed,)] = await self.database.execute(_RESUME, turn.id)
+        return int(resumed)
 
-    async def steps(self, turn: OpenTurn) -> Steps:
+    async def progress(self, turn: OpenTurn) -> TurnProgress:
         async with self.database.read() as tx:
-            rows, runs = await tx.each(
-                (transcript.PROMPT, (turn.conversation,)), (_RUNS, (turn.id,))
+            rows, runs = await tx.batch(
+                (transcript.PROMPT, (turn.conversation,)), (_STARTED, (turn.id,))
             )
-        return Steps(tuple(transcript.entries(rows)), frozenset(run[0] for run in runs))
+        return TurnProgress(tuple(transcript.entries(rows)), frozenset(run[0] for run in runs))
 
     async def add(self, turn: OpenTurn, message: Message, *, own: bool = False) -> None:
         """Append a step; a tool's result also ends its run."""
-        now = self.clock()
         async with self.database.write() as tx:
             if isinstance(message, ToolResult):
-                await tx.run(_FINISHED, turn.id, message.call, now)
-            await transcript.append(tx, turn.conversation, turn.id, message, now, own=own)
+                await tx.run(_FINISHED, turn.id, message.call, tx.now)
+            await transcript.append(tx, turn.conversation, turn.id, message, own=own)
 
     async def started(self, turn: OpenTurn, call: str) -> None:
-        async with self.database.write() as tx:
-            await tx.run(
-                "INSERT INTO tool_runs (turn, call, started_at) VALUES (?1, ?2, ?3)"
-                " ON CONFLICT DO UPDATE SET started_at = ?3, finished_at = NULL",
-                turn.id,
-                call,
-                self.clock(),
-            )
+        """Record that a tool call has started."""
+        await self.database.execute(
+            "INSERT INTO tool_runs (turn, call, started_at) VALUES (?1, ?2, ?3)"
+            " ON CONFLICT DO UPDATE SET started_at = ?3, finished_at = NULL",
+            turn.id,
+            call,
+            self.database.clock(),
+        )
 
-    async def end(self, turn: OpenTurn, ended: Ended) -> list[int]:
-        """Last step, reply and the inbox rows' end in one transaction; ids of the outbox rows."""
-        now = self.clock()
+    async def end(self, turn: OpenTurn, end: TurnEnd) -> list[int]:
+        """Last step, reply and the inbox rows' end in one transaction; ids of the outbox rows.
+
+        Nothing where it had ended before.
+        """
         async with self.database.write() as tx:
-            open_still = await tx.all(
+            was_open = await tx.all(
                 "UPDATE turns SET state = 'done', reason = ?, text = ?, prompt_tokens = ?,"
                 " cached_tokens = ?, completion_tokens = ?, ended_at = ?"
                 " WHERE id = ? AND state = 'open' RETURNING 1",
-                ended.reason,
-                storable(ended.text),
-                ended.usage.prompt_tokens,
-                ended.usage.cached_tokens,
-                ended.usage.completion_tokens,
-                now,
+                end.reason,
+                storable(end.text),
+                end.usage.prompt_tokens,
+                end.usage.cached_tokens,
+                end.usage.completion_tokens,
+                tx.now,
                 turn.id,
             )
-            if not open_still:
+            if not was_open:
                 return []
-            if ended.message is not None:
-                await transcript.append(tx, turn.conversation, turn.id, ended.message, now)
+            if end.message is not None:
+                await transcript.append(tx, turn.conversation, turn.id, end.message)
             await inbox.done(tx, turn.id)
-            return await outbox.put(
-                tx, turn.chat, ended.payloads, now, silent=ended.silent, turn=turn.id
-            )
+            return await outbox.put(tx, turn.chat, end.payloads, silent=end.silent, turn=turn.id)
 
-    async def put_back(self, turn: OpenTurn, *, keep: bool) -> None:
-        """End a turn unanswered; what it was to answer waits again, or is given up."""
+    async def cancel(self, turn: OpenTurn, *, requeue: bool) -> None:
+        """End a turn unanswered; its messages wait again (`requeue`) or are done."""
         async with self.database.write() as tx:
             await tx.run(
                 "UPDATE turns SET state = 'done', reason = 'cancelled', ended_at = ?"
                 " WHERE id = ? AND state = 'open'",
-                self.clock(),
+                tx.now,
                 turn.id,
             )
-            state = "waiting" if keep else "done"
+            state = "waiting" if requeue else "done"
             await tx.run("UPDATE inbox SET state = ? WHERE turn = ?", state, turn.id)
 
     async def last(self, chat: str) -> tuple[OpenTurn, str] | None:
         """The chat's newest ended turn in its current conversation, and its reply."""
-        async with self.database.read() as tx:
-            row = await tx.one(
-                f"SELECT {_COLUMNS}, text FROM turns WHERE conversation ="
-                " (SELECT conversation FROM chats WHERE key = ?) AND state = 'done'"
-                " ORDER BY started_at DESC, id DESC LIMIT 1",
-                chat,
-            )
-        return (OpenTurn(*row[:7]), row[7]) if row else None
+        row = await self.database.one(
+            f"SELECT {_COLUMNS}, text FROM turns WHERE conversation ="
+            " (SELECT conversation FROM chats WHERE key = ?) AND state = 'done'"
+            " ORDER BY started_at DESC, id DESC LIMIT 1",
+            chat,
+        )
+        return (OpenTurn(*row[:-1]), row[-1]) if row else None
 
-    async def recorded(self, id: str) -> Recorded | None:
+    async def record(self, id: str) -> RecordedTurn | None:
         async with self.database.read() as tx:
             row = await tx.one(
                 "SELECT turns.id, turns.chat, started_at, reason, conversation, compacted FROM turns"
@@ -233,24 +227,23 @@ class TurnTable:
             number, chat, at, reason, conversation, compacted = row
             own = await transcript.of_turn(tx, id)
             before = await transcript.before(tx, conversation, id)
-        return Recorded(number, chat, at, reason, tuple(before), tuple(own), compacted)
+        return RecordedTurn(number, chat, at, reason, tuple(before), tuple(own), compacted)
 
-    async def undo(self, turn: OpenTurn) -> bool:
-        """Cut the tail for another try: the turn's messages leave the prompt and its
-        inbox rows wait once more. False when it was retried already or nothing is left to answer."""
-        now = self.clock()
+    async def retry(self, turn: OpenTurn) -> bool:
+        """Remove the turn's messages from the prompt and put its inbox rows in once more; False
+        when it was retried already or nothing is left to answer."""
         async with self.database.write() as tx:
-            rows = await inbox.of_turn(tx, turn.id)
-            again = [row for row in rows if await inbox.add(tx, _again(row, turn), now)]
+            rows = inbox.rows_of(await tx.all(inbox.OF_TURN, turn.id))
+            again = [row for row in rows if await inbox.add(tx, _again(row, turn))]
             if again:
                 await tx.run("UPDATE transcript SET live = 0 WHERE turn = ?", turn.id)
-                await transcript.unshow(tx, turn.conversation)
+                await transcript.forget_hidden_notes(tx, turn.conversation)
         return bool(again)
 
 
-_COLUMNS = "id, chat, conversation, kind, source, started_at, resumed"
+_COLUMNS = columns(OpenTurn)
 _UNFINISHED = f"SELECT {_COLUMNS} FROM turns WHERE chat = ? AND state = 'open' ORDER BY started_at"
-_RUNS = "SELECT call FROM tool_runs WHERE turn = ? AND finished_at IS NULL"
+_STARTED = "SELECT call FROM tool_runs WHERE turn = ? AND finished_at IS NULL"
 _RESUME = """
 UPDATE turns SET
     resumed = CASE WHEN (SELECT count(*) FROM transcript WHERE turn = ?1) > steps THEN 1 ELSE resumed + 1 END,
@@ -263,15 +256,16 @@ ON CONFLICT DO UPDATE SET finished_at = ?3
 """
 
 
-def _again(row: Waiting, turn: OpenTurn) -> inbox.Incoming:
+def _again(row: InboxRow, turn: OpenTurn) -> inbox.Incoming:
     return replace(row.incoming, update=f"{row.incoming.update}~{turn.id}", settle_s=0.0)
 
 
-async def _tell(
-    tx: Tx, turn: OpenTurn, rows: Sequence[Waiting], told: RenderedMessage, now: float
+async def _take_messages(
+    tx: Transaction, turn: OpenTurn, rows: Sequence[InboxRow], rendered: RenderedMessage
 ) -> None:
-    await transcript.append(tx, turn.conversation, turn.id, told.message, now, head=told.head)
-    await transcript.title(tx, turn.conversation, told.message, told.head, now)
+    conversation, message = turn.conversation, rendered.message
+    await transcript.append(tx, conversation, turn.id, message, head=rendered.head)
+    await transcript.set_title(tx, conversation, message, rendered.head)
     await inbox.take(tx, turn.id, [row.id for row in rows])
-    shown: list[tuple[Any, ...]] = [(turn.conversation, note, line) for note, line in told.notes]
+    shown = [(conversation, note, line) for note, line in rendered.notes]
     await tx.many("INSERT OR REPLACE INTO notes_shown VALUES (?, ?, ?)", shown)

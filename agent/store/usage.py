@@ -1,20 +1,16 @@
-"""What each model call read, reused and wrote, in tokens."""
+"""Prompt, cached and completion tokens of each model call."""
 
 from dataclasses import dataclass
 
 from agent.model import Completion
-from agent.store.chats import Clock
 from agent.store.database import Database
 
 
 @dataclass(frozen=True, slots=True)
-class Reuse:
-    """What a call should have found in the cache and did not.
-
-    `new` are the tokens beyond the call before it, `reread` those read again
-    although they were known, `difference` the first differing place if one was
-    found. None where the server gives no figures.
-    """
+class CacheReuse:
+    """How far a call reused the cache: `new` tokens beyond the call before it, `reread` tokens that
+    were prefilled again although they should have been cached, and the first differing place
+    (`difference`) if one was found. None where the server gives no figures."""
 
     new: int | None = None
     reread: int = 0
@@ -40,7 +36,6 @@ class UsageSum:
 @dataclass(frozen=True)
 class UsageTable:
     database: Database
-    clock: Clock
 
     async def add(
         self,
@@ -48,40 +43,36 @@ class UsageTable:
         conversation: int,
         turn: str | None,
         completion: Completion,
-        reuse: Reuse,
+        reuse: CacheReuse,
         purpose: str = "turn",
     ) -> None:
         """Keep one call's figures; `purpose` is turn, sub-task, summary or warm."""
         async with self.database.write() as tx:
-            await tx.run(
-                "INSERT INTO usage (chat, conversation, turn, purpose, prompt_tokens, cached_tokens,"
-                " new_tokens, completion_tokens, reread, difference, ttft_ms, prefill_tok_s,"
-                " decode_tok_s, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                chat,
-                conversation,
-                turn,
-                purpose,
-                completion.prompt_tokens,
-                completion.cached_tokens,
-                reuse.new,
-                completion.completion_tokens,
-                reuse.reread,
-                reuse.difference,
-                completion.ttft_ms,
-                completion.prefill_tok_s,
-                completion.decode_tok_s,
-                self.clock(),
+            await tx.insert(
+                "usage",
+                chat=chat,
+                conversation=conversation,
+                turn=turn,
+                purpose=purpose,
+                prompt_tokens=completion.prompt_tokens,
+                cached_tokens=completion.cached_tokens,
+                new_tokens=reuse.new,
+                completion_tokens=completion.completion_tokens,
+                reread=reuse.reread,
+                difference=reuse.difference,
+                ttft_ms=completion.ttft_ms,
+                prefill_tok_s=completion.prefill_tok_s,
+                decode_tok_s=completion.decode_tok_s,
+                at=tx.now,
             )
 
     async def since(self, at: float, chat: str | None = None) -> UsageSum:
         """The sum since an instant, of one chat or of all."""
-        async with self.database.read() as tx:
-            row = await tx.one(
-                "SELECT count(*), coalesce(sum(prompt_tokens), 0), coalesce(sum(cached_tokens), 0),"
-                " coalesce(sum(completion_tokens), 0), coalesce(sum(reread), 0) FROM usage"
-                " WHERE at >= ?1 AND (?2 IS NULL OR chat = ?2)",
-                at,
-                chat,
-            )
-        assert row
-        return UsageSum(*row)
+        rows = await self.database.all(
+            "SELECT count(*), coalesce(sum(prompt_tokens), 0), coalesce(sum(cached_tokens), 0),"
+            " coalesce(sum(completion_tokens), 0), coalesce(sum(reread), 0) FROM usage"
+            " WHERE at >= ?1 AND (?2 IS NULL OR chat = ?2)",
+            at,
+            chat,
+        )
+        return UsageSum(*rows[0])

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from agent.errors import AgentError, ToolError
 from agent.store import Store
-from agent.store.ledger import Ledger
 from agent.summary import facts as by_git
 from agent.summary.card import card
 from agent.summary.facts import Facts, Git, Missing, Range
@@ -59,23 +58,21 @@ class Summaries:
         text = "\n\n".join(filter(None, [card(repo, span, found), place.note]))
         told = await self._told(git, path, repo, span, found, text)
         mark = {"head": span.head, "before": last, "by": occurrence}
-        await self.store.facts.put(_key(chat, repo), mark)
+        await self.store.key_values.put(_key(chat, repo), mark)
         alone = told in (AWAY, WORDLESS)
         return Report(f"{text}\n\n{told}" if alone else f"{told}\n\n{text}")
 
     async def _last(self, chat: str, repo: str, occurrence: int) -> str:
         """The last commit that was told of, or empty."""
-        mark = await self.store.facts.get(_key(chat, repo)) or {}
+        mark = await self.store.key_values.get(_key(chat, repo)) or {}
         by = mark.get("by")
-        told = by != occurrence and await Ledger(self.store.database, self.store.clock).said(
-            by or 0
-        )
+        told = by != occurrence and await self.store.occurrences.delivered(by or 0)
         return str(mark.get("head" if told else "before", ""))
 
     async def _told(
         self, git: Git, path: str, repo: str, span: Range, found: Facts, text: str
     ) -> str:
-        await self.store.facts.drop(f"{_STAGE}{repo}:", f"{_STAGE}{repo}:{span.key}")
+        await self.store.key_values.remove_prefix(f"{_STAGE}{repo}:", f"{_STAGE}{repo}:{span.key}")
         room = await self.room()
         commits = await by_git.subjects(git, path, span)
         diff = await by_git.selected_diff(git, path, span, room // 3)
@@ -95,11 +92,11 @@ class _Stages:
     store: Store
 
     async def get(self, key: str) -> str | None:
-        known = await self.store.facts.get(f"{_STAGE}{key}")
+        known = await self.store.key_values.get(f"{_STAGE}{key}")
         return None if known is None else str(known)
 
     async def put(self, key: str, text: str) -> None:
-        await self.store.facts.put(f"{_STAGE}{key}", text)
+        await self.store.key_values.put(f"{_STAGE}{key}", text)
 
 
 def _key(chat: str, repo: str) -> str:

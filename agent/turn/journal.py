@@ -10,9 +10,9 @@ from agent.events import Reason, TokenUsage
 from agent.messages import Assistant, Message, System, ToolResult, User
 from agent.model import Completion
 from agent.store import Store
-from agent.store.inbox import Incoming, Waiting
-from agent.store.turns import Ended, OpenTurn
-from agent.store.usage import Reuse
+from agent.store.inbox import InboxRow, Incoming
+from agent.store.turns import OpenTurn, TurnEnd
+from agent.store.usage import CacheReuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class StoredJournal:
         return self.open_turn.chat
 
     async def open(self) -> TurnState:
-        steps = await self.store.turns.steps(self.open_turn)
+        steps = await self.store.turns.progress(self.open_turn)
         self.sent = [System(prompt.system_text()), *(entry.message for entry in steps.entries)]
         own = sum(entry.turn == self.turn for entry in steps.entries)
         return TurnState(tuple(self.sent), own, steps.started)
@@ -169,7 +169,7 @@ class StoredJournal:
     async def aside(self, completion: Completion) -> None:
         turn = self.open_turn
         await self.store.usage.add(
-            turn.chat, turn.conversation, turn.id, completion, Reuse(), "sub-task"
+            turn.chat, turn.conversation, turn.id, completion, CacheReuse(), "sub-task"
         )
 
     async def step(self, message: Assistant) -> None:
@@ -190,7 +190,7 @@ class StoredJournal:
             return ()
         said = await self.fetch(said)
         told = await user_message.tell(self.store, said, self.zone, self.window.enter)
-        await self.store.turns.tell(self.open_turn, said, told)
+        await self.store.turns.add_messages(self.open_turn, said, told)
         self.answers += [row.incoming for row in said]
         self.sent.append(told.message)
         return (told.message,)
@@ -208,11 +208,11 @@ class StoredJournal:
         self, message: Assistant | None, text: str, reason: Reason, usage: TokenUsage
     ) -> None:
         reply = TurnReply(self.chat, self.turn, text, reason, tuple(self.answers))
-        ended = Ended(message, text, reason, usage, self.compose(reply))
+        ended = TurnEnd(message, text, reason, usage, self.compose(reply))
         if await self.store.turns.end(self.open_turn, ended):
             self.store.outbox.added.set()
 
-    async def _arrived(self) -> Sequence[Waiting]:
+    async def _arrived(self) -> Sequence[InboxRow]:
         """What may join this turn: people's words, unless the chat has moved on to another conversation."""
         rows = await self.store.inbox.waiting(self.chat, self.sources)
         if not rows or self.open_turn.kind == "job":

@@ -13,7 +13,7 @@ from agent.llm.tool_call_parser import KnownTools
 from agent.messages import Assistant, Message, System
 from agent.model import Completion, Request
 from agent.prompt import system_text
-from agent.store.turns import Recorded
+from agent.store.turns import RecordedTurn
 from agent.turn.limits import TurnLimits
 from agent.turn.model_caller import ModelCaller
 from agent.turn.step import read_step
@@ -54,7 +54,7 @@ class Replay:
     limits: TurnLimits
     thinking: int = 0
 
-    async def __call__(self, turn: Recorded) -> AsyncIterator[Answered]:
+    async def __call__(self, turn: RecordedTurn) -> AsyncIterator[Answered]:
         """Raises as a turn's model call does."""
         most = self.limits.reply_cap(await self.asking.window())
         for place, message in enumerate(turn.own):

@@ -138,21 +138,21 @@ async def _planner(ctx: click.Context, chat: str) -> AsyncIterator[tuple[Store, 
 
 
 async def _fields(store: Store, planner: Planner, job: Job) -> dict[str, Any]:
-    runs_of = await store.jobs.occurrences(job.id, 5)
+    runs_of = await store.occurrences.of_job(job.id, 5)
     return {
         "id": job.id,
-        "kind": job.plan.kind,
-        "task": job.plan.task,
-        "when": job.plan.words,
-        "state": job.plan.state,
+        "kind": job.spec.kind,
+        "task": job.spec.task,
+        "when": job.spec.when,
+        "state": job.spec.state,
         "told": planner.told(job),
-        "next_at": _iso(job.plan.next_at),
+        "next_at": _iso(job.spec.next_at),
         "runs": [{"due_at": _iso(r.due_at), "state": r.state, "detail": r.detail} for r in runs_of],
     }
 
 
 async def _last(store: Store, job: Job) -> str:
-    last = await store.jobs.occurrences(job.id, 1)
+    last = await store.occurrences.of_job(job.id, 1)
     return f" [last {_iso(last[0].due_at)}: {last[0].state}]" if last else ""
 
 

@@ -12,7 +12,7 @@ from bot.cli.options import chat_option, json_option, runs, settings_of
 
 if TYPE_CHECKING:
     from agent.store import Store
-    from agent.store.turns import Recorded
+    from agent.store.turns import RecordedTurn
     from agent.turn.replay import Answered
     from bot.composition import Agent
 
@@ -45,9 +45,9 @@ async def command(ctx: click.Context, turn: str, chat: str, as_json: bool) -> No
     click.echo(_verdict(differing), err=as_json)
 
 
-async def _recorded(store: "Store", turn: str, chat: str) -> "Recorded":
+async def _recorded(store: "Store", turn: str, chat: str) -> "RecordedTurn":
     last = None if turn else await store.turns.last(chat)
-    recorded = await store.turns.recorded(turn or (last[0].id if last else ""))
+    recorded = await store.turns.record(turn or (last[0].id if last else ""))
     if recorded is None:
         raise Failed(f"There is no turn {turn}." if turn else f"{chat} has no turn yet.")
     return recorded
@@ -69,7 +69,7 @@ async def _replay(agent: "Agent", chat: str) -> Any:
     return Replay(asking, agent.schemas, bounds, thinking)
 
 
-def _head(recorded: "Recorded") -> str:
+def _head(recorded: "RecordedTurn") -> str:
     began = datetime.fromtimestamp(recorded.started_at).astimezone()
     head = f"turn {recorded.id} of {recorded.chat}, {began:%Y-%m-%d %H:%M}, ended: {recorded.reason or 'not yet'}"
     shortened = (

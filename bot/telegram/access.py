@@ -98,7 +98,7 @@ class Access:
         known = await self._people.get(SOURCE, str(speaker.user))
         if known is not None and known.role in ("asked", "refused"):
             return False
-        return await self._people.tell_stranger(SOURCE, str(speaker.user), speaker.name)
+        return await self._people.stranger_notice_due(SOURCE, str(speaker.user), speaker.name)
 
 
 _ROLES: tuple[Literal["owner", "member"], ...] = ("owner", "member")

@@ -130,7 +130,7 @@ class TelegramBot:
         self.texts: Texts = texts(config.language)
         self.poll = Poll()
         self.application = _application(config)
-        self.traces = LiveMessageStore(store.facts, self.texts)
+        self.traces = LiveMessageStore(store.key_values, self.texts)
         self.channel = TelegramChannel(
             self.application.bot, Pacers(), self.traces, local=config.own_server
         )

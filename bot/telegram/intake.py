@@ -82,8 +82,8 @@ async def welcomed(room: HandlerContext, said: Heard) -> bool:
 
 async def _back(room: HandlerContext, chat: str) -> None:
     known = await room.store.chats.get(chat)
-    if known is not None and known.resting:
-        await room.store.chats.rest(chat, resting=False)
+    if known is not None and known.blocked:
+        await room.store.chats.set_blocked(chat, blocked=False)
         room.store.outbox.added.set()
 
 

@@ -10,7 +10,7 @@ from dataclasses import astuple, dataclass, field, replace
 from typing import Any, Protocol
 
 from agent.store.errors import StoreError
-from agent.store.files import FactTable
+from agent.store.key_values import KeyValueTable
 from bot.channel import Away, ChannelError, Step, Uncertain, View
 from bot.telegram import view as views
 from bot.telegram.styled import Span, Styled
@@ -30,13 +30,13 @@ class Board(Protocol):
 
 @dataclass
 class LiveMessageStore:
-    facts: FactTable
+    facts: KeyValueTable
     texts: Texts
     _left: Mapping[str, Any] = field(default_factory=dict)
 
     async def recall(self) -> None:
         """What a killed process left; before any turn goes on."""
-        self._left = await self.facts.under(PREFIX)
+        self._left = await self.facts.with_prefix(PREFIX)
 
     async def keep(self, chat: str, message: str, view: View) -> None:
         steps = tuple(self._interrupted(step) for step in view.steps)

@@ -15,8 +15,8 @@ from agent.errors import ToolError
 from agent.sandbox.files import RECEIVED
 from agent.sandbox.sandbox import Sandbox
 from agent.store import Incoming, Store
-from agent.store.files import File
-from agent.store.inbox import Waiting
+from agent.store.files import ChatFile
+from agent.store.inbox import InboxRow
 from bot.telegram.attachments import Attachment, read
 from bot.telegram.channel import MIB
 
@@ -45,7 +45,7 @@ class Media:
     limit: int
     whisper: str = ""
 
-    async def fetch(self, rows: Sequence[Waiting]) -> Sequence[Waiting]:
+    async def fetch(self, rows: Sequence[InboxRow]) -> Sequence[InboxRow]:
         """agent.context.user_message.Fetch: the rows with their files fetched and named."""
         return [
             replace(row, incoming=await self._with_files(row.incoming))
@@ -90,7 +90,7 @@ class Media:
         await (await self.sandbox(incoming.chat)).files.write(path, content)
         if path not in known:
             await self.store.files.add(
-                File(
+                ChatFile(
                     incoming.chat,
                     path,
                     "in",
@@ -112,7 +112,7 @@ class Media:
             incoming = replace(incoming, images=images)
         elif attachment.kind in _SPOKEN:
             what, words = await self._heard(what, attachment, content)
-            incoming = replace(incoming, words="\n".join(filter(None, [incoming.words, words])))
+            incoming = replace(incoming, text="\n".join(filter(None, [incoming.text, words])))
         return replace(incoming, files=(*incoming.files, f"{path} ({what})"))
 
     async def _seen(

@@ -17,7 +17,7 @@ async def changed(room: HandlerContext, update: Update) -> None:
     assert change
     key = Place(change.chat.id).key
     away = change.new_chat_member.status in _AWAY
-    await room.store.chats.rest(key, resting=away)
+    await room.store.chats.set_blocked(key, blocked=away)
     if away:
         return
     room.store.outbox.added.set()  # what waited for this chat may go out

@@ -8,7 +8,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from agent.memory.notes import ChatMemory, as_json, markdown
-from agent.store.notes import Note
+from agent.store.notes import SavedNote
 from bot.channel import ChannelError, Choice, Rows
 from bot.telegram.buttons import Outcome, Press
 from bot.telegram.handler_context import HandlerContext, Heard
@@ -117,7 +117,7 @@ async def _notes(room: HandlerContext, chat: str) -> tuple[str, Rows]:
     return room.texts.notes.format(notes=lines), _buttons(found[-SHOWN:])
 
 
-def _buttons(found: list[Note]) -> list[list[Choice]]:
+def _buttons(found: list[SavedNote]) -> list[list[Choice]]:
     choices = [Choice(f"{NOTE}:del:{note.id}", f"✕ {note.id}") for note in found]
     return [choices[i : i + PER_ROW] for i in range(0, len(choices), PER_ROW)]
 

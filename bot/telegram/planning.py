@@ -32,7 +32,7 @@ async def _one(room: HandlerContext, said: Heard, planner: Planner, number: int,
     elif words.lower() in ("tell", "silent"):
         job = await planner.adjust(number, None, words.lower() == "tell")
     else:
-        _allow(room, said.standing, job.plan.kind)
+        _allow(room, said.standing, job.spec.kind)
         job = await planner.edit(number, words)
     return room.texts.planned.format(number=job.id, told=planner.told(job))
 
@@ -53,7 +53,7 @@ async def schedule(room: HandlerContext, said: Heard) -> None:
         return
     planner = await _planner(room, said.chat)
     proposal = await planner.propose_text(said.argument)
-    _allow(room, said.standing, proposal.plan.kind)
+    _allow(room, said.standing, proposal.spec.kind)
     job = await planner.offer(proposal)
     row = [
         Choice(f"{JOB}:yes:{job.id}", room.texts.plan_it),
@@ -93,8 +93,8 @@ async def press(room: HandlerContext, press: Press) -> Outcome:
 
 async def _check(room: HandlerContext, press: Press, planner: Planner, number: int) -> None:
     job = await room.store.jobs.get(number)
-    if job and job.plan.chat == planner.chat:
-        _allow(room, press.standing, job.plan.kind)
+    if job and job.spec.chat == planner.chat:
+        _allow(room, press.standing, job.spec.kind)
 
 
 async def _decide(room: HandlerContext, planner: Planner, number: int, *, yes: bool) -> Outcome:
@@ -127,7 +127,7 @@ async def _list(room: HandlerContext, planner: Planner) -> tuple[str, Rows]:
 
 
 def _buttons(room: HandlerContext, job: Job) -> list[Choice]:
-    paused = job.plan.state == "paused"
+    paused = job.spec.state == "paused"
     turn = ("go", f"▶ {job.id}") if paused else ("pause", f"⏸ {job.id}")
     actions = [turn, ("run", f"{room.texts.run_now} {job.id}"), ("rm", f"✕ {job.id}")]
     return [Choice(f"{JOB}:{key}:{job.id}", label) for key, label in actions]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agent.store.outbox import State
+from agent.store.outbox import OutboxState
 from backend.protocol import Gpu, Speed, Status
 from bot.texts import Texts
 
@@ -14,7 +14,7 @@ class Queues:
 
     running: int
     waiting: int
-    outbox: Mapping[State, int]
+    outbox: Mapping[OutboxState, int]
 
 
 def backend_lines(texts: Texts, report: Status) -> list[str]:

@@ -29,7 +29,7 @@ class Backend:
 
 
 async def writable(store: Store, yes: bool) -> None:
-    async with store.database.alone() as tx:
+    async with store.database.without_transaction() as tx:
         await tx.run(f"PRAGMA query_only = {'OFF' if yes else 'ON'}")
 
 

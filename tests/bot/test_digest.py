@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from agent.store import open_store
-from agent.store.jobs import Plan
+from agent.store.jobs import JobSpec
 from backend.client import BackendUnavailable
 from backend.protocol import Gpu, GpuMinute, Restart, ServerStatus, Speed, Status
 from bot.digest import Digest
@@ -49,10 +49,10 @@ class Backend:
 async def test_a_day_in_six_lines(tmp_path: Path) -> None:
     async with open_store(tmp_path / "s.db") as store:
         await store.outbox.add("tg:1", ['{"text": "hi"}'])
-        job = await store.jobs.add(Plan("tg:1", "task", "", {}, "UTC", "x", {}))
-        due = await store.jobs.fall_due(job.id, 1, None)
+        job = await store.jobs.add(JobSpec("tg:1", "task", "", {}, "UTC", "x", {}))
+        due = await store.occurrences.add(job.id, 1, None)
         assert due
-        await store.jobs.end(due.id, "failed", "x")
+        await store.occurrences.end(due.id, "failed", "x")
         text = await Digest(store, Backend(), tmp_path, 0.3)(None, None)  # type: ignore[arg-type]
     lines = text.splitlines()
     assert lines[:6] == [

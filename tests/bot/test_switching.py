@@ -14,7 +14,7 @@ from agent.errors import AgentError
 from agent.schedule import Nothing
 from agent.schedule.times import Calendar, dump
 from agent.store import Store, open_store
-from agent.store.jobs import Job, Plan
+from agent.store.jobs import Job, JobSpec
 from backend.config import BackendConfig, ScheduledProfile
 from bot.backend_connection import backend_config
 from bot.settings import load
@@ -95,7 +95,7 @@ async def test_where_the_file_says_nothing_the_job_switches_itself(home: Path) -
 
 
 def switch_job(profile: str) -> Job:
-    return Job(1, Plan("tg:1", "profile", "", {}, "UTC", profile, {}), 0.0)
+    return Job(1, JobSpec("tg:1", "profile", "", {}, "UTC", profile, {}), 0.0)
 
 
 async def test_the_file_keeps_step_with_the_jobs_and_nothing_else_changes(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ async def test_the_file_keeps_step_with_the_jobs_and_nothing_else_changes(tmp_pa
 
 
 async def plan(store: Store, rule: Calendar) -> Job:
-    return await store.jobs.add(Plan("tg:1", "profile", "", dump(rule), rule.zone, "other", {}))
+    return await store.jobs.add(JobSpec("tg:1", "profile", "", dump(rule), rule.zone, "other", {}))
 
 
 @pytest.mark.parametrize("text", ["[backend]\nschedule = []\n", "[backend\n"])

@@ -14,7 +14,7 @@ from agent.chats.maintenance import Maintenance
 from agent.events import TokenUsage
 from agent.messages import Assistant, User
 from agent.store import Incoming, Store
-from agent.store.turns import Ended, RenderedMessage
+from agent.store.turns import RenderedMessage, TurnEnd
 from backend.config import BackendConfig
 from bot.composition import open_chats, stored_agent
 from bot.settings import Settings, State
@@ -35,7 +35,7 @@ async def talk(store: Store, chat: str) -> None:
     await store.inbox.add(Incoming(chat, "test", chat, "hello"))
     rows = await store.inbox.waiting(chat, ["test"])
     turn = await store.turns.begin(chat, rows, RenderedMessage("", User(f"{chat} " * 150)))
-    await store.turns.end(turn, Ended(Assistant("yes"), "yes", "done", TokenUsage()))
+    await store.turns.end(turn, TurnEnd(Assistant("yes"), "yes", "done", TokenUsage()))
 
 
 async def read_again(store: Store) -> list[tuple[str, int, int]]:

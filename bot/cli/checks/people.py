@@ -11,8 +11,8 @@ ANSWER_SECONDS = 10
 
 async def database(settings: Settings) -> list[Finding]:
     from agent.store import open_store
+    from agent.store.backup import integrity_error
     from agent.store.errors import StoreError
-    from agent.store.upkeep import intact
     from bot.state import DATABASE
 
     path = settings.state_dir / DATABASE
@@ -20,7 +20,7 @@ async def database(settings: Settings) -> list[Finding]:
         return [passed("database", "Not made yet.")]
     try:
         async with open_store(path) as store:
-            problem = await intact(store)
+            problem = await integrity_error(store)
             waiting = (await store.outbox.counts()).get("uncertain", 0)
     except StoreError as error:
         return [Finding("database", "fail", str(error), "voltaire restore FILE, from a backup.")]

@@ -13,7 +13,7 @@ from agent.messages import Assistant, ToolResult, User
 from agent.model import Piece, Request
 from agent.store import Incoming, open_store
 from agent.store.errors import StoreFull
-from agent.store.inbox import Waiting
+from agent.store.inbox import InboxRow
 from fakes.model_caching import CachingModel
 from fakes.patience import SECONDS
 from tests.agent.chats.conftest import SOURCE, Bench, Gate, calling, echo, said, words_of
@@ -233,7 +233,7 @@ async def test_no_word_of_a_chat_reaches_another(bench: Bench) -> None:
 
 async def test_a_full_disk_holds_a_message_up_and_loses_nothing(bench: Bench) -> None:
     async with bench.running() as chats:
-        async with chats.store.database.alone() as tx:
+        async with chats.store.database.without_transaction() as tx:
             pages = await tx.value("PRAGMA page_count")
         gate = Gate()
         bench.tools = [gate.tool()]
@@ -242,15 +242,15 @@ async def test_a_full_disk_holds_a_message_up_and_loses_nothing(bench: Bench) ->
         )
         await chats.submit(said("hello", "1"))
         await gate.began.wait()
-        async with chats.store.database.alone() as tx:
+        async with chats.store.database.without_transaction() as tx:
             pages = await tx.value("PRAGMA page_count")
             await tx.run(f"PRAGMA max_page_count = {pages}")
         gate.open.set()
         await bench.heard.until(lambda: bench.heard.waits)
         assert "is full: nothing can be saved" in bench.heard.waits[0][1]
         with pytest.raises(StoreFull):
-            await chats.store.facts.put("a", "x" * 50_000)
-        async with chats.store.database.alone() as tx:
+            await chats.store.key_values.put("a", "x" * 50_000)
+        async with chats.store.database.without_transaction() as tx:
             await tx.run("PRAGMA max_page_count = 1000000")
         chats.wake("tg:1")
         assert await bench.heard.replies("tg:1", 1) == ["x" * 20_000]
@@ -265,7 +265,7 @@ async def test_a_shutdown_comes_to_its_end_though_nothing_can_be_written(bench: 
         async with bench.running() as chats:
             await chats.submit(said("hello", "1"))
             await gate.began.wait()
-            async with chats.store.database.alone() as tx:
+            async with chats.store.database.without_transaction() as tx:
                 await tx.run("PRAGMA query_only = ON")
 
 
@@ -274,7 +274,7 @@ async def test_a_turn_that_a_full_disk_held_up_often_is_not_given_up(bench: Benc
         full = True
 
         async def writable(yes: bool) -> None:
-            async with chats.store.database.alone() as tx:
+            async with chats.store.database.without_transaction() as tx:
                 await tx.run(f"PRAGMA query_only = {'OFF' if yes else 'ON'}")
 
         class Filling(CachingModel):
@@ -435,7 +435,7 @@ async def test_a_listener_that_fails_ends_only_its_hearing(bench: Bench) -> None
 
 
 async def test_what_cannot_be_brought_along_keeps_no_message_from_its_answer(bench: Bench) -> None:
-    async def broken(rows: object) -> Sequence[Waiting]:
+    async def broken(rows: object) -> Sequence[InboxRow]:
         raise RuntimeError("a bug")
 
     bench.fetch = broken

@@ -205,7 +205,7 @@ async def test_once_a_day_there_is_a_good_copy(bench: Bench) -> None:
         first = copy.stat().st_mtime_ns
         await idle._once()
         assert copy.stat().st_mtime_ns == first
-        await chats.store.facts.put("snapshot_at", chats.store.clock() - DAY)
+        await chats.store.key_values.put("snapshot_at", chats.store.clock() - DAY)
         await idle._once()
         assert copy.stat().st_mtime_ns > first
 

@@ -62,7 +62,7 @@ async def talk(path: Path, turns: int) -> tuple[CachingModel, list[int]]:
             if number % (turns // 5) == 0:
                 gc.collect()
                 memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-        said_rows = await chats.store.transcript.said(1)
+        said_rows = await chats.store.transcript.texts(1)
     assert len([s for s in said_rows if s.role == "user"]) == turns
     return model, memory
 

@@ -110,7 +110,7 @@ async def test_before_a_call_that_would_not_fit_old_exchanges_become_a_summary(
         )
     )
     assert size <= budget.low
-    assert len(await store.transcript.said(open_turn.conversation)) == len(before)
+    assert len(await store.transcript.texts(open_turn.conversation)) == len(before)
     assert not await window.fit(open_turn, full=False)
 
 
@@ -184,7 +184,7 @@ async def test_the_whole_of_an_old_output_is_kept_in_a_file_and_named(
         await store.turns.add(open_turn, ToolResult(str(n), "bash", output))
     assert await window.fit(open_turn, full=False)
     assert files == [("tg:1", output) for output in outputs[:3]]
-    said = await store.transcript.said(open_turn.conversation)
+    said = await store.transcript.texts(open_turn.conversation)
     assert [s.text for s in said if s.role == "tool"] == outputs
 
 

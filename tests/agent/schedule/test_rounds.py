@@ -12,7 +12,8 @@ from agent.schedule.job_kind import Wishes
 from agent.schedule.job_runners import Task, remind
 from agent.schedule.times import dump, load, next_times
 from agent.store import Incoming, Store
-from agent.store.jobs import Job, Occurrence, Plan
+from agent.store.jobs import Job, JobSpec
+from agent.store.occurrences import Occurrence
 from agent.store.outbox import OutboxRow
 from fakes.patience import SECONDS
 from tests.agent.schedule.times.test_when import END, RULES, START, ZONES, independent
@@ -46,12 +47,12 @@ async def deliver(store: Store, chat: str = CHAT) -> list[OutboxRow]:
 async def planned(store: Store, when: str, task: str = "remind me of tea", **options) -> Job:
     planner = Planner(store, CHAT, "Europe/Paris")
     proposal = await planner.propose(when, task, made_by="person")
-    changed = replace(proposal.plan, **options)
+    changed = replace(proposal.spec, **options)
     return await store.jobs.add(changed)
 
 
 async def ledger(store: Store, job: Job) -> list[tuple[str, str]]:
-    rows = await store.jobs.occurrences(job.id, 5000)
+    rows = await store.occurrences.of_job(job.id, 5000)
     return [(f"{datetime.fromtimestamp(r.due_at, UTC):%m-%d %H:%M}", r.state) for r in rows[::-1]]
 
 
@@ -66,9 +67,9 @@ async def test_a_reminder_is_done_with_its_message_id(store: Store, clock) -> No
     (parcel,) = await deliver(store)
     assert parcel.payload == letter("⏰ tea")
     await once(made)
-    (row,) = await store.jobs.occurrences(job.id)
+    (row,) = await store.occurrences.of_job(job.id)
     assert (row.state, row.message_id) == ("done", str(1000 + parcel.id))
-    assert (await store.jobs.get(job.id)).plan.state == "ended"
+    assert (await store.jobs.get(job.id)).spec.state == "ended"
     await once(made)
     assert await deliver(store) == []
 
@@ -107,7 +108,7 @@ async def test_after_the_host_was_off(
         sent += await deliver(store)
         await once(made)
     assert [parcel.payload for parcel in sent] == [letter(text) for text in messages]
-    assert (await store.jobs.get(job.id)).plan.next_at == datetime(
+    assert (await store.jobs.get(job.id)).spec.next_at == datetime(
         2026, 11, 26, 7, tzinfo=UTC
     ).timestamp()
 
@@ -144,7 +145,7 @@ async def test_a_job_that_is_edited_while_it_falls_due_keeps_the_edit(store: Sto
     planner = Planner(store, CHAT, "Europe/Paris")
     edited = await planner.edit(job.id, "every day at 21:00 wine")
     await made._enter(job, clock.now)  # with the job as it was read before
-    assert (await store.jobs.get(job.id)).plan == edited.plan
+    assert (await store.jobs.get(job.id)).spec == edited.spec
     assert await ledger(store, job) == []
 
 
@@ -178,9 +179,9 @@ async def test_killed_between_any_two_steps_it_is_said_once(store: Store, clock)
     """A process that dies after `begin`, and one that dies after the outbox row."""
     job = await planned(store, "in 1 minute")
     clock.now += 61
-    await store.jobs.fall_due(job.id, int(clock.now), None)
-    (due,) = await store.jobs.open_occurrences()
-    await store.jobs.begin(due.id)
+    await store.occurrences.add(job.id, int(clock.now), None)
+    (due,) = await store.occurrences.open()
+    await store.occurrences.begin(due.id)
     made = rounds(store, clock)
     await made.recover()
     await once(made)
@@ -188,7 +189,7 @@ async def test_killed_between_any_two_steps_it_is_said_once(store: Store, clock)
     await once(made)
     assert len(await deliver(store)) == 1
     await once(made)
-    assert (await store.jobs.occurrences(job.id))[0].state == "done"
+    assert (await store.occurrences.of_job(job.id))[0].state == "done"
 
 
 async def test_an_uncertain_send_does_not_claim_to_be_done(store: Store, clock) -> None:
@@ -200,11 +201,11 @@ async def test_an_uncertain_send_does_not_claim_to_be_done(store: Store, clock) 
     assert parcel
     await store.outbox.uncertain(parcel.id)
     await once(made)
-    (row,) = await store.jobs.occurrences(job.id)
+    (row,) = await store.occurrences.of_job(job.id)
     assert (row.state, row.detail) == ("failed", "nobody knows whether it arrived")
-    assert await store.outbox.again(parcel.id)  # [Show again] was pressed
+    assert await store.outbox.send_again(parcel.id)  # [Show again] was pressed
     await deliver(store)
-    (row,) = await store.jobs.occurrences(job.id)
+    (row,) = await store.occurrences.of_job(job.id)
     assert (row.state, row.message_id, row.detail) == ("done", str(1000 + parcel.id), "")
 
 
@@ -223,14 +224,14 @@ async def test_a_task_becomes_a_turn_once(store: Store, clock) -> None:
         await made.recover()
         await once(made)
     (waiting,) = await store.inbox.waiting(CHAT, {"job"})
-    (row,) = await store.jobs.occurrences(job.id)
+    (row,) = await store.occurrences.of_job(job.id)
     assert (row.state, row.attempts, len(submitted)) == ("running", 1, 1)
     await store.inbox.discard(CHAT, [waiting.id])
     await once(made)
-    (row,) = await store.jobs.occurrences(job.id)
+    (row,) = await store.occurrences.of_job(job.id)
     assert (row.state, row.detail) == ("missed", "it was put aside")
-    assert submitted[0].words == "look at the logs"
-    assert submitted[0].more == (f"scheduled job {job.id}: every day at 08:00",)
+    assert submitted[0].text == "look at the logs"
+    assert submitted[0].context_lines == (f"scheduled job {job.id}: every day at 08:00",)
 
 
 async def test_nothing_new_is_silent_and_failure_is_told(store: Store, clock) -> None:
@@ -252,7 +253,7 @@ async def test_nothing_new_is_silent_and_failure_is_told(store: Store, clock) ->
         letter("⚠️ The job “broken” failed. The repository could not be read."),
         letter("⚠️ The job “bug” failed. It failed for a reason that is in the log."),
     ]
-    assert await store.jobs.open_occurrences() == []
+    assert await store.occurrences.open() == []
 
 
 async def test_quiet_hours_hold_all_but_reminders_of_people(store: Store, clock) -> None:
@@ -296,7 +297,7 @@ async def test_two_years_in_five_zones_with_jumps_and_suspends(store: Store, clo
         await once(made)
         await deliver(store)
     for (zone, name), job in jobs.items():
-        rows = await store.jobs.occurrences(job.id, 5000)
+        rows = await store.occurrences.of_job(job.id, 5000)
         kept = [row.due_at for row in rows[::-1] if row.due_at <= END.timestamp()]
         expected = [int(at.timestamp()) for at in independent(zone, RULES[name][1])]
         assert kept == expected, (zone, name)
@@ -307,7 +308,7 @@ async def test_two_years_in_five_zones_with_jumps_and_suspends(store: Store, clo
 async def simulated(store: Store, zone: str, name: str) -> Job:
     timing = {**dump(RULES[name][0]), "zone": zone}
     first = int(next_times(load(timing), START)[0].timestamp())
-    plan = Plan(CHAT, "remind", "", timing, zone, name, {}, POLICIES[name], next_at=first)  # type: ignore[arg-type]
+    plan = JobSpec(CHAT, "remind", "", timing, zone, name, {}, POLICIES[name], next_at=first)  # type: ignore[arg-type]
     return await store.jobs.add(plan)
 
 
@@ -330,7 +331,7 @@ async def test_plans_are_bounded_and_asked_back(store: Store) -> None:
     with pytest.raises(ToolError, match="Which repository"):
         await planner.propose("every day at 8", "the other one", "summary")
     proposal = await planner.propose("every weekday at 8", "summarise the website repo")
-    assert (proposal.plan.kind, proposal.plan.task, proposal.repeats) == (
+    assert (proposal.spec.kind, proposal.spec.task, proposal.repeats) == (
         "summary",
         "website",
         True,
@@ -339,7 +340,7 @@ async def test_plans_are_bounded_and_asked_back(store: Store) -> None:
         "Summary of website, every weekday at 08:00; next: Mon 23 Nov 08:00, Tue 24 Nov 08:00, Wed 25 Nov 08:00"
     )
     digest = await planner.propose_text("every day at 8 send me the health digest")
-    assert (digest.plan.kind, digest.told.partition(",")[0]) == ("digest", "Health digest")
+    assert (digest.spec.kind, digest.told.partition(",")[0]) == ("digest", "Health digest")
     for _ in range(20):
         await planner.add(proposal)
     with pytest.raises(ToolError, match="20 jobs already"):
@@ -409,7 +410,7 @@ async def test_an_edit_keeps_what_it_does_not_name(store: Store) -> None:
     job = await planner.add(await planner.propose_text("every day at 8 send me the health digest"))
     await planner.adjust(job.id, "missed", True)
     await planner.pause(job.id, paused=True)
-    edited = (await planner.edit(job.id, "every day at 9")).plan
+    edited = (await planner.edit(job.id, "every day at 9")).spec
     assert (edited.kind, edited.task, edited.state, edited.next_at) == (
         "digest",
         "health digest",
@@ -417,5 +418,5 @@ async def test_an_edit_keeps_what_it_does_not_name(store: Store) -> None:
         None,
     )
     assert (edited.catch_up, dict(edited.options)) == ("missed", {"tell_nothing": True})
-    other = (await planner.edit(job.id, "every day at 9 water the plants")).plan
+    other = (await planner.edit(job.id, "every day at 9 water the plants")).spec
     assert (other.kind, other.task) == ("task", "water the plants")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.store import Incoming, Store, open_store, upkeep
+from agent.store import Incoming, Store, backup, open_store
 from agent.store.database import migrations, open_database
 from agent.store.errors import StoreDamaged, StoreError, StoreFull
 
@@ -52,7 +52,7 @@ asyncio.run(main())
 
 
 async def words(store: Store, source: str = "s") -> list[str]:
-    return [row.incoming.words for row in await store.inbox.waiting("cli", [source])]
+    return [row.incoming.text for row in await store.inbox.waiting("cli", [source])]
 
 
 async def test_a_new_file_waits_for_another_process_that_is_making_it(tmp_path: Path) -> None:
@@ -92,9 +92,9 @@ async def test_what_raises_is_rolled_back(store: Store) -> None:
         async with store.database.write() as tx:
             await tx.run("INSERT INTO facts VALUES ('a', '1')")
             raise RuntimeError
-    assert await store.facts.get("a") is None
-    await store.facts.put("a", 2)
-    assert await store.facts.get("a") == 2
+    assert await store.key_values.get("a") is None
+    await store.key_values.put("a", 2)
+    assert await store.key_values.get("a") == 2
 
 
 async def test_what_is_only_run_holds_nobody_up_before_the_commit(store: Store) -> None:
@@ -111,19 +111,19 @@ async def test_what_is_only_run_holds_nobody_up_before_the_commit(store: Store) 
 async def test_the_last_statement_gives_its_rows_and_is_committed_with_them(store: Store) -> None:
     async with store.database.write() as tx:
         await tx.run("INSERT INTO facts VALUES ('a', '1')")
-        assert await tx.last("INSERT INTO facts VALUES ('b', '2') RETURNING key") == [("b",)]
+        assert await tx.commit_with("INSERT INTO facts VALUES ('b', '2') RETURNING key") == [("b",)]
         async with store.database.read() as other:
             keys = ("SELECT key FROM facts ORDER BY key", ())
-            assert await other.each(keys, ("SELECT 1", ())) == [[("a",), ("b",)], [(1,)]]
+            assert await other.batch(keys, ("SELECT 1", ())) == [[("a",), ("b",)], [(1,)]]
 
 
 async def test_a_last_statement_that_fails_takes_all_with_it(store: Store) -> None:
     with pytest.raises(sqlite3.IntegrityError):
         async with store.database.write() as tx:
             await tx.run("INSERT INTO facts VALUES ('a', '1')")
-            await tx.last("INSERT INTO facts VALUES ('a', '2') RETURNING key")
-    assert await store.facts.get("a") is None
-    await store.facts.put("b", 1)
+            await tx.commit_with("INSERT INTO facts VALUES ('a', '2') RETURNING key")
+    assert await store.key_values.get("a") is None
+    await store.key_values.put("b", 1)
 
 
 async def test_a_cancelled_writer_leaves_nothing_behind_and_nobody_locked(store: Store) -> None:
@@ -140,8 +140,8 @@ async def test_a_cancelled_writer_leaves_nothing_behind_and_nobody_locked(store:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert await store.facts.get("a") is None
-    await store.facts.put("b", 1)
+    assert await store.key_values.get("a") is None
+    await store.key_values.put("b", 1)
 
 
 async def test_cancelled_anywhere_a_write_is_whole_or_not_there(store: Store) -> None:
@@ -186,7 +186,7 @@ async def test_a_file_of_each_earlier_version_is_brought_up_to_date_with_all_it_
         )
     async with open_store(old) as store, open_store(new):
         assert await words(store) == ["from then"]
-        assert await upkeep.intact(store) == ""
+        assert await backup.integrity_error(store) == ""
     assert schema(old) == schema(new)
 
 
@@ -199,7 +199,7 @@ def schema(path: Path) -> tuple[int, list[tuple[str, ...]]]:
 async def test_two_processes_may_make_the_file_at_once(tmp_path: Path) -> None:
     async def make() -> None:
         async with open_store(tmp_path / "v.db") as store:
-            await store.facts.put("there", True)
+            await store.key_values.put("there", True)
 
     await asyncio.gather(*(make() for _ in range(4)))
 
@@ -222,13 +222,13 @@ async def test_a_damage_inside_never_reaches_the_last_good_copy(tmp_path: Path) 
     async with open_store(path) as store:
         for number in range(300):
             await store.inbox.add(Incoming("cli", "s", str(number), "words " * 20))
-        good = await upkeep.snapshot(store)
+        good = await backup.snapshot(store)
         assert good == tmp_path / "v.last-good"
         kept = good.read_bytes()
     damage(path, path.read_bytes().index(b"words words") // 4096 * 4096)
     async with open_store(path) as store:
         with pytest.raises(StoreError, match="is damaged"):
-            await upkeep.snapshot(store)
+            await backup.snapshot(store)
         with pytest.raises(StoreDamaged, match="the last good copy is .*v.last-good"):
             await words(store)
     assert good.read_bytes() == kept
@@ -261,7 +261,7 @@ async def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 
 async def test_a_full_disk_is_told_and_what_was_there_survives(store: Store) -> None:
     await store.inbox.add(Incoming("cli", "s", "0", "before"))
-    async with store.database.alone() as tx:
+    async with store.database.without_transaction() as tx:
         pages = await tx.value("PRAGMA page_count")
         await tx.run(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(StoreFull, match="is full: nothing can be saved until there is room"):
@@ -269,7 +269,7 @@ async def test_a_full_disk_is_told_and_what_was_there_survives(store: Store) -> 
             await store.inbox.add(Incoming("cli", "s", str(number), "x" * 2000))
     kept = await words(store)
     assert kept[0] == "before"
-    async with store.database.alone() as tx:
+    async with store.database.without_transaction() as tx:
         await tx.run("PRAGMA max_page_count = 100000")
     await store.inbox.add(Incoming("cli", "s", "after", "after"))
     assert await words(store) == [*kept, "after"]
@@ -285,7 +285,7 @@ def test_no_room_to_start_is_told_as_that(tmp_path: Path) -> None:
 
 async def test_a_log_cut_off_anywhere_gives_the_last_good_state(tmp_path: Path) -> None:
     async with open_store(tmp_path / "v.db") as store:
-        async with store.database.alone() as tx:
+        async with store.database.without_transaction() as tx:
             await tx.run("PRAGMA wal_checkpoint(TRUNCATE)")
             await tx.run("PRAGMA wal_autocheckpoint = 0")
         for number in range(20):

@@ -38,7 +38,7 @@ async def test_an_edit_of_a_waiting_message_corrects_it_in_place(store: Store) -
     await store.inbox.add(Incoming("tg:1", "telegram", "1", "teh cat", ref="9"))
     await store.inbox.add(Incoming("tg:1", "telegram", "2", "the cat", "edit", ref="9"))
     [row] = await store.inbox.waiting("tg:1", ["telegram"])
-    assert row.incoming.words == "the cat"
+    assert row.incoming.text == "the cat"
 
 
 async def test_an_edit_of_a_taken_message_waits_and_knows_what_it_corrects(store: Store) -> None:
@@ -48,14 +48,17 @@ async def test_an_edit_of_a_taken_message_waits_and_knows_what_it_corrects(store
     edit = Incoming("tg:1", "telegram", "2", "the cat", "edit", ref="9")
     await store.inbox.add(edit)
     [row] = await store.inbox.waiting("tg:1", ["telegram"])
-    assert (row.incoming.words, await store.inbox.earlier(row.incoming)) == ("the cat", "teh cat")
+    assert (row.incoming.text, await store.inbox.text_before_edit(row.incoming)) == (
+        "the cat",
+        "teh cat",
+    )
 
 
 async def test_an_edit_in_another_chat_corrects_nothing_here(store: Store) -> None:
     await store.inbox.add(Incoming("tg:1", "telegram", "1", "mine", ref="9"))
     await store.inbox.add(Incoming("tg:2", "telegram", "2", "theirs", "edit", ref="9"))
     [row] = await store.inbox.waiting("tg:1", ["telegram"])
-    assert row.incoming.words == "mine"
+    assert row.incoming.text == "mine"
 
 
 async def test_waiting_rows_can_be_put_aside(store: Store) -> None:
@@ -64,18 +67,18 @@ async def test_waiting_rows_can_be_put_aside(store: Store) -> None:
     rows = await store.inbox.waiting("tg:1", ["telegram"])
     assert await store.inbox.discard("tg:1", [rows[0].id, rows[2].id]) == 2
     left = await store.inbox.waiting("tg:1", ["telegram"])
-    assert [row.incoming.words for row in left] == ["1", "3"]
+    assert [row.incoming.text for row in left] == ["1", "3"]
 
 
 async def test_a_chat_that_speaks_again_rests_no_more(store: Store) -> None:
     await store.chats.open("tg:1")
-    await store.chats.rest("tg:1", True)
+    await store.chats.set_blocked("tg:1", True)
     await store.inbox.add(Incoming("tg:1", "telegram", "1", "hello"))
     chat = await store.chats.get("tg:1")
-    assert chat and not chat.resting
+    assert chat and not chat.blocked
 
 
 async def test_half_a_surrogate_pair_cannot_stop_a_message(store: Store) -> None:
     await store.inbox.add(Incoming("tg:1", "telegram", "1", "bad \ud83d text", quote="\udc00"))
     [row] = await store.inbox.waiting("tg:1", ["telegram"])
-    assert (row.incoming.words, row.incoming.quote) == ("bad ? text", "?")
+    assert (row.incoming.text, row.incoming.quote) == ("bad ? text", "?")

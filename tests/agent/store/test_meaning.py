@@ -8,7 +8,7 @@ from aiohttp import web
 from agent.memory.embeddings import Embedder, EmbeddingsUnavailable, SemanticSearch, fused
 from agent.memory.notes import ChatMemory
 from agent.store import Store
-from agent.store.search import Found
+from agent.store.search import SearchHit
 from tests.agent.store.test_notes import said
 
 # Words that mean the same share a direction.
@@ -105,6 +105,6 @@ async def test_without_the_server_words_alone_serve(store: Store) -> None:
 
 
 def test_what_both_rankings_hold_comes_first() -> None:
-    a, b, c = (Found("user", n, str(n), 0.0) for n in range(3))
+    a, b, c = (SearchHit("user", n, str(n), 0.0) for n in range(3))
     assert fused([a, b], [c, b], 3) == [b, a, c]
     assert fused([a], [], 3) == [a]

@@ -9,8 +9,8 @@ from agent.memory.notes import ChatMemory, as_json, markdown
 from agent.memory.search import rank, snippet
 from agent.messages import Assistant
 from agent.store import Incoming, Store
-from agent.store.search import Found
-from agent.store.turns import Ended
+from agent.store.search import SearchHit
+from agent.store.turns import TurnEnd
 from tests.agent.store.conftest import Clock
 
 NOW = 1_800_000_000.0
@@ -26,7 +26,7 @@ async def said(store: Store, chat: str, words: str, reply: str = "ok") -> str:
     await store.inbox.add(Incoming(chat, "s", turn_id, words))
     rows = await store.inbox.waiting(chat, ["s"])
     turn = await store.turns.begin(turn_id, rows, await tell(store, rows, "UTC", as_is))
-    await store.turns.end(turn, Ended(Assistant(reply), reply, "done", TokenUsage()))
+    await store.turns.end(turn, TurnEnd(Assistant(reply), reply, "done", TokenUsage()))
     return turn_id
 
 
@@ -47,7 +47,7 @@ async def test_a_note_knows_where_it_came_from(store: Store) -> None:
     )
     [note] = await store.notes.all("cli")
     assert note.source is not None
-    [source] = [s for s in await store.transcript.said(1) if s.id == note.source]
+    [source] = [s for s in await store.transcript.texts(1) if s.id == note.source]
     assert source.text == "my dog is called Rex"
 
 
@@ -154,17 +154,17 @@ async def test_nothing_found_is_nothing(store: Store) -> None:
 def test_rare_words_notes_and_newer_ones_win() -> None:
     day = 86_400
     found = [
-        Found("user", 1, "the red car", NOW - 400 * day),
-        Found("user", 2, "the red car again", NOW - day),
-        Found("user", 3, "the house", NOW),
-        Found("note", 4, "the red car is Ann's", NOW - 30 * day),
-        Found("assistant", 5, "the the the the", NOW),
+        SearchHit("user", 1, "the red car", NOW - 400 * day),
+        SearchHit("user", 2, "the red car again", NOW - day),
+        SearchHit("user", 3, "the house", NOW),
+        SearchHit("note", 4, "the red car is Ann's", NOW - 30 * day),
+        SearchHit("assistant", 5, "the the the the", NOW),
     ]
     assert [f.id for f in rank("the red car", found, NOW, 3)] == [4, 2, 1]
 
 
 def test_the_same_text_counts_once() -> None:
-    found = [Found("user", 1, "Red  car", NOW), Found("assistant", 2, "red car", NOW - 5)]
+    found = [SearchHit("user", 1, "Red  car", NOW), SearchHit("assistant", 2, "red car", NOW - 5)]
     assert [f.id for f in rank("car", found, NOW, 5)] == [1]
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from agent.store import Store
-from agent.store.jobs import Plan
+from agent.store.jobs import JobSpec
 from agent.store.outbox import OutboxRow
 from tests.agent.store.conftest import Clock
 
@@ -53,14 +53,14 @@ async def test_what_nobody_knows_is_told_once_and_sent_again_only_when_asked(sto
     await claimed(store)
     await store.outbox.uncertain(row, "timed out")
     assert (await claimed(store)).id == after  # it blocks nothing
-    [unsure] = await store.outbox.unnoticed("tg:")
+    [unsure] = await store.outbox.without_notice("tg:")
     assert (unsure.id, unsure.error) == (row, "timed out")
-    await store.outbox.noticed(row, "55")
-    assert await store.outbox.unnoticed("tg:") == []
+    await store.outbox.notice_sent(row, "55")
+    assert await store.outbox.without_notice("tg:") == []
     assert await store.outbox.counts() == {"sending": 1, "uncertain": 1}
-    assert await store.outbox.again(row)
-    assert not await store.outbox.again(row)
-    assert not await store.outbox.again(after)
+    assert await store.outbox.send_again(row)
+    assert not await store.outbox.send_again(row)
+    assert not await store.outbox.send_again(after)
 
 
 async def test_a_start_finds_what_was_being_sent(store: Store) -> None:
@@ -85,7 +85,7 @@ async def test_a_long_text_keeps_the_ids_of_its_parts(store: Store) -> None:
 
 async def test_a_resting_chat_gets_nothing(store: Store) -> None:
     await put(store, "a")
-    await store.chats.rest("tg:1", True)
+    await store.chats.set_blocked("tg:1", True)
     assert await store.outbox.chats_waiting() == []
 
 
@@ -96,14 +96,14 @@ async def test_adding_rings(store: Store) -> None:
 
 
 async def test_an_occurrence_is_done_with_the_message_that_was_delivered(store: Store) -> None:
-    job = await store.jobs.add(Plan("tg:1", "remind", "at 8", {"at": 1}, "UTC", "oven", {}))
-    due = await store.jobs.fall_due(job.id, 1_800_000_000, None)
-    assert due and await store.jobs.begin(due.id)
+    job = await store.jobs.add(JobSpec("tg:1", "remind", "at 8", {"at": 1}, "UTC", "oven", {}))
+    due = await store.occurrences.add(job.id, 1_800_000_000, None)
+    assert due and await store.occurrences.begin(due.id)
     [row] = await put(store, "oven")
-    await store.jobs.link(due.id, outbox=row)
+    await store.occurrences.link(due.id, outbox=row)
     await claimed(store)
     await store.outbox.delivered(row, ["42"])
-    [done] = await store.jobs.occurrences(job.id)
+    [done] = await store.occurrences.of_job(job.id)
     assert (done.state, done.message_id) == ("done", "42")
 
 

@@ -7,7 +7,7 @@ from agent.events import TokenUsage
 from agent.messages import Assistant, User
 from agent.store import Incoming, Store
 from agent.store.retention import DAY, Retention, prune, used
-from agent.store.turns import Ended, OpenTurn, RenderedMessage
+from agent.store.turns import OpenTurn, RenderedMessage, TurnEnd
 from tests.agent.store.conftest import Clock
 
 
@@ -17,7 +17,7 @@ async def talk(store: Store, turn: str, words: str, chat: str = "tg:1") -> OpenT
     begun = await store.turns.begin(
         turn, await store.inbox.waiting(chat, ["s"]), RenderedMessage("", User(words))
     )
-    await store.turns.end(begun, Ended(Assistant(words), words, "done", TokenUsage()))
+    await store.turns.end(begun, TurnEnd(Assistant(words), words, "done", TokenUsage()))
     return begun
 
 
@@ -51,7 +51,7 @@ async def test_what_is_old_goes_and_what_is_open_stays(store: Store, clock: Cloc
     await store.approvals.decide("q1", "once", clock.now, "ann")
     clock.pass_(31 * DAY)
     assert await prune(store, Retention()) == 4
-    assert [r.incoming.words for r in await store.inbox.waiting("tg:1", ["s"])] == [
+    assert [r.incoming.text for r in await store.inbox.waiting("tg:1", ["s"])] == [
         "still to answer"
     ]
     assert await store.outbox.counts() == {"waiting": 1}

@@ -5,12 +5,12 @@ import pytest
 
 from agent.approvals import ApprovalRequest, Approvals
 from agent.model import Completion
-from agent.store import Incoming, Store, open_store, upkeep
+from agent.store import Incoming, Store, backup, open_store
 from agent.store.errors import StoreError
-from agent.store.files import File
-from agent.store.jobs import Plan
-from agent.store.retention import DAY
-from agent.store.usage import Reuse
+from agent.store.files import ChatFile
+from agent.store.jobs import JobSpec
+from agent.store.retention import DAY, vacuum
+from agent.store.usage import CacheReuse
 from tests.agent.store.conftest import Clock
 
 
@@ -70,11 +70,11 @@ async def test_a_code_pairs_one_person_once_and_in_time(store: Store, clock: Clo
 
 
 async def test_a_stranger_is_told_once_a_day(store: Store, clock: Clock) -> None:
-    assert await store.people.tell_stranger("telegram", "9", "Eve")
-    assert not await store.people.tell_stranger("telegram", "9", "Eve")
-    assert await store.people.tell_stranger("telegram", "10", "Mal")
+    assert await store.people.stranger_notice_due("telegram", "9", "Eve")
+    assert not await store.people.stranger_notice_due("telegram", "9", "Eve")
+    assert await store.people.stranger_notice_due("telegram", "10", "Mal")
     clock.pass_(DAY)
-    assert await store.people.tell_stranger("telegram", "9", "Eve")
+    assert await store.people.stranger_notice_due("telegram", "9", "Eve")
     await store.people.put("telegram", "9", "Eve", "member", "ann")
     assert [p.name for p in await store.people.all("telegram", "member")] == ["Eve"]
     assert await store.people.remove("telegram", "9")
@@ -82,21 +82,21 @@ async def test_a_stranger_is_told_once_a_day(store: Store, clock: Clock) -> None
 
 async def test_an_occurrence_falls_due_once_and_never_overlaps(store: Store) -> None:
     job = await store.jobs.add(
-        Plan("tg:1", "task", "hourly", {"every": 3600}, "UTC", "look", {"n": 1})
+        JobSpec("tg:1", "task", "hourly", {"every": 3600}, "UTC", "look", {"n": 1})
     )
     assert await store.jobs.get(job.id) == job
-    first = await store.jobs.fall_due(job.id, 3600, 7200)
+    first = await store.occurrences.add(job.id, 3600, 7200)
     assert first
-    assert await store.jobs.fall_due(job.id, 3600, 7200) is None
-    second = await store.jobs.fall_due(job.id, 7200, 10800)
+    assert await store.occurrences.add(job.id, 3600, 7200) is None
+    second = await store.occurrences.add(job.id, 7200, 10800)
     assert second
-    running = await store.jobs.begin(first.id)
+    running = await store.occurrences.begin(first.id)
     assert running and (running.state, running.attempts) == ("running", 1)
-    assert await store.jobs.begin(second.id) is None
-    await store.jobs.end(first.id, "done", message_id="5")
-    assert await store.jobs.begin(second.id)
-    assert [o.state for o in await store.jobs.occurrences(job.id)] == ["running", "done"]
-    assert await store.jobs.outlook() == (1, 10800)
+    assert await store.occurrences.begin(second.id) is None
+    await store.occurrences.end(first.id, "done", message_id="5")
+    assert await store.occurrences.begin(second.id)
+    assert [o.state for o in await store.occurrences.of_job(job.id)] == ["running", "done"]
+    assert await store.jobs.active_and_next() == (1, 10800)
     await store.jobs.set_state(job.id, "deleted")
     assert await store.jobs.of_chat("tg:1") == []
 
@@ -104,8 +104,8 @@ async def test_an_occurrence_falls_due_once_and_never_overlaps(store: Store) -> 
 async def test_usage_adds_up(store: Store, clock: Clock) -> None:
     await store.chats.open("cli")
     call = Completion("", (), "", "stop", 1000, 900, 20, 50, 400.0, 30.0)
-    await store.usage.add("cli", 1, None, call, Reuse(100, 0, ""))
-    await store.usage.add("cli", 1, None, Completion("", (), "", "stop"), Reuse())
+    await store.usage.add("cli", 1, None, call, CacheReuse(100, 0, ""))
+    await store.usage.add("cli", 1, None, Completion("", (), "", "stop"), CacheReuse())
     summed = await store.usage.since(clock.now - 1)
     assert (summed.calls, summed.prompt_tokens, summed.cached_tokens, summed.completion_tokens) == (
         2,
@@ -119,7 +119,7 @@ async def test_usage_adds_up(store: Store, clock: Clock) -> None:
 
 async def test_files_are_listed_newest_first(store: Store) -> None:
     for name in ("a", "b"):
-        await store.files.add(File("tg:1", f"/workspace/{name}", "in", name, size=5))
+        await store.files.add(ChatFile("tg:1", f"/workspace/{name}", "in", name, size=5))
     assert [f.name for f in await store.files.recent("tg:1")] == ["b", "a"]
     assert await store.files.recent("tg:2") == []
 
@@ -129,14 +129,14 @@ async def test_room_is_given_back(store: Store) -> None:
         await store.inbox.add(Incoming("tg:1", "s", str(number), "x" * 50_000))
     rows = await store.inbox.waiting("tg:1", ["s"])
     await store.inbox.discard("tg:1", [row.id for row in rows])
-    assert not await upkeep.vacuum(store)
+    assert not await vacuum(store)
     async with store.database.write() as tx:
         await tx.run("DELETE FROM inbox")
-    before = await upkeep.size(store)
-    assert await upkeep.vacuum(store)
-    async with store.database.alone() as tx:
+    before = await backup.size(store)
+    assert await vacuum(store)
+    async with store.database.without_transaction() as tx:
         await tx.run("PRAGMA wal_checkpoint(TRUNCATE)")
-    assert await upkeep.size(store) < before / 4
+    assert await backup.size(store) < before / 4
 
 
 async def test_a_copy_is_whole_while_others_write(store: Store) -> None:
@@ -151,7 +151,7 @@ async def test_a_copy_is_whole_while_others_write(store: Store) -> None:
         return count
 
     writing = asyncio.create_task(write())
-    await upkeep.backup(store, target)
+    await backup.backup(store, target)
     stop.set()
     assert await writing > 0
     assert target.stat().st_mode & 0o777 == 0o600
@@ -164,4 +164,4 @@ async def test_a_copy_is_whole_while_others_write(store: Store) -> None:
 async def test_a_copy_that_cannot_be_written_is_told(store: Store) -> None:
 
     with pytest.raises(StoreError, match="cannot be written"):
-        await upkeep.backup(store, Path("/proc/nowhere/copy.db"))
+        await backup.backup(store, Path("/proc/nowhere/copy.db"))

@@ -8,9 +8,9 @@ from agent.context.compactor import weight
 from agent.events import TokenUsage
 from agent.messages import Assistant, Message, ToolCall, ToolResult, User
 from agent.store import Incoming, Store
-from agent.store.leases import STALE_SECONDS, new_owner, standing
+from agent.store.leases import STALE_SECONDS, holder_state, new_owner
 from agent.store.transcript import Compaction
-from agent.store.turns import Ended, OpenTurn, RenderedMessage
+from agent.store.turns import OpenTurn, RenderedMessage, TurnEnd
 from tests.agent.store.conftest import Clock
 
 ODD: list[Message] = [
@@ -34,11 +34,11 @@ async def begin(store: Store, chat: str = "cli", id: str = "t1", words: str = "h
 
 
 async def prompt(store: Store, turn: OpenTurn) -> list[Message]:
-    return [entry.message for entry in (await store.turns.steps(turn)).entries]
+    return [entry.message for entry in (await store.turns.progress(turn)).entries]
 
 
-def ended(text: str = "hi", *payloads: str) -> Ended:
-    return Ended(Assistant(text), text, "done", TokenUsage(10, 5, 2), payloads)
+def ended(text: str = "hi", *payloads: str) -> TurnEnd:
+    return TurnEnd(Assistant(text), text, "done", TokenUsage(10, 5, 2), payloads)
 
 
 async def test_messages_come_back_to_the_letter(store: Store) -> None:
@@ -62,7 +62,7 @@ async def test_the_size_of_a_prompt_is_never_told_too_small(
     turn = await begin(store)
     for message in messages:
         await store.turns.add(turn, message)
-    entries = (await store.turns.steps(turn)).entries
+    entries = (await store.turns.progress(turn)).entries
     weighed = sum(weight(entry.message) for entry in entries)
     assert weighed <= await store.transcript.size("cli") < 2 * weighed + 10_000
     short = {entry.id: entry.message for entry in entries}
@@ -99,9 +99,9 @@ async def test_a_started_call_is_known_until_its_result_is_there(store: Store) -
     turn = await begin(store)
     await store.turns.add(turn, Assistant("", (ToolCall("a", "bash", "{}"),)))
     await store.turns.started(turn, "a")
-    assert (await store.turns.steps(turn)).started == {"a"}
+    assert (await store.turns.progress(turn)).started == {"a"}
     await store.turns.add(turn, ToolResult("a", "bash", "ok"))
-    assert (await store.turns.steps(turn)).started == frozenset()
+    assert (await store.turns.progress(turn)).started == frozenset()
 
 
 async def test_another_try_cuts_the_tail_and_asks_again_once(store: Store) -> None:
@@ -109,12 +109,12 @@ async def test_another_try_cuts_the_tail_and_asks_again_once(store: Store) -> No
     await store.turns.end(first, ended("one"))
     second = await begin(store, id="t2", words="again?")
     await store.turns.end(second, ended("two"))
-    assert await store.turns.undo(second)
-    assert not await store.turns.undo(second)
+    assert await store.turns.retry(second)
+    assert not await store.turns.retry(second)
     assert [e.turn for e in await store.transcript.prompt(first.conversation)] == ["t1", "t1"]
     [row] = await store.inbox.waiting("cli", ["s"])
-    assert row.incoming.words == "again?"
-    assert [said.text for said in await store.transcript.said(first.conversation)] == [
+    assert row.incoming.text == "again?"
+    assert [said.text for said in await store.transcript.texts(first.conversation)] == [
         "hello",
         "one",
         "again?",
@@ -167,24 +167,24 @@ async def test_a_forgotten_chat_is_gone_from_everywhere(store: Store) -> None:
 
 async def test_one_holder_at_a_time(store: Store, clock: Clock) -> None:
     mine, other = new_owner(), new_owner()
-    assert await store.leases.take("cli", mine)
-    assert await store.leases.take("cli", mine)
-    assert not await store.leases.take("cli", other)
-    assert await store.leases.take("tg:1", other)
+    assert await store.leases.acquire("cli", mine)
+    assert await store.leases.acquire("cli", mine)
+    assert not await store.leases.acquire("cli", other)
+    assert await store.leases.acquire("tg:1", other)
     clock.pass_(STALE_SECONDS - 1)
-    assert await store.leases.beat("cli", mine)
+    assert await store.leases.heartbeat("cli", mine)
     clock.pass_(STALE_SECONDS - 1)
-    assert not await store.leases.take("cli", other)
+    assert not await store.leases.acquire("cli", other)
     await store.leases.release("cli", mine)
-    assert await store.leases.take("cli", other)
-    assert not await store.leases.beat("cli", mine)
+    assert await store.leases.acquire("cli", other)
+    assert not await store.leases.heartbeat("cli", mine)
 
 
 async def test_a_holder_without_a_sign_of_life_loses_it(store: Store, clock: Clock) -> None:
     mine, other = new_owner(), new_owner()
-    await store.leases.take("cli", mine)
+    await store.leases.acquire("cli", mine)
     clock.pass_(STALE_SECONDS)
-    assert await store.leases.take("cli", other)
+    assert await store.leases.acquire("cli", other)
 
 
 @pytest.fixture
@@ -200,9 +200,9 @@ def process() -> str:
 
 
 async def test_a_dead_process_holds_nothing(store: Store, process: str) -> None:
-    await store.leases.take("cli", process)
-    assert not await store.leases.stop("cli")
-    assert await store.leases.take("cli", new_owner())
+    await store.leases.acquire("cli", process)
+    assert not await store.leases.request_stop("cli")
+    assert await store.leases.acquire("cli", new_owner())
 
 
 def test_who_lives(process: str) -> None:
@@ -210,16 +210,16 @@ def test_who_lives(process: str) -> None:
     parent = f"{place}/{os.getppid()}"
     with open(f"/proc/{os.getppid()}/stat") as stat:
         ticks = stat.read().rpartition(")")[2].split()[19]
-    assert standing(process) == "dead"
-    assert standing(f"{parent}/{ticks}/{nonce}") == "alive"
-    assert standing(f"{parent}/1/{nonce}") == "dead"  # the number was given to another process
-    assert standing(f"another-boot/1/{pid}/{started}/{nonce}") == "unknown"
-    assert standing(new_owner()) == "unknown"
+    assert holder_state(process) == "dead"
+    assert holder_state(f"{parent}/{ticks}/{nonce}") == "alive"
+    assert holder_state(f"{parent}/1/{nonce}") == "dead"  # the number was given to another process
+    assert holder_state(f"another-boot/1/{pid}/{started}/{nonce}") == "unknown"
+    assert holder_state(new_owner()) == "unknown"
 
 
 async def test_a_wish_to_stop_reaches_the_holder(store: Store) -> None:
-    assert not await store.leases.stop("cli")
-    await store.leases.take("cli", new_owner())
-    assert not await store.leases.asked_to_stop("cli")
-    assert await store.leases.stop("cli")
-    assert await store.leases.asked_to_stop("cli")
+    assert not await store.leases.request_stop("cli")
+    await store.leases.acquire("cli", new_owner())
+    assert not await store.leases.stop_requested("cli")
+    assert await store.leases.request_stop("cli")
+    assert await store.leases.stop_requested("cli")

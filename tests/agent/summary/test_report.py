@@ -12,8 +12,8 @@ from agent.errors import BackendAway
 from agent.schedule import Nothing
 from agent.schedule.job_runners import Summary
 from agent.store import Store, open_store
-from agent.store.jobs import Occurrence, Plan
-from agent.store.ledger import Ledger
+from agent.store.jobs import JobSpec
+from agent.store.occurrences import Occurrence
 from agent.summary import collect, ranges
 from agent.summary.facts import EMPTY_TREE, Range
 from agent.summary.fetched import Place
@@ -54,9 +54,9 @@ class Scene:
     async def occurrence(self) -> Occurrence:
         self.due += 1
         job = await self.store.jobs.add(
-            Plan(CHAT, "summary", "", {"kind": "once"}, "UTC", "site", {})
+            JobSpec(CHAT, "summary", "", {"kind": "once"}, "UTC", "site", {})
         )
-        made = await self.store.jobs.fall_due(job.id, self.due, None)
+        made = await self.store.occurrences.add(job.id, self.due, None)
         assert made
         return made
 
@@ -64,8 +64,8 @@ class Scene:
         return await self.summaries.make(CHAT, "site", occurrence.id)
 
     async def delivered(self, occurrence: Occurrence, *, refused: bool = False) -> None:
-        await self.store.jobs.begin(occurrence.id)
-        await Ledger(self.store.database, self.store.clock).post(occurrence.id, CHAT, ["{}"])
+        await self.store.occurrences.begin(occurrence.id)
+        await self.store.occurrences.post(occurrence.id, CHAT, ["{}"])
         parcel = await self.store.outbox.claim(CHAT)
         assert parcel
         if refused:
@@ -154,7 +154,7 @@ async def test_two_at_once_tell_each_commit_once(scene: Scene) -> None:
     both = [await scene.occurrence() for _ in range(2)]
     jobs = [await scene.store.jobs.get(each.job) for each in both]
     for each in both:
-        await scene.store.jobs.begin(each.id)
+        await scene.store.occurrences.begin(each.id)
     ends = await asyncio.gather(*map(kind, jobs, both), return_exceptions=True)  # type: ignore[arg-type]
     assert [type(end) for end in ends] == [type(None), Nothing]
     (state,) = (await scene.store.outbox.counts()).items()

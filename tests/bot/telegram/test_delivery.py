@@ -103,7 +103,7 @@ async def test_what_a_locked_database_cannot_write_down_is_written_later(
 ) -> None:
     async with house.open() as run:
         database = run.store.database
-        async with database.alone() as tx:
+        async with database.without_transaction() as tx:
             await tx.run("PRAGMA busy_timeout = 50")
         with (
             house.gram.hold("sendMessage", executed=True) as hold,
@@ -141,7 +141,7 @@ async def test_a_chat_that_blocked_the_bot_rests_until_it_is_back(house: House) 
         await run.store.outbox.add("tg:111", [OutgoingMessage("while away").written()])
         assert "blocked" in await postponed(run)
         async with asyncio.timeout(SECONDS):
-            while not (chat := await run.store.chats.get("tg:111")) or not chat.resting:
+            while not (chat := await run.store.chats.get("tg:111")) or not chat.blocked:
                 await asyncio.sleep(0.01)
         assert [c.error for c in house.gram.called("sendMessage")].count("") == 1
         await house.owner.unblock()
@@ -155,7 +155,7 @@ async def test_an_owner_who_never_wrote_is_told_once_they_do(house: House) -> No
     async with house.open() as run:
         await run.store.outbox.add(f"tg:{second.id}", [OutgoingMessage("news").written()])
         async with asyncio.timeout(SECONDS):
-            while not (chat := await run.store.chats.get(f"tg:{second.id}")) or not chat.resting:
+            while not (chat := await run.store.chats.get(f"tg:{second.id}")) or not chat.blocked:
                 await asyncio.sleep(0.01)
         await second.send("/help")
         news = await second.next_message()

@@ -66,7 +66,7 @@ async def test_a_switch_of_the_model_is_for_owners(house: House) -> None:
         )
         await planned(house, "every day at 8 switch to the model coder")
         (job,) = await run.store.jobs.active()
-    assert (job.plan.kind, job.plan.task, job.plan.chat) == ("profile", "coder", "tg:111")
+    assert (job.spec.kind, job.spec.task, job.spec.chat) == ("profile", "coder", "tg:111")
 
 
 async def test_in_a_group_only_an_owner_stops_a_switch(house: House) -> None:
@@ -93,6 +93,6 @@ async def test_a_summary_asked_for_is_a_job_that_survives(house: House) -> None:
         await house.owner.send("/summary")
         await house.owner.ask("hi")
         (job,) = await run.store.jobs.active()
-    assert (job.plan.kind, job.plan.task, job.plan.timing["kind"]) == ("summary", "site", "once")
-    assert job.plan.next_at and job.plan.next_at <= run.store.clock()
-    assert job.plan.options == {"tell_nothing": True}
+    assert (job.spec.kind, job.spec.task, job.spec.timing["kind"]) == ("summary", "site", "once")
+    assert job.spec.next_at and job.spec.next_at <= run.store.clock()
+    assert job.spec.options == {"tell_nothing": True}

@@ -237,14 +237,14 @@ async def test_the_lines_of_a_turn_that_was_cut_off_are_ended_by_the_next_start(
         line = await house.owner.next_message(where=lambda m: m.silent)
         shown = await house.owner.until(line, lambda m: "⏳ wait" in m.text)
         async with asyncio.timeout(SECONDS):
-            while "wait" not in str(await run.store.facts.under("live:")):
+            while "wait" not in str(await run.store.key_values.with_prefix("live:")):
                 await asyncio.sleep(0.01)
     assert "⏳ wait" in shown.text
     async with house.open() as run:
         ended = await house.owner.until(line, lambda m: "⏳" not in m.text)
         await house.owner.next_message(where=is_final)
         async with asyncio.timeout(SECONDS):
-            while await run.store.facts.under("live:"):
+            while await run.store.key_values.with_prefix("live:"):
                 await asyncio.sleep(0.01)
     assert ended.text == (
         "✓ look tree\nThere are 3 birds in the tree.\n✗ wait\ninterrupted by a restart"
@@ -262,7 +262,7 @@ async def test_the_live_message_of_a_group_is_gone_after_a_restart(house: House)
         live = await house.owner.next_message(chat=group)
         live = await house.owner.until(live, lambda m: m.text == "One two three")
         async with asyncio.timeout(SECONDS):
-            while not await run.store.facts.under("live:"):
+            while not await run.store.key_values.with_prefix("live:"):
                 await asyncio.sleep(0.01)
     async with house.open():
         await house.gram.until(lambda: house.owner.now(live) is None or None)

@@ -1,4 +1,4 @@
-"""The database's file: room given back to the disk, its check, copies of it."""
+"""The database's file: its check, snapshots and copies."""
 
 import asyncio
 import os
@@ -8,21 +8,10 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from agent.store import Store
-from agent.store.errors import StoreError, told
+from agent.store.errors import StoreError, as_store_errors
 
-SNAPSHOT = "snapshot_at"  # the fact that holds when the last was made
-SNAPSHOT_MOST = 1 << 30  # bytes; a larger state is left to `voltaire backup`
-
-
-async def vacuum(store: Store) -> bool:
-    """Give free pages back to the disk when they are a quarter of the file; whether it did."""
-    async with store.database.read() as tx:
-        free, pages = await tx.value("PRAGMA freelist_count"), await tx.value("PRAGMA page_count")
-    if free * 4 < pages or free < 256:
-        return False
-    async with store.database.alone() as tx:
-        await tx.run("VACUUM")
-    return True
+SNAPSHOT = "snapshot_at"  # key of the value that holds when the last was made
+SNAPSHOT_MAX_BYTES = 1 << 30  # bytes; a larger state is left to `voltaire backup`
 
 
 async def size(store: Store) -> int:
@@ -32,10 +21,9 @@ async def size(store: Store) -> int:
     return sum(name.stat().st_size for name in names if name.exists())
 
 
-async def intact(store: Store) -> str:
-    """What SQLite's own check finds wrong with the file; empty when it is whole."""
-    async with store.database.read() as tx:
-        found = str(await tx.value("PRAGMA quick_check(1)"))
+async def integrity_error(store: Store) -> str:
+    """What SQLite's own check finds wrong with the file; empty when it is intact."""
+    found = str(await store.database.value("PRAGMA quick_check(1)"))
     return "" if found == "ok" else found
 
 
@@ -48,11 +36,11 @@ async def backup(store: Store, target: Path) -> None:
 
 
 async def snapshot(store: Store) -> Path | None:
-    """Keep the last good copy beside the file; None where it is too large for that, or room is short."""
+    """Keep the last good copy beside the file; None where it is too large for that, or the disk is short of space."""
     path = store.database.path
     target = path.with_suffix(".last-good")
     bytes_needed = await size(store)
-    if bytes_needed > SNAPSHOT_MOST or shutil.disk_usage(path.parent).free < 4 * bytes_needed:
+    if bytes_needed > SNAPSHOT_MAX_BYTES or shutil.disk_usage(path.parent).free < 4 * bytes_needed:
         return None
     await backup(store, target)
     return target
@@ -61,7 +49,7 @@ async def snapshot(store: Store) -> Path | None:
 def _copy(source: Path, target: Path) -> None:
     part = target.with_name(target.name + ".part")
     try:
-        with told(target):
+        with as_store_errors(target):
             os.close(os.open(part, os.O_CREAT | os.O_RDWR | os.O_TRUNC, 0o600))
             with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(part)) as new:
                 old.backup(new, pages=1024, sleep=0.005)

@@ -1,4 +1,4 @@
-"""A message to columns and back, to the letter.
+"""A message as columns and back, byte for byte.
 
 Columns are (role, text, extra): `extra` is JSON of what is not text (calls, the
 call answered, images), or None. A shortened form is JSON [text, extra].

@@ -1,0 +1,242 @@
+"""Occurrences of jobs: due, running, delivered; each is one row, unique by job and due time."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from agent.store import outbox
+from agent.store.database import Database, columns
+from agent.store.jobs import Job
+
+OccurrenceState = Literal["due", "running", "done", "missed", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """`due_at` is in whole seconds since the epoch. "done" carries the id of what was delivered."""
+
+    id: int
+    job: int
+    due_at: int
+    state: OccurrenceState
+    attempts: int
+    turn: str | None
+    outbox: int | None
+    message_id: str
+    detail: str
+    started_at: float | None
+    ended_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class DueTimes:
+    """The times of a job that have come: those to `run`, those only recorded as `missed`, and the
+    next one. `next_at` None ends the job."""
+
+    job: Job
+    run: Sequence[int]
+    missed: Sequence[int]
+    next_at: int | None
+
+
+MissedNotice = Callable[[Sequence[int]], str | None]
+"""The outbox's payload that tells of these missed due times, or None to keep silent."""
+
+
+@dataclass(frozen=True)
+class OccurrenceTable:
+    database: Database
+
+    async def add(self, job: int, due_at: int, next_at: int | None) -> Occurrence | None:
+        """Enter an occurrence and the job's next time in one transaction; None when it was entered before."""
+        async with self.database.write() as tx:
+            row = await tx.one(
+                "INSERT INTO occurrences (job, due_at) VALUES (?, ?) ON CONFLICT DO NOTHING"
+                f" RETURNING {_COLUMNS}",
+                job,
+                due_at,
+            )
+            await tx.run("UPDATE jobs SET next_at = ? WHERE id = ?", next_at, job)
+        return Occurrence(*row) if row else None
+
+    async def add_due(self, due: DueTimes, why_missed: str, notice: MissedNotice) -> None:
+        """Enter all that fell due, with the notice of what was missed, in one transaction.
+
+        Nothing where the job was edited, paused or deleted since it was read.
+        """
+        job = due.job
+        async with self.database.write() as tx:
+            unchanged = await tx.all(
+                "UPDATE jobs SET next_at = ?2, state = iif(?2 IS NULL, 'ended', 'active')"
+                " WHERE id = ?1 AND state = 'active' AND timing = ?3 AND next_at IS ?4 RETURNING id",
+                job.id,
+                due.next_at,
+                json.dumps(dict(job.spec.timing)),
+                job.spec.next_at,
+            )
+            if not unchanged:
+                return
+            missed = await tx.all(
+                _ADD_MISSED, job.id, json.dumps(list(due.missed)), why_missed, tx.now
+            )
+            await tx.run(_ADD_DUE, job.id, json.dumps(list(due.run)))
+            if missed and (payload := notice(sorted(row[0] for row in missed))):
+                await outbox.put(tx, job.spec.chat, [payload])
+
+    async def begin(self, id: int) -> Occurrence | None:
+        """due -> running, unless another occurrence of that job runs; None when it may not start."""
+        rows = await self.database.execute(
+            "UPDATE occurrences SET state = 'running', attempts = attempts + 1, started_at = ?2"
+            " WHERE id = ?1 AND state = 'due' AND NOT EXISTS (SELECT 1 FROM occurrences other"
+            " WHERE other.job = occurrences.job AND other.state = 'running')"
+            f" RETURNING {_COLUMNS}",
+            id,
+            self.database.clock(),
+        )
+        return Occurrence(*rows[0]) if rows else None
+
+    async def link(self, id: int, outbox: int) -> None:
+        """Record which outbox row delivers it (`outbox.delivered` ends it then)."""
+        await self.database.execute("UPDATE occurrences SET outbox = ? WHERE id = ?", outbox, id)
+
+    async def end(
+        self, id: int, state: OccurrenceState, detail: str = "", message_id: str = ""
+    ) -> None:
+        await self.database.execute(
+            "UPDATE occurrences SET state = ?, detail = ?, message_id = ?, ended_at = ?"
+            " WHERE id = ?",
+            state,
+            detail,
+            message_id,
+            self.database.clock(),
+            id,
+        )
+
+    async def fail(self, id: int, chat: str, payload: str, why: str) -> None:
+        """End a running occurrence and post why, once."""
+        async with self.database.write() as tx:
+            ended = await tx.all(
+                "UPDATE occurrences SET state = 'failed', detail = ?2, ended_at = ?3"
+                " WHERE id = ?1 AND state = 'running' RETURNING id",
+                id,
+                why,
+                tx.now,
+            )
+            if ended:
+                await outbox.put(tx, chat, [payload])
+
+    async def post(self, id: int, chat: str, payloads: Sequence[str]) -> None:
+        """Put an occurrence's messages into the outbox, once, however often it is asked."""
+        async with self.database.write() as tx:
+            if await tx.value("SELECT outbox FROM occurrences WHERE id = ?", id):
+                return
+            ids = await outbox.put(tx, chat, payloads)
+            await tx.run("UPDATE occurrences SET outbox = ? WHERE id = ?", ids[-1], id)
+
+    async def open(self) -> list[Occurrence]:
+        """Due or running, oldest first: what a start finds unfinished."""
+        rows = await self.database.all(
+            f"SELECT {_COLUMNS} FROM occurrences WHERE state IN ('due', 'running')"
+            " ORDER BY due_at, id"
+        )
+        return [Occurrence(*row) for row in rows]
+
+    async def of_job(self, job: int, limit: int = 20) -> list[Occurrence]:
+        """Newest first."""
+        sql = f"SELECT {_COLUMNS} FROM occurrences WHERE job = ? ORDER BY due_at DESC LIMIT ?"
+        return [Occurrence(*row) for row in await self.database.all(sql, job, limit)]
+
+    async def delivered(self, id: int) -> bool:
+        """Whether its messages are out, on their way, or in doubt and noticed: not cut off, not refused."""
+        return bool(await self.database.value(_DELIVERED, id))
+
+    async def failures(self, since: float) -> tuple[int, int]:
+        """Turns that ended by a fault, and occurrences that failed, since an instant."""
+        turns = await self.database.value(
+            "SELECT count(*) FROM turns WHERE reason IN ('error', 'backend') AND ended_at >= ?",
+            since,
+        )
+        jobs = await self.database.value(
+            "SELECT count(*) FROM occurrences WHERE state = 'failed' AND ended_at >= ?", since
+        )
+        return int(turns), int(jobs)
+
+    async def settle(self) -> None:
+        """End running occurrences whose messages have met their end.
+
+        A task's turn is found by its inbox row ("job:due"). A send whose end is unknown
+        has a notice of its own; the occurrence does not claim it.
+        """
+        async with self.database.write() as tx:
+            await tx.run(_FIND_TURN)
+            await tx.run(_FIND_OUTBOX)
+            await tx.run(_END_BY_OUTBOX, tx.now)
+            await tx.run(_END_SILENT, tx.now)
+
+    async def drop_older(self, job: int, keep: int, why: str) -> list[int]:
+        """Mark all but the newest `keep` due occurrences of a job as missed; their due times."""
+        rows = await self.database.execute(
+            "UPDATE occurrences SET state = 'missed', detail = ?3, ended_at = ?4"
+            " WHERE job = ?1 AND state = 'due' AND due_at NOT IN (SELECT due_at FROM occurrences"
+            " WHERE job = ?1 AND state = 'due' ORDER BY due_at DESC LIMIT ?2) RETURNING due_at",
+            job,
+            keep,
+            why,
+            self.database.clock(),
+        )
+        return sorted(row[0] for row in rows)
+
+    async def requeue_interrupted(self) -> list[int]:
+        """At start: running occurrences with nothing in the outbox and no inbox row are due again."""
+        rows = await self.database.execute(
+            f"UPDATE {_OPEN} SET state = 'due' WHERE {_RUNNING} AND outbox IS NULL"
+            f" AND NOT EXISTS (SELECT 1 FROM inbox WHERE {_ITS_ROW}) RETURNING id"
+        )
+        return [row[0] for row in rows]
+
+
+_COLUMNS = columns(Occurrence)
+
+_DELIVERED = """
+SELECT occurrences.state = 'done' OR coalesce(outbox.state, 'failed') <> 'failed'
+FROM occurrences LEFT JOIN outbox ON outbox.id = occurrences.outbox WHERE occurrences.id = ?"""
+
+_ADD_DUE = """
+INSERT INTO occurrences (job, due_at) SELECT ?1, value FROM json_each(?2) WHERE true ON CONFLICT DO NOTHING"""
+
+_ADD_MISSED = """
+INSERT INTO occurrences (job, due_at, state, detail, ended_at)
+SELECT ?1, value, 'missed', ?3, ?4 FROM json_each(?2) WHERE true ON CONFLICT DO NOTHING RETURNING due_at"""
+
+_ITS_ROW = "inbox.source = 'job' AND inbox.update_id = occurrences.job || ':' || occurrences.due_at"
+
+# Through the index of the few open ones, not over the years of ended ones; the condition
+# repeats the index's own, or SQLite would not use it.
+_OPEN = "occurrences INDEXED BY occurrences_open"
+_RUNNING = "state IN ('due', 'running') AND state <> 'due'"
+
+# Looked up each time: a turn that was put back is run again under another id.
+_FIND_TURN = f"""
+UPDATE {_OPEN} SET turn = (SELECT turn FROM inbox WHERE {_ITS_ROW})
+WHERE {_RUNNING} AND outbox IS NULL AND EXISTS (SELECT 1 FROM inbox WHERE {_ITS_ROW})"""
+
+_FIND_OUTBOX = f"""
+UPDATE {_OPEN} SET outbox = (SELECT max(id) FROM outbox WHERE outbox.turn = occurrences.turn)
+WHERE {_RUNNING} AND turn IS NOT NULL AND outbox IS NULL"""
+
+_END_BY_OUTBOX = f"""
+UPDATE {_OPEN} SET ended_at = ?1,
+    state = CASE (SELECT state FROM outbox WHERE id = occurrences.outbox) WHEN 'delivered' THEN 'done' ELSE 'failed' END,
+    message_id = coalesce((SELECT message_ids ->> '$[#-1]' FROM outbox WHERE id = occurrences.outbox), ''),
+    detail = (SELECT CASE state WHEN 'failed' THEN error WHEN 'uncertain' THEN 'nobody knows whether it arrived' ELSE '' END
+              FROM outbox WHERE id = occurrences.outbox)
+WHERE {_RUNNING} AND EXISTS (SELECT 1 FROM outbox
+    WHERE id = occurrences.outbox AND outbox.state IN ('delivered', 'failed', 'uncertain'))"""
+
+# A turn that ended without anything to send (a chat that reads events itself), or was discarded.
+_END_SILENT = f"""
+UPDATE {_OPEN} SET ended_at = ?1, state = iif(turn IS NULL, 'missed', 'done'),
+    detail = iif(turn IS NULL, 'it was discarded', 'answered')
+WHERE {_RUNNING} AND outbox IS NULL
+    AND EXISTS (SELECT 1 FROM inbox WHERE {_ITS_ROW} AND inbox.state = 'done')"""
