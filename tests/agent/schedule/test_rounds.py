@@ -229,7 +229,7 @@ async def test_a_task_becomes_a_turn_once(store: Store, clock) -> None:
     await store.inbox.discard(CHAT, [waiting.id])
     await once(made)
     (row,) = await store.occurrences.of_job(job.id)
-    assert (row.state, row.detail) == ("missed", "it was put aside")
+    assert (row.state, row.detail) == ("missed", "it was discarded")
     assert submitted[0].text == "look at the logs"
     assert submitted[0].context_lines == (f"scheduled job {job.id}: every day at 08:00",)
 
