@@ -34,7 +34,7 @@ from agent.chats.chats import Chats, Service
 from agent.context.cache_audit import kept
 from agent.context.window import ModelWindow
 from agent.events import Event, TurnFinished
-from agent.llm.gpu_queue import LocalGpuQueue, QueuedModel
+from agent.llm.gpu_queue import QueuedModel
 from agent.llm.openai import OpenAIModel
 from agent.messages import Assistant, Message, System, User
 from agent.model import Completion, Piece, Request
@@ -46,6 +46,7 @@ from agent.turn.limits import TurnLimits
 from agent.turn.loop import run_turn
 from agent.turn.turn import Turn
 from backend.protocol import Endpoint
+from fakes.gpu_queue_local import LocalGpuQueue
 
 POCKET = Path(__file__).parent.parent / "backend/embedded/pocket.gguf"
 OURS = ("-np", "1", "-sps", "0.95", "-cram", "2048")
@@ -127,15 +128,15 @@ async def voltaire(name: str, folder: Path, endpoint: Endpoint, turns: int) -> F
     calls: list[tuple[str, Completion]] = []
     path = folder / f"{len(list(folder.iterdir()))}.db"
     async with open_store(path) as store, OpenAIModel(_fixed(endpoint)) as model:
-        lane, ended = LocalGpuQueue(), asyncio.Queue[TurnFinished]()
+        queue, ended = LocalGpuQueue(), asyncio.Queue[TurnFinished]()
         tools = [replace(tool, function=answered) for tool in chosen([])]
         schemas = tuple(tool.schema for tool in tools)
-        window = ModelWindow(store, model, lane, schemas)
+        window = ModelWindow(store, model, queue, schemas)
 
         async def run(assignment: Assignment, emit: Emit) -> TurnFinished:
-            laned = QueuedModel(model, lane, assignment.chat, assignment.priority)
+            queued = QueuedModel(model, queue, assignment.chat, assignment.priority)
             turn = Turn(
-                model=Counted(laned, assignment.chat, calls),
+                model=Counted(queued, assignment.chat, calls),
                 journal=assignment.journal,
                 tools=tools,
                 schemas=schemas,

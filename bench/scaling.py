@@ -25,8 +25,8 @@ import aiohttp
 
 from agent.errors import AgentError, BackendAway
 from agent.events import Event, Notice
+from agent.llm.gpu_queue import QueuedModel, backend_queue
 from agent.llm.openai import OpenAIModel
-from agent.llm.reported import ReportedModel
 from agent.llm.tool_call_parser import KnownTools
 from agent.messages import System, User
 from agent.model import Model, Piece, Request
@@ -159,9 +159,9 @@ class Chat:
     async def turn(self, number: int, tally: Tally) -> None:
         schemas = tuple(tool.schema for tool in chosen(("bash",)))
         messages = (System("You are a test. " * 50), User(f"Question {number}."))
-        told = ReportedModel(Counted(self.model, tally), self.client.report, "bench")
+        queued = QueuedModel(Counted(self.model, tally), backend_queue(self.client), "bench")
         known = KnownTools.of(schemas)
-        asking = ModelCaller(told, known, TurnLimits(), self._ready, partial(_hear, tally))
+        asking = ModelCaller(queued, known, TurnLimits(), self._ready, partial(_hear, tally))
         tally.turns += 1
         try:
             completion, _ = await asking(Request(messages, schemas, max_tokens=64))

@@ -12,16 +12,14 @@ from typing import Any
 from agent.approvals import Approvals, Ask
 from agent.chats.assignment import Assignment, Emit, Listener, Service
 from agent.chats.chats import Chats
-from agent.chats.profile_hold import open_turn
 from agent.context.token_breakdown import context
 from agent.context.window import ModelWindow
 from agent.errors import BackendAway, ToolError
 from agent.events import Notice, TurnFinished
-from agent.llm.gpu_queue import QueuedModel, shared_lane
+from agent.llm.gpu_queue import QueuedModel, backend_queue, profile_held
 from agent.llm.openai import OpenAIModel
 from agent.llm.openai.wire import message_json
-from agent.llm.reported import ReportedModel
-from agent.llm.selftest_store import SelftestStore
+from agent.llm.selftest import SelftestStore
 from agent.messages import System
 from agent.prompt import system_text
 from agent.sandbox.host_report import HostReport
@@ -75,16 +73,13 @@ class Agent:
         if self._warm.age() > LOOKED_SECONDS:
             await self.look()
         known = await self.store.chats.get(assignment.chat)
-        told = ReportedModel(self.model, self.backend.report, assignment.chat)
-        model = QueuedModel(
-            told,
-            self.window.lane,
-            assignment.chat,
-            assignment.priority,
-            on_wait=lambda why: emit(Notice(why)),
-        )
+
+        def waits(why: str) -> None:
+            emit(Notice(why))
+
+        chat = assignment.chat
         turn = Turn(
-            model=model,
+            model=QueuedModel(self.model, self.window.queue, chat, assignment.priority, waits),
             journal=assignment.journal,
             tools=self.tools,
             schemas=self.schemas,
@@ -95,13 +90,13 @@ class Agent:
             ready=self.ready,
             stop=assignment.stop,
         )
-        async with open_turn(self.backend, assignment, emit):
+        async with profile_held(self.backend, chat, assignment.stop, waits):
             return await run_turn(turn, emit)
 
     @property
-    def trials(self) -> SelftestStore:
+    def selftests(self) -> SelftestStore:
         """What models did when they were first used."""
-        return SelftestStore(self.store, self.model, shared_lane(self.backend), self.schemas)
+        return SelftestStore(self.store, self.model, backend_queue(self.backend), self.schemas)
 
     async def ready(self) -> None:
         """Return once the model server serves; BackendAway when it has failed or is gone."""
@@ -193,7 +188,7 @@ async def open_agent(
         window = ModelWindow(
             store,
             model,
-            shared_lane(backend),
+            backend_queue(backend),
             schemas,
             partial(_spill, sandboxes),
             model.useful,

@@ -64,7 +64,7 @@ def _git(agent: Agent, chat: str) -> Git:
 async def _ask(agent: Agent, question: str) -> str:
     """One answer behind the same fixed prefix as every conversation's, so that its cache holds."""
     request = Request((System(system_text()), User(question)), agent.schemas, "none", ANSWER_TOKENS)
-    model = QueuedModel(agent.model, agent.window.lane, "summary", SCHEDULED)
+    model = QueuedModel(agent.model, agent.window.queue, "summary", SCHEDULED)
     try:
         async for piece in model.stream(request):
             if isinstance(piece, Completion):

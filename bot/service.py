@@ -65,7 +65,7 @@ async def serve_bot(
                 backend,
                 agent.context,
                 agent.desks.planner,
-                trials=agent.trials,
+                trials=agent.selftests,
             )
         )
 

@@ -49,7 +49,7 @@ class Running:
         raise AssertionError("unreachable")
 
     async def ask(self, chat: str, text: str, *, tries: int = 200) -> dict[str, Any]:
-        """One turn as the agent would: the lane, the endpoint, the stream, again when it breaks."""
+        """One turn as the agent would: the queue, the endpoint, the stream, again when it breaks."""
         async with self.client.acquire_gpu(chat):
             for _ in range(tries):
                 try:

@@ -13,7 +13,6 @@ from agent.chats.assignment import Assignment, Emit, Service
 from agent.chats.chats import Chats
 from agent.context.window import ModelWindow
 from agent.events import TurnFinished
-from agent.llm.gpu_queue import LocalGpuQueue
 from agent.sandbox.sandbox import Sandbox
 from agent.schedule.planner import Planner
 from agent.store import Store, open_store
@@ -25,6 +24,7 @@ from bot.localgram import Localgram, Person
 from bot.telegram.app import SOURCE, TelegramBot, telegram_bot
 from bot.telegram.config import TelegramConfig
 from bot.telegram.handler_context import Services
+from fakes.gpu_queue_local import LocalGpuQueue
 from fakes.model_scripted import Script, ScriptedModel, says
 
 TOKEN = "4242:secret"

@@ -28,7 +28,7 @@ class Assignment:
 
     @property
     def priority(self) -> Priority:
-        """The place of its model calls in the GPU lane."""
+        """The place of its model calls in the GPU queue."""
         return SCHEDULED if self.turn.kind == "job" else PERSON
 
 

@@ -47,7 +47,7 @@ class ModelWindow:
 
     store: Store
     model: Model
-    lane: GpuQueue
+    queue: GpuQueue
     schemas: tuple[Mapping[str, Any], ...]
     spill: Spill = nowhere
     useful: Callable[[], Awaitable[int | None]] = whole
@@ -102,7 +102,7 @@ class ModelWindow:
         if await self._size(entries, budget, budget.high) <= budget.high:
             return
         shortening = self._shorten(self.model, IDLE_SUMMARY_SECONDS)
-        async with self.lane(chat, IDLE, None) as hold, move_on_when(hold.wanted):
+        async with self.queue(chat, IDLE, None) as hold, move_on_when(hold.wanted):
             await shortening(chat, conversation, entries, budget)
         await self.warm(chat)
 
@@ -112,7 +112,7 @@ class ModelWindow:
         if conversation is None or not entries:
             return
         request = Request(sent(entries), self.schemas, max_tokens=1)
-        async with self.lane(chat, IDLE, None) as hold, move_on_when(hold.wanted):
+        async with self.queue(chat, IDLE, None) as hold, move_on_when(hold.wanted):
             await self._read_in(chat, conversation, request)
 
     async def enter(self, chat: str, text: str) -> str:
@@ -136,7 +136,7 @@ class ModelWindow:
         entries = await self.store.transcript.prompt(turn.conversation)
         if not full and await self._size(entries, budget, budget.hard) <= budget.hard:
             return False
-        model = QueuedModel(self.model, self.lane, turn.chat, PERSON)
+        model = QueuedModel(self.model, self.queue, turn.chat, PERSON)
         shortening = self._shorten(model, SUMMARY_SECONDS)
         return await shortening(turn.chat, turn.conversation, entries, budget)
 

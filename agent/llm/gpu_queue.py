@@ -1,171 +1,158 @@
-"""Whose turn it is on the GPU. Held for one model call at a time, so that a tool
-that runs long, or a question to the owner, keeps nobody waiting.
+"""The queue for the GPU, and models whose calls stand in it.
 
-`LocalLane` serves one process; the backend's lane, which all processes share,
-has the same form (`shared_lane`).
+A place is held for one model call at a time, so that a tool that runs long, or a
+question to the owner, keeps nobody waiting. The queue itself is the backend's,
+which all processes share.
 """
 
 import asyncio
-import heapq
-import itertools
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from dataclasses import dataclass, field
-from typing import Protocol
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    aclosing,
+    asynccontextmanager,
+    suppress,
+)
+from dataclasses import dataclass
 
+from agent.aio import move_on_when
 from agent.errors import BackendAway
-from agent.model import Completion, Model, Piece, Reading, Request
+from agent.model import Completion, Model, ModelRefused, Piece, Reading, Request
 from backend.client import BackendClient, BackendUnavailable, GpuLease
-from backend.protocol import Priority, QueueState
+from backend.protocol import CompletionReport, Priority, QueueState
 
 __all__ = [
     "IDLE",
     "PERSON",
     "SCHEDULED",
-    "Hold",
-    "LocalGpuQueue",
+    "GpuHold",
+    "GpuQueue",
     "Priority",
     "QueuedModel",
-    "shared_lane",
+    "ReportingHold",
+    "backend_queue",
+    "profile_held",
 ]
 
 PERSON: Priority = 0
 SCHEDULED: Priority = 1
 IDLE: Priority = 2
-SIGN_SECONDS = 1.0
-OnWait = Callable[[str], None]  # hears why nobody is let in now (heat), as a sentence
+HEARTBEAT_SECONDS = 1.0
+BROKEN = 0  # the status of a connection that broke
+OnWait = Callable[[str], None]  # called with why nobody is let in now (heat), a sentence
 
 
-class Hold(Protocol):
-    """The lane while it is held. `wanted` is set when somebody more urgent waits."""
-
-    wanted: asyncio.Event
-
-    async def sign(self, tokens: int) -> None:
-        """A sign of life of the open request: tokens read and written so far."""
-        ...
-
-
-GpuQueue = Callable[[str, Priority, OnWait | None], AbstractAsyncContextManager[Hold]]
-
-
-@dataclass
-class LocalHold:
-    wanted: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def sign(self, tokens: int) -> None:
-        """Nobody watches within one process."""
-
-
-@dataclass(order=True)
-class _Place:
-    priority: Priority
-    number: int
-    chat: str = field(compare=False)
-    called: asyncio.Event = field(compare=False, default_factory=asyncio.Event)
-
-
-class LocalGpuQueue:
-    """One process's lane: by priority, then first come first served. It is never closed to all."""
+class GpuHold:
+    """The GPU while it is held. `wanted` is set when somebody more urgent waits."""
 
     def __init__(self) -> None:
-        self._queue: list[_Place] = []
-        self._numbers = itertools.count()
-        self._hold: LocalHold | None = None
-        self._held_by: Priority = PERSON
+        self.wanted = asyncio.Event()
+
+    async def received(self, piece: Piece) -> None:
+        """A piece of the open request's answer came."""
+
+    async def failed(self, error: ModelRefused | BackendAway) -> None:
+        """The open request failed."""
+
+
+GpuQueue = Callable[[str, Priority, OnWait | None], AbstractAsyncContextManager[GpuHold]]
+"""(chat, priority, on_wait): waits for a place, and holds the GPU for the block."""
+
+
+def backend_queue(backend: BackendClient) -> GpuQueue:
+    """The backend's queue. Entering it raises BackendAway when no backend answers."""
 
     @asynccontextmanager
-    async def __call__(
-        self, chat: str, priority: Priority, on_wait: OnWait | None = None
-    ) -> AsyncIterator[Hold]:
-        await self._enter(_Place(priority, next(self._numbers), chat))
-        self._hold = LocalHold()
-        self._held_by = priority
-        self._tell()
-        try:
-            yield self._hold
-        finally:
-            self._hold = None
-            self._call()
-
-    async def _enter(self, place: _Place) -> None:
-        heapq.heappush(self._queue, place)
-        self._tell()
-        self._call()
-        try:
-            await place.called.wait()
-        except asyncio.CancelledError:
-            if place in self._queue:
-                self._queue.remove(place)
-                heapq.heapify(self._queue)
-            else:  # called and cancelled at once: the next one's turn
-                self._hold = None
-                self._call()
-            raise
-
-    def _call(self) -> None:
-        if self._hold is None and self._queue:
-            self._hold = LocalHold()  # taken from this moment on
-            heapq.heappop(self._queue).called.set()
-
-    def _tell(self) -> None:
-        if self._hold and self._queue and self._queue[0].priority < self._held_by:
-            self._hold.wanted.set()
-
-
-def shared_lane(backend: BackendClient) -> GpuQueue:
-    """The lane of the backend, shared by all processes."""
-
-    @asynccontextmanager
-    async def lane(
+    async def queue(
         chat: str, priority: Priority, on_wait: OnWait | None = None
-    ) -> AsyncIterator[Hold]:
-        told = ""
+    ) -> AsyncIterator[GpuHold]:
+        last = ""
 
-        def waiting(state: QueueState) -> None:
-            nonlocal told
-            if on_wait and state.reason and state.reason != told:
-                told = state.reason
-                on_wait(told)
+        def waits(state: QueueState) -> None:
+            nonlocal last
+            if on_wait and state.reason and state.reason != last:
+                last = state.reason
+                on_wait(last)
 
         try:
-            async with backend.acquire_gpu(chat, priority, waiting) as hold:
-                yield _Shared(hold)
+            async with backend.acquire_gpu(chat, priority, waits) as lease:
+                yield ReportingHold(backend, lease, chat)
         except BackendUnavailable as error:
             raise BackendAway(str(error)) from None
 
-    return lane
+    return queue
 
 
-class _Shared:
-    def __init__(self, lane: GpuLease) -> None:
-        self.wanted = lane.wanted
-        self._lane = lane
+class ReportingHold(GpuHold):
+    """Tells the backend how each request goes: its speed figures and its stall detector live on that."""
 
-    async def sign(self, tokens: int) -> None:
-        await self._lane.heartbeat(tokens)
+    def __init__(self, backend: BackendClient, lease: GpuLease, chat: str) -> None:
+        self.wanted = lease.wanted
+        self._backend = backend
+        self._lease = lease
+        self._chat = chat
+        self._read = self._written = 0  # tokens
+        self._heartbeat_at = 0.0
+
+    async def received(self, piece: Piece) -> None:
+        if isinstance(piece, Completion):
+            status = BROKEN if piece.finish_reason == "cut" else 200
+            await self._report(
+                CompletionReport(
+                    chat=self._chat,
+                    status=status,
+                    prompt_tokens=piece.prompt_tokens,
+                    cached_tokens=piece.cached_tokens,
+                    completion_tokens=piece.completion_tokens,
+                    ttft_ms=piece.ttft_ms,
+                    prefill_tok_s=piece.prefill_tok_s,
+                    decode_tok_s=piece.decode_tok_s,
+                    draft_tokens=piece.draft_tokens,
+                    draft_accepted=piece.draft_accepted,
+                )
+            )
+            return
+        if isinstance(piece, Reading):
+            self._read = piece.processed
+        else:
+            self._written += 1
+        if time.monotonic() - self._heartbeat_at >= HEARTBEAT_SECONDS:
+            self._heartbeat_at = time.monotonic()
+            await self._lease.heartbeat(self._read + self._written)
+
+    async def failed(self, error: ModelRefused | BackendAway) -> None:
+        status = error.status if isinstance(error, ModelRefused) else BROKEN
+        await self._report(CompletionReport(chat=self._chat, status=status))
+
+    async def _report(self, report: CompletionReport) -> None:
+        with suppress(BackendUnavailable, TimeoutError):  # no fault of the request
+            await self._backend.report(report)
 
 
 @dataclass(frozen=True)
 class QueuedModel:
-    """A model whose every call waits for its place in the lane."""
+    """A model whose every call waits for its place in the queue."""
 
     model: Model
-    lane: GpuQueue
+    queue: GpuQueue
     chat: str
     priority: Priority = PERSON
     on_wait: OnWait | None = None
 
     async def stream(self, request: Request) -> AsyncGenerator[Piece]:
         async with (
-            self.lane(self.chat, self.priority, self.on_wait) as hold,
+            self.queue(self.chat, self.priority, self.on_wait) as hold,
             aclosing(self.model.stream(request)) as pieces,
         ):
-            signs = _Signs(hold)
-            async for piece in pieces:
-                await signs.seen(piece)
-                yield piece
+            try:
+                async for piece in pieces:
+                    await hold.received(piece)
+                    yield piece
+            except (ModelRefused, BackendAway) as error:
+                await hold.failed(error)
+                raise
 
     async def window(self) -> int:
         return await self.model.window()
@@ -174,20 +161,22 @@ class QueuedModel:
         return await self.model.count(request)
 
 
-@dataclass
-class _Signs:
-    """Tells the lane's keeper that the request moves, at most once a second."""
+@asynccontextmanager
+async def profile_held(
+    backend: BackendClient, chat: str, stop: asyncio.Event, on_wait: OnWait
+) -> AsyncIterator[None]:
+    """Keep the model's profile as it is for the block, once a switch that runs is over.
 
-    hold: Hold
-    read: int = 0
-    written: int = 0
-    told: float = 0.0
+    The wait ends when `stop` is set. Without a backend nothing is held: the first
+    model call raises BackendAway.
+    """
 
-    async def seen(self, piece: Piece) -> None:
-        if isinstance(piece, Reading):
-            self.read = piece.processed
-        elif not isinstance(piece, Completion):
-            self.written += 1
-        if time.monotonic() - self.told >= SIGN_SECONDS:
-            self.told = time.monotonic()
-            await self.hold.sign(self.read + self.written)
+    def waits(state: QueueState) -> None:
+        if state.reason:
+            on_wait(state.reason)
+
+    async with AsyncExitStack() as stack:
+        with suppress(BackendUnavailable):
+            async with move_on_when(stop):
+                await stack.enter_async_context(backend.turn(chat, waits))
+        yield

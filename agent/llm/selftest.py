@@ -1,19 +1,24 @@
 """Whether a model can call tools here: one real request, and what its template makes of a conversation.
 
-    found = await self_test(model, schemas)
+    result = await SelftestStore(store, model, queue, schemas).of(status)
 
-It begins with the fixed prefix, so it warms what the first conversation needs.
+The request begins with the fixed prefix, so it warms what the first conversation
+needs. The result is kept by profile and model file: another file, or another
+profile with other flags and another template, is another model.
 """
 
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol
 
+from agent.llm.gpu_queue import PERSON, GpuQueue
 from agent.llm.tool_call_parser import KnownTools, ToolCallParser
 from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
 from agent.model import Completion, Model, ModelRefused, Request, TextPiece
 from agent.prompt import system_text
+from agent.store import Store
+from backend.protocol import ServerStatus
 
 Verdict = Literal["structured", "salvaged", "none"]
 TOKENS = 256
@@ -130,3 +135,44 @@ def _conversations() -> list[tuple[Message, ...]]:
 def _quoted(text: str) -> str:
     line = " ".join(text.split()) or "nothing"
     return line if len(line) <= _QUOTED else line[: _QUOTED - 1] + "…"
+
+
+@dataclass(frozen=True)
+class SelftestStore:
+    store: Store
+    model: RenderingModel
+    queue: GpuQueue
+    schemas: Sequence[Mapping[str, Any]]
+
+    async def known(self, server: ServerStatus) -> SelfTest | None:
+        """The result on record; None for a model that was never tried."""
+        kept = await self.store.key_values.get(_key(server))
+        return SelfTest(**kept) if isinstance(kept, dict) else None
+
+    async def of(self, server: ServerStatus) -> SelfTest:
+        """The result on record, else of one real request now. Raises as `self_test` does."""
+        return await self.known(server) or await self.anew(server)
+
+    async def anew(self, server: ServerStatus) -> SelfTest:
+        """Try the model that serves now, and keep the result."""
+        async with self.queue("self-test", PERSON, None):
+            found = await self_test(self.model, self.schemas)
+        await self.store.key_values.put(_key(server), asdict(found))
+        return found
+
+
+def _key(server: ServerStatus) -> str:
+    return f"self-test {server.profile or '-'} {server.model or '-'}"
+
+
+def sentence(found: SelfTest) -> str:
+    """One line for a person."""
+    calls = {
+        "structured": "It calls tools as it should.",
+        "salvaged": "It writes tool calls as text; they are read as well.",
+        "none": "It does not call tools.",
+    }[found.verdict]
+    trouble = found.template_error or (
+        "" if found.keeps_prefix is not False else "Its template rewrites earlier turns."
+    )
+    return " ".join(filter(None, [calls, trouble, found.remedy]))

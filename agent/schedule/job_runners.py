@@ -22,7 +22,7 @@ async def remind(job: Job, _occurrence: Occurrence) -> str:
 
 @dataclass(frozen=True)
 class Task:
-    """A turn in the chat's conversation, behind people in the GPU lane; its reply is the message."""
+    """A turn in the chat's conversation, behind people in the GPU queue; its reply is the message."""
 
     submit: Submit
 

@@ -91,7 +91,7 @@ async def sweep_flags(ctx: click.Context, as_json: bool) -> None:
 
 
 async def _running(settings: "Settings", told: "Told") -> None:
-    """The backend that runs, or one of our own; its lane is held meanwhile."""
+    """The backend that runs, or one of our own; its queue is held meanwhile."""
     from backend.client import BackendUnavailable
     from backend.measure.bench import sizes_of
     from backend.models.profile import ProfileError, load

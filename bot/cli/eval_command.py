@@ -98,7 +98,7 @@ async def _play(
     from bot.composition import limits
 
     stage = Stage(
-        model=QueuedModel(agent.model, agent.window.lane, "eval", IDLE),
+        model=QueuedModel(agent.model, agent.window.queue, "eval", IDLE),
         sandboxes=agent.sandboxes,
         approvals=agent.store.approvals,
         tools=agent.tools,

@@ -177,13 +177,13 @@ async def _switch(backend: "BackendClient", name: str) -> None:
 async def _first_use(settings: "Settings", backend: "BackendClient") -> None:
     """Whether it calls tools; tried when it serves for the first time."""
     from agent.errors import AgentError
-    from agent.llm.selftest_store import sentence
+    from agent.llm.selftest import sentence
     from agent.model import ModelRefused
     from bot.composition import stored_agent
 
     try:
         async with stored_agent(settings, backend) as agent:
-            found = await agent.trials.of((await backend.status()).backend)
+            found = await agent.selftests.of((await backend.status()).backend)
     except (AgentError, ModelRefused) as error:
         click.echo(f"Its self-test failed: {error}", err=True)
         return

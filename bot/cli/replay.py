@@ -61,7 +61,7 @@ async def _replay(agent: "Agent", chat: str) -> Any:
     from bot.composition import limits, thinking_of
 
     bounds = limits(agent.settings)
-    model = QueuedModel(agent.model, agent.window.lane, chat)
+    model = QueuedModel(agent.model, agent.window.queue, chat)
     asking = ModelCaller(
         model, KnownTools.of(agent.schemas), bounds, agent.ready, lambda event: None
     )

@@ -12,7 +12,7 @@ from telegram import Bot, Message, Update, User
 from agent.aio import BackgroundTasks
 from agent.approvals import Approvals
 from agent.chats.chats import Chats
-from agent.llm.selftest_store import SelftestStore
+from agent.llm.selftest import SelftestStore
 from agent.sandbox.sandbox import Sandbox
 from agent.schedule.planner import Planner
 from agent.store import Store

@@ -3,7 +3,7 @@
 from time import monotonic
 
 from agent.errors import AgentError
-from agent.llm.selftest_store import sentence
+from agent.llm.selftest import sentence
 from agent.model import ModelRefused
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from backend.protocol import ProfileSummary, Status

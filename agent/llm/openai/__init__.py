@@ -1,10 +1,11 @@
 """The only place that knows the OpenAI wire form.
 
+client.py   OpenAIModel: the HTTP conversation, its signs of life
 wire.py     our messages and requests as JSON, the same bytes every time
 sse.py      bytes of an event stream to JSON values
-chunks.py   streamed chunks to pieces, joined first and parsed once
-figures.py  token counts and speeds, from whichever fields the server gives
-client.py   OpenAIModel: the HTTP conversation, its signs of life, its errors
+chunks.py   streamed chunks to pieces, and token counts and speeds from whichever fields the server gives
+values.py   reading JSON of unknown shape
+errors.py   a server's error as one of the agent's
 """
 
 from agent.llm.openai.client import OpenAIModel

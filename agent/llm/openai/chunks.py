@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from agent.llm.openai.figures import figures
-from agent.llm.openai.values import mapping, sequence, text, whole
+from agent.llm.openai.values import mapping, number, sequence, text, whole
 from agent.messages import ToolCall
 from agent.model import CallPiece, Completion, Piece, Reading, ReasoningPiece, TextPiece
 
@@ -43,8 +42,10 @@ class Chunks:
         self._timings = mapping(chunk.get("timings")) or self._timings
         if chunk.get("done") is True:
             self.finish_reason = self.finish_reason or "stop"
-        if progress := mapping(chunk.get("prompt_progress")):
-            yield from _reading(progress)
+        progress = mapping(chunk.get("prompt_progress"))
+        processed, total = whole(progress.get("processed")), whole(progress.get("total"))
+        if processed is not None and total is not None:
+            yield Reading(processed, total, whole(progress.get("cache")) or 0)
         for choice in map(mapping, sequence(chunk.get("choices"))[:1]):
             yield from self._delta(mapping(choice.get("delta") or choice.get("message")))
             if reason := text(choice.get("finish_reason")):
@@ -68,7 +69,10 @@ class Chunks:
         name = text(function.get("name"))
         if name != call.name:  # some servers repeat the name in every chunk, some split it
             call.name += name
-        call.arguments.append(_arguments(function.get("arguments")))
+        arguments = function.get("arguments")
+        if isinstance(arguments, dict):  # some servers give the object instead of its JSON text
+            arguments = json.dumps(arguments, ensure_ascii=False)
+        call.arguments.append(text(arguments))
         return CallPiece(call.name)
 
     def _index(self, place: int, delta: Mapping[str, Any]) -> int:
@@ -84,28 +88,28 @@ class Chunks:
         return last + 1 if id and self._calls else last
 
     def completion(self, finish_reason: FinishReason, ttft_ms: int | None) -> Completion:
+        """The end of the stream, with figures from OpenAI's `usage` and llama-server's `timings`."""
+        usage, timings = self._usage, self._timings
+        fresh, cached = whole(timings.get("prompt_n")), whole(timings.get("cache_n"))
+        prompt, generated = whole(usage.get("prompt_tokens")), whole(usage.get("completion_tokens"))
+        if prompt is None and fresh is not None:
+            prompt = fresh + (cached or 0)
+        if cached is None:
+            cached = whole(mapping(usage.get("prompt_tokens_details")).get("cached_tokens"))
         return Completion(
             text="".join(self._text),
-            calls=tuple(self._joined()),
+            calls=tuple(
+                ToolCall(call.id, call.name, "".join(call.arguments))
+                for _, call in sorted(self._calls.items())
+            ),
             reasoning="".join(self._reasoning),
             finish_reason=finish_reason,
+            prompt_tokens=prompt,
+            cached_tokens=cached,
+            completion_tokens=whole(timings.get("predicted_n")) if generated is None else generated,
             ttft_ms=ttft_ms,
-            **figures(self._usage, self._timings),
+            prefill_tok_s=number(timings.get("prompt_per_second")),
+            decode_tok_s=number(timings.get("predicted_per_second")),
+            draft_tokens=whole(timings.get("draft_n")),
+            draft_accepted=whole(timings.get("draft_n_accepted")),
         )
-
-    def _joined(self) -> Iterator[ToolCall]:
-        for _, call in sorted(self._calls.items()):
-            yield ToolCall(call.id, call.name, "".join(call.arguments))
-
-
-def _reading(progress: Mapping[str, Any]) -> Iterator[Reading]:
-    processed, total = whole(progress.get("processed")), whole(progress.get("total"))
-    if processed is not None and total is not None:
-        yield Reading(processed, total, whole(progress.get("cache")) or 0)
-
-
-def _arguments(value: Any) -> str:
-    """Some servers give the arguments as an object instead of its JSON text."""
-    if isinstance(value, dict):
-        return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
-    return text(value)

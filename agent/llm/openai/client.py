@@ -1,7 +1,7 @@
 """OpenAIModel: chat completions over HTTP, streamed.
 
-No total time-out: a long prefill is no fault. What ends a wait is the connection
-refused, broken, or without one byte (a comment is one) for `silence_seconds`.
+There is no total time-out: a long prefill is no fault. What ends a wait is the
+connection refused, broken, or without one byte (a comment is one) for `silence_seconds`.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ import aiohttp
 
 from agent.errors import BackendAway
 from agent.llm.openai.chunks import Chunks
-from agent.llm.openai.refusals import error_of, refusal
+from agent.llm.openai.errors import error_of, error_of_answer
 from agent.llm.openai.sse import DONE, Events, StreamTooLong, parse
 from agent.llm.openai.values import mapping, sequence, text, whole
 from agent.llm.openai.wire import (
@@ -28,16 +28,15 @@ from agent.llm.openai.wire import (
     text_call_probe,
 )
 from agent.messages import Assistant
-from agent.model import Completion, ModelRefused, Piece, Reading, Request
+from agent.model import ModelRefused, Piece, Reading, Request
 from backend.client import BackendUnavailable
 from backend.protocol import Endpoint
 
 _BROKEN = (aiohttp.ClientError, OSError, TimeoutError, StreamTooLong)
-_LONGEST_ERROR = 65536
-Asked = TypeVar("Asked")
+_LONGEST_ERROR = 65536  # bytes
+_COMPLETIONS = "/v1/chat/completions"
 FRESH_SECONDS = 1.0  # how old an endpoint may be; a switch of the model takes longer
-# What "[DONE]" says to a stream that gave no reason before.
-_LAST: Mapping[str, Any] = {"done": True}
+T = TypeVar("T")
 
 
 class OpenAIModel:
@@ -55,12 +54,12 @@ class OpenAIModel:
         connect_seconds: float = 10.0,
         silence_seconds: float = 600.0,
     ) -> None:
-        self._source = endpoint
+        self._fetch_endpoint = endpoint
         self._timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=connect_seconds, sock_read=silence_seconds
         )
         self._session: aiohttp.ClientSession | None = None
-        self._known: tuple[float, Endpoint] | None = None
+        self._known: tuple[float, Endpoint] | None = None  # with the time when it was fetched
         self._names: dict[str, str] = {}
         self._takes_text_calls: dict[tuple[str, str, str | None], bool] = {}
 
@@ -81,37 +80,73 @@ class OpenAIModel:
         """How much of the window the model uses well, in tokens; None: all of it."""
         return (await self._endpoint()).useful_context
 
-    async def sees(self) -> bool:
-        """Whether the model takes pictures: llama-server tells; of others nobody knows, so no."""
-        return await self._asked(self._sees)
+    async def stream(self, request: Request) -> AsyncGenerator[Piece]:
+        began = asyncio.get_running_loop().time()
+        endpoint = await self._endpoint()
+        try:
+            wire = await self._completion_json(endpoint, request)
+            answer = await self._call("POST", endpoint, _COMPLETIONS, wire)
+        except BackendAway as error:
+            endpoint = await self._moved(endpoint, error)
+            wire = await self._completion_json(endpoint, request)
+            answer = await self._call("POST", endpoint, _COMPLETIONS, wire)
+        try:
+            async with aclosing(self._pieces(answer, began)) as pieces:
+                async for piece in pieces:
+                    yield piece
+        finally:
+            answer.close()  # at once, also when cancelled: the slot is freed
 
     async def count(self, request: Request) -> int:
         """Exact where the server counts rendered requests (llama-server), else an upper estimate."""
-        return await self._asked(lambda endpoint: self._count(endpoint, request))
+
+        async def counted(endpoint: Endpoint) -> int:
+            wire = await self._prompt_json(endpoint, request)
+            if not endpoint.extras:
+                return estimate(wire)
+            try:
+                found = await self._json("POST", endpoint, f"{_COMPLETIONS}/input_tokens", wire)
+            except ModelRefused:
+                return estimate(wire)
+            tokens = whole(mapping(found).get("input_tokens"))
+            return estimate(wire) if tokens is None else tokens
+
+        return await self._followed(counted)
 
     async def rendered(self, request: Request) -> str | None:
         """The prompt text of a request; None where the server cannot show it.
 
         Raises ModelRefused with the template's own complaint.
         """
-        return await self._asked(lambda endpoint: self._shown(endpoint, request))
 
-    async def stream(self, request: Request) -> AsyncGenerator[Piece]:
-        asked = asyncio.get_running_loop().time()
-        answer = await self._asked(lambda endpoint: self._ask(endpoint, request))
+        async def shown(endpoint: Endpoint) -> str | None:
+            if not endpoint.extras:
+                return None
+            return await self._template(endpoint, await self._prompt_json(endpoint, request))
+
+        return await self._followed(shown)
+
+    async def _pieces(self, answer: aiohttp.ClientResponse, began: float) -> AsyncGenerator[Piece]:
+        """The answer's pieces; the last one is the completion, "cut" when the stream broke off."""
+        chunks, ttft = Chunks(), None
         try:
-            async for piece in _pieces(answer, asked):
-                if isinstance(piece, Completion) and piece.finish_reason == "cut":
-                    self._known = None
-                yield piece
-        finally:
-            answer.close()  # at once, also when cancelled: the slot is freed
+            async with aclosing(_values(answer)) as values:
+                async for value in values:
+                    for piece in chunks.feed(value):
+                        if ttft is None and not isinstance(piece, Reading):
+                            now = asyncio.get_running_loop().time()
+                            ttft = round((now - began) * 1000)
+                        yield piece
+        except _BROKEN:
+            chunks.finish_reason = None
+        if chunks.finish_reason is None:
+            self._known = None
+        yield chunks.completion(chunks.finish_reason or "cut", ttft)
 
-    async def _ask(self, endpoint: Endpoint, request: Request) -> aiohttp.ClientResponse:
-        """The open answer, to be closed by the caller."""
+    async def _completion_json(self, endpoint: Endpoint, request: Request) -> Json:
         if not endpoint.extras:  # OpenAI's form knows no such budget
             request = replace(request, thinking=0)
-        wire = request_json(
+        return request_json(
             request,
             await self._name(endpoint),
             extras=endpoint.extras,
@@ -119,54 +154,34 @@ class OpenAIModel:
             sampling=endpoint.sampling,
             template=endpoint.template,
         )
-        return await self._call("POST", endpoint, "/v1/chat/completions", wire)
 
-    async def _sees(self, endpoint: Endpoint) -> bool:
-        if not endpoint.extras:
-            return False
-        try:
-            props = mapping(await self._json("GET", endpoint, "/props"))
-        except ModelRefused:
-            return False
-        return mapping(props.get("modalities")).get("vision") is True
-
-    async def _count(self, endpoint: Endpoint, request: Request) -> int:
-        wire = await self._prompt(endpoint, request)
-        counted = await self._counted(endpoint, wire) if endpoint.extras else None
-        return estimate(wire) if counted is None else counted
-
-    async def _shown(self, endpoint: Endpoint, request: Request) -> str | None:
-        if not endpoint.extras:
-            return None
-        wire = await self._prompt(endpoint, request)
-        found = await self._json("POST", endpoint, "/apply-template", wire)
-        return text(mapping(found).get("prompt"))
-
-    async def _prompt(self, endpoint: Endpoint, request: Request) -> Json:
+    async def _prompt_json(self, endpoint: Endpoint, request: Request) -> Json:
         as_text = await self._calls_as_text(endpoint, request)
         return prompt_json(request, calls_as_text=as_text, template=endpoint.template)
 
     async def _calls_as_text(self, endpoint: Endpoint, request: Request) -> bool:
         """Whether this server's template repeats a call as text to the letter and shows its result.
 
-        Gemma 4's drops results that follow no structured call, without a word:
-        so the template is tried, once, and where it cannot be, the answer is no.
+        Gemma 4's drops results that follow no structured call, without an error: so
+        the template is tried, once, and where it refuses, the answer is no.
         """
-        if not endpoint.extras or not _has_text_calls(request):
+        if not endpoint.extras or not any(
+            isinstance(m, Assistant) and m.raw and m.calls for m in request.messages
+        ):
             return False
         key = (endpoint.url, endpoint.model, endpoint.profile)
         if key not in self._takes_text_calls:
             probe = text_call_probe(endpoint.template)
-            before, behind = [await self._rendered(endpoint, wire) for wire in probe]
+            try:
+                before, behind = [await self._template(endpoint, wire) for wire in probe]
+            except ModelRefused:
+                before = behind = ""
             self._takes_text_calls[key] = bool(before) and takes_text_calls(before, behind)
         return self._takes_text_calls[key]
 
-    async def _rendered(self, endpoint: Endpoint, wire: Json) -> str:
-        """The prompt as the server's template renders it; empty when the template refuses it."""
-        try:
-            found = await self._json("POST", endpoint, "/apply-template", wire)
-        except ModelRefused:
-            return ""
+    async def _template(self, endpoint: Endpoint, wire: Json) -> str:
+        """The prompt as the server's template renders it."""
+        found = await self._json("POST", endpoint, "/apply-template", wire)
         return text(mapping(found).get("prompt"))
 
     async def _name(self, endpoint: Endpoint) -> str:
@@ -178,14 +193,6 @@ class OpenAIModel:
             first = next(iter(sequence(listed.get("data"))), None)
             self._names[endpoint.url] = text(mapping(first).get("id")) or "default"
         return self._names[endpoint.url]
-
-    async def _counted(self, endpoint: Endpoint, wire: Json) -> int | None:
-        try:
-            path = "/v1/chat/completions/input_tokens"
-            found = await self._json("POST", endpoint, path, wire)
-        except ModelRefused:
-            return None
-        return whole(mapping(found).get("input_tokens"))
 
     async def _json(
         self, method: str, endpoint: Endpoint, path: str, wire: Json | None = None
@@ -205,12 +212,15 @@ class OpenAIModel:
     ) -> aiohttp.ClientResponse:
         """An answer with status 200, to be closed by the caller."""
         assert self._session, "use `async with OpenAIModel(...)`"
+        headers = {"Content-Type": "application/json"}
+        if endpoint.api_key:
+            headers["Authorization"] = f"Bearer {endpoint.api_key}"
         try:
             answer = await self._session.request(
                 method,
                 endpoint.url + path,
                 data=None if wire is None else encode(wire),
-                headers=_headers(endpoint),
+                headers=headers,
                 allow_redirects=False,
             )
             if answer.status == 200:
@@ -221,18 +231,24 @@ class OpenAIModel:
             self._known = None
             raise _away(error) from None
         answer.close()
-        raise refusal(answer.status, _without_key(body, endpoint))
+        if endpoint.api_key:  # some servers repeat the key that they refuse, and people read that
+            body = body.replace(endpoint.api_key.encode(), b"[key]")
+        raise error_of_answer(answer.status, body)
 
-    async def _asked(self, ask: Callable[[Endpoint], Awaitable[Asked]]) -> Asked:
+    async def _followed(self, ask: Callable[[Endpoint], Awaitable[T]]) -> T:
         """What `ask` gets; a server that has moved since we knew of it is asked where it is now."""
         endpoint = await self._endpoint()
         try:
             return await ask(endpoint)
-        except BackendAway:
-            now = await self._endpoint()
-            if now == endpoint:
-                raise
-            return await ask(now)
+        except BackendAway as error:
+            return await ask(await self._moved(endpoint, error))
+
+    async def _moved(self, endpoint: Endpoint, error: BackendAway) -> Endpoint:
+        """Where the server is now; raises the error when it is where it failed."""
+        now = await self._endpoint()
+        if now == endpoint:
+            raise error
+        return now
 
     async def _endpoint(self) -> Endpoint:
         """Of a moment ago at most: a turn asks many times over. What failed is asked for anew."""
@@ -240,28 +256,11 @@ class OpenAIModel:
         if self._known and now - self._known[0] < FRESH_SECONDS:
             return self._known[1]
         try:
-            endpoint = await self._source()
+            endpoint = await self._fetch_endpoint()
         except BackendUnavailable as error:
             raise BackendAway(str(error)) from None
         self._known = now, endpoint
         return endpoint
-
-
-async def _pieces(answer: aiohttp.ClientResponse, asked: float) -> AsyncGenerator[Piece]:
-    """The answer's pieces; the last one is the completion, "cut" when the stream broke off."""
-    now = asyncio.get_running_loop().time
-    chunks, first = Chunks(), None
-    try:
-        async with aclosing(_values(answer)) as values:
-            async for value in values:
-                for piece in chunks.feed(value):
-                    if first is None and not isinstance(piece, Reading):
-                        first = now()
-                    yield piece
-    except _BROKEN:
-        chunks.finish_reason = None
-    ttft = None if first is None else round((first - asked) * 1000)
-    yield chunks.completion(chunks.finish_reason or "cut", ttft)
 
 
 async def _values(answer: aiohttp.ClientResponse) -> AsyncGenerator[Mapping[str, Any]]:
@@ -278,29 +277,12 @@ async def _values(answer: aiohttp.ClientResponse) -> AsyncGenerator[Mapping[str,
 
 
 def _chunk(value: Any) -> Mapping[str, Any]:
-    if value == DONE:
-        return _LAST
+    if value == DONE:  # ends a stream that gave no reason before
+        return {"done": True}
     chunk = mapping(value)
     if error := chunk.get("error"):
         raise error_of(500, error)
     return chunk
-
-
-def _has_text_calls(request: Request) -> bool:
-    return any(isinstance(m, Assistant) and m.raw and m.calls for m in request.messages)
-
-
-def _headers(endpoint: Endpoint) -> dict[str, str]:
-    headers = {"Content-Type": "application/json"}
-    if endpoint.api_key:
-        headers["Authorization"] = f"Bearer {endpoint.api_key}"
-    return headers
-
-
-def _without_key(body: bytes, endpoint: Endpoint) -> bytes:
-    """Some servers repeat the key that they refuse; people read what is said of it."""
-    key = endpoint.api_key.encode()
-    return body.replace(key, b"[key]") if key else body
 
 
 def _away(error: BaseException) -> BackendAway:

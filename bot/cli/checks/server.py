@@ -244,7 +244,7 @@ async def tool_calls(settings: Settings) -> list[Finding]:
             if not server.serving:
                 return []
             async with stored_agent(settings, backend) as agent:
-                found = await agent.trials.of(server)
+                found = await agent.selftests.of(server)
         except BackendUnavailable:
             return []
         except (AgentError, ModelRefused) as error:

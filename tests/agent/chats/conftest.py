@@ -14,13 +14,14 @@ from agent.chats.chats import Chats, Service
 from agent.context.user_message import Fetch, as_they_are
 from agent.context.window import ModelWindow
 from agent.events import Event, TurnFinished
-from agent.llm.gpu_queue import LocalGpuQueue, QueuedModel
+from agent.llm.gpu_queue import QueuedModel
 from agent.messages import Assistant, ToolCall, User
 from agent.model import Request
 from agent.store import Incoming, Store, open_store
 from agent.tools.tool import Call, Output, Tool, tool
 from agent.turn.journal import TurnReply
 from agent.turn.loop import Turn, TurnLimits, run_turn
+from fakes.gpu_queue_local import LocalGpuQueue
 from fakes.model_caching import CachingModel
 from fakes.patience import SECONDS
 
@@ -80,7 +81,7 @@ class Bench:
     tools: list[Tool] = field(default_factory=list)
     sources: frozenset[str] = frozenset({SOURCE})
     heard: Heard = field(default_factory=Heard)
-    lane: LocalGpuQueue = field(default_factory=LocalGpuQueue)
+    queue: LocalGpuQueue = field(default_factory=LocalGpuQueue)
     resumes: bool = True
     payloads: Callable[[TurnReply], Sequence[str]] = lambda reply: ['{"text": 1}']
     limits: TurnLimits = field(default_factory=TurnLimits)
@@ -95,13 +96,13 @@ class Bench:
     async def running(self) -> AsyncIterator[Chats]:
         async with open_store(self.path) as store:
             self._store = store
-            window = ModelWindow(store, self.model, self.lane, self.schemas)
+            window = ModelWindow(store, self.model, self.queue, self.schemas)
             service = Service(self.sources, self.zone, self.payloads, self.resumes, self.fetch)
             async with Chats(store, self._run, window, service, self.heard) as chats:
                 yield chats
 
     async def _run(self, assignment: Assignment, emit: Emit) -> TurnFinished:
-        model = QueuedModel(self.model, self.lane, assignment.chat, assignment.priority)
+        model = QueuedModel(self.model, self.queue, assignment.chat, assignment.priority)
         turn = Turn(
             model,
             assignment.journal,

@@ -117,10 +117,10 @@ async def test_what_was_dropped_for_somebody_is_read_in_later(bench: Bench) -> N
         await greet(bench, chats, 2)
         bench.model.answer = lambda request: echo(request) if gate.entered else calling("gate")
         idle = idle_of(chats, Server())
-        async with bench.lane("somebody", PERSON):
+        async with bench.queue("somebody", PERSON):
             reading = asyncio.create_task(idle._once())
             await chats.submit(said("wait", "9", "tg:9"))
-            await soon(lambda: len(bench.lane._queue) >= 2)
+            await soon(lambda: len(bench.queue._waiting) >= 2)
         await gate.began.wait()
         await reading
         assert (idle.warm, len(warmed(bench))) == (None, 1)

@@ -9,12 +9,13 @@ from agent.context.cache_audit import CacheAudit, difference
 from agent.context.token_breakdown import TokenBreakdown, bar, context
 from agent.context.window import ModelWindow, WindowTooSmall
 from agent.errors import BackendAway, ContextFull
-from agent.llm.gpu_queue import PERSON, LocalGpuQueue
+from agent.llm.gpu_queue import PERSON
 from agent.messages import Assistant, Message, ToolCall, ToolResult, User
 from agent.model import Completion, Request
 from agent.store import Incoming, Store, open_store
 from agent.store.turns import OpenTurn, RenderedMessage
 from agent.turn.journal import StoredJournal
+from fakes.gpu_queue_local import LocalGpuQueue
 from fakes.model_caching import CachingModel
 from fakes.patience import SECONDS
 
@@ -218,7 +219,7 @@ async def test_idle_work_makes_way_at_once(
     model.stream = slow  # type: ignore[method-assign]
     resting = asyncio.create_task(window.rest("tg:1"))
     await begun.wait()
-    async with asyncio.timeout(SECONDS), window.lane("tg:2", PERSON, None):
+    async with asyncio.timeout(SECONDS), window.queue("tg:2", PERSON, None):
         pass
     resting.cancel()
     await asyncio.wait([resting])

@@ -1,16 +1,17 @@
 import asyncio
 
-from agent.llm.gpu_queue import IDLE, PERSON, SCHEDULED, LocalGpuQueue, Priority, QueuedModel
+from agent.llm.gpu_queue import IDLE, PERSON, SCHEDULED, Priority, QueuedModel
 from agent.messages import Assistant, User
 from agent.model import Request
+from fakes.gpu_queue_local import LocalGpuQueue
 from fakes.model_caching import CachingModel
 from fakes.patience import SECONDS
 
 
 async def held(
-    lane: LocalGpuQueue, order: list[str], chat: str, priority: Priority, free: asyncio.Event
+    queue: LocalGpuQueue, order: list[str], chat: str, priority: Priority, free: asyncio.Event
 ) -> None:
-    async with lane(chat, priority):
+    async with queue(chat, priority):
         order.append(chat)
         await free.wait()
 
@@ -21,7 +22,7 @@ async def steps() -> None:
 
 
 async def test_people_before_jobs_before_idle_work_and_else_as_they_came() -> None:
-    lane, free = LocalGpuQueue(), asyncio.Event()
+    queue, free = LocalGpuQueue(), asyncio.Event()
     order: list[str] = []
     asked: list[tuple[str, Priority]] = [
         ("first", IDLE),
@@ -33,19 +34,19 @@ async def test_people_before_jobs_before_idle_work_and_else_as_they_came() -> No
     ]
     async with asyncio.TaskGroup() as group:
         for chat, priority in asked:
-            group.create_task(held(lane, order, chat, priority, free))
+            group.create_task(held(queue, order, chat, priority, free))
             await steps()
         free.set()
     assert order == ["first", "ann", "bob", "job", "job 2", "idle"]
 
 
 async def test_a_holder_hears_when_somebody_more_urgent_waits() -> None:
-    lane = LocalGpuQueue()
-    async with lane("warm", IDLE) as hold:
-        same = asyncio.create_task(held(lane, [], "idle", IDLE, asyncio.Event()))
+    queue = LocalGpuQueue()
+    async with queue("warm", IDLE) as hold:
+        same = asyncio.create_task(held(queue, [], "idle", IDLE, asyncio.Event()))
         await steps()
         assert not hold.wanted.is_set()
-        person = asyncio.create_task(anext(aiter(_entered(lane, "ann"))))
+        person = asyncio.create_task(anext(aiter(_entered(queue, "ann"))))
         await steps()
         assert hold.wanted.is_set()
     await person
@@ -53,47 +54,47 @@ async def test_a_holder_hears_when_somebody_more_urgent_waits() -> None:
     await asyncio.wait([same])
 
 
-async def _entered(lane: LocalGpuQueue, chat: str):  # type: ignore[no-untyped-def]
-    async with lane(chat, PERSON):
+async def _entered(queue: LocalGpuQueue, chat: str):  # type: ignore[no-untyped-def]
+    async with queue(chat, PERSON):
         yield None
 
 
 async def test_who_gives_up_waiting_blocks_nobody() -> None:
-    lane, free = LocalGpuQueue(), asyncio.Event()
+    queue, free = LocalGpuQueue(), asyncio.Event()
     order: list[str] = []
-    first = asyncio.create_task(held(lane, order, "a", PERSON, free))
+    first = asyncio.create_task(held(queue, order, "a", PERSON, free))
     await steps()
-    second = asyncio.create_task(held(lane, order, "b", PERSON, free))
-    third = asyncio.create_task(held(lane, order, "c", PERSON, free))
+    second = asyncio.create_task(held(queue, order, "b", PERSON, free))
+    third = asyncio.create_task(held(queue, order, "c", PERSON, free))
     await steps()
     second.cancel()
     first.cancel()
     await steps()
-    third_place = asyncio.create_task(held(lane, order, "d", PERSON, free))
+    third_place = asyncio.create_task(held(queue, order, "d", PERSON, free))
     await steps()
     free.set()
     await asyncio.wait([first, second, third, third_place])
     assert order == ["a", "c", "d"]
 
 
-async def test_called_and_cancelled_at_once_the_lane_goes_on() -> None:
+async def test_called_and_cancelled_at_once_the_queue_goes_on() -> None:
     for cancel_after in range(6):
-        lane, free = LocalGpuQueue(), asyncio.Event()
+        queue, free = LocalGpuQueue(), asyncio.Event()
         order: list[str] = []
         free.set()
-        tasks = [asyncio.create_task(held(lane, order, name, PERSON, free)) for name in "abc"]
+        tasks = [asyncio.create_task(held(queue, order, name, PERSON, free)) for name in "abc"]
         for _ in range(cancel_after):
             await asyncio.sleep(0)
         tasks[0].cancel()
         tasks[1].cancel()
         async with asyncio.timeout(SECONDS):
             await asyncio.wait(tasks)
-            async with lane("last", PERSON):
+            async with queue("last", PERSON):
                 pass
 
 
 async def test_model_calls_of_two_chats_never_overlap() -> None:
-    lane, running = LocalGpuQueue(), 0
+    queue, running = LocalGpuQueue(), 0
 
     def answer(request: Request) -> Assistant:
         return Assistant("ok")
@@ -107,8 +108,8 @@ async def test_model_calls_of_two_chats_never_overlap() -> None:
 
     async def ask(chat: str) -> None:
         nonlocal running
-        laned = QueuedModel(model, lane, chat)
-        async for _ in laned.stream(Request((User(chat),))):
+        queued = QueuedModel(model, queue, chat)
+        async for _ in queued.stream(Request((User(chat),))):
             pass
         running -= 1
 

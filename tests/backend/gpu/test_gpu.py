@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from agent.llm.gpu_queue import QueuedModel, shared_lane
+from agent.llm.gpu_queue import QueuedModel, backend_queue
 from agent.messages import User
 from agent.model import Request, TextPiece
 from backend.client import BackendClient
@@ -341,13 +341,13 @@ async def heated(it: Running, scene: Scene) -> None:
 async def test_a_chat_is_told_that_its_call_waits_for_the_card_to_cool(
     library: str, scene: Scene, config: BackendConfig
 ) -> None:
-    """As the agent asks: each call of a turn stands in the lane, and says why it waits."""
+    """As the agent asks: each call of a turn waits in the queue, and says why it waits."""
     told: list[str] = []
     async with running(replace(config, nvml=library)) as it:
         await heated(it, scene)
-        lane = shared_lane(it.client)
-        laned = QueuedModel(ScriptedModel.of(says("Hello.")), lane, "mine", on_wait=told.append)
-        asking = asyncio.create_task(answered(laned))
+        queue = backend_queue(it.client)
+        queued = QueuedModel(ScriptedModel.of(says("Hello.")), queue, "mine", on_wait=told.append)
+        asking = asyncio.create_task(answered(queued))
         await soon(lambda: told)
         assert not asking.done()
         scene(temperature=70, memory_temperature=70)

@@ -9,8 +9,8 @@ import pytest
 from aiohttp import web
 
 from agent.events import Event, ModelFinished, Notice, TextDelta
+from agent.llm.gpu_queue import QueuedModel, backend_queue
 from agent.llm.openai import OpenAIModel
-from agent.llm.reported import ReportedModel
 from agent.llm.tool_call_parser import KnownTools
 from agent.messages import System, User
 from agent.model import Completion, Request, TextPiece
@@ -112,8 +112,8 @@ async def test_a_turn_goes_on_at_the_next_server_when_one_dies_in_its_answer(sta
         config = BackendConfig(state_dir=state, kind="external", urls=(dying.url, other.url))
         async with running(config) as it, OpenAIModel(it.client.endpoint) as model:
             events: list[Event] = []
-            told = ReportedModel(model, it.client.report, "a")
-            asking = ModelCaller(told, KnownTools.of(()), TurnLimits(), it.ready, events.append)
+            queued = QueuedModel(model, backend_queue(it.client), "a")
+            asking = ModelCaller(queued, KnownTools.of(()), TurnLimits(), it.ready, events.append)
             answering = asyncio.create_task(asking(ASKED))
             await wrote.wait()
             await dying.__aexit__()

@@ -11,8 +11,8 @@ import aiohttp
 import pytest
 
 from agent.events import Event, ModelFinished, ModelProgress, Notice, TextDelta
+from agent.llm.gpu_queue import QueuedModel, backend_queue
 from agent.llm.openai import OpenAIModel
-from agent.llm.reported import ReportedModel
 from agent.llm.tool_call_parser import KnownTools
 from agent.messages import System, User
 from agent.model import Request
@@ -107,10 +107,9 @@ async def test_the_agent_goes_on_with_its_tools_after_a_streak_of_errors(
         OpenAIModel(it.client.endpoint) as model,
     ):
         await it.ready()
-        told = ReportedModel(model, it.client.report, "a")
-        asking = ModelCaller(told, KnownTools.of((tool,)), TurnLimits(), it.ready, events.append)
-        async with it.client.acquire_gpu("a"):
-            completion, _ = await asking(request)
+        queued = QueuedModel(model, backend_queue(it.client), "a")
+        asking = ModelCaller(queued, KnownTools.of((tool,)), TurnLimits(), it.ready, events.append)
+        completion, _ = await asking(request)
         status = (await it.client.status()).backend
     assert completion.text == "fine " * 20
     assert [type(event) for event in events if not isinstance(event, TextDelta)] == [

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from agent.llm.gpu_queue import shared_lane
+from agent.llm.gpu_queue import backend_queue
 from agent.llm.openai import OpenAIModel
-from agent.llm.selftest_store import SelftestStore
+from agent.llm.selftest import SelftestStore
 from agent.tools.registry import chosen
 from backend.config import BackendConfig
 from bot.localgram import Message
@@ -60,7 +60,7 @@ async def home(house: House, state: Path) -> AsyncIterator[tuple[Running, Bot]]:
 
         def services(bot: Bot) -> dict[str, Any]:
             schemas = [tool.schema for tool in chosen(("bash",))]
-            trials = SelftestStore(bot.store, model, shared_lane(it.client), schemas)
+            trials = SelftestStore(bot.store, model, backend_queue(it.client), schemas)
             return {"backend": it.client, "trials": trials}
 
         house.services = services

@@ -1,4 +1,4 @@
-"""What a server's error means for us: wait, shorten the prompt, or tell a person."""
+"""A server's error as one of the agent's: wait, shorten the prompt, or tell a person."""
 
 import json
 from typing import Any
@@ -28,7 +28,7 @@ _TOO_LONG_WORDS = ("maximum context length", "exceeds the available context", "c
 _LONGEST_MESSAGE = 300
 
 
-def refusal(status: int, body: bytes) -> AgentError | ModelRefused:
+def error_of_answer(status: int, body: bytes) -> AgentError | ModelRefused:
     """The error for an HTTP answer that is not 200."""
     try:
         value = json.loads(body)
@@ -41,32 +41,19 @@ def error_of(status: int, value: Any) -> AgentError | ModelRefused:
     """The error for a JSON error value, in the forms of llama-server, OpenAI and vLLM."""
     error = mapping(value).get("error", value)
     fields = mapping(error)
-    message = _message(error)
+    found = text(fields.get("message")) or text(fields.get("detail")) or text(error)
+    message = " ".join(found.split())[:_LONGEST_MESSAGE]
     status = whole(fields.get("code")) or status
-    if _too_long(fields, message):
-        return ContextFull(_sizes(fields) or message)
-    if status in _AWAY or (status >= 500 and _names_away(message)):
+    names = {text(fields.get("type")), text(fields.get("code"))}
+    if names & _TOO_LONG_TYPES or _contains(message, _TOO_LONG_WORDS):
+        tokens, window = whole(fields.get("n_prompt_tokens")), whole(fields.get("n_ctx"))
+        if tokens is None or window is None:
+            return ContextFull(message)
+        return ContextFull(f"The conversation needs {tokens} tokens and the window holds {window}.")
+    if status in _AWAY or (status >= 500 and _contains(message, _AWAY_WORDS)):
         return BackendAway(message or "The model server is busy.")
     return ModelRefused(status, message or f"HTTP {status}")
 
 
-def _message(error: Any) -> str:
-    fields = mapping(error)
-    found = text(fields.get("message")) or text(fields.get("detail")) or text(error)
-    return " ".join(found.split())[:_LONGEST_MESSAGE]
-
-
-def _too_long(fields: Any, message: str) -> bool:
-    named = {text(fields.get("type")), text(fields.get("code"))} & _TOO_LONG_TYPES
-    return bool(named) or any(words in message.lower() for words in _TOO_LONG_WORDS)
-
-
-def _names_away(message: str) -> bool:
-    return any(words in message.lower() for words in _AWAY_WORDS)
-
-
-def _sizes(fields: Any) -> str:
-    asked, window = whole(fields.get("n_prompt_tokens")), whole(fields.get("n_ctx"))
-    if asked is None or window is None:
-        return ""
-    return f"The conversation needs {asked} tokens and the window holds {window}."
+def _contains(message: str, words: tuple[str, ...]) -> bool:
+    return any(word in message.lower() for word in words)
