@@ -1,8 +1,8 @@
-"""What a messaging app is to the agent; Telegram and the terminal are two of them.
+"""The protocol between the bot and a messaging app; Telegram and the terminal implement it.
 
 A chat is named by the app's key (`tg:111`, `tg:-100222:7`, `cli`), a message by
-the text that the app made of its id. Texts are Markdown. The next app is one
-new folder with one more Channel in it.
+the app's id of it, as text. Texts are Markdown. docs/channels.md tells how to
+add an app, examples/channel.py is a small one.
 """
 
 import json
@@ -11,56 +11,47 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import BinaryIO, Literal, Protocol
 
+from agent.errors import ToolError
+
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """`text` and `caption` in characters, files in bytes, `pause` in seconds between live views."""
+class ChannelLimits:
+    """The largest files in bytes, and the seconds between two updates of a live view."""
 
-    text: int
-    caption: int
     upload: int
     download: int
-    photo: int
-    pause: float
+    update_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """A button: `key` comes back when it is pressed, at most 40 characters."""
+class Button:
+    """`key` comes back when it is pressed, at most 64 bytes."""
 
     key: str
     label: str
 
 
-Rows = Sequence[Sequence[Choice]]
-Enclosed = tuple[BinaryIO, str]  # an open file and its name
+Keyboard = Sequence[Sequence[Button]]
+NamedFile = tuple[BinaryIO, str]  # an open file and its name
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """`message` shows the question; `choice` is None where the press comes later, as an update."""
-
-    message: str
-    choice: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A tool call as a person sees it: `what` is one line, `detail` its output so far."""
+class ToolCallView:
+    """A tool call as a person sees it: `summary` is one line, `detail` its output so far."""
 
     id: str
     name: str
-    what: str
+    summary: str
     state: Literal["running", "ok", "failed"] = "running"
     detail: str = ""
     seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """What is to be seen of a running turn; `status` is a line about what it waits for."""
+class TurnView:
+    """What is shown of a running turn; `status` is a line about what it waits for."""
 
-    steps: tuple[Step, ...] = ()
+    calls: tuple[ToolCallView, ...] = ()
     text: str = ""
     status: str = ""
     thoughts: str = ""
@@ -68,68 +59,92 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMessage:
-    """A text on its way, in as many messages as it needs; `part` of them are delivered.
+    """A text to send, in as many parts as it needs; the first `part` of them are delivered.
 
-    Only letters with sound ring: finals, approvals, alerts.
+    `silent` ones make no sound; final answers, approvals and alerts do.
     """
 
     text: str
-    rows: Rows = ()
-    quiet: bool = False
+    keyboard: Keyboard = ()
+    silent: bool = False
     reply_to: str = ""
     part: int = 0
 
-    def written(self) -> str:
-        """The outbox's payload."""
-        rows = [[[choice.key, choice.label] for choice in row] for row in self.rows]
+    def to_json(self) -> str:
+        """The outbox's payload; `silent` is a column of its own there."""
+        rows = [[[button.key, button.label] for button in row] for row in self.keyboard]
         fields = {"text": self.text, "rows": rows, "part": self.part, "to": self.reply_to}
         return json.dumps({k: v for k, v in fields.items() if v}, ensure_ascii=False)
 
     @classmethod
-    def read(cls, payload: str, *, quiet: bool = False) -> "OutgoingMessage":
+    def from_json(cls, payload: str, *, silent: bool = False) -> "OutgoingMessage":
         fields = json.loads(payload)
-        rows = [[Choice(*choice) for choice in row] for row in fields.get("rows", ())]
-        return cls(fields["text"], rows, quiet, fields.get("to", ""), fields.get("part", 0))
+        keyboard = [[Button(*button) for button in row] for row in fields.get("rows", ())]
+        return cls(fields["text"], keyboard, silent, fields.get("to", ""), fields.get("part", 0))
 
 
-class Live(Protocol):
+class LiveView(Protocol):
     """What a person sees of one running turn. Its methods never raise ChannelError."""
 
-    async def show(self, view: View) -> None:
+    async def show(self, view: TurnView) -> None:
         """Show the newest view; calling again refreshes what the app lets fade."""
         ...
 
-    def close(self, view: View) -> None:
-        """The final text comes now: what `show` has not sent yet is dropped. May come twice."""
+    def close(self, view: TurnView) -> None:
+        """The final text is sent next: what `show` has not sent yet is dropped. May be called twice."""
         ...
 
-    async def settle(self, view: View) -> None:
+    async def finish(self, view: TurnView) -> None:
         """The turn has ended: leave what is worth keeping of its view."""
         ...
 
 
 class Channel(Protocol):
-    """A messaging app. Methods may raise ChannelError, but for `react` and `typing`, which only decorate."""
+    """One messaging app. Methods may raise ChannelError, but for `react` and `typing`."""
 
-    def limits(self, chat: str) -> Limits: ...
-
-    def turn(self, chat: str) -> AbstractAsyncContextManager[None]:
-        """Waits until something final may be sent there; `post` is called inside."""
+    @property
+    def source(self) -> str:
+        """The app's name in the database: of inbox rows and of paired people."""
         ...
 
-    async def post(self, chat: str, letter: OutgoingMessage) -> tuple[str, OutgoingMessage | None]:
-        """Send the letter's next message: its id, and what is left of the letter."""
+    @property
+    def prefix(self) -> str:
+        """What the keys of its chats begin with, such as `tg:`."""
         ...
 
-    async def send(self, chat: str, letter: OutgoingMessage) -> list[str]:
-        """Send a whole letter when its turn comes; the ids of its messages."""
+    def private_chat(self, user: str) -> str:
+        """The key of a user's private chat."""
         ...
 
-    async def edit(self, chat: str, message: str, text: str, rows: Rows = ()) -> None:
-        """Replace a message of ours. May be repeated freely."""
+    def user_of(self, chat: str) -> str | None:
+        """The user of a private chat; None for a group."""
         ...
 
-    def live(self, chat: str) -> Live:
+    def limits(self, chat: str) -> ChannelLimits: ...
+
+    def received(self, chat: str, message: str) -> None:
+        """A message came in: an answer to an older one is shown as a reply from now on."""
+        ...
+
+    def permit(self, chat: str) -> AbstractAsyncContextManager[None]:
+        """Waits until the app's rate limits allow a final message there; `send_part` is called inside."""
+        ...
+
+    async def send_part(
+        self, chat: str, message: OutgoingMessage
+    ) -> tuple[str, OutgoingMessage | None]:
+        """Send the next part: its id, and what is left of the message."""
+        ...
+
+    async def send_files(self, chat: str, files: Sequence[NamedFile], caption: str) -> list[str]:
+        """Send 1 to 10 files as one; the caption stands under the first."""
+        ...
+
+    async def edit(self, chat: str, message: str, text: str, keyboard: Keyboard = ()) -> None:
+        """Replace the text and buttons of a message of ours. May be repeated freely."""
+        ...
+
+    def live_view(self, chat: str) -> LiveView:
         """A turn's live view; nothing is shown before its first `show`."""
         ...
 
@@ -137,50 +152,80 @@ class Channel(Protocol):
 
     async def typing(self, chat: str) -> None: ...
 
-    async def ask(self, chat: str, question: str, rows: Rows) -> Asked:
-        """Show a question with buttons."""
+    async def download(self, file: str) -> bytes:
+        """A file that came with a message, by the app's id of it."""
         ...
 
-    async def file(self, chat: str, file: BinaryIO, name: str, caption: str) -> str: ...
 
-    async def album(self, chat: str, files: Sequence[Enclosed], caption: str) -> list[str]:
-        """Several files as one, at most 10; the caption stands under the first."""
-        ...
+async def send(channel: Channel, chat: str, message: OutgoingMessage) -> list[str]:
+    """Send a whole message; the ids of its parts."""
+    sent: list[str] = []
+    rest: OutgoingMessage | None = message
+    while rest is not None:
+        async with channel.permit(chat):
+            id, rest = await channel.send_part(chat, rest)
+        sent.append(id)
+    return sent
+
+
+@dataclass(frozen=True)
+class ChannelFileSender:
+    """Sends the agent's files to one chat (agent.tools.context.FileSender)."""
+
+    channel: Channel
+    chat: str
+
+    async def send_file(self, file: BinaryIO, name: str, caption: str) -> None:
+        await self.send_album([(file, name)], caption)
+
+    async def send_album(self, files: Sequence[NamedFile], caption: str) -> None:
+        limit = self.channel.limits(self.chat).upload
+        for file, name in files:
+            if (size := file.seek(0, 2)) > limit:
+                raise ToolError(
+                    f"{name} has {size:,} bytes; at most {limit:,} can be sent here. Split or compress it."
+                )
+            file.seek(0)
+        try:
+            await self.channel.send_files(self.chat, files, caption)
+        except ChannelError as error:
+            names = ", ".join(name for _, name in files)
+            raise ToolError(f"{names} was not sent: {error}") from error
 
 
 class ChannelError(Exception):
     """Something was not sent.
 
     ChannelError
-    ├── Uncertain    no answer came: it may have arrived
-    ├── Away         it certainly did not arrive, and may be tried again
-    ├── Refused      the app will never take it
-    └── Gone         the chat is no more, or its person blocked us
-        └── Moved    it goes on under another key
+    ├── DeliveryUncertain  no answer came: it may have arrived
+    ├── NotSent            it certainly did not arrive, and may be tried again
+    ├── MessageRefused     the app will never take it
+    └── ChatGone           the chat is no more, or its person blocked us
+        └── ChatMoved      it goes on under another key
     """
 
 
-class Uncertain(ChannelError):
+class DeliveryUncertain(ChannelError):
     pass
 
 
-class Away(ChannelError):
-    """`after` is in how many seconds the app wants to be asked again, 0 where it did not say."""
+class NotSent(ChannelError):
+    """`after`: seconds after which the app wants to be asked again, 0 where it did not say."""
 
     def __init__(self, why: str, after: float = 0.0) -> None:
         super().__init__(why)
         self.after = after
 
 
-class Refused(ChannelError):
+class MessageRefused(ChannelError):
     pass
 
 
-class Gone(ChannelError):
+class ChatGone(ChannelError):
     pass
 
 
-class Moved(Gone):
+class ChatMoved(ChatGone):
     """`to` is the chat's new key."""
 
     def __init__(self, to: str) -> None:

@@ -176,7 +176,7 @@ async def open_agent(
     store: Store,
     *,
     ask: Ask | None = None,
-    courier: Callable[[str], FileSender] | None = None,
+    file_sender: Callable[[str], FileSender | None] | None = None,
 ) -> AsyncIterator[Agent]:
     """The agent over a backend; without `ask` nobody can be asked, and approvals are denied."""
     host = HostReport(settings.state_dir, settings.agent.timezone)
@@ -193,7 +193,7 @@ async def open_agent(
             partial(_spill, sandboxes),
             model.useful,
         )
-        desks = ToolContexts(sandboxes, store, settings, courier)
+        desks = ToolContexts(sandboxes, store, settings, file_sender)
         approvals = Approvals(store.approvals, ask)
         yield Agent(
             settings,
@@ -214,7 +214,7 @@ async def open_agent(
 async def _spill(sandboxes: Sandboxes, chat: str, text: str) -> str:
     """Keep an old output in the chat's workspace; empty where it has no room."""
     try:
-        return await (await sandboxes.of(chat)).files.save_output(text.encode("utf-8", "replace"))
+        return await (await sandboxes.of(chat)).save(text.encode("utf-8", "replace"))
     except ToolError:
         return ""
 

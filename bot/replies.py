@@ -1,60 +1,216 @@
-"""Live replies of all turns that run: the listener of the agent's chats."""
+"""Live replies: the events of running turns, folded into views and shown at the channel's pace."""
 
+import asyncio
 import logging
+import time
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-from agent.aio import BackgroundTasks
+from agent.aio import BackgroundTasks, set_within
 from agent.chats.assignment import Assignment
-from agent.events import ApprovalAsked, Event, TurnFinished
-from bot.channel import Channel, ChannelError, OutgoingMessage
-from bot.reply import Gathering, Pace, Reply
+from agent.events import (
+    ApprovalAsked,
+    Event,
+    ModelFinished,
+    ModelProgress,
+    Notice,
+    TextDelta,
+    ThoughtDelta,
+    ToolCalled,
+    ToolFinished,
+    ToolProgress,
+    TurnFinished,
+)
+from bot.channel import Channel, ChannelError, OutgoingMessage, ToolCallView, TurnView, send
 from bot.texts import Texts
 
 log = logging.getLogger(__name__)
 
+TYPING_SECONDS = 4.5  # apps show it for 5 s
+REFRESH_SECONDS = 20.0  # a draft fades after 30 s
+FIRST_PAUSE = 0.35  # seconds; a quicker answer needs no live view
+LONGEST_PAUSE = 3.0
+SUMMARY_CHARACTERS = 80
+
 
 class Replies:
-    """Each turn's live reply is a task of its own, so that no chat waits for another's app.
+    """The listener of the agent's chats: each running turn has a live reply, a task of its own.
 
-    `crew`'s context is to be open while turns run.
+    `tasks`' context is to be open while turns run. `on_approval` is called with
+    the id of an approval that was decided or has expired.
     """
 
     def __init__(self, channel: Channel, texts: Texts) -> None:
         self._channel = channel
         self._texts = texts
-        self.decided: Callable[[str], None] = lambda id: None  # of an approval that has ended
-        self._paces: dict[str, Pace] = {}
-        self._open: dict[str, Reply] = {}
-        self.crew = BackgroundTasks()
+        self.on_approval: Callable[[str], None] = lambda id: None
+        self._speeds: dict[str, ReadingSpeed] = {}
+        self._open: dict[str, LiveReply] = {}
+        self.tasks = BackgroundTasks()
 
     async def event(self, assignment: Assignment, event: Event) -> None:
-        turn = assignment.turn.id
+        turn, chat = assignment.turn.id, assignment.chat
         if isinstance(event, ApprovalAsked):
-            self.decided(event.id)
+            self.on_approval(event.id)
         reply = self._open.get(turn)
         if reply is None and not isinstance(event, TurnFinished):
-            reply = self._open[turn] = self._begin(assignment)
+            speed = self._speeds.setdefault(chat, ReadingSpeed())
+            reply = LiveReply(self._channel, chat, TurnProgress(self._texts, speed))
+            self._open[turn] = reply
+            self.tasks.start(reply.run(), "a live reply")
         if reply is not None:
-            reply.feed(event)
+            reply.add(event)
         if isinstance(event, TurnFinished):
             self._open.pop(turn, None)
 
     async def waiting(self, chat: str, why: str) -> None:
-        self.crew.start(self._say(chat, why), "a notice")
+        self.tasks.start(self._send_notice(chat, why), "a notice")
 
     def final(self, turn: str) -> None:
-        """The turn's text is about to be sent: nothing of the live view may come after it."""
+        """The turn's text is about to be sent: its live view shows nothing more."""
         if (reply := self._open.get(turn)) is not None:
             reply.end()
 
-    def _begin(self, assignment: Assignment) -> Reply:
-        pace = self._paces.setdefault(assignment.chat, Pace())
-        reply = Reply(self._channel, assignment.chat, Gathering(self._texts, pace))
-        self.crew.start(reply.run(), "a live reply")
-        return reply
-
-    async def _say(self, chat: str, why: str) -> None:
+    async def _send_notice(self, chat: str, text: str) -> None:
         try:
-            await self._channel.send(chat, OutgoingMessage(why, quiet=True))
+            await send(self._channel, chat, OutgoingMessage(text, silent=True))
         except ChannelError as error:
             log.warning("%s was not told that it waits: %s", chat, error)
+
+
+class LiveReply:
+    """One turn's live reply. `add` is called with each event and never blocks."""
+
+    def __init__(self, channel: Channel, chat: str, progress: "TurnProgress") -> None:
+        self._channel = channel
+        self._chat = chat
+        self._progress = progress
+        self._live = channel.live_view(chat)
+        self._changed = asyncio.Event()
+        self._due = asyncio.Event()  # a tool's line is shown at once, lest the answer overtake it
+        self._ended = asyncio.Event()
+
+    def add(self, event: Event) -> None:
+        self._progress.add(event)
+        if isinstance(event, TurnFinished):
+            self.end()
+        if isinstance(event, ToolCalled):
+            self._due.set()
+        self._changed.set()
+
+    def end(self) -> None:
+        self._live.close(self._progress.view)
+        for event in (self._ended, self._due, self._changed):
+            event.set()
+
+    async def run(self) -> None:
+        """Show the turn until it has ended; then leave its tool lines."""
+        await set_within(self._due, FIRST_PAUSE)
+        if self._ended.is_set():
+            return
+        typing = asyncio.create_task(self._type())
+        try:
+            pause = 0.0
+            while not self._ended.is_set():
+                await set_within(self._changed, REFRESH_SECONDS)
+                self._progress.waiting()
+                self._changed.clear()
+                await self._live.show(self._progress.view)
+                shortest = self._channel.limits(self._chat).update_seconds
+                pause = min(max(shortest, pause * 1.1), max(shortest, LONGEST_PAUSE))
+                await set_within(self._ended, pause)
+        finally:
+            typing.cancel()
+            await asyncio.wait([typing])
+        await self._live.finish(self._progress.view)
+
+    async def _type(self) -> None:
+        while True:
+            await self._channel.typing(self._chat)
+            await asyncio.sleep(TYPING_SECONDS)
+
+
+@dataclass(slots=True)
+class ReadingSpeed:
+    """Prefill in tokens a second and the time to the first token, as last measured in a chat."""
+
+    prefill_tok_s: float | None = None
+    ttft_s: float | None = None
+
+    def measured(self, finished: ModelFinished) -> None:
+        self.prefill_tok_s = finished.prefill_tok_s or self.prefill_tok_s
+        if finished.ttft_ms is not None:
+            self.ttft_s = finished.ttft_ms / 1000
+
+
+class TurnProgress:
+    """Folds the events of a turn into its view."""
+
+    def __init__(
+        self, texts: Texts, speed: ReadingSpeed, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.view = TurnView()
+        self._texts = texts
+        self._speed = speed
+        self._clock = clock
+        self._asked_at = clock()  # when the model was last given something to read
+        self._processed = 0
+
+    def add(self, event: Event) -> None:
+        match event:
+            case ModelProgress():
+                if event.processed < self._processed or event.processed <= event.cached:
+                    self._asked_at = self._clock()
+                self._processed = event.processed
+                self.view = replace(self.view, status=self._reading(event))
+            case TextDelta(text):
+                self.view = replace(self.view, text=self.view.text + text, status="")
+            case ThoughtDelta(text):
+                self.view = replace(self.view, thoughts=self.view.thoughts + text, status="")
+            case ToolCalled(id, name, arguments):
+                call = ToolCallView(id, name, call_summary(arguments))
+                self.view = TurnView((*self.view.calls, call))
+            case ToolProgress(id, text):
+                self._change_call(id, detail=text)
+            case ToolFinished():
+                self._change_call(
+                    event.id,
+                    state="ok" if event.ok else "failed",
+                    detail=event.shown or event.output,
+                    seconds=event.duration_ms / 1000,
+                )
+                self._asked_at = self._clock()
+            case ModelFinished():
+                self._speed.measured(event)
+                self._asked_at = self._clock()
+            case Notice(text):  # the call was broken off and is made again: its text is void
+                self.view = replace(self.view, text="", thoughts="", status=text)
+            case _:
+                pass
+
+    def waiting(self) -> None:
+        """Nothing has come for a while: show an estimate of how long it takes."""
+        shown = self.view.status or self.view.text or self.view.thoughts
+        if not shown and self._speed.ttft_s:
+            seconds = max(1, round(self._speed.ttft_s))
+            status = self._texts.reading_estimate.format(seconds=seconds)
+            self.view = replace(self.view, status=status)
+
+    def _reading(self, progress: ModelProgress) -> str:
+        done, total = progress.processed, progress.total
+        read, spent = done - progress.cached, self._clock() - self._asked_at
+        speed = read / spent if read > 0 and spent > 0.2 else self._speed.prefill_tok_s
+        if done >= total or not speed:
+            return self._texts.reading.format(done=done, total=total)
+        seconds = max(1, round((total - done) / speed))
+        return self._texts.reading_eta.format(done=done, total=total, seconds=seconds)
+
+    def _change_call(self, id: str, **changes: object) -> None:
+        calls = (replace(c, **changes) if c.id == id else c for c in self.view.calls)  # type: ignore[arg-type]
+        self.view = replace(self.view, calls=tuple(calls))
+
+
+def call_summary(arguments: dict[str, object]) -> str:
+    """A tool call in one line: its first argument."""
+    line = " ".join(str(next(iter(arguments.values()), "")).split())
+    return line if len(line) <= SUMMARY_CHARACTERS else line[: SUMMARY_CHARACTERS - 1] + "…"

@@ -1,9 +1,9 @@
-"""The bot as a service: Telegram, the agent, the schedule and the backend's alerts in one loop."""
+"""The bot as a service: messaging apps, the agent, the schedule and the backend's alerts in one loop."""
 
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Collection
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,16 +22,18 @@ from agent.store.errors import StoreError
 from backend.client import BackendClient, BackendUnavailable
 from backend.protocol import Alert
 from bot import presence, switching
+from bot.app import Apps
+from bot.attachments import AttachmentFetcher
 from bot.channel import OutgoingMessage
+from bot.commands.context import Services
 from bot.composition import Agent, open_agent, open_chats, retention_of
 from bot.digest import Digest
 from bot.reports import summaries
 from bot.settings import Settings
 from bot.state import DATABASE, private
 from bot.status import PRESENCE
-from bot.telegram.app import SOURCE, TelegramBot, telegram_bot
-from bot.telegram.config import TelegramConfig
-from bot.telegram.handler_context import Services
+from bot.telegram.app import telegram_app
+from bot.telegram.config import telegram_config
 from bot.tool_contexts import meaning_of
 
 PRESENCE_SECONDS = 10.0
@@ -51,23 +53,31 @@ async def serve_bot(
     private(settings.state_dir)
     async with (
         open_store(settings.state_dir / DATABASE) as store,
-        telegram_bot(telegram_config(settings), store) as bot,
-        open_agent(settings, backend, store, ask=bot.ask, courier=bot.courier) as agent,
-        open_chats(agent, _service(agent, bot), _Both(bot.replies, also)) as chats,
+        open_apps(settings, store) as apps,
+        open_agent(settings, backend, store, ask=apps.ask, file_sender=apps.file_sender) as agent,
+        open_chats(agent, _service(agent, apps), _Both(apps, also)) as chats,
         _schedule(agent, chats.submit) as scheduler,
-        _beside(settings, agent, bot, chats, notify),
+        _beside(settings, agent, apps, chats, notify),
     ):
         agent.desks.planned = scheduler.wake_soon
-        await bot.serve(
+        await apps.serve(
             Services(
                 chats,
                 agent.approvals,
                 backend,
                 agent.context,
                 agent.desks.planner,
-                trials=agent.selftests,
+                selftests=agent.selftests,
             )
         )
+
+
+@asynccontextmanager
+async def open_apps(settings: Settings, store: Store) -> AsyncIterator[Apps]:
+    """The messaging apps, a line each."""
+    async with AsyncExitStack() as stack:
+        telegram = telegram_app(telegram_config(settings), store)
+        yield Apps([await stack.enter_async_context(telegram)])
 
 
 @dataclass(frozen=True)
@@ -88,28 +98,16 @@ class _Both:
             await self.second.waiting(chat, why)
 
 
-def telegram_config(settings: Settings) -> TelegramConfig:
-    telegram = settings.telegram
-    return TelegramConfig(
-        token=telegram.token.get_secret_value(),
-        run_dir=settings.state_dir / "run",
-        base_url=telegram.base_url,
-        owners=frozenset(telegram.owners),
-        allow=frozenset(telegram.allow),
-        groups=telegram.groups,
-        language=telegram.language,
-        timezone=settings.agent.timezone,
-        webhook_url=telegram.webhook_url,
-        webhook_listen=telegram.webhook_listen,
-        transcribe_url=settings.agent.transcribe_url,
-        repos=tuple(settings.agent.repos),
+def _service(agent: Agent, apps: Apps) -> Service:
+    fetcher = AttachmentFetcher(
+        apps.channel,
+        agent.store,
+        agent.sandboxes.of,
+        agent.sees,
+        agent.settings.agent.transcribe_url,
     )
-
-
-def _service(agent: Agent, bot: TelegramBot) -> Service:
-    media = bot.media(agent.sandboxes.of, agent.sees)
-    sources = frozenset({SOURCE, JOB})
-    return Service(sources, agent.settings.agent.timezone, bot.compose, fetch=media.fetch)
+    sources = frozenset({JOB, *(app.channel.source for app in apps.apps)})
+    return Service(sources, agent.settings.agent.timezone, apps.compose, fetch=fetcher.fetch)
 
 
 @asynccontextmanager
@@ -125,18 +123,18 @@ async def _schedule(agent: Agent, submit: Submit) -> AsyncIterator[Scheduler]:
     kinds: dict[str, Kind] = {
         "remind": remind,
         "task": Task(submit),
-        "summary": Summary(summaries(agent), _letter),
+        "summary": Summary(summaries(agent), _payload),
         "digest": digest,
         switching.KIND: switching.ProfileSwitch(agent.backend),
     }
-    rounds = Rounds(agent.store, kinds, _letter, agent.store.clock, quiet)
+    rounds = Rounds(agent.store, kinds, _payload, agent.store.clock, quiet)
     await switching.keep_file(agent.store, agent.settings.path, settings.timezone)
     async with Scheduler(rounds) as scheduler:
         yield scheduler
 
 
-def _letter(text: str) -> str:
-    return OutgoingMessage(text).written()
+def _payload(text: str) -> str:
+    return OutgoingMessage(text).to_json()
 
 
 # -- beside the turns ---------------------------------------------------------
@@ -146,7 +144,7 @@ def _letter(text: str) -> str:
 async def _beside(
     settings: Settings,
     agent: Agent,
-    bot: TelegramBot,
+    apps: Apps,
     chats: Chats,
     notify: Callable[[str], None],
 ) -> AsyncIterator[None]:
@@ -154,9 +152,9 @@ async def _beside(
     path = settings.state_dir / PRESENCE
     async with asyncio.TaskGroup() as group:
         tasks = [
-            group.create_task(_tell_presence(path, bot, notify)),
-            group.create_task(_look(agent, bot)),
-            group.create_task(pass_on_alerts(agent.backend, agent.store, lambda: bot.door.owners)),
+            group.create_task(_tell_presence(path, apps, notify)),
+            group.create_task(_look(agent, apps)),
+            group.create_task(pass_on_alerts(agent.backend, agent.store, apps.owner_chats)),
             group.create_task(_idle(agent, chats).run()),
         ]
         try:
@@ -173,13 +171,13 @@ def _idle(agent: Agent, chats: Chats) -> Maintenance:
     return Maintenance(agent.store, agent.window, chats, agent.life, retention, meaning)
 
 
-async def _tell_presence(path: Path, bot: TelegramBot, notify: Callable[[str], None]) -> None:
+async def _tell_presence(path: Path, apps: Apps, notify: Callable[[str], None]) -> None:
     """The presence file and the service manager's watchdog: both say that this loop turns."""
     pid = os.getpid()
     started = presence.started(pid) or 0
     told = False
     while True:
-        here = _presence(bot, pid, started)
+        here = _presence(apps, pid, started)
         with suppress(OSError):  # a full disk is no reason to end: it is written the next time
             presence.write(path, here)
         if here.polling_ok is not None and not told:
@@ -189,34 +187,35 @@ async def _tell_presence(path: Path, bot: TelegramBot, notify: Callable[[str], N
         await asyncio.sleep(PRESENCE_SECONDS if told else 0.5)
 
 
-def _presence(bot: TelegramBot, pid: int, started: int) -> presence.Presence:
-    problem, at = bot.poll.sentence(), bot.poll.last_at
+def _presence(apps: Apps, pid: int, started: int) -> presence.Presence:
+    health = apps.apps[0].health
+    problem, at = health.problem, health.last_at
     return presence.Presence(
         pid=pid,
         started=started,
-        username=bot.username,
+        username=health.username,
         polling_ok=None if at is None else problem is None,
         last_update_at=datetime.fromtimestamp(at, UTC) if at else None,
         problem=problem,
     )
 
 
-async def _look(agent: Agent, bot: TelegramBot) -> None:
+async def _look(agent: Agent, apps: Apps) -> None:
     measured = False
     while True:
         with suppress(StoreError):  # it is said the next time
             if await agent.look() and not measured:
-                measured = await _measured(agent, bot)
+                measured = await _measured(agent, apps)
         await asyncio.sleep(LOOK_SECONDS)
 
 
-async def _measured(agent: Agent, bot: TelegramBot) -> bool:
+async def _measured(agent: Agent, apps: Apps) -> bool:
     """Whether the window could be looked at; one that is too small is told to the owners."""
     try:
         await agent.window.check()
     except WindowTooSmall as error:
-        for owner in bot.door.owners:
-            await agent.store.outbox.add(f"tg:{owner}", [_letter(f"⚠️ {error}")])
+        for chat in apps.owner_chats():
+            await agent.store.outbox.add(chat, [_payload(f"⚠️ {error}")])
     except AgentError:
         return False  # not there yet
     return True
@@ -225,7 +224,7 @@ async def _measured(agent: Agent, bot: TelegramBot) -> bool:
 async def pass_on_alerts(
     backend: BackendClient,
     store: Store,
-    owners: Callable[[], Collection[int]],
+    owner_chats: Callable[[], Collection[str]],
     pause: float = AGAIN_SECONDS,
 ) -> None:
     """What the backend has to say goes to every owner's chat, restarts included; what cannot be
@@ -234,8 +233,8 @@ async def pass_on_alerts(
         with suppress(BackendUnavailable, StoreError):
             last = int(await store.key_values.get(LAST_ALERT) or 0)
             async for alert in backend.events(last):
-                for owner in owners():
-                    await store.outbox.add(f"tg:{owner}", [_letter(_told(alert))])
+                for chat in owner_chats():
+                    await store.outbox.add(chat, [_payload(_told(alert))])
                 await store.key_values.put(LAST_ALERT, alert.id)
         await asyncio.sleep(pause)
 

@@ -1,4 +1,4 @@
-"""The terminal as a channel, on rich: texts as Markdown, a turn's view in place, questions answered by a key."""
+"""The terminal as a channel, on rich: texts as Markdown, a turn's view in place, questions answered by number."""
 
 import asyncio
 import threading
@@ -7,154 +7,172 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import TextIO
 
 from rich.console import Console, Group, RenderableType
-from rich.live import Live as RichLive
+from rich.live import Live
 from rich.markdown import Markdown
 from rich.text import Text
 
-from bot.channel import Asked, Enclosed, Limits, OutgoingMessage, Rows, Step, View
+from bot.channel import (
+    ChannelLimits,
+    Keyboard,
+    MessageRefused,
+    NamedFile,
+    OutgoingMessage,
+    ToolCallView,
+    TurnView,
+)
 
 MARKS = {"running": "…", "ok": "✓", "failed": "✗"}
 DETAIL_LINES = 6
 THOUGHT_LINES = 4
-ENDLESS = 1 << 31
-SENT = "files from the agent"
+UNLIMITED = 1 << 62  # bytes
+FILES_FOLDER = "files from the agent"
 
 
 class Terminal:
     """A Channel for one person at one terminal. `folder` takes the files that are sent."""
 
-    def __init__(self, console: Console, lines: "Lines", folder: Path) -> None:
+    source = prefix = "cli"
+
+    def __init__(self, console: Console, lines: "InputLines", folder: Path) -> None:
         self.console = console
         self._lines = lines
         self._folder = folder
         self._ids = count(1)
         self._busy = asyncio.Lock()
 
-    def limits(self, chat: str) -> Limits:
-        return Limits(ENDLESS, ENDLESS, ENDLESS, ENDLESS, ENDLESS, pause=0.1)
+    def private_chat(self, user: str) -> str:
+        return user
+
+    def user_of(self, chat: str) -> str:
+        return chat
+
+    def limits(self, chat: str) -> ChannelLimits:
+        return ChannelLimits(upload=UNLIMITED, download=UNLIMITED, update_seconds=0.1)
+
+    def received(self, chat: str, message: str) -> None:
+        """Answers are not shown as replies."""
 
     @asynccontextmanager
-    async def turn(self, chat: str) -> AsyncIterator[None]:
+    async def permit(self, chat: str) -> AsyncIterator[None]:
         async with self._busy:
             yield
 
-    async def post(self, chat: str, letter: OutgoingMessage) -> tuple[str, OutgoingMessage | None]:
-        self.console.print(Markdown(letter.text))
+    async def send_part(
+        self, chat: str, message: OutgoingMessage
+    ) -> tuple[str, OutgoingMessage | None]:
+        self.console.print(Markdown(message.text))
         return str(next(self._ids)), None
 
-    async def send(self, chat: str, letter: OutgoingMessage) -> list[str]:
-        async with self.turn(chat):
-            message, _ = await self.post(chat, letter)
-        return [message]
+    async def send_files(self, chat: str, files: Sequence[NamedFile], caption: str) -> list[str]:
+        """Written into the folder; MessageRefused where that fails."""
+        for number, (file, name) in enumerate(files):
+            path = self._folder / Path(name).name
+            content = await asyncio.to_thread(file.read)
+            try:
+                await asyncio.to_thread(write_file, path, content)
+            except OSError as error:
+                raise MessageRefused(f"{path} could not be written: {error.strerror}") from None
+            told = [caption, str(path)] if caption and number == 0 else [str(path)]
+            self.console.print(Text(" · ".join(told)))
+        return [str(next(self._ids)) for _ in files]
 
-    async def edit(self, chat: str, message: str, text: str, rows: Rows = ()) -> None:
+    async def edit(self, chat: str, message: str, text: str, keyboard: Keyboard = ()) -> None:
         self.console.print(Markdown(text))
 
-    def live(self, chat: str) -> "Screen":
-        return Screen(self.console)
+    def live_view(self, chat: str) -> "TerminalView":
+        return TerminalView(self.console)
 
     async def react(self, chat: str, message: str, emoji: str) -> None:
-        """A terminal shows that it has been read by what comes next."""
+        """Not shown."""
 
     async def typing(self, chat: str) -> None:
-        """The live view says what goes on."""
+        """Not shown: the live view says what goes on."""
 
-    async def ask(self, chat: str, question: str, rows: Rows) -> Asked:
-        """Waits for the number of a choice."""
-        choices = [choice for row in rows for choice in row]
-        async with self.turn(chat):
+    async def download(self, file: str) -> bytes:
+        raise MessageRefused("a terminal sends no files")
+
+    async def ask(self, chat: str, question: str, keyboard: Keyboard) -> str:
+        """Show a question and wait for the number of a button; its key. EOFError when the input ends."""
+        buttons = [button for row in keyboard for button in row]
+        async with self.permit(chat):
             self.console.print(Markdown(question))
-            for number, choice in enumerate(choices, 1):
-                self.console.print(f"  [bold]{number}[/bold] {choice.label}")
+            for number, button in enumerate(buttons, 1):
+                self.console.print(f"  [bold]{number}[/bold] {button.label}")
             while True:
                 answer = (await self._lines.next()).strip()
-                if answer.isdigit() and 1 <= int(answer) <= len(choices):
-                    return Asked(str(next(self._ids)), choices[int(answer) - 1].key)
-                self.console.print(f"1 to {len(choices)}?")
-
-    async def album(self, chat: str, files: Sequence[Enclosed], caption: str) -> list[str]:
-        captions = [caption, *[""] * (len(files) - 1)]
-        together = zip(files, captions, strict=True)
-        return [await self.file(chat, file, name, words) for (file, name), words in together]
-
-    async def file(self, chat: str, file: BinaryIO, name: str, caption: str) -> str:
-        path = self._folder / Path(name).name
-        content = await asyncio.to_thread(file.read)
-        await asyncio.to_thread(_write, path, content)
-        self.console.print(Text(" · ".join(filter(None, [caption, str(path)]))))
-        return str(next(self._ids))
+                if answer.isdigit() and 1 <= int(answer) <= len(buttons):
+                    return buttons[int(answer) - 1].key
+                self.console.print(f"1 to {len(buttons)}?")
 
 
-class Screen:
+class TerminalView:
     """A turn's live view; its tool lines stay, the growing text gives way to the final one."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._live: RichLive | None = None
+        self._live: Live | None = None
         self._open = True
 
-    async def show(self, view: View) -> None:
+    async def show(self, view: TurnView) -> None:
         if not self._open:
             return
         if self._live is None:
-            self._live = RichLive(console=self._console, transient=True, auto_refresh=False)
+            self._live = Live(console=self._console, transient=True, auto_refresh=False)
             self._live.start()
-        self._live.update(Group(*_steps(view), *_growing(view)), refresh=True)
+        thoughts = "\n".join(view.thoughts.strip().splitlines()[-THOUGHT_LINES:])
+        parts: list[RenderableType] = [*tool_lines(view)]
+        parts += [Text(thoughts, style="dim italic")] if thoughts else []
+        parts += [Markdown(view.text)] if view.text else []
+        parts += [Text(view.status, style="italic")] if view.status else []
+        self._live.update(Group(*parts), refresh=True)
 
-    def close(self, view: View) -> None:
-        """Nothing in a terminal can be put above what is there: the tool lines come before the text."""
+    def close(self, view: TurnView) -> None:
+        """Nothing can be put above what a terminal shows: the tool lines are printed before the text."""
         if not self._open:
             return
         self._open = False
         if self._live is not None:
             self._live.stop()
             self._live = None
-        for line in _steps(view):
+        for line in tool_lines(view):
             self._console.print(line)
 
-    async def settle(self, view: View) -> None:
-        """All that stays is there."""
+    async def finish(self, view: TurnView) -> None:
+        """`close` has printed all that stays."""
 
 
-def _steps(view: View) -> list[RenderableType]:
-    return [line for step in view.steps for line in (_line(step), _detail(step)) if line.plain]
+def tool_lines(view: TurnView) -> list[Text]:
+    return [line for call in view.calls for line in (headline(call), detail(call)) if line.plain]
 
 
-def _line(step: Step) -> Text:
-    took = f" · {step.seconds:.1f} s" if step.seconds >= 0.1 else ""
-    return Text.assemble(f"{MARKS[step.state]} ", (step.name, "bold"), f" {step.what}{took}")
+def headline(call: ToolCallView) -> Text:
+    took = f" · {call.seconds:.1f} s" if call.seconds >= 0.1 else ""
+    return Text.assemble(f"{MARKS[call.state]} ", (call.name, "bold"), f" {call.summary}{took}")
 
 
-def _detail(step: Step) -> Text:
-    lines = step.detail.strip().splitlines()
+def detail(call: ToolCallView) -> Text:
+    lines = call.detail.strip().splitlines()
     more = [f"… {len(lines) - DETAIL_LINES} more lines"] if len(lines) > DETAIL_LINES else []
     return Text("\n".join(f"  {line}" for line in [*lines[:DETAIL_LINES], *more]), style="dim")
 
 
-def _growing(view: View) -> list[RenderableType]:
-    thoughts = "\n".join(view.thoughts.strip().splitlines()[-THOUGHT_LINES:])
-    parts: list[RenderableType] = [Text(thoughts, style="dim italic")] if thoughts else []
-    parts += [Markdown(view.text)] if view.text else []
-    return [*parts, Text(view.status, style="italic")] if view.status else parts
-
-
-def _write(path: Path, content: bytes) -> None:
+def write_file(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
 
 
-class Lines:
+class InputLines:
     """Lines of a stream (standard input), read in a thread that ends with the program.
 
-    Who asked last is answered first: a question goes before the next message.
+    The last `next` is answered first: a question goes before the next message.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._early: deque[str] = deque()
+        self._unread: deque[str] = deque()
         self._waiting: list[asyncio.Future[str]] = []
         self._ended = False
         self._loop = asyncio.get_running_loop()
@@ -162,8 +180,8 @@ class Lines:
 
     async def next(self) -> str:
         """The next line without its end. Raises EOFError when there are no more."""
-        if self._early:
-            return self._early.popleft()
+        if self._unread:
+            return self._unread.popleft()
         if self._ended:
             raise EOFError
         waiting: asyncio.Future[str] = self._loop.create_future()
@@ -174,20 +192,20 @@ class Lines:
             if waiting in self._waiting:
                 self._waiting.remove(waiting)
 
-    def _came(self, line: str) -> None:
+    def _read(self) -> None:
+        for line in self._stream:
+            self._loop.call_soon_threadsafe(self._add, line.rstrip("\n"))
+        with suppress(RuntimeError):  # the loop has ended first
+            self._loop.call_soon_threadsafe(self._end)
+
+    def _add(self, line: str) -> None:
         if self._waiting:
             self._waiting.pop().set_result(line)
         else:
-            self._early.append(line)
+            self._unread.append(line)
 
     def _end(self) -> None:
         self._ended = True
         for waiting in self._waiting:
             waiting.set_exception(EOFError)
         self._waiting.clear()
-
-    def _read(self) -> None:
-        for line in self._stream:
-            self._loop.call_soon_threadsafe(self._came, line.rstrip("\n"))
-        with suppress(RuntimeError):  # the loop has ended first
-            self._loop.call_soon_threadsafe(self._end)

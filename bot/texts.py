@@ -34,16 +34,16 @@ class Texts:
     )
     wants_in: str = "{name} asks to talk to me."
     let_in: str = "Let in"
-    keep_out: str = "Refuse"
+    refuse: str = "Refuse"
     was_let_in: str = "{name} was let in by {by} at {at}."
-    was_kept_out: str = "{name} was refused by {by} at {at}."
+    was_refused: str = "{name} was refused by {by} at {at}."
     added_to_group: str = "I was added here. May everybody in this group talk to me?"
     only_owners: str = "Only an owner can do that."
     not_yours: str = "This is not for you."
     expired: str = "This has expired."
     slower: str = "That is more than I can follow; please write more slowly."
     too_large: str = (
-        "{name} is larger than the {limit} MB that Telegram gives to bots, so I cannot read it."
+        "{name} is larger than {limit} MB, the most that I can receive here, so I cannot read it."
         " Send it in parts, compressed, or as a link."
     )
     # messages from before the start
@@ -94,6 +94,7 @@ class Texts:
             "approve": "open questions and standing permissions",
             "export": "this chat as files, to read and as JSON",
             "settings": "thinking and other settings",
+            "timezone": "your time zone, for times and jobs",
         }
     )
     help: str = (
@@ -109,10 +110,13 @@ class Texts:
     resumed: str = "We go on with: {title}"
     no_conversations: str = "There is no older conversation."
     nothing_said: str = "Nothing has been said yet."
-    notes: str = "What I have noted:\n\n{notes}\n\n/memory NUMBER WORDS corrects one."
-    no_notes: str = "I have noted nothing in this chat."
+    notes: str = "My notes:\n\n{notes}\n\n/memory NUMBER WORDS corrects one; pinned ones (📌) always stay in mind."
+    no_notes: str = "I have no notes in this chat."
     no_such_note: str = "There is no such note."
     corrected: str = "Corrected."
+    pinned: str = "Pinned."
+    unpinned: str = "Unpinned."
+    unpin: str = "Unpin"
     forgotten: str = "Forgotten."
     restored: str = "Restored."
     undo: str = "Undo"
@@ -168,6 +172,12 @@ class Texts:
     settings: str = "Thinking before an answer, in tokens: **{thinking}**"
     no_thinking: str = "The model server in use takes no such budget: this has no effect."
     off: str = "off"
+    settings_timezone: str = "Time zone: **{zone}** (/timezone changes it)"
+    timezone: str = "The time zone of this chat is **{zone}**; it is {at} there."
+    timezone_how: str = "Send /timezone with a name such as Europe/Berlin to change it."
+    timezone_unknown: str = "There is no time zone {zone}."
+    timezone_near: str = "Did you mean {zones}?"
+    timezone_jobs: str = "Jobs at a time of day follow:"
 
 
 TABLES = {"en": Texts()}

@@ -25,7 +25,7 @@ class ToolContexts:
     sandboxes: Sandboxes
     store: Store
     settings: Settings
-    courier: Callable[[str], FileSender] | None = None
+    file_sender: Callable[[str], FileSender | None] | None = None
     planned: Callable[[], None] = lambda: None
 
     async def of(self, chat: str) -> ToolContext:
@@ -38,7 +38,7 @@ class ToolContexts:
             web=Fetcher(hosts) if (hosts := hosts_of(self.settings)) else None,
             notes=ChatMemory(self.store, chat, zone, meaning_of(self.store, self.settings)),
             jobs=planner_in(self.store, chat, zone, self.settings, self.planned),
-            file_sender=self.courier(chat) if self.courier else None,
+            file_sender=self.file_sender(chat) if self.file_sender else None,
         )
 
     async def planner(self, chat: str) -> Planner:

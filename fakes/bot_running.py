@@ -20,10 +20,12 @@ from agent.tools.context import ToolContext
 from agent.tools.tool import Tool
 from agent.turn.loop import run_turn
 from agent.turn.turn import Turn
+from bot.app import Apps
+from bot.attachments import AttachmentFetcher
+from bot.commands.context import Services
 from bot.localgram import Localgram, Person
-from bot.telegram.app import SOURCE, TelegramBot, telegram_bot
+from bot.telegram.app import TelegramApp, telegram_app
 from bot.telegram.config import TelegramConfig
-from bot.telegram.handler_context import Services
 from fakes.gpu_queue_local import LocalGpuQueue
 from fakes.model_scripted import Script, ScriptedModel, says
 
@@ -45,6 +47,7 @@ class House:
     plans: bool = False
     sandbox: Callable[[str], Awaitable[Sandbox]] | None = None
     sees: bool = False
+    transcribe_url: str = ""
     services: Callable[["Running"], dict[str, Any]] = (
         lambda run: {}
     )  # more than chats and approvals
@@ -62,7 +65,7 @@ class House:
         """The bot, polling."""
         async with (
             open_store(self.folder / "voltaire.db", lambda: time.time() + self.late) as store,
-            telegram_bot(self.telegram, store) as bot,
+            telegram_app(self.telegram, store) as bot,
             _agent(self, store, bot) as run,
         ):
             serving = asyncio.create_task(bot.serve(run.services))
@@ -78,24 +81,26 @@ class House:
 @dataclass
 class Running:
     store: Store
-    bot: TelegramBot
+    bot: TelegramApp
     services: Services
     model: ScriptedModel
     serving: asyncio.Task[None] | None = None
 
     async def planner(self, chat: str) -> Planner:
-        return Planner(self.store, chat, "UTC")
+        known = await self.store.chats.get(chat)
+        return Planner(self.store, chat, (known and known.timezone) or "UTC")
 
 
 @asynccontextmanager
-async def _agent(house: House, store: Store, bot: TelegramBot) -> AsyncIterator[Running]:
+async def _agent(house: House, store: Store, bot: TelegramApp) -> AsyncIterator[Running]:
     model = ScriptedModel(lambda request: house.script(request))
     window = ModelWindow(store, model, LocalGpuQueue(), ())
-    approvals = Approvals(store.approvals, bot.ask, seconds=house.approval_seconds)
+    apps = Apps([bot])
+    approvals = Approvals(store.approvals, apps.ask, seconds=house.approval_seconds)
     schemas = tuple(tool.schema for tool in house.tools)
 
     async def run(assignment: Assignment, emit: Emit) -> TurnFinished:
-        desk = ToolContext(cast(Sandbox, None), file_sender=bot.courier(assignment.chat))
+        desk = ToolContext(cast(Sandbox, None), file_sender=apps.file_sender(assignment.chat))
         turn = Turn(
             model, assignment.journal, house.tools, schemas, desk, approvals, stop=assignment.stop
         )
@@ -104,10 +109,12 @@ async def _agent(house: House, store: Store, bot: TelegramBot) -> AsyncIterator[
     async def sees() -> bool:
         return house.sees
 
-    service = Service(frozenset({SOURCE}), compose=bot.compose)
+    service = Service(frozenset({bot.channel.source}), compose=apps.compose)
     if house.sandbox:
-        service = replace(service, fetch=bot.media(house.sandbox, sees).fetch)
-    async with Chats(store, run, window, service, bot.replies) as chats:
+        url = house.transcribe_url
+        fetcher = AttachmentFetcher(apps.channel, store, house.sandbox, sees, url)
+        service = replace(service, fetch=fetcher.fetch)
+    async with Chats(store, run, window, service, apps) as chats:
         running = Running(store, bot, Services(chats, approvals), model)
         if house.plans:
             running.services = replace(running.services, planner=running.planner)

@@ -12,6 +12,7 @@ from agent.errors import ToolError
 from agent.schedule import job_kind
 from agent.schedule.job_kind import Wishes
 from agent.schedule.times import (
+    Calendar,
     NotUnderstood,
     Once,
     Rule,
@@ -171,6 +172,28 @@ class Planner:
         options = job.spec.options if tell is None else {**job.spec.options, "tell_nothing": tell}
         plan = replace(job.spec, catch_up=catch_up or job.spec.catch_up, options=options)
         return await self._changed(job, plan)
+
+    async def move_to_zone(self) -> list[Job]:
+        """The chat has another time zone: its jobs keep their times of day there; those that moved.
+
+        Times that were given with a zone of their own ("at 9 Tokyo time") stay.
+        """
+        moved = []
+        for job in await self.store.jobs.of_chat(self.chat):
+            rule, spec = load(dict(job.spec.timing)), job.spec
+            if spec.state not in ("active", "paused", "proposed") or spec.timezone == self.zone:
+                continue
+            follows = isinstance(rule, Calendar) and rule.zone == spec.timezone
+            spec = replace(spec, timezone=self.zone)
+            if isinstance(rule, Calendar) and follows:
+                rule = replace(rule, zone=self.zone)
+                upcoming = self._first(rule) if spec.state == "active" else None
+                spec = replace(spec, timing=dump(rule), next_at=upcoming)
+            await self.store.jobs.change(job.id, spec)
+            if follows and spec.state != "proposed":
+                moved.append(replace(job, spec=spec))
+        await self.changed()
+        return moved
 
     async def remove(self, number: int) -> Job:
         job = await self.find(number)

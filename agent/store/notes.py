@@ -77,9 +77,10 @@ class NoteTable:
             )
         )
 
-    async def pin(self, chat: str, id: int, pinned: bool) -> None:
-        sql = "UPDATE notes SET pinned = ? WHERE id = ? AND chat = ?"
-        await self.database.execute(sql, pinned, id, chat)
+    async def pin(self, chat: str, id: int, pinned: bool) -> bool:
+        """Pin or unpin; False when there is no such note in that chat."""
+        sql = "UPDATE notes SET pinned = ? WHERE id = ? AND chat = ? AND deleted_at IS NULL RETURNING 1"
+        return bool(await self.database.execute(sql, pinned, id, chat))
 
     async def delete(self, chat: str, id: int) -> bool:
         """Delete a note and every line of the prompts that shows it; `restore` undoes it."""

@@ -4,26 +4,24 @@ import asyncio
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
 
 import click
 
 from agent.approvals import ApprovalRequest
 from agent.chats.assignment import Assignment, Service
 from agent.chats.chats import Chats, Incoming, cli_source
-from agent.errors import ToolError
 from agent.events import Decision, Event, TurnFinished
-from bot.channel import Enclosed, OutgoingMessage
+from bot.channel import ChannelFileSender, OutgoingMessage, send
 from bot.cli.options import chat_option, runs, settings_of
-from bot.question import buttons, decision, question
+from bot.commands.approvals import approval_keyboard, decision, question
 from bot.replies import Replies
 from bot.settings import Settings
-from bot.terminal import SENT, Lines, Terminal
+from bot.terminal import FILES_FOLDER, InputLines, Terminal
 from bot.texts import Texts, texts
 
 HELP = "/new a fresh conversation · /retry the last answer once more · /memory the notes · /help this · Ctrl-C stops an answer · Ctrl-D ends"
@@ -48,8 +46,8 @@ async def _conversation(settings: Settings, chat: str) -> AsyncIterator["Convers
     from bot.state import DATABASE, private
 
     table, source = texts(settings.telegram.language), cli_source()
-    lines = Lines(sys.stdin)
-    terminal = Terminal(Console(), lines, Path.cwd() / SENT)
+    lines = InputLines(sys.stdin)
+    terminal = Terminal(Console(), lines, Path.cwd() / FILES_FOLDER)
     replies = Replies(terminal, table)
     private(settings.state_dir)
     async with (
@@ -59,10 +57,10 @@ async def _conversation(settings: Settings, chat: str) -> AsyncIterator["Convers
             settings,
             backend,
             store,
-            ask=Asking(terminal, table),
-            courier=partial(Courier, terminal),
+            ask=TerminalApprovals(terminal, table),
+            file_sender=partial(ChannelFileSender, terminal),
         ) as agent,
-        replies.crew,
+        replies.tasks,
     ):
         await agent.ready()
         await agent.window.check()
@@ -73,36 +71,19 @@ async def _conversation(settings: Settings, chat: str) -> AsyncIterator["Convers
 
 
 @dataclass(frozen=True)
-class Asking:
+class TerminalApprovals:
     """agent.approvals.Ask: the one at the terminal is the owner."""
 
     terminal: Terminal
     table: Texts
 
     async def __call__(self, request: ApprovalRequest) -> Decision | None:
-        asked = question(self.table, request, elsewhere=False)
+        text = question(self.table, request, elsewhere=False)
+        keyboard = approval_keyboard(self.table, request.id)
         try:
-            answer = await self.terminal.ask(request.chat, asked, buttons(self.table, request.id))
+            return decision(await self.terminal.ask(request.chat, text, keyboard))[1]
         except EOFError:
             return "denied"
-        return decision(answer.choice or "")[1]
-
-
-@dataclass(frozen=True)
-class Courier:
-    """agent.tools.context.Courier: what is sent lands in a folder beside the person."""
-
-    terminal: Terminal
-    chat: str
-
-    async def send_file(self, file: BinaryIO, name: str, caption: str) -> None:
-        await self.send_album([(file, name)], caption)
-
-    async def send_album(self, files: Sequence[Enclosed], caption: str) -> None:
-        try:
-            await self.terminal.album(self.chat, files, caption)
-        except OSError as error:
-            raise ToolError(f"{files[0][1]} could not be written: {error.strerror}.") from None
 
 
 @dataclass
@@ -117,7 +98,7 @@ class Shown:
         await self.replies.event(assignment, event)
         if isinstance(event, TurnFinished):
             self.replies.final(assignment.turn.id)
-            await self.terminal.send(assignment.chat, OutgoingMessage(event.text))
+            await send(self.terminal, assignment.chat, OutgoingMessage(event.text))
             self.ended.set()
 
     async def waiting(self, chat: str, why: str) -> None:
@@ -129,7 +110,7 @@ class Conversation:
     chat: str
     source: str
     terminal: Terminal
-    lines: Lines
+    lines: InputLines
     chats: Chats
     shown: Shown
 

@@ -57,7 +57,7 @@ async def first_message(settings: Settings, owners: Sequence[int], text: str) ->
         ids = [
             id
             for owner in owners
-            for id in await store.outbox.add(f"tg:{owner}", [OutgoingMessage(text).written()])
+            for id in await store.outbox.add(f"tg:{owner}", [OutgoingMessage(text).to_json()])
         ]
         try:
             async with asyncio.timeout(DELIVERY_SECONDS):

@@ -1,10 +1,22 @@
-"""Telegram: the Bot API's updates to turns, events to messages.
+"""Telegram: updates to messages, commands and presses; messages and live views to the Bot API.
 
-app.py       the application: start, polling, the one table of handlers
-intake.py    an update becomes an inbox row; who may speak
-post.py      the channel: sends, edits, drafts, files
-pacer.py     when something may be sent
-render.py    Markdown to text and entities; page.py does it, loaded with the first text
+app.py               the app: connecting, listening, the end
+handlers.py          the one table of handlers, one short function per kind of update
+update_gate.py       an update is acknowledged once it is handled
+polling.py           long polling, and what is wrong with it
+webhook.py           updates by webhook in place of polling
+incoming_message.py  a message as a row of the inbox
+channel.py           texts in parts, files, edits, reactions
+live.py              the live view of a turn
+message_calls.py     Bot API calls on messages, each at its chat's pace
+pacer.py             when something may be sent
+send_errors.py       what errors mean for what was sent
+connection.py        how calls reach the server
+markdown.py          Markdown to styled text
+markdown_dialect.py  its rules in place of CommonMark's
+styled.py            styled text: building it, cutting it, Telegram's form of it
+chat_key.py          a chat's key in the database
+config.py            what the app needs of the configuration
 """
 
 import os

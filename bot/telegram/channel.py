@@ -1,284 +1,199 @@
-"""Telegram as a channel: sends, edits, drafts, reactions, files."""
+"""Telegram as a channel: texts in parts, files, edits, reactions."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
-from functools import partial
-from typing import BinaryIO, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO
 
-from telegram import (
-    Bot,
-    InlineKeyboardButton,
-    InlineKeyboardMarkup,
-    InputFile,
-    LinkPreviewOptions,
-    Message,
-    ReplyParameters,
-)
-from telegram.error import BadRequest, RetryAfter, TelegramError
+from telegram import InputFile, InputMediaDocument, InputMediaPhoto, Message
+from telegram.error import BadRequest, RetryAfter
 
-from bot.channel import Asked, Enclosed, Limits, Live, OutgoingMessage, Rows
-from bot.telegram import outgoing_files
-from bot.telegram.chat_key import Place
-from bot.telegram.live import LiveMessage
-from bot.telegram.live_message_store import LiveMessageStore
-from bot.telegram.outgoing_files import UPLOAD_SECONDS
-from bot.telegram.pacer import Pacer, Pacers, Urgency
-from bot.telegram.render import plain, render
-from bot.telegram.send_errors import no_such_method, unchanged, understood
-from bot.telegram.styled import CAPTION_UNITS, TEXT_UNITS, Styled, entities, head, split
+from bot.attachments import MIB
+from bot.channel import ChannelLimits, Keyboard, LiveView, NamedFile, OutgoingMessage
+from bot.telegram.chat_key import PREFIX, SOURCE, ChatKey, parse
+from bot.telegram.live import LiveMessage, LiveMessageStore
+from bot.telegram.markdown import render
+from bot.telegram.message_calls import MessageCalls, inline_keyboard
+from bot.telegram.send_errors import channel_errors
+from bot.telegram.styled import CAPTION_UNITS, TEXT_UNITS, Styled, entities, head, plain, split
 
 MOST_PARTS = 4  # longer answers come as a document
-MIB = 1 << 20
-NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
-# Bot API 10.3: a button under the draft; its press comes as `stopped_message_generation`.
-CAN_STOP = {"can_stop": True}
+PHOTO_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
+PHOTO_BYTES = 10 * MIB
+UPLOAD_SECONDS = 120.0
 
-T = TypeVar("T")
-Wanted = Callable[[], bool]
+
+@dataclass(frozen=True, slots=True)
+class DocumentPart:
+    """A text too long for messages, sent as a file."""
+
+    text: str
 
 
 class TelegramChannel:
-    """A Channel over one bot. `local` is a Bot API server of one's own, with its larger limits."""
+    """A Channel over one bot. `own_server` is a Bot API server of one's own, with its larger limits."""
+
+    source = SOURCE
+    prefix = PREFIX
 
     def __init__(
-        self,
-        bot: Bot,
-        pacers: Pacers,
-        traces: LiveMessageStore | None = None,
-        *,
-        local: bool = False,
+        self, calls: MessageCalls, unfinished: LiveMessageStore, *, own_server: bool = False
     ) -> None:
-        self._bot = bot
-        self._traces = traces
-        self._pacers = pacers
-        self._local = local
-        self._drafts = True
+        self._calls = calls
+        self._bot = calls.bot
+        self._unfinished = unfinished
+        self._own_server = own_server
         self._newest: dict[str, int] = {}
 
-    def heard(self, chat: str, message: str) -> None:
-        """A message came in: answers to older ones are shown as replies from now on."""
+    def private_chat(self, user: str) -> str:
+        return str(ChatKey(int(user)))
+
+    def user_of(self, chat: str) -> str | None:
+        key = parse(chat)
+        return str(key.chat_id) if key.private else None
+
+    def limits(self, chat: str) -> ChannelLimits:
+        """https://core.telegram.org/bots/api#sending-files and #getfile"""
+        seconds = 0.9 if parse(chat).private else 4.0
+        if self._own_server:
+            return ChannelLimits(2000 * MIB, 200 * MIB, seconds)
+        return ChannelLimits(50 * MIB, 20 * MIB, seconds)
+
+    def received(self, chat: str, message: str) -> None:
         self._newest[chat] = max(self._newest.get(chat, 0), int(message))
 
-    def limits(self, chat: str) -> Limits:
-        """https://core.telegram.org/bots/api#sending-files and #getfile"""
-        up, down = (2000 * MIB, 200 * MIB) if self._local else (50 * MIB, 20 * MIB)
-        pause = 0.9 if Place.of(chat).private else 4.0
-        return Limits(TEXT_UNITS, CAPTION_UNITS, up, down, 10 * MIB, pause)
+    def permit(self, chat: str) -> AbstractAsyncContextManager[None]:
+        return self._calls.pacer(chat).permit()
 
-    def turn(self, chat: str) -> AbstractAsyncContextManager[None]:
-        return self._pacer(chat).turn(Urgency.FINAL)
-
-    async def post(self, chat: str, letter: OutgoingMessage) -> tuple[str, OutgoingMessage | None]:
-        parts = letter_parts(letter.text)
-        last = letter.part + 1 >= len(parts)
-        with understood():
+    async def send_part(
+        self, chat: str, message: OutgoingMessage
+    ) -> tuple[str, OutgoingMessage | None]:
+        parts = message_parts(message.text)
+        part, last = parts[message.part], message.part + 1 >= len(parts)
+        keyboard = message.keyboard if last else ()
+        with channel_errors():
             try:
-                sent = await self._part(chat, parts[letter.part], letter, last=last)
+                if isinstance(part, DocumentPart):
+                    id = await self._send_document(chat, part, keyboard, silent=message.silent)
+                else:
+                    id = await self._send_text(chat, part, keyboard, message)
             except RetryAfter as refusal:
-                self._pacer(chat).rest(refusal)
+                self._calls.pacer(chat).pause(refusal)
                 raise
-        return sent, None if last else replace(letter, part=letter.part + 1)
+        return id, None if last else replace(message, part=message.part + 1)
 
-    async def send(self, chat: str, letter: OutgoingMessage) -> list[str]:
-        sent: list[str] = []
-        left: OutgoingMessage | None = letter
-        while left is not None:
-            async with self.turn(chat):
-                message, left = await self.post(chat, left)
-            sent.append(message)
-        return sent
+    async def _send_text(
+        self, chat: str, part: Styled, keyboard: Keyboard, message: OutgoingMessage
+    ) -> str:
+        """In a private chat the answer to the newest message needs no quote of it; a question does."""
+        reply_to = message.reply_to if not message.part else ""
+        if reply_to and parse(chat).private and not keyboard:
+            reply_to = reply_to if int(reply_to) < self._newest.get(chat, 0) else ""
+        try:
+            return await self._calls.send_text(
+                chat, part, keyboard, silent=message.silent, reply_to=reply_to
+            )
+        except BadRequest:  # perhaps of the formatting
+            if not part.spans:
+                raise
+            return await self._calls.send_text(
+                chat, plain(part.text), keyboard, silent=message.silent, reply_to=reply_to
+            )
 
-    async def edit(self, chat: str, message: str, text: str, rows: Rows = ()) -> None:
+    async def _send_document(
+        self, chat: str, part: DocumentPart, keyboard: Keyboard, *, silent: bool
+    ) -> str:
+        key = parse(chat)
+        sent = await self._bot.send_document(
+            key.chat_id,
+            InputFile(part.text.encode(), filename="answer.md"),
+            message_thread_id=key.thread_id,
+            disable_notification=silent,
+            reply_markup=inline_keyboard(keyboard),
+            write_timeout=UPLOAD_SECONDS,
+        )
+        return str(sent.message_id)
+
+    async def send_files(self, chat: str, files: Sequence[NamedFile], caption: str) -> list[str]:
+        """Pictures are shown as such; with anything else among them all are sent as documents."""
+        pacer = self._calls.pacer(chat)
+        with channel_errors():
+            if all(is_picture(file, name) for file, name in files):
+                try:
+                    sent = await pacer.run(lambda: self._upload(chat, files, caption, photos=True))
+                    return [str(message.message_id) for message in sent]
+                except BadRequest:
+                    pass  # not a picture that Telegram can show: a document takes anything
+            sent = await pacer.run(lambda: self._upload(chat, files, caption, photos=False))
+        return [str(message.message_id) for message in sent]
+
+    async def _upload(
+        self, chat: str, files: Sequence[NamedFile], caption: str, *, photos: bool
+    ) -> Sequence[Message]:
+        key, styled = parse(chat), head(render(caption), CAPTION_UNITS)
+        under: dict[str, Any] = {
+            "caption": styled.text or None,
+            "caption_entities": entities(styled),
+        }
+        options: dict[str, Any] = {
+            "chat_id": key.chat_id,
+            "message_thread_id": key.thread_id,
+            "write_timeout": UPLOAD_SECONDS,
+            "read_timeout": UPLOAD_SECONDS,
+        }
+        if len(files) > 1:
+            kind: Any = InputMediaPhoto if photos else InputMediaDocument
+            media = [
+                kind(input_file(file, attach=True), **(under if number == 0 else {}))
+                for number, file in enumerate(files)
+            ]
+            return await self._bot.send_media_group(media=media, **options)
+        content = input_file(files[0])
+        if photos:
+            return [await self._bot.send_photo(photo=content, **options, **under)]
+        return [await self._bot.send_document(document=content, **options, **under)]
+
+    async def edit(self, chat: str, message: str, text: str, keyboard: Keyboard = ()) -> None:
         styled = head(render(text), TEXT_UNITS)
-        with understood():
-            await self._run(chat, lambda: self._replace(chat, message, styled, rows))
+        with channel_errors():
+            await self._calls.pacer(chat).run(
+                lambda: self._calls.edit_text(chat, message, styled, keyboard)
+            )
 
-    def live(self, chat: str) -> Live:
-        return LiveMessage(self, chat, self._traces)
+    def live_view(self, chat: str) -> LiveView:
+        return LiveMessage(self._calls, chat, self._unfinished)
 
     async def react(self, chat: str, message: str, emoji: str) -> None:
-        await self._quietly(
-            chat, lambda p: self._bot.set_message_reaction(p.chat_id, int(message), emoji or None)
+        await self._calls.unless_paused(
+            chat,
+            lambda key: self._bot.set_message_reaction(key.chat_id, int(message), emoji or None),
         )
 
     async def typing(self, chat: str) -> None:
-        await self._quietly(
-            chat, lambda p: self._bot.send_chat_action(p.chat_id, "typing", p.thread_id)
+        await self._calls.unless_paused(
+            chat, lambda key: self._bot.send_chat_action(key.chat_id, "typing", key.thread_id)
         )
 
-    async def ask(self, chat: str, question: str, rows: Rows) -> Asked:
-        return Asked((await self.send(chat, OutgoingMessage(question, rows)))[-1])
-
-    async def file(self, chat: str, file: BinaryIO, name: str, caption: str) -> str:
-        return (await self.album(chat, [(file, name)], caption))[0]
-
-    async def album(self, chat: str, files: Sequence[Enclosed], caption: str) -> list[str]:
-        most = self.limits(chat).photo
-        with understood():
-            sent = await outgoing_files.send(
-                self._bot, partial(self._run, chat), Place.of(chat), files, caption, most
-            )
-        return [_id(message) for message in sent]
-
-    # -- for the live view -----------------------------------------------------
-
-    @property
-    def drafts(self) -> bool:
-        """Whether the server knows drafts; an older one does not."""
-        return self._drafts
-
-    async def draft(self, chat: str, number: int, text: Styled, wanted: Wanted) -> None:
-        """Show a draft, if it is still wanted when its turn comes."""
-        place = Place.of(chat)
-
-        async def call() -> None:
-            if wanted():
-                await self._bot.send_message_draft(
-                    place.chat_id,
-                    number,
-                    text.text,
-                    place.thread_id,
-                    entities=entities(text),
-                    api_kwargs=CAN_STOP,
-                )
-
-        try:
-            await self._pacer(chat).run(call, Urgency.PROGRESS)
-        except TelegramError as error:
-            self._drafts = self._drafts and not no_such_method(error)
-
-    async def put(self, chat: str, message: str, text: Styled, wanted: Wanted) -> str:
-        """Replace that message of progress, or send it silently where it is ""; its id.
-
-        "" when it was no longer wanted and is not there.
-        """
-
-        async def call() -> str:
-            if not wanted():
-                return message
-            if message:
-                await self._replace(chat, message, text, ())
-                return message
-            return await self._message(chat, text, OutgoingMessage("", quiet=True))
-
-        with understood():
-            return await self._pacer(chat).run(call, Urgency.PROGRESS)
-
-    async def finish(self, chat: str, message: str, text: Styled) -> None:
-        """End a message of progress with that text; without one it goes."""
-        if text.text:
-            await self.put(chat, message, text, lambda: True)
-        else:
-            await self.delete(chat, message)
-
-    async def delete(self, chat: str, message: str) -> None:
-        await self._quietly(chat, lambda p: self._bot.delete_message(p.chat_id, int(message)))
-
-    # -- calls -----------------------------------------------------------------
-
-    async def _part(
-        self, chat: str, part: "Styled | Document", letter: OutgoingMessage, *, last: bool
-    ) -> str:
-        rows = letter.rows if last else ()
-        letter = replace(letter, rows=rows, reply_to=self._answered(chat, letter))
-        if isinstance(part, Document):
-            return await self._document(chat, part, letter)
-        try:
-            return await self._message(chat, part, letter)
-        except BadRequest:
-            if not part.spans:
-                raise
-            return await self._message(chat, plain(part.text), letter)
-
-    def _answered(self, chat: str, letter: OutgoingMessage) -> str:
-        """In a private chat the answer to the newest message needs no quote of it; a question does."""
-        newest = self._newest.get(chat, 0)
-        if letter.part or not letter.reply_to:
-            return ""
-        plain_answer = Place.of(chat).private and int(letter.reply_to) >= newest
-        return "" if plain_answer and not letter.rows else letter.reply_to
-
-    async def _message(self, chat: str, text: Styled, letter: OutgoingMessage) -> str:
-        place = Place.of(chat)
-        return _id(
-            await self._bot.send_message(
-                place.chat_id,
-                text.text,
-                entities=entities(text),
-                message_thread_id=place.thread_id,
-                disable_notification=letter.quiet,
-                reply_parameters=_replying(letter.reply_to),
-                reply_markup=keyboard(letter.rows),
-                link_preview_options=NO_PREVIEW,
-            )
-        )
-
-    async def _document(self, chat: str, document: "Document", letter: OutgoingMessage) -> str:
-        place = Place.of(chat)
-        return _id(
-            await self._bot.send_document(
-                place.chat_id,
-                InputFile(document.text.encode(), filename="answer.md"),
-                message_thread_id=place.thread_id,
-                disable_notification=letter.quiet,
-                reply_markup=keyboard(letter.rows),
-                write_timeout=UPLOAD_SECONDS,
-            )
-        )
-
-    async def _replace(self, chat: str, message: str, text: Styled, rows: Rows) -> None:
-        try:
-            await self._bot.edit_message_text(
-                text.text,
-                Place.of(chat).chat_id,
-                int(message),
-                entities=entities(text),
-                reply_markup=keyboard(rows),
-                link_preview_options=NO_PREVIEW,
-            )
-        except BadRequest as error:
-            if not unchanged(error):
-                raise
-
-    async def _run(self, chat: str, call: Callable[[], Awaitable[T]]) -> T:
-        return await self._pacer(chat).run(call)
-
-    async def _quietly(self, chat: str, call: Callable[[Place], Awaitable[object]]) -> None:
-        """A decoration: nothing depends on it."""
-        place = Place.of(chat)
-        try:
-            await self._pacer(chat).hint(lambda: call(place))
-        except TelegramError:
-            return
-
-    def _pacer(self, chat: str) -> Pacer:
-        return self._pacers.of(Place.of(chat).chat_id)
+    async def download(self, file: str) -> bytes:
+        with channel_errors():
+            found = await self._bot.get_file(file)
+            return bytes(await found.download_as_bytearray())
 
 
-class Document:
-    """A text too long for messages, as a file."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-
-def letter_parts(text: str) -> list[Styled | Document]:
+def message_parts(text: str) -> list[Styled | DocumentPart]:
     """The messages of a text: at least one, and where they would be many, a beginning and a file."""
-    parts = split(render(text)) or [Styled("…")]
+    styled = render(text)
+    parts = split(styled) or [Styled("…")]
     if len(parts) <= MOST_PARTS:
         return [*parts]
-    return [head(render(text), TEXT_UNITS // 2), Document(text)]
+    return [head(styled, TEXT_UNITS // 2), DocumentPart(text)]
 
 
-def keyboard(rows: Rows) -> InlineKeyboardMarkup | None:
-    buttons = [[InlineKeyboardButton(c.label, callback_data=c.key) for c in row] for row in rows]
-    return InlineKeyboardMarkup(buttons) if buttons else None
+def is_picture(file: BinaryIO, name: str) -> bool:
+    return name.lower().endswith(PHOTO_SUFFIXES) and file.seek(0, 2) <= PHOTO_BYTES
 
 
-def _replying(message: str) -> ReplyParameters | None:
-    return ReplyParameters(int(message), allow_sending_without_reply=True) if message else None
-
-
-def _id(message: Message) -> str:
-    return str(message.message_id)
+def input_file(named: NamedFile, *, attach: bool = False) -> InputFile:
+    file, name = named
+    file.seek(0)
+    return InputFile(file, filename=name, attach=attach, read_file_handle=False)

@@ -3,23 +3,18 @@
 from dataclasses import dataclass
 from functools import lru_cache
 
+SOURCE = "telegram"  # of rows in the database
 PREFIX = "tg:"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """`chat_id` is negative for groups; `thread_id` None outside topics."""
+class ChatKey:
+    """`chat_id` is negative for groups; `thread_id` None outside topics. `str` is the chat's key."""
 
     chat_id: int
     thread_id: int | None = None
 
-    @classmethod
-    def of(cls, key: str) -> "Place":
-        """Read a chat's key, `tg:111` or `tg:-100222:7`."""
-        return _read(key)
-
-    @property
-    def key(self) -> str:
+    def __str__(self) -> str:
         return f"{PREFIX}{self.chat_id}" + (f":{self.thread_id}" if self.thread_id else "")
 
     @property
@@ -28,6 +23,7 @@ class Place:
 
 
 @lru_cache(maxsize=1024)
-def _read(key: str) -> Place:
+def parse(key: str) -> ChatKey:
+    """Read a chat's key, `tg:111` or `tg:-100222:7`."""
     chat_id, _, thread = key.removeprefix(PREFIX).partition(":")
-    return Place(int(chat_id), int(thread) if thread else None)
+    return ChatKey(int(chat_id), int(thread) if thread else None)

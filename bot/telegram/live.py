@@ -4,74 +4,182 @@ The tools' lines are a silent message that stays. A send of progress that got no
 answer is not repeated: that part of the view is given up for the turn.
 """
 
+import asyncio
+import logging
 import secrets
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass, field, replace
+from itertools import accumulate
+from typing import Any
 
-from bot.channel import ChannelError, Step, View
-from bot.telegram import view as views
-from bot.telegram.chat_key import Place
-from bot.telegram.live_message_store import LiveMessageStore
-from bot.telegram.styled import Styled
+from agent.store.errors import StoreError
+from agent.store.key_values import KeyValueTable
+from bot.channel import ChannelError, DeliveryUncertain, NotSent, ToolCallView, TurnView
+from bot.telegram.chat_key import parse
+from bot.telegram.markdown import render
+from bot.telegram.message_calls import MessageCalls
+from bot.telegram.styled import TEXT_UNITS, Span, Styled, join, plain, tail, units
+from bot.texts import Texts
 
-if TYPE_CHECKING:
-    from bot.telegram.channel import TelegramChannel
+log = logging.getLogger(__name__)
+
+KEY_PREFIX = "live:"
+RETRY_SECONDS = 10.0
+DETAIL_CHARACTERS = 700  # of a tool's output in its quote
+LOG_UNITS = 3500
+MARKS = {"running": "⏳", "ok": "✓", "failed": "✗"}
 
 
 class LiveMessage:
-    def __init__(self, post: "TelegramChannel", chat: str, traces: LiveMessageStore | None) -> None:
-        self._post = post
+    """A LiveView (bot.channel). `unfinished` remembers how it is to end should we be killed."""
+
+    def __init__(self, calls: MessageCalls, chat: str, unfinished: "LiveMessageStore") -> None:
+        self._calls = calls
         self._chat = chat
-        self._traces = traces
-        self._kept: tuple[Step, ...] | None = None
+        self._unfinished = unfinished
         self._draft = secrets.randbelow(2**31 - 1) + 1
         self._message = ""
-        self._lost = False
-        self._steps: tuple[Step, ...] = ()
+        self._given_up = False  # its send got no answer
+        self._shown: tuple[ToolCallView, ...] = ()
+        self._kept: tuple[ToolCallView, ...] | None = None
         self._open = True
 
-    async def show(self, view: View) -> None:
-        if not (Place.of(self._chat).private and self._post.drafts):
-            await self._put(views.whole(view))
+    async def show(self, view: TurnView) -> None:
+        if not (parse(self._chat).private and self._calls.drafts):
+            await self._put(progress_text(view, with_calls=True))
             await self._keep(view)
             return
-        if view.steps != self._steps:
-            self._steps = view.steps
-            await self._put(views.log(view))
+        if view.calls != self._shown:
+            self._shown = view.calls
+            await self._put(tool_log(view.calls))
             await self._keep(view)
-        text = views.draft(view, with_steps=self._lost)
+        text = progress_text(view, with_calls=self._given_up)
         if text.text:
-            await self._post.draft(self._chat, self._draft, text, lambda: self._open)
+            await self._calls.put_draft(self._chat, self._draft, text, lambda: self._open)
 
-    def close(self, view: View) -> None:
+    def close(self, view: TurnView) -> None:
         self._open = False
 
-    async def settle(self, view: View) -> None:
+    async def finish(self, view: TurnView) -> None:
         self._open = True
         if not self._message:
             return  # what was too quick to be shown is not put behind its own answer
         ended = True
-        if view.steps:
-            ended = await self._put(views.log(view))
+        if view.calls:
+            ended = await self._put(tool_log(view.calls))
         else:
-            await self._post.delete(self._chat, self._message)
-        if ended and self._traces:
-            await self._traces.settled(self._chat, self._message)
+            await self._calls.delete(self._chat, self._message)
+        if ended:
+            await self._unfinished.remove(self._chat, self._message)
 
     async def _put(self, text: Styled) -> bool:
         """Whether it is shown now."""
-        if self._lost or not text.text:
+        if self._given_up or not text.text:
             return False
         try:
-            self._message = await self._post.put(
+            self._message = await self._calls.put_progress(
                 self._chat, self._message, text, lambda: self._open
             )
         except ChannelError:
-            self._lost = not self._message
+            self._given_up = not self._message
             return False
         return True
 
-    async def _keep(self, view: View) -> None:
-        """How the message is to end should nobody be there to settle it."""
-        if self._traces and self._message and self._kept != view.steps:
-            self._kept = view.steps
-            await self._traces.keep(self._chat, self._message, view)
+    async def _keep(self, view: TurnView) -> None:
+        if self._message and self._kept != view.calls:
+            self._kept = view.calls
+            await self._unfinished.keep(self._chat, self._message, view.calls)
+
+
+@dataclass
+class LiveMessageStore:
+    """Live messages that no turn has finished yet, each with the text that is to remain of it.
+
+    After a kill the next start ends them so: calls that ran are marked as interrupted.
+    """
+
+    key_values: KeyValueTable
+    texts: Texts
+    _left: Mapping[str, Any] = field(default_factory=dict)
+
+    async def load(self) -> None:
+        """Read what a killed process left; before any turn goes on."""
+        self._left = await self.key_values.with_prefix(KEY_PREFIX)
+
+    async def keep(self, chat: str, message: str, calls: tuple[ToolCallView, ...]) -> None:
+        interrupted = self.texts.interrupted
+        end = tool_log(
+            tuple(
+                replace(c, state="failed", detail="\n".join(filter(None, [c.detail, interrupted])))
+                if c.state == "running"
+                else c
+                for c in calls
+            )
+        )
+        try:
+            await self.key_values.put(
+                row_key(chat, message), [end.text, [*map(astuple, end.spans)]]
+            )
+        except StoreError as error:
+            log.warning("a live message of %s is not kept: %s", chat, error)
+
+    async def remove(self, chat: str, message: str) -> None:
+        try:
+            await self.key_values.remove(row_key(chat, message))
+        except StoreError as error:
+            log.warning("a live message of %s is not forgotten: %s", chat, error)
+
+    async def end_all(self, calls: MessageCalls) -> None:
+        """End what was left, each until it has succeeded or its chat is gone."""
+        async with asyncio.TaskGroup() as group:
+            for key, (text, spans) in self._left.items():
+                styled = Styled(text, tuple(Span(*span) for span in spans))
+                chat, _, message = key.removeprefix(KEY_PREFIX).rpartition("/")
+                group.create_task(self._end(calls, chat, message, styled))
+
+    async def _end(self, calls: MessageCalls, chat: str, message: str, text: Styled) -> None:
+        while True:
+            try:
+                if text.text:
+                    await calls.put_progress(chat, message, text, lambda: True)
+                else:
+                    await calls.delete(chat, message)
+            except (NotSent, DeliveryUncertain):
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
+            except ChannelError:
+                pass  # it is gone, or its chat is
+            return await self.remove(chat, message)
+
+
+def row_key(chat: str, message: str) -> str:
+    return f"{KEY_PREFIX}{chat}/{message}"
+
+
+def tool_log(calls: tuple[ToolCallView, ...]) -> Styled:
+    """The tools' lines; the newest with their output, folded, as far as there is room for it."""
+    whole = [join([headline(call), detail(call)]) for call in calls]
+    sizes = accumulate(units(line.text) for line in reversed(whole))
+    short = len(calls) - sum(size < LOG_UNITS for size in sizes)
+    return tail(join([*map(headline, calls[:short]), *whole[short:]]), TEXT_UNITS)
+
+
+def progress_text(view: TurnView, *, with_calls: bool) -> Styled:
+    """The newest part of what goes on; with the tools' lines where they have no message of their own."""
+    thoughts = plain(view.thoughts[-DETAIL_CHARACTERS:].strip()).within("expandable_blockquote")
+    parts = [thoughts, render(view.text), plain(view.status).within("italic")]
+    return tail(join([*([tool_log(view.calls)] if with_calls else []), *parts], "\n\n"), TEXT_UNITS)
+
+
+def headline(call: ToolCallView) -> Styled:
+    took = Styled(f"· {call.seconds:.1f} s" if call.seconds >= 0.1 else "")
+    name, summary = plain(call.name).within("bold"), plain(call.summary).within("code")
+    return join([Styled(MARKS[call.state]), name, summary, took], " ")
+
+
+def detail(call: ToolCallView) -> Styled:
+    text = call.detail.strip()
+    if len(text) > DETAIL_CHARACTERS:
+        half = DETAIL_CHARACTERS // 2
+        text = f"{text[:half]}\n…\n{text[-half:]}"
+    return plain(text).within("expandable_blockquote")

@@ -1,113 +1,139 @@
 """Markdown as models write it, to text with spans that Telegram cannot refuse.
 
 Raw text survives: HTML and generics are text here, maths is left as it was
-written, and whatever markdown would drop (an unused link definition, cells
+written, and whatever Markdown would drop (an unused link definition, cells
 beyond the header's, a code fence's further words) is shown.
+
+markdown-it is loaded with the first text, not at the start of the program.
 """
 
 import re
-from collections.abc import Callable
+import unicodedata
+from collections.abc import Iterator, Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
-from markdown_it.tree import SyntaxTreeNode as Node
+from bot.telegram.styled import Styled, StyledWriter, plain
 
-from bot.telegram import markdown_dialect
-from bot.telegram.render import plain
-from bot.telegram.styled import Styled
-from bot.telegram.table import table
-from bot.telegram.writer import Writer
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+    from markdown_it.tree import SyntaxTreeNode as Node
 
-_LINKABLE = re.compile(r"https?://[\w-]+(\.[\w-]+)+(:\d+)?([/?#]|$)", re.ASCII)
-_NESTING = 60
-
-Cells = list[Node | str]
+LINKABLE = re.compile(r"https?://[\w-]+(\.[\w-]+)+(:\d+)?([/?#]|$)", re.ASCII)
+FENCE_LANGUAGE = re.compile(r"[\w+#./-]{1,30}")
+NESTING = 60
+TABLE_COLUMNS = 35  # what a phone shows of a code block without wrapping, about
 
 
-def page(markdown: str) -> Styled:
+def render(markdown: str) -> Styled:
     """The text and spans of a Markdown source; too deeply nested sources come as plain text."""
+    from markdown_it.tree import SyntaxTreeNode
+
     source = plain(markdown)
     environment: dict[str, object] = {}
-    tokens = _parser().parse(source.text, environment)
-    if any(token.level >= _NESTING for token in tokens):
+    tokens = parser().parse(source.text, environment)
+    if any(token.level >= NESTING for token in tokens):
         return source
-    return _Page(tokens).styled
+    renderer = Renderer(link_targets(tokens))
+    renderer.children(SyntaxTreeNode(tokens))
+    return renderer.out.styled
 
 
 @cache
-def _parser() -> MarkdownIt:
-    options = {"html": False, "breaks": True, "maxNesting": _NESTING + 1}
-    parser = MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
-    return markdown_dialect.install(parser)
+def parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt
+
+    from bot.telegram import markdown_dialect
+
+    options = {"html": False, "breaks": True, "maxNesting": NESTING + 1}
+    return markdown_dialect.install(
+        MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
+    )
 
 
-class _Page:
-    """One rendering: walks the tree, writes to a Writer."""
+def link_targets(tokens: "Sequence[Token]") -> set[str]:
+    """The targets of all links that are used."""
 
-    def __init__(self, tokens: list[Token]) -> None:
-        self.out = Writer()
-        self._links = markdown_dialect.links(tokens)
-        self._blocks(Node(tokens))
+    def flat(tokens: "Sequence[Token]") -> "Iterator[Token]":
+        for token in tokens:
+            yield token
+            yield from flat(token.children or ())
 
-    @property
-    def styled(self) -> Styled:
-        return self.out.styled
+    return {str(t.attrs.get("href") or t.attrs.get("src")) for t in flat(tokens) if t.attrs}
 
-    def _blocks(self, node: Node) -> None:
+
+class Renderer:
+    """Writes a document's nodes, each type by the method `render_TYPE`, as text else."""
+
+    def __init__(self, links: set[str]) -> None:
+        self.out = StyledWriter()
+        self._links = links
+
+    def children(self, node: "Node") -> None:
         for child in node.children:
-            _RENDER.get(child.type, _Page._text)(self, child)
+            getattr(self, f"render_{child.type}", self.render_text)(child)
 
-    def _text(self, node: Node) -> None:
+    def render_text(self, node: "Node") -> None:
         self.out.write(node.content)
 
-    def _break(self, node: Node) -> None:
+    render_inline = children
+
+    def render_softbreak(self, _: "Node") -> None:
         self.out.write("\n")
 
-    def _paragraph(self, node: Node) -> None:
+    render_hardbreak = render_softbreak
+
+    def render_paragraph(self, node: "Node") -> None:
         self.out.gap(1 if node.hidden else 2)
-        self._blocks(node)
+        self.children(node)
 
-    def _heading(self, node: Node) -> None:
+    def render_heading(self, node: "Node") -> None:
         self.out.gap(2)
-        with self.out.span("bold"):
-            self._blocks(node)
+        self.render_strong(node)
         self.out.gap(2)
 
-    def _rule(self, node: Node) -> None:
+    def render_hr(self, _: "Node") -> None:
         self.out.gap(2)
         self.out.write("⸻")
 
-    def _quote(self, node: Node) -> None:
+    def render_blockquote(self, node: "Node") -> None:
         self.out.gap(2)
-        inner = self.out.open("blockquote")
+        inner = self.out.open("blockquote")  # Telegram does not nest quotes
         with self.out.span("blockquote"):
             self.out.mark("│ " if inner else "")
             with self.out.indented("│ " if inner else ""):
-                self._blocks(node)
+                self.children(node)
         self.out.gap(2)
 
-    def _list(self, node: Node) -> None:
+    def render_bullet_list(self, node: "Node") -> None:
         first = int(node.attrs.get("start", 1))
-        ordered = node.type == "ordered_list"
         for number, item in enumerate(node.children, first):
-            self._item(item, f"{number}. " if ordered else "• ")
+            marker = f"{number}. " if node.type == "ordered_list" else "• "
+            tight = all(child.type != "paragraph" or child.hidden for child in item.children)
+            self.out.gap(1 if tight else 2)
+            self.out.mark(marker)
+            with self.out.indented(" " * len(marker)):
+                self.children(item)
+            self.out.gap(1)
         self.out.gap(2)
 
-    def _item(self, node: Node, marker: str) -> None:
-        tight = all(child.type != "paragraph" or child.hidden for child in node.children)
-        self.out.gap(1 if tight else 2)
-        self.out.mark(marker)
-        with self.out.indented(" " * len(marker)):
-            self._blocks(node)
-        self.out.gap(1)
+    render_ordered_list = render_bullet_list
 
-    def _code_block(self, node: Node) -> None:
-        language, rest = markdown_dialect.language(node.info)
+    def render_fence(self, node: "Node") -> None:
+        """The language is the first word behind the fence where it looks like one; other words are shown."""
+        words = node.info.strip().split(maxsplit=1)
+        named = bool(words) and FENCE_LANGUAGE.fullmatch(words[0])
+        rest = node.info.strip() if not named else words[1] if len(words) > 1 else ""
         code = f"{rest}\n{node.content}" if rest else node.content
-        self._pre(code.rstrip("\n"), language)
+        self.code_block(code.rstrip("\n"), words[0] if named else "")
 
-    def _pre(self, code: str, language: str = "") -> None:
+    render_code_block = render_fence
+
+    def render_maths(self, node: "Node") -> None:
+        self.code_block(node.content.strip("\n"))
+
+    def code_block(self, code: str, language: str = "") -> None:
         if not code.strip():
             return
         self.out.gap(2)
@@ -115,101 +141,101 @@ class _Page:
             self.out.write(code)
         self.out.gap(2)
 
-    def _maths(self, node: Node) -> None:
-        self._pre(node.content.strip("\n"))
-
-    def _definition(self, node: Node) -> None:
+    def render_definition(self, node: "Node") -> None:
         if node.meta["href"] not in self._links:
             self.out.gap(1)
             self.out.write(node.content)
 
-    def _table(self, node: Node) -> None:
+    def render_table(self, node: "Node") -> None:
+        """Aligned where it is narrow enough for a phone, else a line for each cell."""
         self.out.gap(2)
-        rows, lines = markdown_dialect.rows(node), table(node, self._cell)
-        if lines is not None:
-            self._pre(lines)
+        header, *body = table_rows(node)
+        if lines := aligned_table(
+            [[self.text_of(cell) for cell in row] for row in [header, *body]]
+        ):
+            self.code_block(lines)
             return
-        for number, row in enumerate(rows[1:] or rows[:1]):
-            self._record(rows[0], row, whole=number == 0)
+        for number, row in enumerate(body or [header]):
+            self.out.gap(2)
+            for index, cell in enumerate(row):
+                if number > 0 and not self.text_of(cell):
+                    continue  # empty cells are named in the first row alone
+                self.out.gap(1)
+                if body and index < len(header) and (title := self.text_of(header[index])):
+                    with self.out.span("bold"):
+                        self.out.write(f"{title}:")
+                    self.out.write(" ")
+                self.out.write(cell) if isinstance(cell, str) else self.children(cell)
         self.out.gap(2)
 
-    def _cell(self, node: Node | str) -> str:
-        """A cell's text alone, for tables in one width."""
+    def text_of(self, node: "Node | str") -> str:
+        """A node's text alone."""
         if isinstance(node, str):
             return node
-        page = _Page([])
-        page._links = self._links
-        page._blocks(node)
-        return page.styled.text
+        renderer = Renderer(self._links)
+        renderer.children(node)
+        return renderer.out.styled.text
 
-    def _record(self, header: Cells, row: Cells, *, whole: bool) -> None:
-        """A row of a table too wide for a phone: a line for each cell; a whole one names the empty too."""
-        self.out.gap(2)
-        for index, cell in enumerate(row):
-            if whole or self._cell(cell):
-                self._field(
-                    header[index] if header is not row and index < len(header) else "", cell
-                )
-
-    def _field(self, name: Node | str, cell: Node | str) -> None:
-        self.out.gap(1)
-        if title := self._cell(name):
-            with self.out.span("bold"):
-                self.out.write(f"{title}:")
-            self.out.write(" ")
-        self._blocks(cell) if isinstance(cell, Node) else self.out.write(cell)
-
-    def _code(self, node: Node) -> None:
+    def render_code_inline(self, node: "Node") -> None:
         if self.out.open("text_link"):
             self.out.write(node.content)
             return
         with self.out.span("code"):
             self.out.write(node.content)
 
-    def _link(self, node: Node) -> None:
+    def render_link(self, node: "Node") -> None:
         href = str(node.attrs.get("href") or node.attrs.get("src") or "")
-        label = self._cell(node) or node.content or href
-        title = f" ({node.attrs['title']})" if node.attrs.get("title") else ""
-        if not _LINKABLE.match(href) or self.out.open("text_link"):
-            # Telegram would not open it: the target is shown instead.
-            self._label(node, label)
-            self.out.write(f" ({href})" if href and href != label else "")
-        else:
+        label = self.text_of(node) or node.content or href
+        if LINKABLE.match(href) and not self.out.open("text_link"):
             with self.out.span("text_link", href):
-                self._label(node, label)
-        self.out.write(title)
+                self.children(node) if node.children else self.out.write(label)
+        else:  # Telegram would not open it: the target is shown instead
+            self.children(node) if node.children else self.out.write(label)
+            self.out.write(f" ({href})" if href and href != label else "")
+        self.out.write(f" ({node.attrs['title']})" if node.attrs.get("title") else "")
 
-    def _label(self, node: Node, label: str) -> None:
-        self._blocks(node) if node.children else self.out.write(label)
+    render_image = render_link
+
+    def render_strong(self, node: "Node") -> None:
+        with self.out.span("bold"):
+            self.children(node)
+
+    def render_em(self, node: "Node") -> None:
+        with self.out.span("italic"):
+            self.children(node)
+
+    def render_s(self, node: "Node") -> None:
+        with self.out.span("strikethrough"):
+            self.children(node)
 
 
-def _styled_as(kind: str) -> Callable[[_Page, Node], None]:
-    def write(page: _Page, node: Node) -> None:
-        with page.out.span(kind):  # type: ignore[arg-type]
-            page._blocks(node)
+def table_rows(node: "Node") -> "list[list[Node | str]]":
+    """A table's cells, the header first; cells beyond the header's as their source text."""
+    return [
+        [*(cell.children[0] for cell in row.children), *row.meta.get("beyond", ())]
+        for part in node.children
+        for row in part.children
+    ]
 
-    return write
+
+def aligned_table(rows: list[list[str]]) -> str | None:
+    """The lines of a table in a font of one width; None where it is too wide."""
+    count = max(map(len, rows))
+    filled = [row + [""] * (count - len(row)) for row in rows]
+    widths = [max(map(columns, cells)) for cells in zip(*filled, strict=True)]
+    if sum(widths) + 3 * (count - 1) > TABLE_COLUMNS or any("\n" in c for row in rows for c in row):
+        return None
+    padded = [
+        [c + " " * (width - columns(c)) for c, width in zip(row, widths, strict=True)]
+        for row in filled
+    ]
+    header, *body = (" │ ".join(row).rstrip() for row in padded)
+    return "\n".join([header, "─┼─".join("─" * width for width in widths), *body])
 
 
-_RENDER: dict[str, Callable[[_Page, Node], None]] = {
-    "inline": _Page._blocks,
-    "softbreak": _Page._break,
-    "hardbreak": _Page._break,
-    "paragraph": _Page._paragraph,
-    "heading": _Page._heading,
-    "hr": _Page._rule,
-    "blockquote": _Page._quote,
-    "bullet_list": _Page._list,
-    "ordered_list": _Page._list,
-    "fence": _Page._code_block,
-    "code_block": _Page._code_block,
-    "maths": _Page._maths,
-    "definition": _Page._definition,
-    "table": _Page._table,
-    "code_inline": _Page._code,
-    "link": _Page._link,
-    "image": _Page._link,
-    "strong": _styled_as("bold"),
-    "em": _styled_as("italic"),
-    "s": _styled_as("strikethrough"),
-}
+def columns(text: str) -> int:
+    """Width in a font of one width: East Asian characters take two columns, combining ones none."""
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )

@@ -1,4 +1,4 @@
-"""Long polling: one poller per token, its liveness, and going on after whatever happens."""
+"""Long polling: one poller per token, its state, and going on after whatever happens."""
 
 import asyncio
 import fcntl
@@ -18,14 +18,12 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS = 25
 STALE_SECONDS = 90.0
-FIRST_PAUSE, LONGEST_PAUSE = (
-    0.05,
-    30.0,
-)  # a call that fails once is made again before anybody sees it
-CONFLICT_PAUSE = 0.5  # two that poll at full speed would only cut each other off
-LAST_SECONDS = 3.0  # for the update in hand, and to acknowledge it, when we stop
-AGAIN = 10_000  # numbers by which an update that comes once more may lie behind
-Take = Callable[[Update], Awaitable[None]]
+FIRST_BACKOFF = 0.05  # a call that fails once is made again before anybody notices
+LONGEST_BACKOFF = 30.0
+CONFLICT_BACKOFF = 0.5  # two that poll at full speed would only cut each other off
+STOP_SECONDS = 3.0  # for the update in hand, and to acknowledge it, when we stop
+REPEATED_IDS = 10_000  # by how much the id of an update that comes once more may be lower
+TakeUpdate = Callable[[Update], Awaitable[None]]
 
 
 class AlreadyPolling(Exception):
@@ -38,7 +36,13 @@ def only_poller(lock: Path) -> Iterator[None]:
     lock.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        _lock(fd)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(fd, 20).decode() or "?"
+            raise AlreadyPolling(
+                f"Another voltaire bot runs with this token (process {holder})."
+            ) from None
         os.truncate(fd, 0)
         os.write(fd, str(os.getpid()).encode())
         yield
@@ -46,109 +50,92 @@ def only_poller(lock: Path) -> Iterator[None]:
         os.close(fd)
 
 
-def _lock(fd: int) -> None:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.read(fd, 20).decode() or "?"
-        raise AlreadyPolling(
-            f"Another voltaire bot runs with this token (process {holder})."
-        ) from None
-
-
-class Poll:
+class PollState:
     """How updates come in. `last_at` is when Telegram last answered, in seconds since the epoch."""
 
     def __init__(self) -> None:
         self.last_at: float | None = None
         self.by_webhook = False  # then nothing comes while nobody writes
-        self._trouble: str | None = None
+        self._failure: str | None = None
 
     def answered(self) -> None:
         self.last_at = time.time()
-        if self._trouble:
+        if self._failure:
             log.warning("updates come in again")
-        self._trouble = None
+        self._failure = None
 
     def failed(self, error: TelegramError) -> None:
-        trouble = _sentence(error)
-        if trouble != self._trouble:
-            log.error("%s", trouble)
-        self._trouble = trouble
+        if isinstance(error, Conflict):
+            failure = (
+                "Another copy of this bot asks for updates with the same token; stop one of them."
+            )
+        elif isinstance(error, InvalidToken):
+            failure = "Telegram no longer accepts the bot token; see @BotFather."
+        else:
+            failure = f"Telegram cannot be reached ({error})."
+        if failure != self._failure:
+            log.error("%s", failure)
+        self._failure = failure
 
-    def sentence(self) -> str | None:
-        """What is wrong, None while updates come in."""
-        if self._trouble:
-            return self._trouble
+    def problem(self) -> str | None:
+        """What is wrong, a sentence; None while updates come in."""
+        if self._failure:
+            return self._failure
         silent = 0.0 if self.by_webhook else time.time() - (self.last_at or time.time())
         return f"no answer for {silent:.0f} s" if silent > STALE_SECONDS else None
 
 
 class Poller:
-    """Asks for updates and has each taken before it acknowledges it with the next question."""
+    """Asks for updates and has each taken before the next poll acknowledges it."""
 
-    def __init__(self, bot: Bot, poll: Poll, take: Take, kinds: Sequence[str]) -> None:
+    def __init__(self, bot: Bot, state: PollState, take: TakeUpdate, kinds: Sequence[str]) -> None:
         self._bot = bot
-        self._poll = poll
+        self._state = state
         self._take = take
         self._kinds = kinds
         self._offset: int | None = None
-        self._pause = FIRST_PAUSE
+        self._backoff = FIRST_BACKOFF
 
     async def run(self) -> None:
         try:
             while True:
-                await self._round()
+                await self._poll()
         finally:
             with suppress(TelegramError, TimeoutError):
-                async with asyncio.timeout(LAST_SECONDS):
-                    await self._acknowledge()
+                async with asyncio.timeout(STOP_SECONDS):
+                    if self._offset is not None:
+                        await self._bot.get_updates(self._offset, timeout=0, limit=1)
 
-    async def _round(self) -> None:
+    async def _poll(self) -> None:
         try:
             updates = await self._bot.get_updates(
                 self._offset, timeout=POLL_SECONDS, allowed_updates=self._kinds
             )
         except TelegramError as error:
-            self._poll.failed(error)
-            await self._rest(error)
+            self._state.failed(error)
+            await self._back_off(error)
             return
-        self._poll.answered()
-        self._pause = FIRST_PAUSE
-        for update in updates:
-            await complete(self._finish(update), grace=LAST_SECONDS)
+        self._state.answered()
+        self._backoff = FIRST_BACKOFF
+        for update in updates:  # one in hand is taken even when we are to stop
+            await complete(self._take_and_advance(update), grace=STOP_SECONDS)
 
-    async def _finish(self, update: Update) -> None:
+    async def _take_and_advance(self, update: Update) -> None:
+        """An update may come once more, after newer ones; after a week without any, the ids
+        begin anew, lower or higher (https://core.telegram.org/bots/api#update)."""
         await self._take(update)
-        self._next(update)
-
-    def _next(self, update: Update) -> None:
-        """An update may come once more, after newer ones; after a week without any, the
-        numbers begin anew, lower or higher (https://core.telegram.org/bots/api#update)."""
         following = update.update_id + 1
-        if self._offset is None or not 0 < self._offset - following < AGAIN:
+        if self._offset is None or not 0 < self._offset - following < REPEATED_IDS:
             self._offset = following
 
-    async def _rest(self, error: TelegramError) -> None:
+    async def _back_off(self, error: TelegramError) -> None:
         """Pauses grow while it goes wrong. A webhook left behind would refuse us for ever."""
         if isinstance(error, Conflict) and "webhook" in str(error).lower():
             with suppress(TelegramError):
                 await self._bot.delete_webhook()
         if isinstance(error, TimedOut):
-            return  # waiting has happened already
+            return  # the call itself has waited
         after = error._retry_after.total_seconds() if isinstance(error, RetryAfter) else 0.0
-        least = CONFLICT_PAUSE if isinstance(error, Conflict) else 0.0
-        await asyncio.sleep(max(after, least, self._pause))
-        self._pause = min(LONGEST_PAUSE, 2 * self._pause)
-
-    async def _acknowledge(self) -> None:
-        if self._offset is not None:
-            await self._bot.get_updates(self._offset, timeout=0, limit=1)
-
-
-def _sentence(error: TelegramError) -> str:
-    if isinstance(error, Conflict):
-        return "Another copy of this bot asks for updates with the same token; stop one of them."
-    if isinstance(error, InvalidToken):
-        return "Telegram no longer accepts the bot token; see @BotFather."
-    return f"Telegram cannot be reached ({error})."
+        least = CONFLICT_BACKOFF if isinstance(error, Conflict) else 0.0
+        await asyncio.sleep(max(after, least, self._backoff))
+        self._backoff = min(LONGEST_BACKOFF, 2 * self._backoff)

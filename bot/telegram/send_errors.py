@@ -18,11 +18,18 @@ from telegram.error import (
     TelegramError,
 )
 
-from bot.channel import Away, ChannelError, Gone, Moved, Refused, Uncertain
-from bot.telegram.chat_key import Place
+from bot.channel import (
+    ChannelError,
+    ChatGone,
+    ChatMoved,
+    DeliveryUncertain,
+    MessageRefused,
+    NotSent,
+)
+from bot.telegram.chat_key import ChatKey
 from bot.telegram.connection import UNSENT
 
-_NO_CHAT = (
+NO_CHAT = (
     "chat not found",
     "user is deactivated",
     "group chat was deleted",
@@ -31,46 +38,46 @@ _NO_CHAT = (
 
 
 @contextmanager
-def understood() -> Iterator[None]:
-    """Telegram's errors as those of a channel."""
+def channel_errors() -> Iterator[None]:
+    """Raise Telegram's errors as those of a channel."""
     try:
         yield
     except TelegramError as error:
-        raise meaning(error) from error
+        raise channel_error(error) from error
 
 
-def meaning(error: TelegramError) -> ChannelError:
+def channel_error(error: TelegramError) -> ChannelError:
     text = str(error)
     match error:
         case RetryAfter(retry_after=timedelta() as after):
-            return Away(text, after.total_seconds())
+            return NotSent(text, after.total_seconds())
         case ChatMigrated():
-            return Moved(Place(error.new_chat_id).key)
+            return ChatMoved(str(ChatKey(error.new_chat_id)))
         case Forbidden():
-            return Gone(text)
+            return ChatGone(text)
         case BadRequest():
-            return Gone(text) if _says(error, *_NO_CHAT) else Refused(text)
+            return ChatGone(text) if says(error, *NO_CHAT) else MessageRefused(text)
         case InvalidToken():
-            return Away(text)
-        case NetworkError() if _answered(error) or isinstance(error.__cause__, UNSENT):
-            return Away(text)
-    return Uncertain(text)
+            return NotSent(text)
+        case NetworkError() if refused_by_server(error) or isinstance(error.__cause__, UNSENT):
+            return NotSent(text)
+    return DeliveryUncertain(text)
 
 
-def _answered(error: NetworkError) -> bool:
-    """A 5xx: somebody said that it was not done. A gateway that gave up waiting does not know."""
-    told = error.__cause__ is None or isinstance(error.__cause__, TelegramError)
-    return told and "(504)" not in str(error)
+def refused_by_server(error: NetworkError) -> bool:
+    """A 5xx: the server says that it was not done. A gateway that timed out (504) does not know."""
+    answered = error.__cause__ is None or isinstance(error.__cause__, TelegramError)
+    return answered and "(504)" not in str(error)
 
 
-def unchanged(error: BadRequest) -> bool:
+def is_unchanged(error: BadRequest) -> bool:
     """An edit that changes nothing is refused."""
-    return _says(error, "message is not modified")
+    return says(error, "message is not modified")
 
 
-def no_such_method(error: TelegramError) -> bool:
-    return isinstance(error, InvalidToken) and "not found" in str(error).lower()
+def is_unknown_method(error: TelegramError) -> bool:
+    return isinstance(error, InvalidToken) and says(error, "not found")
 
 
-def _says(error: TelegramError, *texts: str) -> bool:
+def says(error: TelegramError, *texts: str) -> bool:
     return any(text in str(error).lower() for text in texts)

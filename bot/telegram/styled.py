@@ -1,9 +1,11 @@
-"""Text with styled spans, in Python's own string offsets, and how it is cut to fit messages.
+"""Text with styled spans: building it, cutting it to fit messages, Telegram's form of it.
 
-Telegram counts entity offsets in UTF-16 units; only `units` and `entities` know that.
+Offsets are Python's own; Telegram counts in UTF-16 units, which only `units`
+and `entities` know.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from telegram import MessageEntity
 
-Kind = Literal[
+SpanKind = Literal[
     "bold",
     "italic",
     "strikethrough",
@@ -23,7 +25,7 @@ Kind = Literal[
 ]
 
 # https://core.telegram.org/bots/api#sendmessage: "1-4096 characters after entities parsing".
-# Telegram is said to count code points; UTF-16 units are never fewer, so they are the safe side.
+# Telegram counts code points by reports; UTF-16 units are never fewer, so they are the safe side.
 TEXT_UNITS = 4096
 CAPTION_UNITS = 1024
 ENTITIES = 100
@@ -33,7 +35,7 @@ ENTITIES = 100
 class Span:
     """`argument` is the URL of a text_link, or the language of a pre."""
 
-    kind: Kind
+    kind: SpanKind
     start: int
     end: int
     argument: str = ""
@@ -55,7 +57,7 @@ class Styled:
         )
         return Styled(self.text[start:end], tuple(spans))
 
-    def within(self, kind: Kind, argument: str = "") -> "Styled":
+    def within(self, kind: SpanKind, argument: str = "") -> "Styled":
         """The whole text inside one more span."""
         if not self.text:
             return self
@@ -65,6 +67,11 @@ class Styled:
         offset = len(self.text)
         moved = (replace(s, start=s.start + offset, end=s.end + offset) for s in other.spans)
         return Styled(self.text + other.text, (*self.spans, *moved))
+
+
+def plain(text: str) -> Styled:
+    """Text without any span; lone surrogates, which UTF-8 cannot hold, are replaced."""
+    return Styled(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
 
 def join(parts: Iterable[Styled], separator: str = "\n") -> Styled:
@@ -105,13 +112,13 @@ def entities(styled: Styled) -> list["MessageEntity"]:
 def split(styled: Styled, limit: int = TEXT_UNITS) -> list[Styled]:
     """Parts that each fit one message, cut at paragraphs, else lines, else words."""
     parts: list[Styled] = []
-    start = _skip_space(styled, 0)
+    start = skip_space(styled, 0)
     while start < len(styled.text):
-        end = _end(styled, start, limit)
-        part = _trimmed(styled.part(start, end))
-        if part.text:
-            parts.append(part)
-        start = _skip_space(styled, end)
+        end = cut_point(styled, start, limit)
+        part = styled.part(start, end)
+        if part.text.strip():
+            parts.append(part.part(0, len(part.text.rstrip())))
+        start = skip_space(styled, end)
     return parts
 
 
@@ -135,45 +142,107 @@ def tail(styled: Styled, limit: int) -> Styled:
     return Styled("…\n") + styled.part(start, len(styled.text))
 
 
-def _skip_space(styled: Styled, start: int) -> int:
+def skip_space(styled: Styled, start: int) -> int:
     """Past white space that Telegram would trim; the indentation of code stays."""
     text = styled.text
     while start < len(text) and text[start] in " \n":
-        if text[start] == " " and _in_code(styled.spans, start):
+        if text[start] == " " and any(
+            s.kind == "pre" and s.start <= start < s.end for s in styled.spans
+        ):
             break
         start += 1
     return start
 
 
-def _in_code(spans: Sequence[Span], position: int) -> bool:
-    return any(s.kind == "pre" and s.start <= position < s.end for s in spans)
-
-
-def _end(styled: Styled, start: int, limit: int) -> int:
-    hard = _capped(styled, start, _reach(styled.text, start, limit))
-    if hard >= len(styled.text):
+def cut_point(styled: Styled, start: int, limit: int) -> int:
+    """Where the part that begins at `start` ends: within the limits of units and entities."""
+    end = min(len(styled.text), start + limit)
+    while (excess := units(styled.text[start:end]) - limit) > 0:
+        end -= (excess + 1) // 2
+    inside = [s for s in styled.spans if s.start < end and s.end > start]
+    if len(inside) > ENTITIES:
+        end = inside[ENTITIES].start
+    end = max(end, start + 1)
+    if end >= len(styled.text):
         return len(styled.text)
-    room = hard - start
-    for separator, least in (("\n\n", room // 2), ("\n", room // 4), (" ", room // 8)):
-        found = styled.text.rfind(separator, start + least, hard + 1)
+    size = end - start
+    for separator, least in (("\n\n", size // 2), ("\n", size // 4), (" ", size // 8)):
+        found = styled.text.rfind(separator, start + least, end + 1)
         if found > start:
             return found
-    return hard
+    return end
 
 
-def _reach(text: str, start: int, limit: int) -> int:
-    end = min(len(text), start + limit)
-    while (excess := units(text[start:end]) - limit) > 0:
-        end -= (excess + 1) // 2
-    return max(end, start + 1)
+class StyledWriter:
+    """Collects rendered text: gaps between blocks, indentation, open spans."""
 
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._length = 0
+        self._spans: list[Span] = []
+        self._open: list[SpanKind] = []
+        self._gap = 0
+        self._indent = ""
+        self._fresh = True  # nothing stands before us in this block
 
-def _capped(styled: Styled, start: int, end: int) -> int:
-    inside = [s for s in styled.spans if s.start < end and s.end > start]
-    if len(inside) <= ENTITIES:
-        return end
-    return max(inside[ENTITIES].start, start + 1)
+    @property
+    def styled(self) -> Styled:
+        spans = sorted(self._spans, key=lambda s: (s.start, -s.end))
+        return Styled("".join(self._pieces), tuple(spans))
 
+    def gap(self, lines: int) -> None:
+        """At least so many line breaks before what comes next."""
+        if not self._fresh:
+            self._gap = max(self._gap, lines)
 
-def _trimmed(part: Styled) -> Styled:
-    return part.part(0, len(part.text.rstrip()))
+    def write(self, text: str) -> None:
+        if text:
+            self._close_gap()
+            self._put(text.replace("\n", "\n" + self._indent))
+            self._fresh = False
+
+    def mark(self, marker: str) -> None:
+        """A list item's marker: the block after it follows on the same line."""
+        self._close_gap()
+        self._put(marker)
+        self._fresh = True
+
+    def open(self, kind: SpanKind) -> bool:
+        return kind in self._open
+
+    @contextmanager
+    def span(self, kind: SpanKind, argument: str = "") -> Iterator[None]:
+        if kind in self._open:
+            yield
+            return
+        self._close_gap()
+        self._open.append(kind)
+        start = self._length
+        yield
+        self._open.remove(kind)
+        if self._length > start:
+            self._spans.append(Span(kind, start, self._length, argument))
+
+    @contextmanager
+    def indented(self, by: str) -> Iterator[None]:
+        before, self._indent = self._indent, self._indent + by
+        yield
+        self._indent = before
+
+    @contextmanager
+    def flush_left(self) -> Iterator[None]:
+        """Without indentation, as code must be to be copied; on a line of its own."""
+        before, self._indent = self._indent, ""
+        if self._fresh and self._length and not self._pieces[-1].endswith("\n"):
+            self._gap = 1
+        yield
+        self._indent = before
+
+    def _close_gap(self) -> None:
+        if self._gap:
+            self._put("\n" * self._gap + self._indent)
+            self._gap = 0
+
+    def _put(self, text: str) -> None:
+        self._pieces.append(text)
+        self._length += len(text)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from telegram import Bot, Update
 from telegram.error import RetryAfter, TelegramError
 
-from bot.telegram.polling import FIRST_PAUSE, LONGEST_PAUSE, Poll, Take
+from bot.telegram.polling import FIRST_BACKOFF, LONGEST_BACKOFF, PollState, TakeUpdate
 
 if TYPE_CHECKING:  # a server's modules cost 20 ms of every start, and few have a webhook
     from aiohttp import web
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # a server's modules cost 20 ms of every start, and few have 
 log = logging.getLogger(__name__)
 
 HEADER = "X-Telegram-Bot-Api-Secret-Token"
-LARGEST = 1 << 20  # bytes of one update
+UPDATE_BYTES = 1 << 20
 PATH = "/telegram"
 
 
@@ -31,11 +31,17 @@ class Webhook:
     """`url` is the public HTTPS address, `listen` "HOST:PORT" of ours behind it."""
 
     def __init__(
-        self, bot: Bot, poll: Poll, take: Take, kinds: Sequence[str], url: str, listen: str
+        self,
+        bot: Bot,
+        state: PollState,
+        take: TakeUpdate,
+        kinds: Sequence[str],
+        url: str,
+        listen: str,
     ) -> None:
         self._bot = bot
-        self._poll = poll
-        poll.by_webhook = True
+        self._state = state
+        state.by_webhook = True
         self._take = take
         self._kinds = kinds
         self._url = url.rstrip("/") + PATH
@@ -47,8 +53,8 @@ class Webhook:
         """Listen until cancelled. Raises OSError when the address cannot be used."""
         from aiohttp import web
 
-        app = web.Application(client_max_size=LARGEST)
-        app.add_routes([web.post(PATH, self._came)])
+        app = web.Application(client_max_size=UPDATE_BYTES)
+        app.add_routes([web.post(PATH, self._receive)])
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=3.0)
         await runner.setup()
         try:
@@ -59,22 +65,22 @@ class Webhook:
             await runner.cleanup()
 
     async def _register(self) -> None:
-        pause = FIRST_PAUSE
+        pause = FIRST_BACKOFF
         while True:
             try:
                 await self._bot.set_webhook(
                     self._url, secret_token=self._secret, allowed_updates=self._kinds
                 )
             except TelegramError as error:
-                self._poll.failed(error)
+                self._state.failed(error)
                 after = error._retry_after.total_seconds() if isinstance(error, RetryAfter) else 0
                 await asyncio.sleep(max(after, pause))
-                pause = min(LONGEST_PAUSE, 2 * pause)
+                pause = min(LONGEST_BACKOFF, 2 * pause)
             else:
-                self._poll.answered()
+                self._state.answered()
                 return
 
-    async def _came(self, request: "web.Request") -> "web.Response":
+    async def _receive(self, request: "web.Request") -> "web.Response":
         from aiohttp import web
 
         given = request.headers.get(HEADER, "")
@@ -84,6 +90,6 @@ class Webhook:
             update = Update.de_json(json.loads(await request.read()), self._bot)
         except (ValueError, TypeError, KeyError):
             return web.Response(status=400)
-        self._poll.answered()
+        self._state.answered()
         await asyncio.shield(asyncio.ensure_future(self._take(update)))
         return web.Response()

@@ -37,7 +37,7 @@ async def test_news_that_could_not_be_written_down_is_passed_on_later(tmp_path: 
     backend = Backend()
     async with open_store(tmp_path / "s.db") as store:
         await writable(store, False)
-        passing = asyncio.create_task(pass_on_alerts(backend, store, lambda: {7}, pause=0.01))  # type: ignore[arg-type]
+        passing = asyncio.create_task(pass_on_alerts(backend, store, lambda: {"tg:7"}, pause=0.01))  # type: ignore[arg-type]
         await asyncio.wait_for(backend.again.wait(), SECONDS)
         await writable(store, True)
         await asyncio.wait_for(store.outbox.added.wait(), SECONDS)

@@ -10,8 +10,8 @@ from typing import TextIO
 import pytest
 from rich.console import Console
 
-from bot.channel import Asked, Choice, OutgoingMessage, Step, View
-from bot.terminal import Lines, Terminal
+from bot.channel import Button, OutgoingMessage, ToolCallView, TurnView, send
+from bot.terminal import InputLines, Terminal
 from fakes.patience import soon
 
 
@@ -24,26 +24,26 @@ def typed() -> Iterator[tuple[TextIO, TextIO]]:
         person.close()
 
 
-def terminal(lines: Lines, folder: Path) -> tuple[Terminal, io.StringIO]:
+def terminal(lines: InputLines, folder: Path) -> tuple[Terminal, io.StringIO]:
     screen = io.StringIO()
     return Terminal(Console(file=screen, width=60), lines, folder), screen
 
 
 async def test_texts_questions_and_files(typed: tuple[TextIO, TextIO], tmp_path: Path) -> None:
     stream, person = typed
-    lines = Lines(stream)
+    lines = InputLines(stream)
     here, screen = terminal(lines, tmp_path)
-    assert await here.send("cli", OutgoingMessage("**Hello** there")) == ["1"]
+    assert await send(here, "cli", OutgoingMessage("**Hello** there")) == ["1"]
     message = asyncio.create_task(lines.next())
-    rows = [[Choice("a", "Allow")], [Choice("d", "Deny")]]
+    rows = [[Button("a", "Allow")], [Button("d", "Deny")]]
     asking = asyncio.create_task(here.ask("cli", "May I?", rows))
     await asyncio.sleep(0)
     print("nonsense", file=person, flush=True)
     await soon(lambda: "1 to 2?" in screen.getvalue())
     print("2\nhi", file=person, flush=True)
-    assert await asking == Asked("2", "d")
+    assert await asking == "d"
     assert await message == "hi"
-    await here.file("cli", io.BytesIO(b"data"), "../../a.txt", "a file")
+    await here.send_files("cli", [(io.BytesIO(b"data"), "../../a.txt")], "a file")
     assert (tmp_path / "a.txt").read_bytes() == b"data"
     shown = [line.rstrip() for line in screen.getvalue().splitlines() if line.strip()]
     assert shown[:5] == ["Hello there", "May I?", "  1 Allow", "  2 Deny", "1 to 2?"]
@@ -54,15 +54,17 @@ async def test_texts_questions_and_files(typed: tuple[TextIO, TextIO], tmp_path:
 
 
 async def test_a_turn_leaves_its_tool_lines(typed: tuple[TextIO, TextIO], tmp_path: Path) -> None:
-    here, screen = terminal(Lines(typed[0]), tmp_path)
-    live = here.live("cli")
-    view = View((Step("c", "bash", "ls", "ok", "\n".join("abcdefgh"), 1.25),), "growing", "status")
+    here, screen = terminal(InputLines(typed[0]), tmp_path)
+    live = here.live_view("cli")
+    view = TurnView(
+        (ToolCallView("c", "bash", "ls", "ok", "\n".join("abcdefgh"), 1.25),), "growing", "status"
+    )
     await live.show(view)
     live.close(view)
-    await here.send("cli", OutgoingMessage("the answer"))
+    await send(here, "cli", OutgoingMessage("the answer"))
     live.close(view)
-    await live.show(View(text="too late"))
-    await live.settle(view)
+    await live.show(TurnView(text="too late"))
+    await live.finish(view)
     shown = "\n".join(line.rstrip() for line in screen.getvalue().splitlines())
     lines = "✓ bash ls · 1.2 s\n  a\n  b\n  c\n  d\n  e\n  f\n  … 2 more lines\nthe answer"
     assert shown.endswith(lines)

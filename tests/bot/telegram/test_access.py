@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.store import open_store
+from bot.commands.access import BURST, Access, Sender
 from bot.localgram import Person, is_final
 from bot.localgram.feed import Answered
-from bot.telegram.access import BURST, Access, Speaker
 from fakes.bot_running import House
 
 STRANGER = "This is somebody's own assistant. Send /pair to ask its owner to let you in."
@@ -61,7 +61,7 @@ async def test_a_pairing_link_makes_the_first_owner_once(house: House) -> None:
         used = await late.ask(f"/start {code}")
         wrong = await late.ask("/start nonsense")
         answer = await house.owner.ask("hi")
-        assert run.bot.door.owners == {house.owner.id}
+        assert run.bot.access.owners == {str(house.owner.id)}
     assert welcome.text == "You are my owner now. Write to me, or see /help."
     assert used.text == wrong.text
     assert used.text == "This link has been used or has expired; ask for a new one."
@@ -129,10 +129,11 @@ class Hand:
 async def test_a_flood_is_told_once_and_ebbs(tmp_path: Path) -> None:
     clock = Hand()
     async with open_store(tmp_path / "v.db") as store:
-        door = Access(store.people, frozenset({1}), frozenset({2}), clock)
-        member, owner = Speaker(2, "Mia"), Speaker(1, "Olga")
-        assert [door.floods(member) for _ in range(BURST)] == ["no"] * BURST
-        assert [door.floods(member) for _ in range(3)] == ["first", "more", "more"]
-        assert [door.floods(owner) for _ in range(BURST + 5)] == ["no"] * (BURST + 5)
+        owners, members = frozenset({"1"}), frozenset({"2"})
+        access = Access(store.people, "telegram", owners, members, clock=clock)
+        member, owner = Sender("2", "Mia"), Sender("1", "Olga")
+        assert [access.flood(member) for _ in range(BURST)] == ["no"] * BURST
+        assert [access.flood(member) for _ in range(3)] == ["first", "more", "more"]
+        assert [access.flood(owner) for _ in range(BURST + 5)] == ["no"] * (BURST + 5)
         clock.now += 2.0
-        assert [door.floods(member) for _ in range(2)] == ["no", "first"]
+        assert [access.flood(member) for _ in range(2)] == ["no", "first"]

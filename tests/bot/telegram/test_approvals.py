@@ -6,8 +6,8 @@ from pydantic import Field
 
 from agent.approvals import ApprovalRequest
 from agent.tools.tool import Call, Output, tool
+from bot.commands.approvals import question
 from bot.localgram import Message, is_final
-from bot.question import question
 from bot.texts import Texts
 from fakes.bot_running import House
 from fakes.model_scripted import calls, in_order, says

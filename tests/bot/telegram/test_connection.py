@@ -9,9 +9,9 @@ from aiohttp import web
 from telegram import Bot, InputFile
 from telegram.error import BadRequest, NetworkError, TimedOut
 
-from bot.channel import Away, Uncertain
+from bot.channel import DeliveryUncertain, NotSent
 from bot.telegram.connection import Connection
-from bot.telegram.send_errors import meaning
+from bot.telegram.send_errors import channel_error
 
 TOKEN = "1:x"
 
@@ -108,7 +108,7 @@ async def test_what_never_left_is_surely_not_sent() -> None:
             await bot.send_message(7, "hi")
         await connection.shutdown()
     assert str(told.value) == "Connection refused"
-    assert isinstance(meaning(told.value), Away)
+    assert isinstance(channel_error(told.value), NotSent)
 
 
 async def test_a_url_that_is_none_keeps_the_token_to_itself() -> None:
@@ -124,7 +124,7 @@ async def test_what_was_cut_off_may_have_been_done(server: Server, bot: Bot) -> 
     server.statuses = [0]
     with pytest.raises(NetworkError) as told:
         await bot.send_message(7, "hi")
-    assert isinstance(meaning(told.value), Uncertain)
+    assert isinstance(channel_error(told.value), DeliveryUncertain)
     assert TOKEN not in str(told.value)
 
 
@@ -133,7 +133,7 @@ async def test_a_silent_server_is_waited_for_so_long(bot: Bot, unused: socket.so
     silent = Bot(TOKEN, url, request=bot.request)
     with pytest.raises(TimedOut) as told:
         await silent.send_message(7, "hi")
-    assert isinstance(meaning(told.value), Uncertain)
+    assert isinstance(channel_error(told.value), DeliveryUncertain)
 
 
 @pytest.fixture

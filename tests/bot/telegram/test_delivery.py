@@ -22,9 +22,9 @@ def finals(house: House) -> list[str]:
 async def postponed(run: Running) -> str:
     """Why the oldest waiting text could not be sent."""
     async with asyncio.timeout(SECONDS):
-        while not ((parcel := await run.store.outbox.next("tg:111")) and parcel.error):
+        while not ((row := await run.store.outbox.next("tg:111")) and row.error):
             await asyncio.sleep(0.01)
-    return parcel.error
+    return row.error
 
 
 async def drained(run: Running) -> None:
@@ -138,7 +138,7 @@ async def test_a_chat_that_blocked_the_bot_rests_until_it_is_back(house: House) 
     async with house.open() as run:
         await house.owner.ask("hi")
         await house.owner.block()
-        await run.store.outbox.add("tg:111", [OutgoingMessage("while away").written()])
+        await run.store.outbox.add("tg:111", [OutgoingMessage("while away").to_json()])
         assert "blocked" in await postponed(run)
         async with asyncio.timeout(SECONDS):
             while not (chat := await run.store.chats.get("tg:111")) or not chat.blocked:
@@ -153,7 +153,7 @@ async def test_an_owner_who_never_wrote_is_told_once_they_do(house: House) -> No
     second = house.gram.user("Otto Owner")
     house.config = {"owners": frozenset({second.id})}
     async with house.open() as run:
-        await run.store.outbox.add(f"tg:{second.id}", [OutgoingMessage("news").written()])
+        await run.store.outbox.add(f"tg:{second.id}", [OutgoingMessage("news").to_json()])
         async with asyncio.timeout(SECONDS):
             while not (chat := await run.store.chats.get(f"tg:{second.id}")) or not chat.blocked:
                 await asyncio.sleep(0.01)
@@ -207,18 +207,18 @@ async def test_a_group_that_became_a_supergroup_is_followed(house: House) -> Non
         await house.owner.send("@voltaire_bot hi", chat=group)
         await house.owner.next_message(chat=group, where=is_final)
         upgraded = house.gram.migrate(group)
-        await run.store.outbox.add(f"tg:{group.id}", [OutgoingMessage("news").written()])
+        await run.store.outbox.add(f"tg:{group.id}", [OutgoingMessage("news").to_json()])
         news = await house.owner.next_message(chat=upgraded, where=lambda m: m.text == "news")
     assert news.chat == upgraded.id
 
 
-async def test_two_postmen_share_no_letter(house: House) -> None:
+async def test_two_deliveries_share_no_message(house: House) -> None:
     async with house.open() as run:
-        second = Delivery(run.store, run.bot.channel, run.bot.texts, "tg:")
+        second = Delivery(run.store, run.bot.channel, run.bot.texts)
         task = asyncio.create_task(second.run())
         await house.owner.ask("hi")
         for n in range(6):
-            await run.store.outbox.add("tg:111", [OutgoingMessage(f"n{n}").written()])
+            await run.store.outbox.add("tg:111", [OutgoingMessage(f"n{n}").to_json()])
         await house.owner.next_message(where=lambda m: m.text == "n5")
         await drained(run)
         task.cancel()

@@ -6,13 +6,18 @@ The chat is a person who has started the bot.
 """
 
 import os
+from pathlib import Path
 
 import pytest
 from telegram import Bot
 
-from bot.channel import Choice, OutgoingMessage, Step, View
+from agent.store import open_store
+from bot.channel import Button, OutgoingMessage, ToolCallView, TurnView, send
 from bot.telegram.channel import TelegramChannel
+from bot.telegram.live import LiveMessageStore
+from bot.telegram.message_calls import MessageCalls
 from bot.telegram.pacer import Pacers
+from bot.texts import Texts
 
 TOKEN, CHAT = os.environ.get("TELEGRAM_TEST_TOKEN"), os.environ.get("TELEGRAM_TEST_CHAT")
 
@@ -22,15 +27,18 @@ pytestmark = [
 ]
 
 
-async def test_what_a_turn_sends_is_taken() -> None:
-    async with Bot(TOKEN or "") as bot:
-        post, chat = TelegramChannel(bot, Pacers()), f"tg:{CHAT}"
-        await post.typing(chat)
-        live = post.live(chat)
-        await live.show(View((Step("c", "bash", "df -h", "ok", "12 GB free"),), "**Look"))
-        live.close(View())
-        await live.settle(View((Step("c", "bash", "df -h", "ok", "12 GB free"),)))
+async def test_what_a_turn_sends_is_taken(tmp_path: Path) -> None:
+    async with Bot(TOKEN or "") as bot, open_store(tmp_path / "voltaire.db") as store:
+        unfinished = LiveMessageStore(store.key_values, Texts())
+        channel, chat = TelegramChannel(MessageCalls(bot, Pacers()), unfinished), f"tg:{CHAT}"
+        await channel.typing(chat)
+        live = channel.live_view(chat)
+        calls = (ToolCallView("c", "bash", "df -h", "ok", "12 GB free"),)
+        await live.show(TurnView(calls, "**Look"))
+        live.close(TurnView())
+        await live.finish(TurnView(calls))
         text = "**Bold**, `code`, [link](https://example.org)\n\n|a|b|\n|-|-|\n|1|2|\n"
-        (message,) = await post.send(chat, OutgoingMessage(text, [[Choice("x:1", "A button")]]))
-        await post.edit(chat, message, "Edited.")
-        assert int(message) > 0
+        message = OutgoingMessage(text, [[Button("x:1", "A button")]])
+        (sent,) = await send(channel, chat, message)
+        await channel.edit(chat, sent, "Edited.")
+        assert int(sent) > 0

@@ -110,12 +110,12 @@ async def test_a_dead_link_is_asked_for_again(house: House, sandboxes: Sandboxes
 async def test_speech_is_transcribed_where_a_server_is(house: House, sandboxes: Sandboxes) -> None:
     house.sandbox = sandboxes.of
     async with whisper("Good morning") as url:
-        house.config = {"transcribe_url": url}
+        house.transcribe_url = url
         async with house.open() as run:
             await house.owner.send_file("voice", b"OggS", name="v.oga")
             await house.owner.next_message(where=is_final)
             assert told(run).endswith("</context>\nGood morning")
-    house.config = {}
+    house.transcribe_url = ""
     async with house.open() as run:
         await house.owner.send_file("voice", b"OggS2", name="v.oga")
         await house.owner.next_message(where=is_final)

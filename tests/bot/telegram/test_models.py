@@ -60,8 +60,8 @@ async def home(house: House, state: Path) -> AsyncIterator[tuple[Running, Bot]]:
 
         def services(bot: Bot) -> dict[str, Any]:
             schemas = [tool.schema for tool in chosen(("bash",))]
-            trials = SelftestStore(bot.store, model, backend_queue(it.client), schemas)
-            return {"backend": it.client, "trials": trials}
+            selftests = SelftestStore(bot.store, model, backend_queue(it.client), schemas)
+            return {"backend": it.client, "selftests": selftests}
 
         house.services = services
         async with house.open() as bot:

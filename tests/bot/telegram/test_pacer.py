@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from telegram.error import RetryAfter
 
-from bot.telegram.pacer import GROUP, OVERALL, Line, Pacers, Urgency
+from bot.telegram.pacer import GROUP, OVERALL, Pacers, RateLimiter, Urgency
 
 
 class JumpingLoop(asyncio.SelectorEventLoop):
@@ -97,25 +97,23 @@ def test_a_refusal_is_obeyed_and_holds_up_no_other_chat() -> None:
             group.create_task(pacers.of(2).run(calls("other")))
         assert first.result() == "a"
         assert calls.made == [("a", 0.0), ("other", 0.0), ("a", 30.1), ("b", 30.1)]
-        assert pacers.of(1).interval(1.0) == 2.0
-        assert pacers.of(2).interval(1.0) == 1.0
 
     run(scene())
 
 
-def test_hints_are_left_out_while_a_chat_rests() -> None:
+def test_what_may_be_left_out_is_while_a_chat_is_paused() -> None:
     async def scene() -> None:
         calls, pacer = Calls(), Pacers().of(1)
-        await pacer.hint(calls("typing", 10))
-        await pacer.hint(calls("typing"))
+        await pacer.run_unless_paused(calls("typing", 10))
+        await pacer.run_unless_paused(calls("typing"))
         await asyncio.sleep(11)
-        await pacer.hint(calls("typing"))
+        await pacer.run_unless_paused(calls("typing"))
         assert calls.made == [("typing", 0.0), ("typing", 11.0)]
 
     run(scene())
 
 
-def test_cancelled_waiters_leave_the_line() -> None:
+def test_cancelled_waiters_leave_the_queue() -> None:
     async def scene() -> None:
         calls, pacer = Calls(), Pacers().of(1)
         inside = asyncio.Event()
@@ -147,13 +145,13 @@ def test_the_overall_rate_is_shared_by_all_chats() -> None:
     run(scene())
 
 
-def test_an_error_frees_the_line() -> None:
+def test_an_error_frees_the_permit() -> None:
     async def scene() -> None:
-        line = Line(OVERALL, width=1)
+        limiter = RateLimiter(OVERALL, calls=1)
         with pytest.raises(ZeroDivisionError):
-            async with line.turn(Urgency.FINAL, line.ticket()):
+            async with limiter.permit(Urgency.FINAL, limiter.ticket()):
                 raise ZeroDivisionError
-        async with asyncio.timeout(1), line.turn(Urgency.FINAL, line.ticket()):
+        async with asyncio.timeout(1), limiter.permit(Urgency.FINAL, limiter.ticket()):
             pass
 
     run(scene())

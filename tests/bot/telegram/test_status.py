@@ -3,7 +3,7 @@
 from typing import Any
 
 from backend.protocol import Gpu, ServerStatus, Speed, Status
-from bot.telegram.status_lines import Queues, backend_lines, queue_line, up_line
+from bot.commands.status import Queues, backend_lines, queue_line, uptime_line
 from bot.texts import Texts
 
 FRENCH = Texts(
@@ -33,7 +33,7 @@ def report(**known: Any) -> Status:
 def test_nothing_known_is_one_line() -> None:
     assert backend_lines(Texts(), report()) == ["**ready**"]
     assert queue_line(Texts(), Queues(0, 0, {})) == "0 waiting · 0 to send"
-    assert up_line(Texts(), 59, "12:00") == "up 0 min, at 12:00"
+    assert uptime_line(Texts(), 59, "12:00") == "up 0 min, at 12:00"
 
 
 def test_all_that_is_known() -> None:
@@ -68,9 +68,9 @@ def test_queues_and_times() -> None:
     assert queue_line(Texts(), queues) == wanted
     wanted = "2 en cours · 5 en attente · 2 à envoyer · 3 incertains · 4 refusés"
     assert queue_line(FRENCH, queues) == wanted
-    assert up_line(Texts(), 3_661, "12:00") == "up 1 h 1 min, at 12:00"
-    assert up_line(FRENCH, 3_661, "12:00") == "depuis 1 h 1, à 12:00"
-    assert up_line(FRENCH, 172_800, "12:00") == "depuis 2 jours, à 12:00"
+    assert uptime_line(Texts(), 3_661, "12:00") == "up 1 h 1 min, at 12:00"
+    assert uptime_line(FRENCH, 3_661, "12:00") == "depuis 1 h 1, à 12:00"
+    assert uptime_line(FRENCH, 172_800, "12:00") == "depuis 2 jours, à 12:00"
 
 
 def card() -> Gpu:

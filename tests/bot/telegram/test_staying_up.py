@@ -21,7 +21,7 @@ def said(house: House) -> list[str]:
 async def trouble(poll: object) -> str:
     """What polling complains of, as soon as it does."""
     async with asyncio.timeout(SECONDS):
-        while not (sentence := poll.sentence()):  # type: ignore[attr-defined]
+        while not (sentence := poll.problem()):  # type: ignore[attr-defined]
             await asyncio.sleep(0.01)
     return str(sentence)
 
@@ -86,7 +86,7 @@ async def test_another_poller_elsewhere_is_named_and_outlived(house: House) -> N
     assert sentence == (
         "Another copy of this bot asks for updates with the same token; stop one of them."
     )
-    assert run.bot.poll.sentence() is None
+    assert run.bot.poll.problem() is None
 
 
 @pytest.mark.parametrize("fault", ["bad_gateway", "drop", "truncate", "unauthorized", "flood"])

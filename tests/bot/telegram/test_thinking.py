@@ -42,7 +42,7 @@ async def test_the_setting_of_a_chat_reaches_the_model_server(
             for person in (olga, mia):
                 await person.ask("hi")
     sent = [r for r in model.requests if "hi" in str(r["messages"][-1]["content"])]
-    assert told.text == "Thinking before an answer, in tokens: 512"
+    assert told.text.startswith("Thinking before an answer, in tokens: 512\n")
     assert [r.get("reasoning_budget_tokens") for r in sent] == [512, None]
     assert [r.get("chat_template_kwargs") for r in sent] == [{"enable_thinking": True}, None]
     assert sent[0]["messages"][0] == sent[1]["messages"][0]

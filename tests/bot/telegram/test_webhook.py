@@ -27,6 +27,6 @@ async def test_updates_come_by_webhook_and_only_from_telegram(house: House) -> N
                     f"http://{here}/telegram", json=forged, headers=headers
                 ) as said:
                     assert said.status == 403
-        assert run.bot.poll.sentence() is None
+        assert run.bot.poll.problem() is None
     assert answer.text == "Hello."
     assert house.gram.world.updates.polls == 0

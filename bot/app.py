@@ -1,0 +1,146 @@
+"""The messaging apps of the running bot: what each is made of, and which one a chat belongs to."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent.approvals import ApprovalRequest
+from agent.chats.assignment import Assignment
+from agent.events import Decision, Event
+from agent.store import Store
+from agent.turn.journal import TurnReply
+from bot.channel import Channel, ChannelFileSender, OutgoingMessage
+from bot.commands.access import Access
+from bot.commands.approvals import OwnerApprovals, show_decision
+from bot.commands.context import HandlerContext, Services
+from bot.commands.conversations import continue_keyboard
+from bot.delivery import Delivery
+from bot.replies import Replies
+from bot.texts import Texts
+
+
+@dataclass(frozen=True, slots=True)
+class AppHealth:
+    """`last_at`: when the app's server last answered, in seconds since the epoch; `problem` a sentence."""
+
+    username: str | None = None
+    last_at: float | None = None
+    problem: str | None = None
+
+
+class MessagingApp(ABC):
+    """One messaging app: its channel, its people, its live replies and its share of the outbox.
+
+    `timezone` (IANA) and `repos` are those of the agent. `replies.tasks` is to be
+    open while turns run; `serve` runs until it is cancelled.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        channel: Channel,
+        access: Access,
+        texts: Texts,
+        *,
+        timezone: str = "UTC",
+        repos: Sequence[str] = (),
+    ) -> None:
+        self.store = store
+        self.channel = channel
+        self.access = access
+        self.texts = texts
+        self.timezone = timezone
+        self.repos = tuple(repos)
+        self.replies = Replies(channel, texts)
+        self.delivery = Delivery(store, channel, texts, self.replies.final)
+        self.approvals = OwnerApprovals(channel, access, texts, store.approvals)
+
+    @abstractmethod
+    async def connect(self) -> None:
+        """Find the app's server; nothing is sent before."""
+
+    @abstractmethod
+    async def listen(self, context: HandlerContext) -> None:
+        """Take messages, commands and presses until cancelled."""
+
+    @property
+    def health(self) -> AppHealth:
+        return AppHealth()
+
+    def owner_chats(self) -> list[str]:
+        return [self.channel.private_chat(owner) for owner in sorted(self.access.owners)]
+
+    async def serve(self, services: Services) -> None:
+        """Take updates and deliver what waits."""
+        await self.access.load()
+        await self.connect()
+        context = HandlerContext(
+            self.channel,
+            self.access,
+            self.store,
+            self.delivery,
+            self.texts,
+            services,
+            self.store.clock(),
+            self.timezone,
+            self.repos,
+            lambda: self.health.problem,
+        )
+        self.replies.on_approval = lambda id: context.start(show_decision(context, id))
+        async with context.tasks, asyncio.TaskGroup() as group:
+            group.create_task(self.delivery.run())
+            group.create_task(self.listen(context))
+
+    def compose(self, reply: TurnReply) -> Sequence[str]:
+        """A finished turn as outbox payloads (agent.turn.journal.Compose)."""
+        answered = [incoming.ref for incoming in reply.answers if incoming.ref]
+        keyboard = continue_keyboard(reply, self.texts)
+        reply_to = answered[-1] if answered else ""
+        return [OutgoingMessage(reply.text, keyboard, reply_to=reply_to).to_json()]
+
+
+class Apps:
+    """All messaging apps; a chat belongs to the one whose prefix its key has.
+
+    Chats of the command line (`cli`) belong to none: their approvals are asked of
+    the first app's owners, and nothing of them is shown.
+    """
+
+    def __init__(self, apps: Sequence[MessagingApp]) -> None:
+        self.apps = apps
+
+    def of(self, chat: str) -> MessagingApp | None:
+        return next((app for app in self.apps if chat.startswith(app.channel.prefix)), None)
+
+    def channel(self, chat: str) -> Channel:
+        return (self.of(chat) or self.apps[0]).channel
+
+    def owner_chats(self) -> list[str]:
+        return [chat for app in self.apps for chat in app.owner_chats()]
+
+    async def ask(self, request: ApprovalRequest) -> Decision | None:
+        """agent.approvals.Ask"""
+        return await (self.of(request.chat) or self.apps[0]).approvals.ask(request)
+
+    def file_sender(self, chat: str) -> ChannelFileSender | None:
+        app = self.of(chat)
+        return ChannelFileSender(app.channel, chat) if app else None
+
+    def compose(self, reply: TurnReply) -> Sequence[str]:
+        """agent.turn.journal.Compose"""
+        return (self.of(reply.chat) or self.apps[0]).compose(reply)
+
+    async def event(self, assignment: Assignment, event: Event) -> None:
+        """agent.chats.assignment.Listener"""
+        if app := self.of(assignment.chat):
+            await app.replies.event(assignment, event)
+
+    async def waiting(self, chat: str, why: str) -> None:
+        if app := self.of(chat):
+            await app.replies.waiting(chat, why)
+
+    async def serve(self, services: Services) -> None:
+        async with asyncio.TaskGroup() as group:
+            for app in self.apps:
+                group.create_task(app.serve(services))

@@ -1,0 +1,15 @@
+"""Commands, buttons and incoming messages, alike in any messaging app.
+
+table.py          every command and button, and who handles it
+context.py        what handlers work with
+access.py         who may talk: owners, members, strangers
+intake.py         messages into the inbox; those from before the start
+pairing.py        /start CODE, /pair: letting people and groups in
+conversations.py  /new, /resume, /stop, /retry, /export, [Continue]
+memory.py         /memory, /forget
+jobs.py           /jobs, /schedule, /repos, /summary
+status.py         /status, /gpu, /context
+models.py         /model
+approvals.py      questions to owners, /approve
+settings.py       /settings, /timezone
+"""

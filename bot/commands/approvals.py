@@ -1,0 +1,172 @@
+"""Approvals: owners are asked with buttons, the first press counts, the question then says who decided."""
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+from agent.approvals import ApprovalRequest
+from agent.events import Decision
+from agent.store.approvals import ApprovalTable, Grant
+from bot.channel import (
+    Button,
+    Channel,
+    ChannelError,
+    DeliveryUncertain,
+    Keyboard,
+    OutgoingMessage,
+    send,
+)
+from bot.commands.access import Access
+from bot.commands.context import ButtonPress, HandlerContext, Invocation, PressResult
+from bot.texts import Texts
+
+APPROVAL = "ok"
+REVOKE = "rev"
+DECISIONS: dict[str, Decision] = {"o": "once", "c": "chat", "d": "denied"}  # by a key's last letter
+SHOWN_CHARACTERS = 3000  # of a command or a diff
+ATTEMPTS = 3
+LABEL_CHARACTERS = 60
+SHOWN_GRANTS = 20
+
+
+class OwnerApprovals:
+    """Asks owners in their chats (agent.approvals.Ask); the answer comes by `press_approval`."""
+
+    def __init__(
+        self, channel: Channel, access: Access, texts: Texts, approvals: ApprovalTable
+    ) -> None:
+        self._channel = channel
+        self._access = access
+        self._texts = texts
+        self._approvals = approvals
+
+    async def ask(self, request: ApprovalRequest) -> Decision | None:
+        if await self._approvals.message_of(request.id):
+            return None  # asked before a restart: those buttons still work
+        sent: list[str] = []
+        for chat in self._chats(request.chat):
+            try:
+                message = await self._send(chat, request)
+            except ChannelError:
+                continue  # an owner who has blocked us; the others still read it
+            sent.append(f"{chat}/{message}")
+            await self._approvals.shown(request.id, " ".join(sent))
+        return None if sent else "denied"
+
+    def _chats(self, chat: str) -> list[str]:
+        """The chat itself where an owner reads it, and else the owners' own chats."""
+        private = [self._channel.private_chat(owner) for owner in sorted(self._access.owners)]
+        if not chat.startswith(self._channel.prefix):
+            return private
+        user = self._channel.user_of(chat)
+        if user is None:
+            return [chat, *private]
+        return [chat] if user in self._access.owners else private
+
+    async def _send(self, chat: str, request: ApprovalRequest) -> str:
+        """Two copies of one question are harmless, a missing one is not."""
+        text = question(self._texts, request, elsewhere=chat != request.chat)
+        message = OutgoingMessage(text, approval_keyboard(self._texts, request.id))
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return (await send(self._channel, chat, message))[-1]
+            except DeliveryUncertain:
+                continue
+        return (await send(self._channel, chat, message))[-1]
+
+
+def question(texts: Texts, request: ApprovalRequest, *, elsewhere: bool) -> str:
+    """What an owner is asked; `elsewhere`: in another chat than the request's."""
+    where = texts.approval_from.format(chat=request.chat) if elsewhere else ""
+    what = request.what
+    if len(what) > SHOWN_CHARACTERS:
+        more = texts.approval_cut.format(more=len(what) - SHOWN_CHARACTERS)
+        what = f"{what[:SHOWN_CHARACTERS]}\n{more}"
+    return f"{texts.approval}{where}\n\n{fenced(what)}"
+
+
+def fenced(code: str) -> str:
+    """A code block with a fence that nothing in the code can close."""
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", code)), default=0))
+    return f"{fence}\n{code}\n{fence}"
+
+
+def approval_keyboard(texts: Texts, id: str) -> Keyboard:
+    once, always, deny = (
+        Button(f"{APPROVAL}:{id}:{letter}", label)
+        for letter, label in zip(
+            DECISIONS, (texts.approve_once, texts.approve_chat, texts.deny), strict=True
+        )
+    )
+    return [[once, deny], [always]]
+
+
+def decision(key: str) -> tuple[str, Decision | None]:
+    """The request's id and the decision of a button's key."""
+    id, _, letter = key.removeprefix(f"{APPROVAL}:").rpartition(":")
+    return id, DECISIONS.get(letter)
+
+
+async def press_approval(context: HandlerContext, press: ButtonPress) -> PressResult:
+    id, decided = decision(press.argument)
+    approvals = context.services.approvals
+    if press.level != "owner" or approvals is None or decided is None:
+        return PressResult(context.texts.only_owners)
+    if await approvals.decide(id, decided, press.sender.name) is None:
+        return PressResult(context.texts.expired)
+    context.start(show_decision(context, id))
+    return PressResult(context.texts.decided[decided])
+
+
+async def show_decision(context: HandlerContext, id: str) -> None:
+    """The messages of a question lose their buttons and say what was decided."""
+    table = context.store.approvals
+    decided, request = await table.decided(id), await table.get(id)
+    if decided is None or request is None:
+        return
+    state, by, at = decided
+    form = context.texts.decisions["expired" if by == "expired" else state]
+    for shown in (await table.message_of(id)).split():
+        chat, _, message = shown.rpartition("/")
+        told = form.format(by=by, at=f"{await context.local_time(chat, at):%H:%M}")
+        text = f"{fenced(request.what[:SHOWN_CHARACTERS])}\n\n{told}"
+        try:
+            await context.channel.edit(chat, message, text)
+        except ChannelError:
+            continue
+
+
+async def approve(context: HandlerContext, call: Invocation) -> None:
+    """/approve: open questions are asked again; standing permissions can be taken back."""
+    texts = context.texts
+    for request in await context.store.approvals.open_requests():
+        text = question(texts, request, elsewhere=request.chat != call.chat)
+        await context.send(call.chat, text, approval_keyboard(texts, request.id))
+    grants = await context.store.approvals.grants(call.chat)
+    await context.send(call.chat, *grant_list(texts, grants))
+
+
+async def press_revoke(context: HandlerContext, press: ButtonPress) -> PressResult:
+    if press.level != "owner":
+        return PressResult(context.texts.only_owners)
+    for grant in await context.store.approvals.grants(press.chat):
+        if scope_digest(grant.scope) == press.argument:
+            await context.store.approvals.revoke(press.chat, grant.scope)
+    left = await context.store.approvals.grants(press.chat)
+    return PressResult("", *grant_list(context.texts, left))
+
+
+def grant_list(texts: Texts, grants: Sequence[Grant]) -> tuple[str, Keyboard]:
+    if not grants:
+        return texts.no_grants, []
+    lines = "\n".join(f"- `{grant.scope}` ({grant.granted_by})" for grant in grants)
+    keyboard = [
+        [Button(f"{REVOKE}:{scope_digest(g.scope)}", f"✕ {g.scope}"[:LABEL_CHARACTERS])]
+        for g in grants[:SHOWN_GRANTS]
+    ]
+    return texts.grants.format(grants=lines), keyboard
+
+
+def scope_digest(scope: str) -> str:
+    """A scope as a button's key can hold it."""
+    return hashlib.sha256(scope.encode()).hexdigest()[:12]

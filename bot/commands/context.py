@@ -1,0 +1,110 @@
+"""What handlers of any app work with: the context, a command as it was sent, a button that was pressed."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from agent.aio import BackgroundTasks
+from agent.approvals import Approvals
+from agent.chats.chats import Chats
+from agent.llm.selftest import SelftestStore
+from agent.schedule.planner import Planner
+from agent.store import Store
+from backend.client import BackendClient
+from bot.channel import Channel, Keyboard, OutgoingMessage
+from bot.commands.access import Access, AccessLevel, Sender
+from bot.delivery import Delivery
+from bot.texts import Texts
+
+
+@dataclass(frozen=True)
+class Services:
+    """The running agent. What is None is not there, and its commands say so.
+
+    `tokens` counts a chat's tokens by part, the window's free ones last.
+    """
+
+    chats: Chats
+    approvals: Approvals | None = None
+    backend: BackendClient | None = None
+    tokens: Callable[[str], Awaitable[Mapping[str, int]]] | None = None
+    planner: Callable[[str], Awaitable[Planner]] | None = None
+    selftests: SelftestStore | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """A command as somebody sent it; `argument` is what follows its name."""
+
+    chat: str
+    sender: Sender
+    level: AccessLevel
+    argument: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ButtonPress:
+    """A press on a button of that message; `argument` is what follows the kind in the button's key."""
+
+    chat: str
+    message: str
+    sender: Sender
+    level: AccessLevel
+    argument: str
+
+
+@dataclass(frozen=True, slots=True)
+class PressResult:
+    """`toast` answers the press; `text` replaces the message, its buttons becoming `keyboard`.
+
+    `later` gives both where they take time; it is awaited once the press is answered.
+    """
+
+    toast: str = ""
+    text: str | None = None
+    keyboard: Keyboard = ()
+    later: Callable[[], Awaitable[tuple[str, Keyboard]]] | None = None
+
+
+@dataclass
+class HandlerContext:
+    """One messaging app's handlers have one. `problem` says why updates do not come in.
+
+    `timezone` (IANA) is that of chats without one of their own; `started_at` is in
+    seconds since the epoch; `tasks` is to be open while handlers run.
+    """
+
+    channel: Channel
+    access: Access
+    store: Store
+    delivery: Delivery
+    texts: Texts
+    services: Services
+    started_at: float
+    timezone: str = "UTC"
+    repos: tuple[str, ...] = ()
+    problem: Callable[[], str | None] = lambda: None
+    backlog: Counter[str] = field(
+        default_factory=Counter
+    )  # messages from before the start, by chat
+    tasks: BackgroundTasks = field(default_factory=BackgroundTasks)
+
+    async def send(
+        self, chat: str, text: str, keyboard: Keyboard = (), *, silent: bool = False
+    ) -> None:
+        """Put a text of the program's own into the outbox."""
+        payload = OutgoingMessage(text, keyboard).to_json()
+        await self.store.outbox.add(chat, [payload], silent=silent)
+
+    def start(self, work: Coroutine[Any, Any, object]) -> None:
+        """Do something slow beside the updates; what it must not lose is durable already."""
+        self.tasks.start(work, "a handler's task")
+
+    async def local_time(self, chat: str, at: float | None = None) -> datetime:
+        """An instant (seconds since the epoch; now) in the chat's time zone."""
+        known = await self.store.chats.get(chat)
+        zone = known.timezone if known and known.timezone else self.timezone
+        return datetime.fromtimestamp(self.store.clock() if at is None else at, ZoneInfo(zone))

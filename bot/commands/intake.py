@@ -1,0 +1,96 @@
+"""Messages into the inbox: who may write, and what came in while the bot was off. Quick and durable."""
+
+import asyncio
+
+from agent.store import Incoming
+from bot import attachments
+from bot.attachments import MIB
+from bot.channel import Button
+from bot.commands.access import AccessLevel, Sender
+from bot.commands.context import ButtonPress, HandlerContext, PressResult
+
+SEEN = "👀"
+BACKLOG = 5  # more messages than these, sent while the bot was off, are offered as one question
+BACKLOG_SECONDS = 60.0  # after the start, in which older messages may still come in
+BACKLOG_PAUSE = 1.0
+BACKLOG_BUTTON = "held"
+
+
+async def receive(context: HandlerContext, incoming: Incoming) -> None:
+    """Keep a message of somebody who may write, and have it answered."""
+    starting = context.store.clock() - context.started_at < BACKLOG_SECONDS
+    if starting and incoming.at + 1 < context.started_at:
+        await hold(context, incoming)
+    elif not await context.services.chats.submit(incoming):
+        return
+    context.channel.received(incoming.chat, incoming.ref)
+    limit = context.channel.limits(incoming.chat).download
+    for file in attachments.from_json(incoming.body):
+        if file.size > limit:
+            text = context.texts.too_large.format(name=file.name, limit=limit // MIB)
+            await context.send(incoming.chat, text, silent=True)
+    context.start(context.channel.react(incoming.chat, incoming.ref, SEEN))
+
+
+async def may_write(context: HandlerContext, chat: str, sender: Sender, level: AccessLevel) -> bool:
+    """Whether this person is answered; a stranger gets one fixed line a day, a flood one warning."""
+    if sender.group is not None and context.access.groups == "off":
+        return False
+    if level == "stranger":
+        if sender.group is None and await context.access.stranger_notice_due(sender):
+            await context.send(chat, context.texts.stranger)
+        return False
+    flood = context.access.flood(sender)
+    if flood == "first":
+        await context.send(chat, context.texts.slower)
+    return flood == "no"
+
+
+async def wake(context: HandlerContext, chat: str) -> None:
+    """Whoever writes can be written to: what waited while the chat was blocked goes out.
+
+    (The inbox does so for messages.)
+    """
+    known = await context.store.chats.get(chat)
+    if known is not None and known.blocked:
+        await context.store.chats.set_blocked(chat, blocked=False)
+        context.store.outbox.added.set()
+
+
+async def hold(context: HandlerContext, incoming: Incoming) -> None:
+    """Keep a message from before the start; once no more come in, answer them or ask."""
+    if await context.store.inbox.add(incoming):
+        context.backlog[incoming.chat] += 1
+        context.start(offer_backlog(context, incoming.chat, context.backlog[incoming.chat]))
+
+
+async def offer_backlog(context: HandlerContext, chat: str, count: int) -> None:
+    await asyncio.sleep(BACKLOG_PAUSE)
+    if context.backlog[chat] != count:
+        return  # a later message does it
+    rows = await context.store.inbox.waiting(chat, [context.channel.source])
+    if len(rows) <= BACKLOG:
+        context.services.chats.wake(chat)
+        return
+    choices = (
+        ("all", context.texts.answer_all),
+        ("last", context.texts.answer_last),
+        ("none", context.texts.answer_none),
+    )
+    keyboard = [[Button(f"{BACKLOG_BUTTON}:{rows[-1].id}:{key}", label)] for key, label in choices]
+    await context.send(chat, context.texts.backlog.format(count=len(rows)), keyboard)
+
+
+async def press_backlog(context: HandlerContext, press: ButtonPress) -> PressResult:
+    """`ROW:CHOICE`, for the messages up to that row."""
+    last, _, choice = press.argument.partition(":")
+    waiting = await context.store.inbox.waiting(press.chat, [context.channel.source])
+    rows = [row.id for row in waiting if row.id <= int(last)]
+    if not rows:
+        return PressResult(context.texts.expired)
+    dropped = {"last": rows[:-1], "none": rows}.get(choice, [])
+    await context.store.inbox.discard(press.chat, dropped)
+    context.services.chats.wake(press.chat)
+    answered = len(rows) - len(dropped)
+    text = context.texts.backlog_decided.format(answered=answered, dropped=len(dropped))
+    return PressResult("", text)

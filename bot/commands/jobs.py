@@ -1,0 +1,121 @@
+"""Jobs and repositories: /jobs, /schedule, /repos, /summary."""
+
+from agent.errors import AgentError
+from agent.schedule.planner import OWNERS_ONLY, Planner
+from agent.store.jobs import CatchUp, Job
+from bot.channel import Button, Keyboard
+from bot.commands.access import AccessLevel
+from bot.commands.context import ButtonPress, HandlerContext, Invocation, PressResult
+
+JOB = "job"
+BUTTON_ROWS = 12
+CATCH_UP: dict[str, CatchUp] = {"run once": "once", "run all": "all", "say missed": "missed"}
+
+
+async def jobs(context: HandlerContext, call: Invocation) -> None:
+    """/jobs lists them; /jobs 3 tells of one; /jobs 3 every Monday at 9 changes it."""
+    planner = await planner_of(context, call.chat)
+    number, _, words = call.argument.partition(" ")
+    if not number.isdigit():
+        await context.send(call.chat, *await job_list(context, planner))
+        return
+    job = await planner.find(int(number))
+    if not words:
+        await context.send(call.chat, "\n".join([planner.told(job), *await planner.history(job)]))
+        return
+    if catch_up := CATCH_UP.get(words.lower()):
+        job = await planner.adjust(job.id, catch_up, None)
+    elif words.lower() in ("tell", "silent"):
+        job = await planner.adjust(job.id, None, words.lower() == "tell")
+    else:
+        check_level(context, call.level, job.spec.kind)
+        job = await planner.edit(job.id, words)
+    await context.send(call.chat, planned(context, planner, job))
+
+
+async def schedule(context: HandlerContext, call: Invocation) -> None:
+    """/schedule in 10 minutes stretch: shown with its next times, made by a press.
+
+    What is not understood is asked back.
+    """
+    if not call.argument:
+        await context.send(call.chat, context.texts.schedule_how)
+        return
+    planner = await planner_of(context, call.chat)
+    proposal = await planner.propose_text(call.argument)
+    check_level(context, call.level, proposal.spec.kind)
+    job = await planner.offer(proposal)
+    row = [
+        Button(f"{JOB}:yes:{job.id}", context.texts.plan_it),
+        Button(f"{JOB}:no:{job.id}", context.texts.no),
+    ]
+    await context.send(call.chat, context.texts.plan_question.format(told=proposal.told), [row])
+
+
+async def press_job(context: HandlerContext, press: ButtonPress) -> PressResult:
+    """`ACTION:ID` of a button under /schedule (yes, no) or /jobs (pause, go, run, rm)."""
+    action, _, id = press.argument.partition(":")
+    planner, number = await planner_of(context, press.chat), int(id)
+    job = await context.store.jobs.get(number)
+    if job and job.spec.chat == planner.chat:
+        check_level(context, press.level, job.spec.kind)
+    match action:
+        case "yes":
+            return PressResult("", planned(context, planner, await planner.confirm(number)))
+        case "no":
+            await planner.withdraw(number)
+            return PressResult("", context.texts.not_planned)
+        case "pause" | "go":
+            await planner.pause(number, paused=action == "pause")
+        case "run":
+            await planner.run_now(number)
+        case "rm":
+            await planner.remove(number)
+    text, keyboard = await job_list(context, planner)
+    return PressResult(context.texts.job_done[action], text, keyboard)
+
+
+async def repos(context: HandlerContext, call: Invocation) -> None:
+    names = "\n".join(f"- `{name}` at /repos/{name}" for name in context.repos)
+    await context.send(call.chat, names or context.texts.no_repos)
+
+
+async def summary(context: HandlerContext, call: Invocation) -> None:
+    """/summary REPO; the only repository needs no name."""
+    name = call.argument or (context.repos[0] if len(context.repos) == 1 else "")
+    if name not in context.repos and name != ".":
+        await repos(context, call)
+    else:
+        await (await planner_of(context, call.chat)).summarise(name)
+
+
+def check_level(context: HandlerContext, level: AccessLevel, kind: str) -> None:
+    """AgentError for others than owners where a kind of job touches more than its chat."""
+    if kind in OWNERS_ONLY and level != "owner":
+        raise AgentError(context.texts.only_owners)
+
+
+async def job_list(context: HandlerContext, planner: Planner) -> tuple[str, Keyboard]:
+    found = await planner.jobs()
+    if not found:
+        return context.texts.no_jobs, []
+    text = "\n".join(f"{job.id}. {planner.told(job, 1)}" for job in found)
+    keyboard = []
+    for job in found[:BUTTON_ROWS]:
+        paused = job.spec.state == "paused"
+        toggle = ("go", f"▶ {job.id}") if paused else ("pause", f"⏸ {job.id}")
+        run, delete = ("run", f"{context.texts.run_now} {job.id}"), ("rm", f"✕ {job.id}")
+        row = [Button(f"{JOB}:{key}:{job.id}", label) for key, label in (toggle, run, delete)]
+        keyboard.append(row)
+    return text, keyboard
+
+
+def planned(context: HandlerContext, planner: Planner, job: Job) -> str:
+    return context.texts.planned.format(number=job.id, told=planner.told(job))
+
+
+async def planner_of(context: HandlerContext, chat: str) -> Planner:
+    """AgentError where there is no scheduler."""
+    if context.services.planner is None:
+        raise AgentError(context.texts.not_here)
+    return await context.services.planner(chat)

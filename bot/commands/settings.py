@@ -1,0 +1,109 @@
+"""/settings: thinking. /timezone: the chat's own time zone."""
+
+from difflib import get_close_matches
+from functools import cache
+from zoneinfo import available_timezones
+
+from agent.errors import AgentError
+from backend.client import BackendUnavailable
+from bot.channel import Button, Keyboard
+from bot.commands.context import ButtonPress, HandlerContext, Invocation, PressResult
+
+SETTING = "set"
+THINKING = (0, 512, 2048, 8192)  # tokens of thought; 0 is off
+SUGGESTED_ZONES = 4
+
+
+async def settings(context: HandlerContext, call: Invocation) -> None:
+    await context.send(call.chat, *await setting_list(context, call.chat))
+
+
+async def press_setting(context: HandlerContext, press: ButtonPress) -> PressResult:
+    """`thinking:TOKENS`"""
+    name, _, value = press.argument.partition(":")
+    if name != "thinking" or not value.isdigit() or int(value) not in THINKING:
+        return PressResult(context.texts.expired)
+    await context.store.chats.set(press.chat, thinking=int(value) or None)
+    return PressResult("", *await setting_list(context, press.chat))
+
+
+async def setting_list(context: HandlerContext, chat: str) -> tuple[str, Keyboard]:
+    known = await context.store.chats.get(chat)
+    now = int(known.settings.get("thinking", 0)) if known else 0
+    labels = {n: f"{n:,}" if n else context.texts.off for n in THINKING}
+    row = [
+        Button(f"{SETTING}:thinking:{n}", f"{'• ' if n == now else ''}{label}")
+        for n, label in labels.items()
+    ]
+    zone = str((await context.local_time(chat)).tzinfo)
+    lines = [
+        context.texts.settings.format(thinking=labels.get(now, str(now))),
+        context.texts.settings_timezone.format(zone=zone),
+    ]
+    if not await takes_thinking_budget(context):
+        lines.insert(1, context.texts.no_thinking)
+    return "\n".join(lines), [row]
+
+
+async def takes_thinking_budget(context: HandlerContext) -> bool:
+    """Whether the model server can be told how long to think; True while nobody knows."""
+    if context.services.backend is None:
+        return True
+    try:
+        return (await context.services.backend.endpoint()).extras
+    except BackendUnavailable:
+        return True
+
+
+async def timezone(context: HandlerContext, call: Invocation) -> None:
+    """/timezone Europe/Berlin: jobs at times of day move to it. /timezone alone tells which it is.
+
+    A city or another spelling is enough where it names one zone.
+    """
+    chat, texts = call.chat, context.texts
+    if not call.argument:
+        now = await context.local_time(chat)
+        text = texts.timezone.format(zone=now.tzinfo, at=f"{now:%H:%M}")
+        await context.send(chat, f"{text}\n{texts.timezone_how}")
+        return
+    zone = find_timezone(call.argument)
+    if zone is None:
+        near = nearest_timezones(call.argument)
+        hint = texts.timezone_near.format(zones=", ".join(near)) if near else texts.timezone_how
+        raise AgentError(f"{texts.timezone_unknown.format(zone=call.argument)} {hint}")
+    await context.store.chats.set_timezone(chat, zone)
+    text = texts.timezone.format(zone=zone, at=f"{await context.local_time(chat):%H:%M}")
+    if context.services.planner is not None:
+        planner = await context.services.planner(chat)
+        if moved := await planner.move_to_zone():
+            lines = [f"{job.id}. {planner.told(job, 1)}" for job in moved]
+            text = "\n".join([text, texts.timezone_jobs, *lines])
+    await context.send(chat, text)
+
+
+def find_timezone(text: str) -> str | None:
+    """The IANA name meant: itself in any case, with spaces for underscores, or its city alone."""
+    found = zones_by_name().get(normalized(text), [])
+    exact = [zone for zone in found if normalized(zone) == normalized(text)]
+    return (exact or found)[0] if exact or len(found) == 1 else None
+
+
+def nearest_timezones(text: str) -> list[str]:
+    """The zones whose name or city is spelt most like the text."""
+    names = zones_by_name()
+    near = get_close_matches(normalized(text), names, SUGGESTED_ZONES, 0.7)
+    return [*dict.fromkeys(zone for name in near for zone in names[name])][:SUGGESTED_ZONES]
+
+
+@cache
+def zones_by_name() -> dict[str, list[str]]:
+    """The zones that a name stands for: a zone's own, or that of its city."""
+    names: dict[str, list[str]] = {}
+    for zone in sorted(available_timezones()):
+        for name in {normalized(zone), normalized(zone.rpartition("/")[2])}:
+            names.setdefault(name, []).append(zone)
+    return names
+
+
+def normalized(text: str) -> str:
+    return "_".join(text.replace("_", " ").split()).lower()

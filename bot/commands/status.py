@@ -1,0 +1,163 @@
+"""/status, /gpu and /context. What is not known is left out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from io import BytesIO
+
+from agent.store.outbox import OutboxState
+from backend.client import BackendRefused, BackendUnavailable
+from backend.protocol import Gpu, Status
+from bot.channel import Button, ChannelError, Keyboard
+from bot.commands.context import ButtonPress, HandlerContext, Invocation, PressResult
+from bot.texts import Texts
+
+STATUS = "st"
+GPU_HOURS = 3
+MOST_HOURS = 7 * 24
+
+
+async def status(context: HandlerContext, call: Invocation) -> None:
+    async def send() -> None:
+        await context.send(call.chat, *await status_report(context, call.chat))
+
+    context.start(send())
+
+
+async def press_status(context: HandlerContext, press: ButtonPress) -> PressResult:
+    return PressResult(later=lambda: status_report(context, press.chat))
+
+
+async def status_report(context: HandlerContext, chat: str) -> tuple[str, Keyboard]:
+    texts, report = context.texts, await backend_status(context)
+    lines = backend_lines(texts, report) if isinstance(report, Status) else [f"**{report}**"]
+    queues = Queues(
+        len(context.services.chats.running()),
+        await context.store.inbox.count_waiting(),
+        await context.store.outbox.counts(),
+    )
+    lines.append(queue_line(texts, queues))
+    if problem := context.problem():
+        lines.append(texts.polling.format(problem=problem))
+    at = f"{await context.local_time(chat):%H:%M}"
+    lines.append(uptime_line(texts, context.store.clock() - context.started_at, at))
+    return "\n".join(lines), [[Button(f"{STATUS}:", texts.refresh)]]
+
+
+async def backend_status(context: HandlerContext) -> Status | str:
+    """The status, or a sentence that says why there is none."""
+    if context.services.backend is None:
+        return context.texts.no_backend
+    try:
+        return await context.services.backend.status()
+    except BackendUnavailable as error:
+        return str(error)
+
+
+async def gpu(context: HandlerContext, call: Invocation) -> None:
+    """/gpu, /gpu 12 for as many hours, /gpu dark."""
+    words = call.argument.lower().split()
+    hours = next((int(word) for word in words if word.isdigit()), GPU_HOURS)
+    theme = "dark" if "dark" in words else "light"
+    context.start(send_gpu(context, call.chat, min(max(hours, 1), MOST_HOURS), theme))
+
+
+async def send_gpu(context: HandlerContext, chat: str, hours: int, theme: str) -> None:
+    """A picture of the last hours, or in words why there is none."""
+    report = await backend_status(context)
+    if isinstance(report, str) or not report.gpus:
+        await context.send(chat, report if isinstance(report, str) else context.texts.no_gpu)
+        return
+    assert context.services.backend
+    caption = "\n".join(gpu_line(context.texts, gpu) for gpu in report.gpus)
+    zone = str((await context.local_time(chat)).tzinfo)
+    try:
+        picture = await context.services.backend.gpu_picture(hours, theme=theme, zone=zone)
+        await context.channel.send_files(chat, [(BytesIO(picture), "gpu.png")], caption)
+    except (BackendUnavailable, BackendRefused, ChannelError):
+        await context.send(chat, caption)
+
+
+async def tokens(context: HandlerContext, call: Invocation) -> None:
+    """/context"""
+    context.start(send_tokens(context, call.chat))
+
+
+async def send_tokens(context: HandlerContext, chat: str) -> None:
+    if context.services.tokens is None:
+        await context.send(chat, context.texts.not_here)
+        return
+    try:
+        parts = await context.services.tokens(chat)
+    except BackendUnavailable as error:
+        await context.send(chat, str(error))
+        return
+    lines = "\n".join(f"| {name} | {count:,} |" for name, count in parts.items())
+    await context.send(chat, f"{context.texts.context_head}\n|---|---|\n{lines}")
+
+
+@dataclass(frozen=True, slots=True)
+class Queues:
+    """Turns that run, messages that wait for theirs, and the outbox's rows by state."""
+
+    running: int
+    waiting: int
+    outbox: Mapping[OutboxState, int]
+
+
+def backend_lines(texts: Texts, report: Status) -> list[str]:
+    server, speed = report.backend, report.speed
+    lines = [
+        f"**{server.state}**" + (f": {server.reason}" if server.reason else ""),
+        joined(server.profile or "", server.model or ""),
+        joined(
+            texts.window.format(tokens=server.n_ctx) if server.n_ctx else "",
+            texts.restarts.format(count=server.restarts) if server.restarts else "",
+        ),
+        server.held or "",
+        joined(
+            texts.prefill.format(speed=speed.prefill_tok_s) if speed.prefill_tok_s else "",
+            texts.decode.format(speed=speed.decode_tok_s) if speed.decode_tok_s else "",
+            texts.cache.format(hit=speed.cache_hit) if speed.cache_hit is not None else "",
+        ),
+        *(gpu_line(texts, gpu) for gpu in report.gpus),
+    ]
+    return [line for line in lines if line]
+
+
+def gpu_line(texts: Texts, gpu: Gpu) -> str:
+    used, total = gpu.memory_used_mib, gpu.memory_total_mib
+    return joined(
+        gpu.name,
+        f"{gpu.temperature_c:.0f} °C" if gpu.temperature_c is not None else "",
+        f"{gpu.power_w:.0f} W" if gpu.power_w is not None else "",
+        texts.gpu_memory.format(used=used / 1024, total=total / 1024) if used and total else "",
+        texts.gpu_slowed.format(why=", ".join(gpu.throttle)) if gpu.throttle else "",
+    )
+
+
+def queue_line(texts: Texts, queues: Queues) -> str:
+    outbox = queues.outbox
+    to_send = outbox.get("waiting", 0) + outbox.get("sending", 0)
+    doubtful, failed = outbox.get("uncertain", 0), outbox.get("failed", 0)
+    return joined(
+        texts.running.format(count=queues.running) if queues.running else "",
+        texts.waiting.format(count=queues.waiting),
+        texts.to_send.format(count=to_send),
+        texts.doubtful.format(count=doubtful) if doubtful else "",
+        texts.failed.format(count=failed) if failed else "",
+    )
+
+
+def uptime_line(texts: Texts, seconds: float, at: str) -> str:
+    minutes, hours = int(seconds) // 60, int(seconds) // 3600
+    if hours >= 48:
+        span = texts.days.format(days=hours // 24)
+    elif hours:
+        span = texts.hours.format(hours=hours, minutes=minutes % 60)
+    else:
+        span = texts.minutes.format(minutes=minutes)
+    return texts.up.format(span=span, at=at)
+
+
+def joined(*parts: str) -> str:
+    return " · ".join(filter(None, parts))

@@ -1,0 +1,118 @@
+"""Every command and every button, with who handles it; the texts of commands stand in bot.texts."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from agent.errors import AgentError
+from bot.commands import (
+    approvals,
+    conversations,
+    intake,
+    jobs,
+    memory,
+    models,
+    pairing,
+    settings,
+    status,
+)
+from bot.commands.context import ButtonPress, HandlerContext, Invocation, PressResult
+from bot.delivery import RESEND
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """`level` may use it; `menu` says where the app lists it."""
+
+    name: str
+    run: Callable[[HandlerContext, Invocation], Awaitable[None]]
+    level: Literal["member", "owner"] = "member"
+    menu: Literal["everywhere", "private", "nowhere"] = "private"
+
+
+async def help_(context: HandlerContext, call: Invocation) -> None:
+    lines = [
+        f"/{command.name}: {context.texts.commands[command.name]}"
+        for command in COMMANDS
+        if call.level == "owner" or command.level == "member"
+    ]
+    await context.send(call.chat, context.texts.help.format(commands="\n".join(lines)))
+
+
+async def press_resend(context: HandlerContext, press: ButtonPress) -> PressResult:
+    """[Show again] under the notice of an uncertain text."""
+    if not await context.delivery.resend(int(press.argument)):
+        return PressResult(context.texts.not_in_doubt)
+    return PressResult("", context.texts.shown_again)
+
+
+COMMANDS: Sequence[Command] = (
+    Command("start", pairing.start, menu="nowhere"),
+    Command("help", help_, menu="everywhere"),
+    Command("new", conversations.new, menu="everywhere"),
+    Command("resume", conversations.resume),
+    Command("stop", conversations.stop, menu="everywhere"),
+    Command("retry", conversations.retry, menu="everywhere"),
+    Command("status", status.status, menu="everywhere"),
+    Command("gpu", status.gpu),
+    Command("model", models.model),
+    Command("context", status.tokens),
+    Command("memory", memory.memory),
+    Command("forget", memory.forget),
+    Command("jobs", jobs.jobs),
+    Command("schedule", jobs.schedule),
+    Command("repos", jobs.repos),
+    Command("summary", jobs.summary),
+    Command("approve", approvals.approve, level="owner"),
+    Command("export", conversations.export),
+    Command("settings", settings.settings),
+    Command("timezone", settings.timezone),
+)
+HIDDEN: Sequence[Command] = (Command("pair", pairing.pair, menu="nowhere"),)
+
+PressHandler = Callable[[HandlerContext, ButtonPress], Awaitable[PressResult]]
+BUTTONS: Mapping[str, PressHandler] = {
+    approvals.APPROVAL: approvals.press_approval,
+    approvals.REVOKE: approvals.press_revoke,
+    pairing.LET_IN: pairing.press_let_in,
+    pairing.REFUSE: pairing.press_refuse,
+    memory.NOTE: memory.press_note,
+    memory.FORGET: memory.press_forget,
+    conversations.RESUME: conversations.press_resume,
+    conversations.CONTINUE: conversations.press_continue,
+    jobs.JOB: jobs.press_job,
+    status.STATUS: status.press_status,
+    models.MODEL: models.press_model,
+    settings.SETTING: settings.press_setting,
+    intake.BACKLOG_BUTTON: intake.press_backlog,
+    RESEND: press_resend,
+}
+
+
+async def run_command(context: HandlerContext, command: Command, call: Invocation) -> None:
+    """Run a command for whoever may use it; a plain error is sent in its own words."""
+    chat, sender = call.chat, call.sender
+    pairs = call.level == "stranger" and sender.group is None
+    if not (pairs and (command.name == "pair" or (command.name == "start" and call.argument))):
+        if not await intake.may_write(context, chat, sender, call.level):
+            return
+        await intake.wake(context, chat)
+    if command.level == "owner" and call.level != "owner":
+        await context.send(chat, context.texts.only_owners)
+        return
+    try:
+        await command.run(context, call)
+    except AgentError as error:
+        await context.send(chat, str(error))
+
+
+async def handle_press(context: HandlerContext, kind: str, press: ButtonPress) -> PressResult:
+    """The result of a press; what lasts is committed."""
+    if press.level == "stranger":
+        return PressResult(context.texts.not_yours)
+    if kind not in BUTTONS:
+        return PressResult(context.texts.expired)
+    try:
+        return await BUTTONS[kind](context, press)
+    except AgentError as error:
+        return PressResult(str(error))

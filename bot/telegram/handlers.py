@@ -1,0 +1,230 @@
+"""The one table of python-telegram-bot's handlers, and the short functions that it names.
+
+Each turns an update into what the handlers of any app (bot.commands) work with.
+"""
+
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any
+
+from telegram import (
+    Bot,
+    BotCommand,
+    BotCommandScopeAllGroupChats,
+    BotCommandScopeAllPrivateChats,
+    BotCommandScopeChat,
+    CallbackQuery,
+    ChatMember,
+    Message,
+    Update,
+    User,
+)
+from telegram.error import TelegramError
+from telegram.ext import (
+    BaseHandler,
+    CallbackQueryHandler,
+    ChatMemberHandler,
+    CommandHandler,
+    ContextTypes,
+    MessageHandler,
+    TypeHandler,
+    filters,
+)
+
+from bot.channel import ChannelError
+from bot.commands import intake, pairing
+from bot.commands.access import Sender
+from bot.commands.context import ButtonPress, HandlerContext, Invocation, PressResult
+from bot.commands.table import COMMANDS, HIDDEN, Command, handle_press, help_, run_command
+from bot.telegram.chat_key import ChatKey
+from bot.telegram.incoming_message import addressed, chat_of, incoming_message
+
+# The press on the Stop button under a draft (Bot API 10.3), which python-telegram-bot does not know.
+STOPPED = "stopped_message_generation"
+UPDATES = ["message", "edited_message", "callback_query", "my_chat_member", STOPPED]
+ANSWER_SECONDS = 5.0  # Telegram forgets a press within seconds
+NOT_THERE = (ChatMember.BANNED, ChatMember.LEFT)
+
+Handler = Callable[[HandlerContext, Update], Awaitable[None]]
+
+
+def handlers(context: HandlerContext) -> Sequence[BaseHandler[Update, Any, None]]:
+    """Every kind of update and who handles it; the first that matches does."""
+    new, edited = filters.UpdateType.MESSAGE, filters.UpdateType.EDITED_MESSAGE
+
+    def bound(handler: Handler) -> Callable[..., Coroutine[Any, Any, None]]:
+        async def callback(update: Update, _: ContextTypes.DEFAULT_TYPE) -> None:
+            await handler(context, update)
+
+        return callback
+
+    return [
+        CallbackQueryHandler(bound(on_press)),
+        ChatMemberHandler(bound(on_membership), ChatMemberHandler.MY_CHAT_MEMBER),
+        MessageHandler(new & filters.StatusUpdate.MIGRATE, bound(on_migration)),
+        *(CommandHandler(c.name, bound(on_command(c)), new) for c in (*COMMANDS, *HIDDEN)),
+        MessageHandler(new & filters.COMMAND, bound(on_unknown_command)),
+        MessageHandler(new & ~filters.StatusUpdate.ALL, bound(on_message)),
+        MessageHandler(edited & ~filters.COMMAND, bound(on_edit)),
+        TypeHandler(Update, bound(on_stop_button)),
+    ]
+
+
+async def on_message(context: HandlerContext, update: Update) -> None:
+    """A message that is no command."""
+    message = update.message
+    assert message
+    if message.from_user is None or not is_meant(context, message, message.from_user):
+        return
+    sender = sender_of(message, message.from_user)
+    level = context.access.level(sender)
+    if await intake.may_write(context, str(chat_of(message)), sender, level):
+        me = message.get_bot().bot
+        await intake.receive(context, incoming_message(update.update_id, message, me))
+
+
+async def on_edit(context: HandlerContext, update: Update) -> None:
+    """A message was corrected: in its place while it waits, else a correction of its own."""
+    message = update.edited_message
+    assert message
+    if message.from_user is None or not is_meant(context, message, message.from_user):
+        return
+    if context.access.level(sender_of(message, message.from_user)) == "stranger":
+        return
+    if message.text is not None or message.caption is not None:
+        me = message.get_bot().bot
+        edited = incoming_message(update.update_id, message, me, edited=True)
+        await context.services.chats.submit(edited)
+
+
+def on_command(command: Command) -> Handler:
+    async def handler(context: HandlerContext, update: Update) -> None:
+        if call := invocation(context, update):
+            await run_command(context, command, call)
+
+    return handler
+
+
+async def on_unknown_command(context: HandlerContext, update: Update) -> None:
+    """Help; but in a group it may be another bot's command."""
+    message, call = update.message, invocation(context, update)
+    if call is None or message is None or message.text is None:
+        return
+    _, _, name = message.text.split()[0].partition("@")
+    mine = name.lower() == (message.get_bot().bot.username or "").lower()
+    if mine or (call.sender.group is None and not name):
+        await run_command(context, Command("help", help_), call)
+
+
+async def on_press(context: HandlerContext, update: Update) -> None:
+    """Decide at once, then answer and edit beside the updates."""
+    query = update.callback_query
+    assert query
+    if not isinstance(query.message, Message):  # too old to be known
+        context.start(answer(query, context.texts.expired))
+        return
+    kind, _, argument = (query.data or "").partition(":")
+    sender = sender_of(query.message, query.from_user)
+    press = ButtonPress(
+        str(chat_of(query.message)),
+        str(query.message.message_id),
+        sender,
+        context.access.level(sender),
+        argument,
+    )
+    result = await handle_press(context, kind, press)
+    context.start(show_result(context, query, press, result))
+
+
+async def on_stop_button(context: HandlerContext, update: Update) -> None:
+    if press := update.api_kwargs.get(STOPPED):
+        chat = ChatKey(press["chat"]["id"], press.get("message_thread_id"))
+        if context.access.level(Sender(str(chat.chat_id), "")) != "stranger":
+            await context.services.chats.stop(str(chat))
+
+
+async def on_membership(context: HandlerContext, update: Update) -> None:
+    """Our own membership changed: a chat that has put us out is blocked until it takes us back."""
+    change = update.my_chat_member
+    assert change
+    chat = str(ChatKey(change.chat.id))
+    out = change.new_chat_member.status in NOT_THERE
+    await context.store.chats.set_blocked(chat, blocked=out)
+    if out:
+        return
+    context.store.outbox.added.set()  # what waited for this chat may go out
+    group, access = str(change.chat.id), context.access
+    added = change.chat.id < 0 and change.old_chat_member.status in NOT_THERE
+    by_owner = str(change.from_user.id) in access.owners
+    if added and by_owner and access.groups != "off" and group not in access.members:
+        await pairing.ask_about_group(context, chat, group)
+
+
+async def on_migration(context: HandlerContext, update: Update) -> None:
+    """A group became a supergroup, with another id; both chats are told so, once each."""
+    message = update.message
+    assert message
+    old = message.migrate_from_chat_id or message.chat.id
+    new = message.migrate_to_chat_id or message.chat.id
+    await context.store.chats.rename(str(ChatKey(old)), str(ChatKey(new)))
+    if str(old) in context.access.members:
+        await context.access.let_in(str(new), message.chat.title or "", str(old))
+
+
+async def register_commands(context: HandlerContext, bot: Bot) -> None:
+    """Tell Telegram which commands to list where. It shows menus; errors are ignored."""
+
+    def listed(commands: Sequence[Command]) -> list[BotCommand]:
+        return [BotCommand(c.name, context.texts.commands[c.name]) for c in commands]
+
+    private = [c for c in COMMANDS if c.menu != "nowhere"]
+    members = [c for c in private if c.level == "member"]
+    everywhere = [c for c in COMMANDS if c.menu == "everywhere"]
+    try:
+        await bot.set_my_commands(listed(members), BotCommandScopeAllPrivateChats())
+        await bot.set_my_commands(listed(everywhere), BotCommandScopeAllGroupChats())
+        for owner in sorted(context.access.owners):
+            await bot.set_my_commands(listed(private), BotCommandScopeChat(int(owner)))
+    except TelegramError:
+        return
+
+
+def invocation(context: HandlerContext, update: Update) -> Invocation | None:
+    """The command of an update; None where nobody sent it."""
+    message = update.message
+    if message is None or message.from_user is None:
+        return None
+    sender = sender_of(message, message.from_user)
+    argument = (message.text or "").partition(" ")[2].strip()
+    return Invocation(str(chat_of(message)), sender, context.access.level(sender), argument)
+
+
+def sender_of(message: Message, user: User) -> Sender:
+    group = str(message.chat.id) if message.chat.id < 0 else None
+    return Sender(str(user.id), user.full_name, group)
+
+
+def is_meant(context: HandlerContext, message: Message, user: User) -> bool:
+    """Whether a message is for the bot; of bots only an admin who speaks as the group."""
+    if user.is_bot:
+        return message.sender_chat is not None
+    alone = message.chat.id > 0
+    return alone or context.access.groups == "all" or addressed(message, message.get_bot().bot)
+
+
+async def show_result(
+    context: HandlerContext, query: CallbackQuery, press: ButtonPress, result: PressResult
+) -> None:
+    await answer(query, result.toast)
+    text, keyboard = await result.later() if result.later else (result.text, result.keyboard)
+    if text is not None:
+        try:
+            await context.channel.edit(press.chat, press.message, text, keyboard)
+        except ChannelError:
+            return  # the decision stands; only its message is as it was
+
+
+async def answer(query: CallbackQuery, toast: str) -> None:
+    try:
+        await query.answer(toast[:200] or None, read_timeout=ANSWER_SECONDS)
+    except TelegramError:
+        return  # too late, or answered already

@@ -1,0 +1,156 @@
+"""A Telegram message as a row of the inbox: text, quote, forward, sender, attachments."""
+
+import mimetypes
+from collections.abc import Sequence
+from typing import Any, cast
+
+from telegram import Message, MessageEntity, User
+
+from agent.store import Incoming
+from bot.attachments import Attachment, safe_name, to_json
+from bot.telegram.chat_key import SOURCE, ChatKey
+
+# Seconds to wait for more that belongs to the same message.
+ALBUM_SETTLE = 1.2
+PASTE_SETTLE = 1.2
+FORWARD_SETTLE = 0.8
+FILE_SETTLE = 0.8  # a file without a caption: the question often follows
+PASTE = 3900  # characters; a client cuts what is longer into pieces of 4,096
+QUOTE = 600  # characters
+SUFFIXES = {"voice": ".oga", "photo": ".jpg", "video note": ".mp4"}
+
+
+def incoming_message(
+    update_id: int, message: Message, me: User, *, edited: bool = False
+) -> Incoming:
+    """The inbox row of a message; its files are downloaded when its turn begins."""
+    chat = chat_of(message)
+    files = attachments(message)
+    if message.media_group_id:
+        settle = ALBUM_SETTLE
+    elif len(message.text or "") >= PASTE:
+        settle = PASTE_SETTLE
+    elif message.forward_origin is not None:
+        settle = FORWARD_SETTLE
+    else:
+        settle = FILE_SETTLE if files and not message.caption else 0.0
+    return Incoming(
+        chat=str(chat),
+        source=SOURCE,
+        update=str(update_id),
+        text=message_text(message, me),
+        kind="edit" if edited else "message",
+        ref=str(message.message_id),
+        sender="" if chat.private else display_name(message.from_user),
+        quote=quoted_text(message, me),
+        context_lines=forward_note(message),
+        body=to_json(files),
+        settle_s=settle,
+        at=message.date.timestamp(),
+    )
+
+
+def chat_of(message: Message) -> ChatKey:
+    return ChatKey(message.chat.id, message.message_thread_id if message.is_topic_message else None)
+
+
+def addressed(message: Message, me: User) -> bool:
+    """Whether a group's message speaks to the bot: by a mention, or as a reply to it."""
+    replied = message.reply_to_message
+    if replied is not None and replied.from_user is not None and replied.from_user.id == me.id:
+        return True
+    name = f"@{me.username}".lower()
+    return any(
+        (entity.type == "mention" and text.lower() == name)
+        or (entity.type == "text_mention" and entity.user is not None and entity.user.id == me.id)
+        for entity, text in entities_of(message)
+    )
+
+
+def entities_of(message: Message) -> Sequence[tuple[MessageEntity, str]]:
+    text = message.text is not None
+    found = message.parse_entities() if text else message.parse_caption_entities()
+    return list(found.items())
+
+
+def message_text(message: Message, me: User) -> str:
+    """The text with its links' targets, without a leading mention of the bot; what is neither
+    text nor file in brackets."""
+    words = message.text if message.text is not None else message.caption or ""
+    for entity, text in entities_of(message):
+        url = entity.url if entity.type == "text_link" else None
+        if url and url.rstrip("/") != text.rstrip("/"):
+            words = words.replace(text, f"{text} ({url})", 1)
+    mention = f"@{me.username}".lower()
+    if message.chat.id < 0 and me.username and words.lower().startswith(mention):
+        words = words[len(mention) :].lstrip(" ,:")
+    lines = [words]
+    if message.location:
+        lines.append(f"[location {message.location.latitude}, {message.location.longitude}]")
+    if message.contact:
+        lines.append(f"[contact {message.contact.first_name}, {message.contact.phone_number}]")
+    if message.sticker:
+        lines.append(f"[{' '.join(filter(None, ['sticker', message.sticker.emoji]))}]")
+    if message.poll:
+        options = "; ".join(option.text for option in message.poll.options)
+        lines.append(f"[poll: {message.poll.question} ({options})]")
+    return "\n".join(filter(None, lines))
+
+
+def quoted_text(message: Message, me: User) -> str:
+    """What a reply answers: the part that was marked, else the beginning of the message."""
+    replied = message.reply_to_message
+    if replied is None or replied.forum_topic_created is not None:
+        return message.quote.text[:QUOTE] if message.quote else ""
+    text = message.quote.text if message.quote else replied.text or replied.caption or ""
+    author = replied.from_user
+    whose = "you" if author and author.id == me.id else display_name(author)
+    files = ", ".join(file.name for file in attachments(replied))
+    quote = " ".join(filter(None, [text[:QUOTE], files and f"[{files}]"]))
+    return f"{whose}: {quote}" if quote else ""
+
+
+def forward_note(message: Message) -> tuple[str, ...]:
+    origin = message.forward_origin
+    if origin is None:
+        return ()
+    user, chat = getattr(origin, "sender_user", None), getattr(origin, "chat", None)
+    hidden = getattr(origin, "sender_user_name", "")
+    name = display_name(user) if user else chat.effective_name if chat else hidden
+    return (f"forwarded from {name or 'somebody'}, {origin.date:%Y-%m-%d}",)
+
+
+def display_name(user: User | None) -> str:
+    if user is None:
+        return "somebody"
+    return f"{user.full_name} (@{user.username})" if user.username else user.full_name
+
+
+def attachments(message: Message) -> list[Attachment]:
+    """A message has one at most; of a photo's sizes the largest counts."""
+    files: dict[str, Any] = {
+        "photo": message.photo[-1] if message.photo else None,
+        "animation": message.animation,
+        "document": None if message.animation else message.document,
+        "voice": message.voice,
+        "audio": message.audio,
+        "video": message.video,
+        "video note": message.video_note,
+    }
+    return [attachment(kind, file, message) for kind, file in files.items() if file is not None]
+
+
+def attachment(kind: str, file: Any, message: Message) -> Attachment:
+    mime = getattr(file, "mime_type", "") or ""
+    suffix = SUFFIXES.get(kind) or mimetypes.guess_extension(mime) or ""
+    made = f"{kind.replace(' ', '-')}-{message.date:%Y%m%d-%H%M%S}-{message.message_id}{suffix}"
+    length = getattr(file, "_duration", None)
+    return Attachment(
+        cast(Any, kind),
+        file.file_id,
+        file.file_unique_id,
+        safe_name(getattr(file, "file_name", "") or "") or made,
+        mime,
+        getattr(file, "file_size", 0) or 0,
+        int(length.total_seconds()) if length else 0,
+    )

@@ -1,0 +1,73 @@
+"""Output as people and models may see it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.sandbox.output_buffer import OutputBuffer, clean, shorten
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("plain\ttext\n", "plain\ttext\n"),
+        ("\x1b[1;31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07after", "after"),
+        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1b]0;endless\nnext", "\nnext"),
+        ("\x9b31mred", "red"),
+        ("10%\r20%\r\n", "10%\n20%\n"),
+        ("a\bb\x00c\x07", "abc"),
+        ("\u202eevil\u202c \u2066x\u2069", "evil x"),
+        ("\ufeffstart", "start"),
+        ("a\U000e0041b", "ab"),
+        ("line\u2028next", "line\nnext"),
+        ("größe 漢字 🙂", "größe 漢字 🙂"),
+        ("\x1b", ""),
+        ("\x1b[", ""),
+    ],
+)
+def test_clean(raw: str, shown: str) -> None:
+    assert clean(raw) == shown
+
+
+@given(st.text())
+def test_nothing_is_left_that_drives_a_terminal(text: str) -> None:
+    left = clean(text)
+    assert not [c for c in left if (ord(c) < 32 and c not in "\n\t") or 127 <= ord(c) < 160]
+    assert clean(left) == left
+
+
+@given(st.text(), st.integers(50, 200))
+def test_a_cut_text_is_about_as_long_as_asked(text: str, keep: int) -> None:
+    shown, cut = shorten(text, keep)
+    assert (
+        cut == (len(text.encode("utf-8", "surrogatepass")) > keep)
+        or "\ud800" <= max(text) <= "\udfff"
+    )
+    assert len(shown.encode("utf-8", "replace")) <= keep + 60
+
+
+def test_head_and_tail_are_whole_lines() -> None:
+    text = "".join(f"line {n}\n" for n in range(1, 101))
+    shown, cut = shorten(text, 100)
+    assert cut
+    assert shown.startswith("line 1\nline 2\nline 3\n")
+    assert shown.endswith("line 99\nline 100\n")
+    head, tail = shown.split("\n[... ")
+    left_out = int(tail.split()[0])
+    assert head.count("line") + left_out + tail.count("line ") == 100
+
+
+def test_what_comes_is_kept_up_to_the_limit() -> None:
+    printed = OutputBuffer(limit=10)
+    assert [printed.take(piece) for piece in (b"12345", b"6789", b"abc")] == [True, True, False]
+    assert bytes(printed.raw) == b"123456789a"
+
+
+def test_news_are_whole_lines_that_were_not_told() -> None:
+    printed = OutputBuffer()
+    printed.take(b"one\ntw")
+    first = printed.news()
+    printed.take(b"o\nthree\n")
+    assert (first, printed.news(), printed.news()) == ("one", "two\nthree", "")
