@@ -214,7 +214,7 @@ async def open_agent(
 async def _spill(sandboxes: Sandboxes, chat: str, text: str) -> str:
     """Keep an old output in the chat's workspace; empty where it has no room."""
     try:
-        return await (await sandboxes.of(chat)).save(text.encode("utf-8", "replace"))
+        return await (await sandboxes.of(chat)).files.save_output(text.encode("utf-8", "replace"))
     except ToolError:
         return ""
 

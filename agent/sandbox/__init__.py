@@ -1,11 +1,31 @@
-"""Where every process of a tool runs: one bubblewrap per call, with the kernel's walls.
+"""Where every process of a tool runs: one bubblewrap per call.
 
-sandboxes.py   all chats' sandboxes, opened once by a program
-sandbox.py     one chat's: run a command, and its files (files.py)
-config.py      what they share: limits, repositories, the prepared rootfs (rootfs.py)
-gitdirs.py     what of a repository's git stays closed; mountinfo.py looks whether it is
-bubble.py      one bubblewrap: layout.py its arguments, seccomp.py its filter
-actor.py       as whom it runs; porter.py does it for root as somebody lesser
-beneath.py     openat2: files beneath a directory, whatever the path says
-printed.py     what a command printed, cleaned and cut
+sandboxes.py             all chats' sandboxes, opened once by a program
+sandbox.py               one chat's: run a command
+files.py                 its files, by the paths that commands see
+sandbox_config.py        what all of them share, and how one call is put together
+limits.py                SandboxLimits; HostRepo, a repository that sandboxes may see
+
+bwrap_process.py         one running bubblewrap
+layout.py                its arguments: what the sandbox sees
+bubblewrap.py            the installed program, and remedies for its complaints
+seccomp.py               the system call filter
+rootfs.py                the prepared / and /etc
+gitdirs.py               the git directories of a repository, which commands may not change
+mountinfo.py             whether the mounts in a repository are those that were asked for
+
+privileges.py            as which user tools act
+unprivileged_server.py   does it for root, as another user (a program of its own)
+netns_listener.py        a socket in the sandbox's network (a program of its own)
+openat2.py               files beneath a directory, whatever the path says
+
+disk_quota.py            how much a workspace holds, and whether it may grow
+usage_watcher.py         ends a call that uses too much memory or disk
+cgroup.py                the kernel's own accounting, where systemd delegates it
+
+hosts.py                 which hosts may be reached
+proxy.py                 the way to them, for one call
+output_buffer.py         output, cleaned and truncated
+host_report.py           the text of /host.txt
+isolation_probe.py       doctor's look from inside
 """

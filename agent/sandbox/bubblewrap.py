@@ -10,7 +10,7 @@ from pathlib import Path
 from agent.sandbox import seccomp
 
 OLDEST = (0, 8)  # the first with --disable-userns
-_VERSION_SECONDS = 10
+VERSION_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,52 +26,50 @@ async def find(places: str = "/usr/bin:/bin:/usr/local/bin") -> Bubblewrap:
     path = shutil.which("bwrap", path=places)
     if path is None:
         return Bubblewrap("", "bubblewrap is not installed; install the package bubblewrap.")
-    return Bubblewrap(path, _unfit(path) or await _too_old(path) or _unknown_machine())
-
-
-def _unfit(path: str) -> str:
     if Path(path).stat().st_mode & stat.S_ISUID:
-        return f"{path} is setuid root, which widens an attack; remove the bit with chmod u-s."
-    return ""
-
-
-async def _too_old(path: str) -> str:
-    process = await asyncio.create_subprocess_exec(
-        path, "--version", stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
-    )
-    async with asyncio.timeout(_VERSION_SECONDS):
-        said, _ = await process.communicate()
-    version = tuple(int(n) for n in re.findall(rb"\d+", said)[:2])
-    if version >= OLDEST:
-        return ""
-    name = ".".join(map(str, version)) or "of unknown version"
-    return f"bubblewrap {name} is too old; it must be 0.8 or newer (Debian 12, Ubuntu 24.04)."
-
-
-def _unknown_machine() -> str:
+        problem = f"{path} is setuid root, which widens an attack; remove the bit with chmod u-s."
+        return Bubblewrap(path, problem)
+    version = await version_of(path)
+    if version < OLDEST:
+        name = ".".join(map(str, version)) or "of unknown version"
+        problem = (
+            f"bubblewrap {name} is too old; it must be 0.8 or newer (Debian 12, Ubuntu 24.04)."
+        )
+        return Bubblewrap(path, problem)
     try:
         seccomp.program()
     except LookupError:
-        return "There is no system call filter for this processor; x86_64 and aarch64 have one."
-    return ""
+        problem = "There is no system call filter for this processor; x86_64 and aarch64 have one."
+        return Bubblewrap(path, problem)
+    return Bubblewrap(path)
 
 
-_DOCKER = (
+async def version_of(path: str) -> tuple[int, ...]:
+    """Major and minor number; empty where it does not say."""
+    process = await asyncio.create_subprocess_exec(
+        path, "--version", stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    async with asyncio.timeout(VERSION_SECONDS):
+        output, _ = await process.communicate()
+    return tuple(int(n) for n in re.findall(rb"\d+", output)[:2])
+
+
+DOCKER = (
     "A container forbids it: start it with --security-opt seccomp=unconfined "
     "--security-opt systempaths=unconfined."
 )
-_APPARMOR = (
+APPARMOR = (
     "AppArmor forbids user namespaces: install the profile bwrap-userns-restrict "
     "(package apparmor-profiles), or one with `userns,` for /usr/bin/bwrap."
 )
-_REMEDIES = {
-    "setting up uid map: Permission denied": _APPARMOR,
-    "Failed RTM_NEWADDR": _APPARMOR,
+REMEDIES = {
+    "setting up uid map: Permission denied": APPARMOR,
+    "Failed RTM_NEWADDR": APPARMOR,
     "Failed to make / slave": "The service's SystemCallFilter must allow @mount.",
     "NETLINK_ROUTE socket": "The service's RestrictAddressFamilies must allow AF_NETLINK.",
     "Can't mount proc": (
         "Something masks parts of /proc: in a systemd unit leave out ProtectKernelTunables, "
-        f"ProtectKernelLogs and ProcSubset. {_DOCKER}"
+        f"ProtectKernelLogs and ProcSubset. {DOCKER}"
     ),
     "max_user_namespaces": (
         "User namespaces are off: set the sysctls user.max_user_namespaces above 0 and, on "
@@ -80,11 +78,11 @@ _REMEDIES = {
     "No permissions to creat": (
         "User namespaces are off: in a systemd unit leave out RestrictNamespaces; else set the "
         "sysctls user.max_user_namespaces above 0 and, on Debian, kernel.unprivileged_userns_clone "
-        f"to 1. {_DOCKER}"
+        f"to 1. {DOCKER}"
     ),
-    "porter: [Errno 1]": (
+    "unprivileged server: [Errno 1]": (
         "Root of this container may not make mounts; run as an ordinary user, or give it "
-        f"CAP_SYS_ADMIN. {_DOCKER}"
+        f"CAP_SYS_ADMIN. {DOCKER}"
     ),
     "Creating new namespace failed": (
         "Namespaces are used up or off: look at the sysctls user.max_user_namespaces, "
@@ -93,6 +91,6 @@ _REMEDIES = {
 }
 
 
-def remedy(said: str) -> str:
+def remedy(message: str) -> str:
     """What to do about bubblewrap's message; empty where it is not a known one."""
-    return next((advice for message, advice in _REMEDIES.items() if message in said), "")
+    return next((advice for part, advice in REMEDIES.items() if part in message), "")

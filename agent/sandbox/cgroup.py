@@ -1,7 +1,7 @@
 """Memory and processes of a call counted by the kernel, where systemd delegates a cgroup to us.
 
-Only in a subtree that carries systemd's mark (Delegate=yes sets the attribute
-user.delegate) anything is moved or made; everywhere else the watch does the counting.
+Anything is moved or made only in a subtree with systemd's mark (Delegate=yes sets the attribute
+user.delegate); everywhere else usage_watcher.py counts.
 """
 
 import asyncio
@@ -13,14 +13,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.sandbox.limits import MIB, SandboxLimits
+from agent.sandbox.mountinfo import mounts_of
 
-_OURS = "main"  # the subgroup of this program; groups with children hold no processes themselves
-_NEEDED = ("memory", "pids")
-_BESIDE = 8  # bubblewrap's own processes
-_REMOVAL_SECONDS = 2.0
+MAIN_GROUP = (
+    "main"  # the subgroup of this program; groups with children hold no processes themselves
+)
+CONTROLLERS = ("memory", "pids")
+BWRAP_PROCESSES = 8  # bubblewrap's own processes
+REMOVAL_SECONDS = 2.0
 
 # Joins the group, then becomes the command: $0 is cgroup.procs.
-_JOIN = ("/bin/sh", "-c", 'echo 0 > "$0" && exec "$@"')
+JOIN = ("/bin/sh", "-c", 'echo 0 > "$0" && exec "$@"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class CallGroup:
     path: Path
 
     def launcher(self, program: str) -> Sequence[str]:
-        return [*_JOIN, str(self.path / "cgroup.procs"), program]
+        return [*JOIN, str(self.path / "cgroup.procs"), program]
 
     def out_of_memory(self) -> bool:
         with suppress(OSError):
@@ -43,8 +46,11 @@ class CallGroup:
         with suppress(OSError):
             (self.path / "cgroup.kill").write_text("1")
         with suppress(TimeoutError):
-            async with asyncio.timeout(_REMOVAL_SECONDS):
-                while not _removed(self.path):
+            async with asyncio.timeout(REMOVAL_SECONDS):
+                while self.path.exists():
+                    with suppress(OSError):  # its processes are still ending
+                        self.path.rmdir()
+                        return
                     await asyncio.sleep(0.01)
 
 
@@ -62,7 +68,7 @@ class Cgroups:
             "memory.max": str(limits.memory_mib * MIB),
             "memory.swap.max": "0",
             "memory.oom.group": "1",
-            "pids.max": str(limits.pids + _BESIDE),
+            "pids.max": str(limits.pids + BWRAP_PROCESSES),
             "cpu.weight": "20",
         }
         for name, value in values.items():
@@ -74,8 +80,8 @@ class Cgroups:
 def delegated() -> Cgroups | None:
     """The subtree that systemd gave this service; None where there is none."""
     try:
-        own = _own()
-        base = own.parent if own.name == _OURS else own
+        own = own_cgroup()
+        base = own.parent if own.name == MAIN_GROUP else own
         if os.getxattr(base, "user.delegate") != b"1":
             return None
         return prepare(base)
@@ -83,12 +89,12 @@ def delegated() -> Cgroups | None:
         return None
 
 
-def prepare(base: Path, needed: Sequence[str] = _NEEDED) -> Cgroups | None:
+def prepare(base: Path, needed: Sequence[str] = CONTROLLERS) -> Cgroups | None:
     """Make the subtree ready for groups of calls; None when it lacks a controller."""
     there = (base / "cgroup.controllers").read_text().split()
     if not set(needed) <= set(there):
         return None
-    ours = base / _OURS
+    ours = base / MAIN_GROUP
     ours.mkdir(exist_ok=True)
     for pid in (base / "cgroup.procs").read_text().split():
         (ours / "cgroup.procs").write_text(pid)
@@ -97,26 +103,11 @@ def prepare(base: Path, needed: Sequence[str] = _NEEDED) -> Cgroups | None:
     return Cgroups(base)
 
 
-def _own() -> Path:
+def own_cgroup() -> Path:
     """The cgroup of this process, in the unified hierarchy."""
     lines = Path("/proc/self/cgroup").read_text().splitlines()
     path = next((line[3:] for line in lines if line.startswith("0::")), "/")
-    return _mounted() / path.lstrip("/")
-
-
-def _mounted() -> Path:
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        fields, _, kind = line.partition(" - ")
-        if kind.startswith("cgroup2 "):
-            return Path(fields.split()[4])
+    for point, mount in mounts_of("self").items():
+        if mount.filesystem == "cgroup2":
+            return Path(point) / path.lstrip("/")
     raise FileNotFoundError("there is no unified cgroup hierarchy")
-
-
-def _removed(path: Path) -> bool:
-    try:
-        path.rmdir()
-    except FileNotFoundError:
-        return True
-    except OSError:  # its processes are still ending
-        return False
-    return True

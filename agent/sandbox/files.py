@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from agent.errors import ToolError
+from agent.sandbox.disk_quota import DiskQuota
 from agent.sandbox.layout import REPORT, REPOS, WORKSPACE
-from agent.sandbox.quota import Quota
 from agent.sandbox.sandbox_config import SandboxConfig
 
 RECEIVED = "received"  # in the workspace: files that came with messages or from the web
-REACHED = "reached"  # beside the workspace, out of its reach: a command has talked to a host
+REACHED = "reached"  # beside the workspace, which cannot change it: a command has talked to a host
+OUTPUTS = ".voltaire/out"  # in the workspace: whole outputs that were too long for a model
+OUTPUTS_KEPT = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class SandboxPath:
 class Files:
     """Every failure is a ToolError that names the path."""
 
-    def __init__(self, config: SandboxConfig, workspace: Path, quota: Quota) -> None:
+    def __init__(self, config: SandboxConfig, workspace: Path, quota: DiskQuota) -> None:
         self._config = config
         self._workspace = workspace
         self._quota = quota
@@ -50,13 +52,10 @@ class Files:
         if full == WORKSPACE or full.startswith(f"{WORKSPACE}/"):
             inner = full[len(WORKSPACE) + 1 :]
             return SandboxPath(self._workspace, inner, inner or WORKSPACE)
-        if full.startswith(f"{REPOS}/"):
-            return self._in_repo(full)
-        raise ToolError(
-            f"{path} is outside. Files are in /workspace and /repos/NAME; other places only bash can see."
-        )
-
-    def _in_repo(self, full: str) -> SandboxPath:
+        if not full.startswith(f"{REPOS}/"):
+            raise ToolError(
+                f"{path} is outside. Files are in /workspace and /repos/NAME; other places only bash can see."
+            )
         name, _, inner = full[len(REPOS) + 1 :].partition("/")
         repo = self._config.repos.get(name)
         if repo is None:
@@ -68,37 +67,65 @@ class Files:
         """A regular file, for reading."""
         if posixpath.normpath(path) == REPORT:
             return io.BytesIO(self._config.report().encode())
-        spot = self.resolve(path)
-        with _explained(spot):
-            fd = await self._config.actor.open(spot.root, spot.path)
+        place = self.resolve(path)
+        with explained(place):
+            fd = await self._config.user.open_file(place.root, place.path)
         return os.fdopen(fd, "rb")
 
     async def names(self, path: str) -> list[str]:
         """What is in a directory, directories with a slash; at most 1,000 names."""
-        spot = self.resolve(path)
-        with _explained(spot):
-            return await self._config.actor.names(spot.root, spot.path)
+        place = self.resolve(path)
+        with explained(place):
+            return await self._config.user.list_directory(place.root, place.path)
 
     async def write(self, path: str, content: bytes) -> bool:
         """Create or replace in one step, with missing directories; whether it was new."""
-        spot = self.resolve(path)
-        self._must_be_writable(spot)
-        if not spot.repo:
+        place = self._writable(path)
+        if not place.repo:
             await self._quota.admit(len(content))
         fd = os.memfd_create("content", os.MFD_CLOEXEC)
-        with os.fdopen(fd, "wb") as file, _explained(spot):
+        with os.fdopen(fd, "wb") as file, explained(place):
             file.write(content)
             file.flush()
-            return await self._config.actor.replace(spot.root, spot.path, fd)
+            return await self._config.user.replace_file(place.root, place.path, fd)
 
     async def remove(self, path: str) -> None:
-        """Take a file away."""
-        spot = self.resolve(path)
-        self._must_be_writable(spot)
-        with _explained(spot):
-            await self._config.actor.remove(spot.root, spot.path)
+        place = self._writable(path)
+        with explained(place):
+            await self._config.user.remove_file(place.root, place.path)
 
-    def reached_out(self) -> None:
+    def _writable(self, path: str) -> SandboxPath:
+        place = self.resolve(path)
+        if not place.path:
+            raise ToolError(f"{place.name} is a directory.")
+        if place.repo and not self._config.repos[place.repo].write:
+            raise ToolError(
+                f"/repos/{place.repo} is read-only; the owner can allow writing in the configuration. "
+                "Work on a copy in /workspace."
+            )
+        if place.repo and ".git" in place.path.split("/"):
+            raise ToolError(f"{place.name} is read-only: only git_commit changes a .git there.")
+        return place
+
+    async def save_output(self, raw: bytes) -> str:
+        """Keep a whole output where commands can search it; its path in the sandbox, empty where it
+        could not be kept. The newest OUTPUTS_KEPT stay."""
+        try:
+            names = await self.names(OUTPUTS)
+        except ToolError:
+            names = []
+        numbers = sorted(int(n[:-4]) for n in names if n.endswith(".txt") and n[:-4].isdigit())
+        try:
+            path = f"{OUTPUTS}/{max(numbers, default=0) + 1}.txt"
+            await self.write(".voltaire/.gitignore", b"*\n")
+            await self.write(path, raw)
+            for old in numbers[: 1 - OUTPUTS_KEPT]:
+                await self.remove(f"{OUTPUTS}/{old}.txt")
+        except ToolError:  # the workspace is full, or what is there is not ours
+            return ""
+        return f"{WORKSPACE}/{path}"
+
+    def mark_reached(self) -> None:
         """A command talked to a host: from now on the workspace may hold what came from there."""
         with suppress(OSError):  # a full disk must not fail what has run already
             self._workspace.with_name(REACHED).touch()
@@ -112,19 +139,8 @@ class Files:
         except ToolError:
             return False
 
-    def _must_be_writable(self, spot: SandboxPath) -> None:
-        if not spot.path:
-            raise ToolError(f"{spot.name} is a directory.")
-        if spot.repo and not self._config.repos[spot.repo].write:
-            raise ToolError(
-                f"/repos/{spot.repo} is read-only; the owner can allow writing in the configuration. "
-                "Work on a copy in /workspace."
-            )
-        if spot.repo and ".git" in spot.path.split("/"):
-            raise ToolError(f"{spot.name} is read-only: only git_commit changes a .git there.")
 
-
-_EXPLAINED = {
+MESSAGES = {
     errno.ENOENT: "There is no file {}.",
     errno.ENOTDIR: "A part of {} is a file, not a directory.",
     errno.EISDIR: "{} is a directory.",
@@ -141,9 +157,9 @@ _EXPLAINED = {
 
 
 @contextmanager
-def _explained(spot: SandboxPath) -> Iterator[None]:
+def explained(place: SandboxPath) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        said = _EXPLAINED.get(error.errno or 0, "{}: " + str(error.strerror))
-        raise ToolError(said.format(spot.name)) from error
+        message = MESSAGES.get(error.errno or 0, "{}: " + str(error.strerror))
+        raise ToolError(message.format(place.name)) from error

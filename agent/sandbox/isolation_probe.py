@@ -1,4 +1,4 @@
-"""Whether the walls stand: a look around from inside a sandbox, for `doctor`."""
+"""Whether a sandbox isolates, seen from inside of it, for `doctor`."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,7 +6,7 @@ from typing import Literal
 from agent.errors import ToolError
 from agent.sandbox.sandbox import Sandbox
 
-_LOOK = r"""
+SCRIPT = r"""
 echo uid=$(id -u)
 echo interfaces=$(tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' ' | tr '\n' ' ')
 echo privileges=$(grep -E '^NoNewPrivs' /proc/self/status | cut -f2)
@@ -20,7 +20,7 @@ rm -f /workspace/.voltaire-probe
 ls -d /home /root /var /sys /opt /srv /boot /mnt /media 2>/dev/null | tr '\n' ' ' | sed 's/^/visible=/'
 """
 
-_EXPECTED = {
+EXPECTED = {
     "uid": ("1000", "the user inside is not 1000"),
     "interfaces": ("lo", "there are network interfaces besides lo"),
     "privileges": ("1", "privileges can be gained (NoNewPrivs is not set)"),
@@ -41,17 +41,17 @@ class ProbeResult:
 
 
 async def probe(sandbox: Sandbox) -> ProbeResult:
-    """Run a look-around and compare; never raises."""
+    """Run a script inside and compare what it sees; never raises."""
     try:
-        ran = await sandbox.run(_LOOK, seconds=10)
+        ran = await sandbox.run(SCRIPT, seconds=10)
         await sandbox.files.names("")
     except ToolError as error:
         detail, _, advice = str(error).partition(" Remedy: ")
         return ProbeResult("fail", detail, advice)
     seen = dict(line.split("=", 1) for line in ran.output.splitlines() if "=" in line)
-    wrong = [why for key, (value, why) in _EXPECTED.items() if seen.get(key, "?") != value]
+    wrong = [why for key, (value, why) in EXPECTED.items() if seen.get(key, "?") != value]
     if seen.get("visible"):
         wrong.append(f"{seen['visible'].strip()} can be seen")
     if wrong:
         return ProbeResult("fail", f"The sandbox has holes: {'; '.join(wrong)}.", "Report this.")
-    return ProbeResult("pass", f"bubblewrap works; tools run as uid {sandbox.config.actor.uid}.")
+    return ProbeResult("pass", f"bubblewrap works; tools run as uid {sandbox.config.user.uid}.")

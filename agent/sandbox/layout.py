@@ -4,11 +4,11 @@ Destinations are constants and no mount point lies below a writable one:
 bubblewrap before 0.12 follows a symlink there out of the sandbox
 (CVE-2026-87766) while it makes the directories on the way. The one exception are
 the git directories of a repository: they are there already, the directories on the
-way to them are pinned, and mountinfo.verified looks before the command starts.
+way to them are pinned, and mountinfo.verify_mounts looks before the command starts.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Literal
 
 WORKSPACE = "/workspace"
@@ -17,18 +17,19 @@ REPORT = "/host.txt"
 ALTERNATIVES = "/etc/alternatives"  # links to /usr, too many to copy
 USER, UID = "voltaire", 1000
 
-WriteAccess = Literal["look", "work", "commit"]
-"""What a call may change: nothing; all that is writable but git directories; these too, but for their
-settings."""
+WriteAccess = Literal["none", "files", "commit"]
+"""What a call may change: nothing; all that is writable but git directories; these too, but not
+their settings and hooks."""
 
-_DEVICES = ("--dev", "/dev", "--perms", "1777", "--size", str(64 << 20), "--tmpfs", "/dev/shm")  # noqa: S108 - in the sandbox
+SHM_BYTES = 64 << 20
+TMP_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class MountedRepo:
-    """A repository of the host where bubblewrap can reach it.
+    """A repository of the host, `source`, at /repos/`name`.
 
-    Where it may be written to, paths in it that are `closed` all the same, and
+    Where it may be written to: paths in it that are `closed` all the same, and
     directories that are `pinned`: a mount point can be neither renamed nor removed.
     """
 
@@ -41,86 +42,85 @@ class MountedRepo:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Sources are paths on the host; `*_fd` are descriptors that bubblewrap inherits;
-    with `block_fd` the command waits for a byte before it starts.
-
-    `system` are directories of an unmerged host (/bin, /lib, ...) beside /usr.
-    """
+    """`system` are directories of an unmerged host (/bin, /lib, ...) beside /usr."""
 
     root: str
     etc: str
     workspace: str
     environment: Mapping[str, str]
-    seccomp_fd: int
-    status_fd: int
-    report_fd: int
     repos: Sequence[MountedRepo] = ()
     system: Sequence[str] = ()
-    block_fd: int | None = None
-    access: WriteAccess = "work"
-    tmp_bytes: int = field(default=256 << 20)
+    access: WriteAccess = "files"
+
+    @property
+    def sources(self) -> list[str]:
+        """The host's paths that bubblewrap has to reach, besides those of the system."""
+        return [self.root, self.etc, self.workspace, *(repo.source for repo in self.repos)]
+
+    def at(self, reachable: Sequence[str]) -> "Layout":
+        """The same with another path for each of `sources`."""
+        root, etc, workspace, *repos = reachable
+        moved = [replace(r, source=path) for r, path in zip(self.repos, repos, strict=True)]
+        return replace(self, root=root, etc=etc, workspace=workspace, repos=moved)
 
 
-def arguments(layout: Layout) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class InheritedFds:
+    """Descriptors of bubblewrap; with `block` the command waits for a byte before it starts."""
+
+    seccomp: int
+    status: int
+    report: int
+    block: int | None = None
+
+
+def arguments(layout: Layout, fds: InheritedFds) -> list[str]:
     """Everything before the command, in the order in which it is mounted."""
-    return [
-        *_walls(layout),
-        *_system(layout),
-        *("--proc", "/proc", *_DEVICES, "--remount-ro", "/dev"),
-        *("--perms", "1777", "--size", str(layout.tmp_bytes), "--tmpfs", "/tmp"),  # noqa: S108 - in the sandbox
-        *("--ro-bind" if layout.access == "look" else "--bind", layout.workspace, WORKSPACE),
-        *_repos(layout.repos),
-        *(("--block-fd", str(layout.block_fd)) if layout.block_fd is not None else ()),
-        *("--chdir", WORKSPACE),
-        *_environment(layout.environment),
-    ]
-
-
-def _walls(layout: Layout) -> list[str]:
-    """No --hostname: the name is the machine's own already, and a service with ProtectHostname may set none."""
+    # No --hostname: the name is the machine's own already, and a service with ProtectHostname may set none.
     # fmt: off
-    return [
+    args = [
         "--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts",
         "--unshare-cgroup-try", "--disable-userns", "--uid", str(UID), "--gid", str(UID),
         "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL",
-        "--seccomp", str(layout.seccomp_fd), "--json-status-fd", str(layout.status_fd),
+        "--seccomp", str(fds.seccomp), "--json-status-fd", str(fds.status),
+        "--ro-bind", layout.root, "/", "--ro-bind", "/usr", "/usr",
     ]
-    # fmt: on
-
-
-def _system(layout: Layout) -> list[str]:
-    args = ["--ro-bind", layout.root, "/", "--ro-bind", "/usr", "/usr"]
     for directory in layout.system:
         args += ["--ro-bind", directory, directory]
-    args += ["--ro-bind", layout.etc, "/etc", "--ro-bind-try", ALTERNATIVES, ALTERNATIVES]
-    return [*args, "--ro-bind-data", str(layout.report_fd), REPORT]
-
-
-def _repos(repos: Sequence[MountedRepo]) -> list[str]:
-    if not repos:
-        return []
-    args = ["--perms", "0755", "--size", "65536", "--tmpfs", REPOS]
-    for repo in repos:
-        args += _repo(repo)
-    return [*args, "--remount-ro", REPOS]
-
-
-def _repo(repo: MountedRepo) -> list[str]:
-    """What is above comes first."""
-    place = f"{REPOS}/{repo.name}"
-    args = ["--bind" if repo.write else "--ro-bind", repo.source, place]
-    for path in sorted(repo.pinned):
-        args += ["--bind", f"{repo.source}/{path}", f"{place}/{path}"]
-    for path in sorted(repo.closed):
-        args += ["--ro-bind", f"{repo.source}/{path}", f"{place}/{path}"]
+    args += [
+        "--ro-bind", layout.etc, "/etc", "--ro-bind-try", ALTERNATIVES, ALTERNATIVES,
+        "--ro-bind-data", str(fds.report), REPORT,
+        "--proc", "/proc", "--dev", "/dev",
+        "--perms", "1777", "--size", str(SHM_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev",  # noqa: S108 - in the sandbox
+        "--perms", "1777", "--size", str(TMP_BYTES), "--tmpfs", "/tmp",  # noqa: S108 - in the sandbox
+        "--ro-bind" if layout.access == "none" else "--bind", layout.workspace, WORKSPACE,
+    ]
+    # fmt: on
+    if layout.repos:
+        args += ["--perms", "0755", "--size", "65536", "--tmpfs", REPOS]
+        for repo in layout.repos:
+            args += repo_arguments(repo)
+        args += ["--remount-ro", REPOS]
+    if fds.block is not None:
+        args += ["--block-fd", str(fds.block)]
+    args += ["--chdir", WORKSPACE]
+    for name, value in layout.environment.items():
+        args += ["--setenv", name, value]
     return args
 
 
-def inner_points(repos: Sequence[MountedRepo]) -> list[str]:
+def repo_arguments(repo: MountedRepo) -> list[str]:
+    """A directory comes before what is mounted in it."""
+    target = f"{REPOS}/{repo.name}"
+    args = ["--bind" if repo.write else "--ro-bind", repo.source, target]
+    for path in sorted(repo.pinned):
+        args += ["--bind", f"{repo.source}/{path}", f"{target}/{path}"]
+    for path in sorted(repo.closed):
+        args += ["--ro-bind", f"{repo.source}/{path}", f"{target}/{path}"]
+    return args
+
+
+def nested_mount_points(repos: Sequence[MountedRepo]) -> list[str]:
     """Mount points that lie in directories which commands may change."""
     changing = (repo for repo in repos if repo.pinned)
     return [f"{REPOS}/{r.name}/{path}" for r in changing for path in (*r.pinned, *r.closed)]
-
-
-def _environment(environment: Mapping[str, str]) -> list[str]:
-    return [part for name, value in environment.items() for part in ("--setenv", name, value)]

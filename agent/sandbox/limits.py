@@ -4,18 +4,17 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-_REPO_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
+REPO_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 
 MIB = 1 << 20
-KIB = 1 << 10
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
     """Per chat for disk and files, per call for everything else.
 
-    `command_seconds` is both what a command gets unless it asks for less, and
-    the most it can get.
+    `command_seconds` is what a command gets unless it asks for another time, of which
+    it gets at most five times as much.
     """
 
     memory_mib: int = 2048
@@ -35,5 +34,5 @@ class HostRepo:
     write: bool = False
 
     def __post_init__(self) -> None:
-        if not _REPO_NAME.fullmatch(self.name):
+        if not REPO_NAME.fullmatch(self.name):
             raise ValueError(f"{self.name!r} cannot be the name of a repository")

@@ -1,4 +1,4 @@
-"""Whether the mounts inside of a repository are those of its own paths, before a command starts.
+"""/proc/PID/mountinfo; and whether the mounts inside a repository are those of its own paths.
 
 bubblewrap resolves paths in a tree that another call may be changing: a directory
 that becomes a link in that moment would show, or close, another place.
@@ -13,58 +13,56 @@ from pathlib import Path
 from agent.errors import ToolError
 from agent.sandbox.layout import REPOS
 
-_SECONDS = 10.0  # bubblewrap takes milliseconds
-_PAUSE = 0.002
+READY_SECONDS = 10.0  # bubblewrap takes milliseconds
+POLL_SECONDS = 0.002
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """`device` and `root` say what is there; a line of /proc/PID/mountinfo."""
+    """A line of mountinfo; `device` and `root` identify what is mounted."""
 
     device: str
     root: str
-    options: tuple[str, ...]
+    options: Sequence[str]
+    filesystem: str
 
 
-async def verified(pid: int, ended: "asyncio.Future[str]", points: Sequence[str]) -> None:
-    """Wait until all is mounted (or the call `ended`); ToolError where one of `points` is astray."""
-    try:
-        async with asyncio.timeout(_SECONDS):
-            while not ended.done():
-                mounts = mounted(pid)
-                if REPOS in mounts and "ro" in mounts[REPOS].options:
-                    return _compare(mounts, points)
-                await asyncio.sleep(_PAUSE)
-    except TimeoutError:
-        raise ToolError("The sandbox was not ready in time, so nothing was run.") from None
-
-
-def mounted(pid: int) -> dict[str, Mount]:
+def mounts_of(pid: int | str) -> dict[str, Mount]:
     """By mount point, the topmost; empty when the process is gone."""
     try:
         text = Path(f"/proc/{pid}/mountinfo").read_text("utf-8", "surrogateescape")
     except OSError:
         return {}
-    lines = (line.split(" ") for line in text.splitlines())
-    return {_plain(m[4]): Mount(m[2], _plain(m[3]), tuple(m[5].split(","))) for m in lines}
+    found = {}
+    for line in text.splitlines():
+        fields, _, source = line.partition(" - ")
+        _, _, device, root, point, options = fields.split(" ")[:6]
+        filesystem = source.partition(" ")[0]
+        found[unescape(point)] = Mount(device, unescape(root), options.split(","), filesystem)
+    return found
 
 
-def _compare(mounts: dict[str, Mount], points: Sequence[str]) -> None:
+def unescape(path: str) -> str:
+    """Blanks and the like are written in octal."""
+    return re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), path)
+
+
+async def verify_mounts(pid: int, ended: "asyncio.Future[str]", points: Sequence[str]) -> None:
+    """Wait until all is mounted (or the call `ended`); ToolError where one of `points` is astray."""
+    try:
+        async with asyncio.timeout(READY_SECONDS):
+            while not ended.done():
+                mounts = mounts_of(pid)
+                if REPOS in mounts and "ro" in mounts[REPOS].options:
+                    break
+                await asyncio.sleep(POLL_SECONDS)
+            else:
+                return
+    except TimeoutError:
+        raise ToolError("The sandbox was not ready in time, so nothing was run.") from None
     for point in points:
         name, _, path = point.removeprefix(f"{REPOS}/").partition("/")
         top, inner = mounts.get(f"{REPOS}/{name}"), mounts.get(point)
-        if (
-            not top
-            or not inner
-            or (inner.device, inner.root)
-            != (
-                top.device,
-                f"{top.root.rstrip('/')}/{path}",
-            )
-        ):
+        expected = top and (top.device, f"{top.root.rstrip('/')}/{path}")
+        if not inner or (inner.device, inner.root) != expected:
             raise ToolError(f"{point} was changed in this moment, so nothing was run. Try again.")
-
-
-def _plain(path: str) -> str:
-    """Blanks and the like are written in octal."""
-    return re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), path)

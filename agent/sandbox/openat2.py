@@ -1,6 +1,6 @@
 """Files beneath a directory, whatever the path says: openat2(2) checks and opens in one step.
 
-Standard library only, so that the porter can use it after it gave up root.
+Standard library only, so that unprivileged_server.py can use it after it gave up root.
 Every function takes the descriptor of a root directory and a path relative to
 it, and raises OSError; EXDEV and ELOOP mean that the path leads out.
 """
@@ -12,23 +12,23 @@ import secrets
 import stat
 import struct
 
-_OPENAT2 = 437
-_NO_XDEV, _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x01, 0x02, 0x04, 0x08
-_FOLLOWING = _BENEATH | _NO_MAGICLINKS | _NO_XDEV
-_STRICT = _FOLLOWING | _NO_SYMLINKS
-_ALWAYS = os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY
+SYS_OPENAT2 = 437
+NO_XDEV, NO_MAGICLINKS, NO_SYMLINKS, BENEATH = 0x01, 0x02, 0x04, 0x08
+FOLLOW_SYMLINKS = BENEATH | NO_MAGICLINKS | NO_XDEV
+REFUSE_SYMLINKS = FOLLOW_SYMLINKS | NO_SYMLINKS
+OPEN_FLAGS = os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY
 
-_libc = ctypes.CDLL(None, use_errno=True)
+libc = ctypes.CDLL(None, use_errno=True)
 
 
 def open_beneath(
-    root: int, path: str, flags: int, *, mode: int = 0, resolve: int = _FOLLOWING
+    root: int, path: str, flags: int, *, mode: int = 0, resolve: int = FOLLOW_SYMLINKS
 ) -> int:
     """A descriptor of `path` beneath `root`."""
-    how = struct.pack("QQQ", flags | _ALWAYS, mode, resolve)
+    how = struct.pack("QQQ", flags | OPEN_FLAGS, mode, resolve)
     for _ in range(16):
-        fd = _libc.syscall(_OPENAT2, root, os.fsencode(path or "."), how, len(how))
+        fd = libc.syscall(SYS_OPENAT2, root, os.fsencode(path or "."), how, len(how))
         if fd >= 0:
             return int(fd)
         if ctypes.get_errno() != errno.EAGAIN:  # a rename raced with the look-up
@@ -49,9 +49,9 @@ def open_file(root: int, path: str) -> int:
     raise OSError(errno.EINVAL, "not a regular file", path)
 
 
-def names(root: int, path: str, limit: int = 1000) -> list[str]:
+def list_directory(root: int, path: str, limit: int = 1000) -> list[str]:
     """Names in a directory, directories with a slash."""
-    fd = open_beneath(root, path, _DIRECTORY)
+    fd = open_beneath(root, path, DIRECTORY)
     try:
         with os.scandir(fd) as entries:
             found = [e.name + "/" * e.is_dir() for e, _ in zip(entries, range(limit), strict=False)]
@@ -60,21 +60,21 @@ def names(root: int, path: str, limit: int = 1000) -> list[str]:
     return sorted(found)
 
 
-def replace(root: int, path: str, source: int) -> bool:
+def replace_file(root: int, path: str, source: int) -> bool:
     """Put the bytes of `source` (a descriptor) at `path` in one step; whether it was new.
 
     Missing directories are made, all as bash makes them, whatever the umask of a service. No symlink
     is followed: one at `path` is replaced.
     """
     parent, name = os.path.split(path)
-    directory = _make(root, parent)
+    directory = make_directory(root, parent)
     try:
-        mode = _mode(directory, name)
+        mode = permissions(directory, name)
         partial = f".{name[:60]}.{secrets.token_hex(4)}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         target = os.open(partial, flags, 0o600, dir_fd=directory)
         try:
-            _fill(target, source, mode or 0o644)
+            copy_content(target, source, mode or 0o644)
             os.rename(partial, name, src_dir_fd=directory, dst_dir_fd=directory)
         except BaseException:
             os.unlink(partial, dir_fd=directory)
@@ -84,17 +84,17 @@ def replace(root: int, path: str, source: int) -> bool:
     return mode is None
 
 
-def remove(root: int, path: str) -> None:
+def remove_file(root: int, path: str) -> None:
     """Take a name that is no directory away; no symlink is followed."""
     parent, name = os.path.split(path)
-    directory = open_beneath(root, parent, _DIRECTORY, resolve=_STRICT)
+    directory = open_beneath(root, parent, DIRECTORY, resolve=REFUSE_SYMLINKS)
     try:
         os.unlink(name, dir_fd=directory)
     finally:
         os.close(directory)
 
 
-def _fill(target: int, source: int, mode: int) -> None:
+def copy_content(target: int, source: int, mode: int) -> None:
     try:
         size, done = os.fstat(source).st_size, 0
         while done < size:
@@ -108,7 +108,7 @@ def _fill(target: int, source: int, mode: int) -> None:
         os.close(target)
 
 
-def _mode(directory: int, name: str) -> int | None:
+def permissions(directory: int, name: str) -> int | None:
     """Permissions of what is replaced; None when there is nothing."""
     try:
         found = os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
@@ -119,19 +119,19 @@ def _mode(directory: int, name: str) -> int | None:
     return found & 0o777 if stat.S_ISREG(found) else 0o644
 
 
-def _make(root: int, path: str) -> int:
+def make_directory(root: int, path: str) -> int:
     """A directory beneath `root`, made with its parents where it is missing."""
     try:
-        return open_beneath(root, path, _DIRECTORY, resolve=_STRICT)
+        return open_beneath(root, path, DIRECTORY, resolve=REFUSE_SYMLINKS)
     except FileNotFoundError:
         parent, name = os.path.split(path)
-    above = _make(root, parent)
+    above = make_directory(root, parent)
     try:
         try:
             os.mkdir(name, 0o755, dir_fd=above)
         except FileExistsError:
-            return open_beneath(above, name, _DIRECTORY, resolve=_STRICT)
-        made = open_beneath(above, name, _DIRECTORY, resolve=_STRICT)
+            return open_beneath(above, name, DIRECTORY, resolve=REFUSE_SYMLINKS)
+        made = open_beneath(above, name, DIRECTORY, resolve=REFUSE_SYMLINKS)
         os.fchmod(made, 0o755)
         return made
     finally:

@@ -1,25 +1,25 @@
-"""What a command printed: gathered, cleaned of what drives terminals, cut to a size."""
+"""The output of a command: gathered, cleaned of what drives terminals, truncated in the middle."""
 
 import re
 from dataclasses import dataclass, field
 
-_ESCAPES = re.compile(
+ESCAPES = re.compile(
     r"\x1b[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?"  # OSC, DCS, SOS, PM, APC strings
     r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # CSI
     r"|\x1b[ -/]*[0-~]?"
 )
-_HIDDEN = re.compile(
+HIDDEN = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # C0 but tab and line feed, DEL, C1
     r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidi controls: text that reads otherwise
     r"\ufeff\U000e0000-\U000e007f]"  # byte order mark, tag characters
 )
-_BREAKS = re.compile(r"\r\n?|[\u2028\u2029]")
+BREAKS = re.compile(r"\r\n?|[\u2028\u2029]")
 
 
 def clean(text: str) -> str:
     """Text that neither moves a cursor nor hides or reorders what a person reads."""
-    text = _ESCAPES.sub("", text)
-    return _HIDDEN.sub("", _BREAKS.sub("\n", text))
+    text = ESCAPES.sub("", text)
+    return HIDDEN.sub("", BREAKS.sub("\n", text))
 
 
 def decode(raw: bytes) -> str:
@@ -32,52 +32,53 @@ class OutputBuffer:
 
     limit: int = 16 << 20
     raw: bytearray = field(default_factory=bytearray)
-    told: int = 0
+    _reported: int = 0
 
-    def take(self, piece: bytes) -> bool:
-        """Whether there is still room after this piece."""
+    def feed(self, piece: bytes) -> bool:
+        """Whether more fits after this piece."""
         self.raw += piece[: self.limit - len(self.raw)]
         return len(self.raw) < self.limit
 
-    def news(self) -> str:
-        """Whole lines that came since the last call, at most about 2 KiB of them."""
+    def new_lines(self) -> str:
+        """Whole lines that came since the last call, the last 2 KiB of them."""
         end = max(self.raw.rfind(b"\n"), self.raw.rfind(b"\r")) + 1
-        piece = bytes(self.raw[max(self.told, end - 2048) : end])
-        self.told = max(self.told, end)
+        piece = bytes(self.raw[max(self._reported, end - 2048) : end])
+        self._reported = max(self._reported, end)
         return decode(piece).strip("\n")
 
-    def shown(self, keep: int) -> tuple[str, bool]:
-        """The text, its head and tail where it has more than `keep` bytes, and whether it was cut."""
-        if len(self.raw) <= 4 * keep:
-            return shorten(decode(bytes(self.raw)), keep)
-        head, tail = bytes(self.raw[: 2 * keep]), bytes(self.raw[-2 * keep :])
-        lost = self.raw.count(b"\n") - head.count(b"\n") - tail.count(b"\n")
-        return _joined(decode(head), decode(tail), keep, lost), True
+    def excerpt(self, limit: int) -> tuple[str, bool]:
+        """The text, its head and tail where it has more than `limit` bytes, and whether it was truncated."""
+        if len(self.raw) <= 4 * limit:
+            return truncate_middle(decode(bytes(self.raw)), limit)
+        head, tail = bytes(self.raw[: 2 * limit]), bytes(self.raw[-2 * limit :])
+        between = self.raw.count(b"\n") - head.count(b"\n") - tail.count(b"\n")
+        before, after = decode(head), decode(tail)
+        first, last = head_lines(before, limit), tail_lines(after, limit)
+        lost = before[len(first) :].count("\n") + after[: -len(last)].count("\n")
+        return joined(first, last, between + lost), True
 
 
-def shorten(text: str, keep: int) -> tuple[str, bool]:
-    """Head and tail of a text in at most about `keep` bytes of UTF-8; whether it was cut."""
-    if len(text.encode()) <= keep:
+def truncate_middle(text: str, limit: int) -> tuple[str, bool]:
+    """Head and tail of a text in at most about `limit` bytes of UTF-8; whether it was truncated."""
+    if len(text.encode()) <= limit:
         return text, False
-    return _joined(text, text, keep, None), True
+    first, last = head_lines(text, limit), tail_lines(text, limit)
+    return joined(first, last, text.count("\n") - first.count("\n") - last.count("\n")), True
 
 
-def _joined(head: str, tail: str, keep: int, lost: int | None) -> str:
-    first, last = _head(head, keep * 2 // 5), _tail(tail, keep * 3 // 5)
-    if lost is None:
-        gone = head.count("\n") - first.count("\n") - last.count("\n")
-    else:
-        gone = lost + head[len(first) :].count("\n") + tail[: -len(last)].count("\n")
-    return f"{first.rstrip()}\n[... {max(gone, 1)} lines left out ...]\n{last}"
+def joined(first: str, last: str, lost: int) -> str:
+    return f"{first.rstrip()}\n[... {max(lost, 1)} lines left out ...]\n{last}"
 
 
-def _head(text: str, keep: int) -> str:
-    piece = text.encode()[:keep].decode("utf-8", "ignore")
+def head_lines(text: str, limit: int) -> str:
+    """Two fifths of `limit` from the start, whole lines where they are short."""
+    piece = text.encode()[: limit * 2 // 5].decode("utf-8", "ignore")
     end = piece.rfind("\n") + 1
     return piece[:end] if end > len(piece) // 2 else piece
 
 
-def _tail(text: str, keep: int) -> str:
-    piece = text.encode()[-keep:].decode("utf-8", "ignore")
+def tail_lines(text: str, limit: int) -> str:
+    """Three fifths of `limit` from the end, whole lines where they are short."""
+    piece = text.encode()[-(limit * 3 // 5) :].decode("utf-8", "ignore")
     start = piece.find("\n") + 1
     return piece[start:] if 0 < start < len(piece) // 2 else piece

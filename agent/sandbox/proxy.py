@@ -7,29 +7,27 @@ a public address of it, adds no credentials and bounds bytes and time.
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from agent.errors import ToolError
-from agent.sandbox.hosts import HostRefused, Hosts
+from agent.sandbox.hosts import HostRefused, Hosts, Permit
 
 log = logging.getLogger(__name__)
 
 MOST_BYTES = 256 << 20  # of one call, both directions
-_HEAD_BYTES = 32 << 10
-_HEAD_SECONDS = 15
-_CONNECT_SECONDS = 15
-_IDLE_SECONDS = 60
-
-Permit = Callable[[str], Awaitable[None]]
-"""Asked with "host:port" before each first connection there; ToolError when it is not allowed."""
+HEAD_BYTES = 32 << 10
+HEAD_SECONDS = 15
+CONNECT_SECONDS = 15
+IDLE_SECONDS = 60
+HOP_BY_HOP = (b"connection:", b"proxy-connection:", b"proxy-authorization:", b"keep-alive:")
 
 
 @dataclass(slots=True)
-class Proxy:
-    """`reached` are the hosts that were connected to."""
+class EgressProxy:
+    """`reached` are the hosts ("name:port") that were connected to."""
 
     hosts: Hosts
     permit: Permit
@@ -37,33 +35,31 @@ class Proxy:
     bytes: int = 0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection from the sandbox."""
         try:
-            await self._serve(reader, writer)
+            async with asyncio.timeout(HEAD_SECONDS):
+                head = await reader.readuntil(b"\r\n\r\n")
+            host, port, forward = parse_request(head)
+            host_reader, host_writer = await self.connect(host, port)
+            try:
+                if forward:
+                    host_writer.write(forward)
+                else:
+                    writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                async with asyncio.TaskGroup() as both:
+                    both.create_task(self.relay(reader, host_writer))
+                    both.create_task(self.relay(host_reader, writer))
+            finally:
+                host_writer.close()
         except (HostRefused, ToolError) as error:
             log.info("refused: %s", error)
-            writer.write(_refusal(str(error)))
+            writer.write(refusal(str(error), 403))
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            writer.write(_refusal("The host did not answer.", 502))
+            writer.write(refusal("The host did not answer.", 502))
         finally:
             writer.close()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        async with asyncio.timeout(_HEAD_SECONDS):
-            head = await reader.readuntil(b"\r\n\r\n")
-        host, port, forward = _target(head)
-        theirs_in, theirs_out = await self._connect(host, port)
-        try:
-            if forward:
-                theirs_out.write(forward)
-            else:
-                writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            async with asyncio.TaskGroup() as both:
-                both.create_task(self._relay(reader, theirs_out))
-                both.create_task(self._relay(theirs_in, writer))
-        finally:
-            theirs_out.close()
-
-    async def _connect(
+    async def connect(
         self, host: str, port: int
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         addresses = await self.hosts.addresses(host, port)
@@ -71,12 +67,12 @@ class Proxy:
             await self.permit(name)
             self.reached.add(name)
             log.info("connected to %s", name)
-        async with asyncio.timeout(_CONNECT_SECONDS):
+        async with asyncio.timeout(CONNECT_SECONDS):
             return await asyncio.open_connection(addresses[0], port)
 
-    async def _relay(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    async def relay(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
         while self.bytes < MOST_BYTES:
-            async with asyncio.timeout(_IDLE_SECONDS):
+            async with asyncio.timeout(IDLE_SECONDS):
                 piece = await source.read(1 << 16)
             if not piece:
                 break
@@ -87,7 +83,7 @@ class Proxy:
             sink.write_eof()
 
 
-def _target(head: bytes) -> tuple[str, int, bytes]:
+def parse_request(head: bytes) -> tuple[str, int, bytes]:
     """Host, port, and for plain HTTP the request to send on; HostRefused for anything else."""
     line, _, rest = head.partition(b"\r\n")
     try:
@@ -104,25 +100,18 @@ def _target(head: bytes) -> tuple[str, int, bytes]:
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     # One request per connection: the next one might name another host.
     first = f"{method} {path} {version}\r\nConnection: close\r\n".encode()
-    return parts.hostname, port, first + _forwarded(rest)
+    headers = [h for h in rest.split(b"\r\n") if not h.lower().startswith(HOP_BY_HOP)]
+    return parts.hostname, port, first + b"\r\n".join(headers)
 
 
-def _forwarded(headers: bytes) -> bytes:
-    ours = (b"connection:", b"proxy-connection:", b"proxy-authorization:", b"keep-alive:")
-    lines = [line for line in headers.split(b"\r\n") if not line.lower().startswith(ours)]
-    return b"\r\n".join(lines)
-
-
-def _refusal(why: str, status: int = 403) -> bytes:
+def refusal(why: str, status: int) -> bytes:
     text = f"{why}\n".encode()
-    head = (
-        f"HTTP/1.1 {status} HostRefused\r\nContent-Length: {len(text)}\r\nConnection: close\r\n\r\n"
-    )
+    head = f"HTTP/1.1 {status} Refused\r\nContent-Length: {len(text)}\r\nConnection: close\r\n\r\n"
     return head.encode() + text
 
 
 @asynccontextmanager
-async def serving(listener: int, proxy: Proxy) -> AsyncIterator[None]:
+async def serve_proxy(listener: int, proxy: EgressProxy) -> AsyncIterator[None]:
     """Serve on a listening descriptor, which is closed on leaving with all connections."""
     tasks: set[asyncio.Task[None]] = set()
 
@@ -137,9 +126,8 @@ async def serving(listener: int, proxy: Proxy) -> AsyncIterator[None]:
         finally:
             tasks.discard(task)
 
-    server = await asyncio.start_server(
-        serve, sock=socket.socket(fileno=listener), limit=_HEAD_BYTES
-    )
+    sock = socket.socket(fileno=listener)
+    server = await asyncio.start_server(serve, sock=sock, limit=HEAD_BYTES)
     try:
         yield
     finally:

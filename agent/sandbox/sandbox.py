@@ -1,28 +1,28 @@
 """One chat's sandbox: run a command in it, read and write its files."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Self
 
+from agent.aio import BackgroundTasks
 from agent.errors import ToolError
-from agent.sandbox.bwrap_process import BwrapProcess, blown
-from agent.sandbox.countdown import Countdown
+from agent.sandbox.bwrap_process import BwrapProcess, Invocation, run_bwrap
+from agent.sandbox.disk_quota import DiskQuota
 from agent.sandbox.files import Files
+from agent.sandbox.hosts import Permit
 from agent.sandbox.layout import WriteAccess
-from agent.sandbox.mountinfo import verified
+from agent.sandbox.mountinfo import verify_mounts
 from agent.sandbox.output_buffer import decode
-from agent.sandbox.outputs import save
-from agent.sandbox.proxy import Permit, Proxy, serving
-from agent.sandbox.quota import Quota
+from agent.sandbox.proxy import EgressProxy, serve_proxy
 from agent.sandbox.sandbox_config import SandboxConfig
-from agent.sandbox.usage_watcher import over_memory, watch
+from agent.sandbox.usage_watcher import over_memory, watch_usage
 
 PROGRESS_SECONDS = 1.0
-_LONGEST_COMMAND = 100_000  # bytes; the kernel takes 128 KiB in one argument
+LONGEST_COMMAND = 100_000  # bytes; the kernel takes 128 KiB in one argument
+KILLED = 137  # the exit code of a command that the sandbox ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,10 @@ class CommandResult:
     """How a command ended.
 
     `output` is what it printed (both streams, in order), cleaned of terminal
-    escapes, head and tail of it where it was `cut`; `saved` then names the file
+    escapes, head and tail of it where it was `truncated`; `saved_path` then names the file
     in the sandbox that holds the whole. `reason` is one plain sentence when the
-    sandbox ended it or something of it was lost, else empty. `reached` are the
-    hosts ("name:port") that it talked to.
+    sandbox ended it or something of it was lost, else empty. `hosts` are those
+    ("name:port") that it talked to.
     """
 
     exit_code: int
@@ -51,7 +51,7 @@ class Sandbox:
         self.chat = chat
         self.workspace = workspace
         self.config = config
-        self.quota = Quota(workspace, config.limits)
+        self.quota = DiskQuota(workspace, config.limits)
         self.files = Files(config, workspace, self.quota)
 
     async def run(
@@ -65,144 +65,158 @@ class Sandbox:
     ) -> CommandResult:
         """Run bash text, or an argument list, in /workspace; ToolError when nothing can run.
 
-        `seconds` are at most five times the owner's `command_seconds`, `output_bytes`
-        at most the owner's `output_kib`. Where the owner allows
-        network, `permit` is asked before each host; without it there is none.
+        `seconds` are at most five times the owner's `command_seconds`, `output_bytes` at
+        most the owner's `output_kib`. Where the owner allows network, `permit` is
+        awaited before each host; without it there is none. `progress` gets new lines
+        while the command runs.
         """
         limit = self.config.limits.command_seconds
-        proxy = Proxy(self.config.hosts, permit) if self.config.hosts and permit else None
-        bubble, reason = await self._call(
+        hosts = self.config.hosts
+        proxy = EgressProxy(hosts, permit) if hosts and permit else None
+        process, reason = await self._execute(
             command, min(seconds or limit, 5 * limit), proxy=proxy, progress=progress
         )
-        reached = frozenset(proxy.reached if proxy else ())
-        if reached:
-            self.files.reached_out()
-        text, cut = bubble.printed.shown(self.output_limit(output_bytes))
-        saved = await self.save(bytes(bubble.printed.raw)) if cut else ""
-        return CommandResult(_code(bubble, reason), text, cut, saved, reason, reached)
+        if proxy and proxy.reached:
+            self.files.mark_reached()
+        text, truncated = process.output.excerpt(self.output_limit(output_bytes))
+        return CommandResult(
+            exit_code=exit_code(process, reason),
+            output=text,
+            truncated=truncated,
+            saved_path=await self.files.save_output(bytes(process.output.raw)) if truncated else "",
+            reason=reason,
+            hosts=frozenset(proxy.reached if proxy else ()),
+        )
 
     async def run_internal(
-        self, command: Sequence[str], *, seconds: float, access: WriteAccess = "look"
+        self, command: Sequence[str], *, seconds: float, access: WriteAccess = "none"
     ) -> CommandResult:
-        """A question of the program's own: the whole output, and ToolError when it takes too long."""
-        bubble, reason = await self._call(command, seconds, access=access)
+        """Run a command of the program's own: the whole output, and ToolError when it takes too long."""
+        process, reason = await self._execute(command, seconds, access=access)
         if reason:
             raise ToolError(reason)
-        return CommandResult(_code(bubble, reason), decode(bytes(bubble.printed.raw)))
+        return CommandResult(exit_code(process, reason), decode(bytes(process.output.raw)))
 
     def output_limit(self, output_bytes: int | None = None) -> int:
-        """How many bytes of output a model may get, where `output_bytes` of its window are free for it."""
+        """How many bytes of output a model may get: `output_bytes`, at most the owner's `output_kib`."""
         return min(output_bytes or 1 << 30, self.config.limits.output_kib << 10)
 
-    async def _call(
+    async def _execute(
         self,
         command: str | Sequence[str],
         seconds: float,
         *,
-        access: WriteAccess = "work",
-        proxy: Proxy | None = None,
+        access: WriteAccess = "files",
+        proxy: EgressProxy | None = None,
         progress: Callable[[str], None] | None = None,
     ) -> tuple[BwrapProcess, str]:
-        async with self.config.place, self.config.group() as group:
-            await self.quota.settle()
-            order = await self.config.order(
-                self.workspace,
-                _argv(command),
-                access=access,
-                network=proxy is not None,
-                group=group,
+        """The process at its end and, where the sandbox ended it, the reason."""
+        argv = argument_list(command)
+        config = self.config
+        async with config.slots, config.call_group() as group:
+            await self.quota.refresh()
+            invocation = await config.invocation(
+                self.workspace, argv, access=access, network=proxy is not None, group=group
             )
-            async with blown(self.config.actor, order) as bubble:
-                beside = [watch(bubble, self.quota, memory=group is None)]
-                beside += [_tell(bubble, progress)] if progress else []
-                reason = await self._verdict(bubble, order.inner, seconds, proxy, beside)
+            async with run_bwrap(config.user, invocation) as process:
+                with TimeLimit(seconds, process) as time_limit:
+                    async with BackgroundTasks() as beside, AsyncExitStack() as stack:
+                        watch = watch_usage(process, self.quota, memory=group is None)
+                        beside.start(watch, "the watch over a command")
+                        if progress:
+                            beside.start(report_progress(process, progress), "progress")
+                        if invocation.blocked:
+                            await self._release(process, invocation, proxy, time_limit, stack)
+                        reason = await asyncio.shield(process.ended)
             if group and group.out_of_memory():
-                reason = over_memory(self.config.limits)
-        if bubble.exit_code is None and not reason:
-            raise self.config.broken(bubble.printed.shown(2000)[0])
-        return bubble, reason
+                reason = over_memory(config.limits)
+        if process.exit_code is None and not reason:
+            raise config.broken(process.output.excerpt(2000)[0])
+        return process, reason
 
-    async def _verdict(
+    async def _release(
         self,
-        bubble: BwrapProcess,
-        inner: Sequence[str],
-        seconds: float,
-        proxy: Proxy | None,
-        beside: Sequence[Coroutine[Any, Any, None]],
-    ) -> str:
-        """Wait for whatever ends the call first."""
-        loop = asyncio.get_running_loop()
-        late = f"Stopped: the time limit of {seconds:g} s was reached."
-        countdown = Countdown(seconds, partial(bubble.end, late))
-        tasks = [loop.create_task(work) for work in beside]
-        try:
-            async with self._entered(bubble, inner, proxy, countdown):
-                return await asyncio.shield(bubble.verdict)
-        finally:
-            countdown.cancel()
-            await _stopped(tasks)
-
-    @asynccontextmanager
-    async def _entered(
-        self, bubble: BwrapProcess, inner: Sequence[str], proxy: Proxy | None, countdown: Countdown
-    ) -> AsyncIterator[None]:
-        """Look at the mounts and put the proxy into the sandbox's network, then let the command start."""
-        if inner or proxy:
-            await bubble.introduced(bubble.verdict)
-        if bubble.init_pid is None:
-            yield
+        process: BwrapProcess,
+        invocation: Invocation,
+        proxy: EgressProxy | None,
+        time_limit: "TimeLimit",
+        stack: AsyncExitStack,
+    ) -> None:
+        """Verify the mounts, put the proxy into the sandbox's network, then let the command start."""
+        init = await process.started()
+        if init is None:
             return
-        if inner:
-            await verified(bubble.init_pid, bubble.verdict, inner)
-        async with AsyncExitStack() as stack:
-            if proxy:
-                proxy.permit = _pausing(proxy.permit, countdown)
-                listener = await self._listener(bubble.init_pid)
-                await stack.enter_async_context(serving(listener, proxy))
-            bubble.release()
-            yield
+        if invocation.nested_mounts:
+            await verify_mounts(init, process.ended, invocation.nested_mounts)
+        if proxy:
+            proxy.permit = time_limit.paused_during(proxy.permit)
+            try:
+                listener = await self.config.user.listen(init)
+            except OSError as error:
+                raise ToolError(f"The sandbox's network does not work here: {error}.") from None
+            await stack.enter_async_context(serve_proxy(listener, proxy))
+        process.release()
 
-    async def _listener(self, pid: int) -> int:
+
+class TimeLimit:
+    """Ends a call after `seconds`, not counting those in which a person is asked."""
+
+    def __init__(self, seconds: float, process: BwrapProcess) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._reason = f"Stopped: the time limit of {seconds:g} s was reached."
+        self._left = seconds
+        self._process = process
+        self._pauses = 0
+
+    def __enter__(self) -> Self:
+        self._resume()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pauses += 1  # nothing starts it again
+        self._timer.cancel()
+
+    def paused_during(self, permit: Permit) -> Permit:
+        async def ask(host: str) -> None:
+            with self._paused():
+                await permit(host)
+
+        return ask
+
+    @contextmanager
+    def _paused(self) -> Iterator[None]:
+        if not self._pauses:
+            self._timer.cancel()
+            self._left -= self._loop.time() - self._since
+        self._pauses += 1
         try:
-            return await self.config.actor.listen(pid)
-        except OSError as error:
-            raise ToolError(f"The sandbox's network does not work here: {error}.") from None
+            yield
+        finally:
+            self._pauses -= 1
+            if not self._pauses:
+                self._resume()
 
-    async def save(self, raw: bytes) -> str:
-        """Keep a whole output in the workspace; its path in the sandbox, or empty."""
-        return await save(self.files, raw)
-
-
-def _code(bubble: BwrapProcess, reason: str) -> int:
-    return 137 if bubble.exit_code is None or reason else bubble.exit_code
+    def _resume(self) -> None:
+        self._since = self._loop.time()
+        self._timer = self._loop.call_later(max(self._left, 0), self._process.end, self._reason)
 
 
-def _argv(command: str | Sequence[str]) -> list[str]:
+def argument_list(command: str | Sequence[str]) -> list[str]:
     if isinstance(command, str):
         command = ["/bin/bash", "--noprofile", "--norc", "-c", command]
     if any("\0" in part for part in command):
         raise ToolError("A command cannot hold a NUL character.")
-    if any(len(part.encode("utf-8", "replace")) > _LONGEST_COMMAND for part in command):
+    if any(len(part.encode("utf-8", "replace")) > LONGEST_COMMAND for part in command):
         raise ToolError("The command is too long. Put it into a file with write_file and run that.")
     return list(command)
 
 
-def _pausing(permit: Permit, countdown: Countdown) -> Permit:
-    async def ask(name: str) -> None:
-        with countdown.paused():
-            await permit(name)
-
-    return ask
+def exit_code(process: BwrapProcess, reason: str) -> int:
+    return KILLED if process.exit_code is None or reason else process.exit_code
 
 
-async def _tell(bubble: BwrapProcess, progress: Callable[[str], None]) -> None:
+async def report_progress(process: BwrapProcess, progress: Callable[[str], None]) -> None:
     while True:
         await asyncio.sleep(PROGRESS_SECONDS)
-        if news := bubble.printed.news():
-            progress(news)
-
-
-async def _stopped(tasks: list[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+        if lines := process.output.new_lines():
+            progress(lines)

@@ -12,12 +12,11 @@ from agent.errors import ToolError
 from agent.sandbox import bubblewrap, cgroup, rootfs
 from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import HostRepo, SandboxLimits
-from agent.sandbox.privileges import Actor, Own
+from agent.sandbox.privileges import CurrentUser, open_tool_user
 from agent.sandbox.sandbox import Sandbox
 from agent.sandbox.sandbox_config import SandboxConfig
-from agent.sandbox.unprivileged_client import lesser
 
-_PLAIN = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+PLAIN_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
 class Sandboxes:
@@ -29,14 +28,14 @@ class Sandboxes:
     async def of(self, chat: str) -> Sandbox:
         """The chat's sandbox; its workspace is made on first use."""
         if chat not in self._known:
-            workspace = self._chats / folder(chat) / "work"
-            await asyncio.to_thread(_make, workspace, self._config.actor.uid)
+            workspace = self._chats / folder_name(chat) / "work"
+            await asyncio.to_thread(make_workspace, workspace, self._config.user.uid)
             self._known[chat] = Sandbox(self._config, chat, workspace)
         return self._known[chat]
 
 
-def _make(workspace: Path, uid: int) -> None:
-    """The workspace, owned by those who act in it, also after root and a user took turns."""
+def make_workspace(workspace: Path, uid: int) -> None:
+    """Owned by the user that tools act as, also after root and an ordinary user took turns."""
     workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
     if workspace.stat().st_uid == uid:
         return
@@ -49,9 +48,9 @@ def _make(workspace: Path, uid: int) -> None:
         raise ToolError(f"{workspace} cannot be given to user {uid}: {error.strerror}.") from None
 
 
-def folder(chat: str) -> str:
+def folder_name(chat: str) -> str:
     """A directory name for a chat: its own name where that is plain, else with a hash."""
-    if _PLAIN.fullmatch(chat):
+    if PLAIN_NAME.fullmatch(chat):
         return chat
     plain = re.sub(r"[^a-z0-9._-]+", "-", chat.lower()).strip("-.")[:40]
     return f"{plain}-{hashlib.sha256(chat.encode()).hexdigest()[:12]}".lstrip("-")
@@ -67,31 +66,22 @@ async def open_sandboxes(
     report: Callable[[], str],
     hosts: Hosts | None = None,
 ) -> AsyncIterator[Sandboxes]:
-    """Prepare what sandboxes need below the state directory; ends what was started on leaving.
+    """Prepare what sandboxes need below the state directory; on leaving, what was started is ended.
 
-    `hosts` may be reached by way of a proxy; None: there is no network at all.
+    `hosts` may be reached through a proxy; None: there is no network at all.
     """
     prepared = await asyncio.to_thread(rootfs.prepare, state / "sandbox", zone)
-    async with _actor() as actor:
+    async with open_tool_user() as user:
         config = SandboxConfig(
-            actor=actor,
+            user=user,
             rootfs=prepared,
             limits=limits,
             repos={repo.name: repo for repo in repos},
             zone=zone,
             report=report,
             hosts=hosts,
-            # As somebody lesser one may not join a group that root's service was given.
-            cgroups=cgroup.delegated() if isinstance(actor, Own) else None,
+            # Another user may not join a group that root's service was given.
+            cgroups=cgroup.delegated() if isinstance(user, CurrentUser) else None,
             bwrap=await bubblewrap.find(),
         )
         yield Sandboxes(config, state / "chats")
-
-
-@asynccontextmanager
-async def _actor() -> AsyncIterator[Actor]:
-    if os.geteuid():
-        yield Own()
-    else:
-        async with lesser() as actor:
-            yield actor

@@ -4,27 +4,31 @@ A deny list: what a shell, compilers and interpreters need stays. HostRefused is
 reaches other processes, mounts, namespaces, keys, kernel facilities with a long
 record of bugs, and memory that no limit sees. Numbers are those of the kernel's
 own headers (asm/unistd_64.h, asm-generic/unistd.h).
+
+Not by libseccomp: its rules compare an argument once, so a set of allowed values (personality)
+cannot be said, and Debian 12's version does not know the newest mount calls.
 """
 
 import errno
 import platform
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-_ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
-_LOAD, _JEQ, _JGE, _JSET, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16  # offsets in struct seccomp_data
-_X32 = 0x40000000
+ALLOW, KILL, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+LOAD, JEQ, JGE, JSET, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+NUMBER, ARCH, ARGUMENTS = 0, 4, 16  # offsets in struct seccomp_data
+X32 = 0x40000000
 
-_AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
-_PROCESSES = "ptrace process_vm_readv process_vm_writev kcmp pidfd_getfd process_madvise"
-_MOUNTS = (
+PROCESSES = "ptrace process_vm_readv process_vm_writev kcmp pidfd_getfd process_madvise"
+MOUNTS = (
     "mount umount2 pivot_root chroot open_tree open_tree_attr move_mount fsopen fsconfig "
     "fsmount fspick mount_setattr statmount listmount unshare setns"
 )
-_KERNEL = (
+KERNEL = (
     "add_key request_key keyctl bpf perf_event_open userfaultfd memfd_secret "
     "name_to_handle_at open_by_handle_at fanotify_init fanotify_mark kexec_load "
     "kexec_file_load init_module finit_module delete_module reboot swapon swapoff acct "
@@ -32,18 +36,18 @@ _KERNEL = (
     "sethostname setdomainname vhangup iopl ioperm modify_ldt mbind set_mempolicy "
     "migrate_pages move_pages lookup_dcookie uselib"
 )
-_ABSENT = "clone3 openat2 io_uring_setup io_uring_enter io_uring_register"
-_UNSEEN_MEMORY = "memfd_create shmget msgget"
+ABSENT = "clone3 openat2 io_uring_setup io_uring_enter io_uring_register"
+UNSEEN_MEMORY = "memfd_create shmget msgget"
 
-_NEW_NAMESPACES = 0x7E020000  # every CLONE_NEW* that clone(2) takes
-_SET_ID = 0o6000
-_CREATES = 0o100 | 0o20000000  # O_CREAT, O_TMPFILE
-_PERSONALITIES = (0, 0x8, 0x20000, 0x20008, 0xFFFFFFFF)
-_TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
-_UNIX, _INET, _INET6 = 1, 2, 10
+NEW_NAMESPACES = 0x7E020000  # every CLONE_NEW* that clone(2) takes
+SET_ID = 0o6000
+CREATES = 0o100 | 0o20000000  # O_CREAT, O_TMPFILE
+PERSONALITIES = (0, 0x8, 0x20000, 0x20008, 0xFFFFFFFF)
+TIOCSTI, TIOCLINUX = 0x5412, 0x541C
+AF_UNIX, AF_INET, AF_INET6 = 1, 2, 10
 
 # Calls since 424 have one number everywhere.
-_EVERYWHERE = {
+COMMON_NUMBERS = {
     "io_uring_setup": 425,
     "io_uring_enter": 426,
     "io_uring_register": 427,
@@ -66,7 +70,7 @@ _EVERYWHERE = {
     "open_tree_attr": 467,
 }
 
-_X86_64 = """
+X86_64 = """
 open 2 ioctl 16 shmget 29 socket 41 socketpair 53 clone 56 msgget 68 mkdir 83 creat 85
 chmod 90 fchmod 91 ptrace 101 syslog 103 mknod 133 uselib 134 personality 135 vhangup 153
 modify_ldt 154 pivot_root 155 adjtimex 159 chroot 161 acct 163 settimeofday 164 mount 165
@@ -80,7 +84,7 @@ process_vm_readv 310 process_vm_writev 311 kcmp 312 finit_module 313 memfd_creat
 kexec_file_load 320 bpf 321 userfaultfd 323
 """
 
-_AARCH64 = """
+AARCH64 = """
 lookup_dcookie 18 ioctl 29 mknodat 33 mkdirat 34 umount2 39 mount 40 pivot_root 41
 chroot 51 fchmod 52 fchmodat 53 openat 56 vhangup 58 quotactl 60 acct 89 personality 92
 unshare 97 kexec_load 104 init_module 105 delete_module 106 clock_settime 112 syslog 116
@@ -94,9 +98,23 @@ bpf 280 userfaultfd 282 kexec_file_load 294
 """
 
 
+MODE_ARGUMENTS = {
+    "chmod": 1,
+    "fchmod": 1,
+    "fchmodat": 2,
+    "fchmodat2": 2,
+    "mkdir": 1,
+    "mkdirat": 2,
+    "mknod": 1,
+    "mknodat": 2,
+    "creat": 1,
+}
+FLAGS_ARGUMENTS = {"open": 1, "openat": 2}  # the mode is the next one
+
+
 @dataclass(frozen=True, slots=True)
-class _Op:
-    """One BPF instruction; `hit` and `miss` count instructions to skip."""
+class Instruction:
+    """Of BPF; `hit` and `miss` count instructions to skip."""
 
     code: int
     value: int
@@ -114,98 +132,58 @@ def program(*, memory_is_counted: bool = False, machine: str = platform.machine(
     `memory_is_counted`: a memory cgroup holds the sandbox, so that memory which
     belongs to no process (memfd, System V) may be had.
     """
-    numbers = _numbers(machine)
-    ops = [*_arch(_AUDIT_ARCH[machine]), *_foreign_numbers(machine)]
-    ops += _refused(numbers, f"{_PROCESSES} {_MOUNTS} {_KERNEL}", errno.EPERM)
-    ops += _refused(numbers, _ABSENT, errno.ENOSYS)
-    if not memory_is_counted:
-        ops += _refused(numbers, _UNSEEN_MEMORY, errno.ENOSYS)
-    ops += _conditions(numbers)
-    ops.append(_Op(_RETURN, _ALLOW))
-    return b"".join(op.packed() for op in ops)
-
-
-def _numbers(machine: str) -> dict[str, int]:
-    words = {"x86_64": _X86_64, "aarch64": _AARCH64}[machine].split()
-    own = {name: int(number) for name, number in zip(words[::2], words[1::2], strict=True)}
-    return own | _EVERYWHERE
-
-
-def _arch(arch: int) -> list[_Op]:
-    return [
-        _Op(_LOAD, _ARCH),
-        _Op(_JEQ, arch, hit=1),
-        _Op(_RETURN, _KILL),
-        _Op(_LOAD, _NUMBER),
+    words = {"x86_64": X86_64, "aarch64": AARCH64}[machine].split()
+    numbers = dict(zip(words[::2], map(int, words[1::2]), strict=True)) | COMMON_NUMBERS
+    code = [
+        Instruction(LOAD, ARCH),
+        Instruction(JEQ, AUDIT_ARCH[machine], hit=1),
+        Instruction(RETURN, KILL),
+        Instruction(LOAD, NUMBER),
     ]
+    if machine == "x86_64":
+        # x32 calls share the architecture's mark and would slip past every comparison.
+        code += [Instruction(JGE, X32, miss=1), Instruction(RETURN, KILL)]
+    absent = ABSENT if memory_is_counted else f"{ABSENT} {UNSEEN_MEMORY}"
+    denied = {f"{PROCESSES} {MOUNTS} {KERNEL}": errno.EPERM, absent: errno.ENOSYS}
+    for names, error in denied.items():
+        for name in names.split():
+            if name in numbers:  # not every machine has every call
+                code += [Instruction(JEQ, numbers[name], miss=1), deny(error)]
 
-
-def _foreign_numbers(machine: str) -> list[_Op]:
-    """x32 calls share the architecture's mark and would slip past every comparison."""
-    if machine != "x86_64":
-        return []
-    return [_Op(_JGE, _X32, miss=1), _Op(_RETURN, _KILL)]
-
-
-def _refused(numbers: dict[str, int], names: str, error: int) -> list[_Op]:
-    ops = []
-    for name in names.split():
-        if name in numbers:  # not every machine has every call
-            ops += [_Op(_JEQ, numbers[name], miss=1), _Op(_RETURN, _ERRNO | error)]
-    return ops
-
-
-def _conditions(numbers: dict[str, int]) -> list[_Op]:
-    ops = _when(numbers["clone"], _argument(0), [_Op(_JSET, _NEW_NAMESPACES)], errno.EPERM)
-    terminal = [_Op(_JEQ, _TIOCSTI), _Op(_JEQ, _TIOCLINUX)]
-    ops += _when(numbers["ioctl"], _argument(1), terminal, errno.EPERM)
-    ops += _unless(numbers["personality"], _argument(0), _PERSONALITIES, errno.EPERM)
-    ops += _unless(numbers["socket"], _argument(0), (_UNIX, _INET, _INET6), errno.EAFNOSUPPORT)
-    ops += _unless(numbers["socketpair"], _argument(0), (_UNIX,), errno.EAFNOSUPPORT)
-    return ops + _set_ids(numbers)
-
-
-_MODE_AT = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "mkdir": 1, "mkdirat": 2}
-_MODE_AT |= {"mknod": 1, "mknodat": 2, "creat": 1}
-_FLAGS_AT = {"open": 1, "openat": 2}
-
-
-def _set_ids(numbers: dict[str, int]) -> list[_Op]:
-    """No file with a set-id bit: on the host it would belong to the user who runs us."""
-    ops = []
-    for name, at in _MODE_AT.items():
+    def check(name: str, *body: Instruction) -> None:
+        """`body` looks at the arguments of one call, and falls through where it is allowed."""
         if name in numbers:
-            ops += _when(numbers[name], _argument(at), [_Op(_JSET, _SET_ID)], errno.EPERM)
-    for name, at in _FLAGS_AT.items():
-        if name in numbers:
-            ops += _when_creating(numbers[name], _argument(at), _argument(at + 1))
-    return ops
+            code.append(Instruction(JEQ, numbers[name], miss=len(body) + 1))
+            code.extend([*body, Instruction(LOAD, NUMBER)])
+
+    namespaces = Instruction(JSET, NEW_NAMESPACES, miss=1)
+    check("clone", argument(0), namespaces, deny(errno.EPERM))
+    terminal = [Instruction(JEQ, TIOCSTI, hit=1), Instruction(JEQ, TIOCLINUX, miss=1)]
+    check("ioctl", argument(1), *terminal, deny(errno.EPERM))
+    check("personality", argument(0), *allow_only(PERSONALITIES, errno.EPERM))
+    families = (AF_UNIX, AF_INET, AF_INET6)
+    check("socket", argument(0), *allow_only(families, errno.EAFNOSUPPORT))
+    check("socketpair", argument(0), *allow_only((AF_UNIX,), errno.EAFNOSUPPORT))
+    # No file with a set-id bit: on the host it would belong to the user who runs us.
+    set_id = [Instruction(JSET, SET_ID, miss=1), deny(errno.EPERM)]
+    for name, at in MODE_ARGUMENTS.items():
+        check(name, argument(at), *set_id)
+    for name, at in FLAGS_ARGUMENTS.items():
+        creates = Instruction(JSET, CREATES, miss=3)
+        check(name, argument(at), creates, argument(at + 1), *set_id)
+    code.append(Instruction(RETURN, ALLOW))
+    return b"".join(instruction.packed() for instruction in code)
 
 
-def _argument(index: int) -> int:
-    """Offset of an argument's low 32 bits; the kernel reads no more of these."""
-    return _ARGUMENTS + 8 * index
+def argument(index: int) -> Instruction:
+    """Load an argument's low 32 bits; the kernel reads no more of these."""
+    return Instruction(LOAD, ARGUMENTS + 8 * index)
 
 
-def _when(number: int, at: int, tests: list[_Op], error: int) -> list[_Op]:
-    body = [_Op(_LOAD, at)]
-    for test in tests:
-        body += [_Op(test.code, test.value, miss=1), _Op(_RETURN, _ERRNO | error)]
-    return _only_for(number, body)
+def deny(error: int) -> Instruction:
+    return Instruction(RETURN, ERRNO | error)
 
 
-def _unless(number: int, at: int, allowed: tuple[int, ...], error: int) -> list[_Op]:
-    body = [_Op(_LOAD, at)]
-    body += [_Op(_JEQ, value, hit=len(allowed) - n) for n, value in enumerate(allowed)]
-    return _only_for(number, [*body, _Op(_RETURN, _ERRNO | error)])
-
-
-def _when_creating(number: int, flags: int, mode: int) -> list[_Op]:
-    body = [_Op(_LOAD, flags), _Op(_JSET, _CREATES, miss=3), _Op(_LOAD, mode)]
-    body += [_Op(_JSET, _SET_ID, miss=1), _Op(_RETURN, _ERRNO | errno.EPERM)]
-    return _only_for(number, body)
-
-
-def _only_for(number: int, body: list[_Op]) -> list[_Op]:
-    body = [*body, _Op(_LOAD, _NUMBER)]
-    return [_Op(_JEQ, number, miss=len(body)), *body]
+def allow_only(values: Sequence[int], error: int) -> list[Instruction]:
+    equal = [Instruction(JEQ, value, hit=len(values) - n) for n, value in enumerate(values)]
+    return [*equal, deny(error)]

@@ -1,62 +1,115 @@
-"""For a program that root runs: starts bubblewrap and opens files as somebody lesser.
+"""For a program that root runs: starts bubblewrap and opens files as an unprivileged user.
 
 A process of its own with a single thread, because only such a one may fork and
-change who it is. A request comes as one datagram with descriptors: where to
-answer, the request's JSON, and what the request needs. A fork does the work
+change its user. A request comes as one datagram with descriptors: the socket for
+the answer, the request's JSON in a memfd, and what the request needs. A fork does the work
 after it gave up root; it acts in a workspace as the unprivileged user that owns
 it, in a repository as the repository's owner. Ends when the socket closes.
 
-Standard library only: it runs isolated and never loads the agent.
+Host directories are mounted where that user can reach them, with id-mapped mounts where the
+owner is another; the kernel is called directly, as mount(8) of Debian 12 knows none.
+
+Standard library only: it is run by an isolated interpreter (privileges.run_isolated).
 """
 
+# pathlib would double the start of this program.
+# ruff: noqa: PTH102, PTH116, PTH118, PTH123
+
+import ctypes
 import json
 import os
 import signal
 import socket
-from collections.abc import Callable, Sequence
+import struct
+from collections.abc import Sequence
+from functools import cache
 from typing import Any, NoReturn
 
-from agent.sandbox import listen, mounts, openat2
+from agent.sandbox import netns_listener, openat2
 
 MOST_FDS = 16
+
+SYS_OPEN_TREE, SYS_MOVE_MOUNT, SYS_MOUNT_SETATTR = 428, 429, 442
+CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
+MS_REC_PRIVATE, MS_BIND = 0x4000 | 0x40000, 0x1000
+OPEN_TREE_CLONE, AT_EMPTY_PATH, MOVE_MOUNT_F_EMPTY_PATH = 0x1 | os.O_CLOEXEC, 0x1000, 0x4
+MOUNT_ATTR_IDMAP = 0x00100000
+AT_FDCWD = -100
+
+libc = ctypes.CDLL(None, use_errno=True)
 
 
 def main(fd: int) -> None:
     os.umask(0o022)
     os.set_inheritable(fd, False)
     with socket.socket(fileno=fd) as requests:
-        while _served(requests):
-            _reap()
+        while serve_one(requests):
+            try:
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+            except ChildProcessError:
+                pass
 
 
-def _served(requests: socket.socket) -> bool:
-    letter, fds, _, _ = socket.recv_fds(requests, 16, MOST_FDS)
-    if not letter:
+def serve_one(requests: socket.socket) -> bool:
+    """False when the other side is gone."""
+    datagram, fds, _, _ = socket.recv_fds(requests, 16, MOST_FDS)
+    if not datagram:
         return False
     try:
         answer, body, *rest = fds
-        request = json.loads(_content(body))
+        request = json.loads(os.pread(body, os.fstat(body).st_size, 0))
         with socket.socket(fileno=os.dup(answer)) as reply:
-            _DOING[request.pop("do")](reply, rest, **request)
+            name = request.pop("name")
+            if name == "start":
+                start(reply, rest, **request)
+            elif name == "listen":
+                listen(reply, **request)
+            else:
+                file_operation(reply, rest, name, **request)
     finally:
         for fd in fds:
             os.close(fd)
     return True
 
 
-def _content(fd: int) -> bytes:
-    return os.pread(fd, os.fstat(fd).st_size, 0)
+FILE_OPERATIONS: dict[str, Any] = {
+    "open_file": openat2.open_file,
+    "list_directory": openat2.list_directory,
+    "replace_file": openat2.replace_file,
+    "remove_file": openat2.remove_file,
+}
 
 
-def _reap() -> None:
+def file_operation(reply: socket.socket, fds: Sequence[int], name: str, path: str) -> None:
+    """In a fork, as the owner of the directory that comes first in `fds`."""
+    if os.fork():
+        return
     try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        pass
+        root, *source = fds
+        owner = os.fstat(root)
+        become_user(owner.st_uid, owner.st_gid)
+        value = FILE_OPERATIONS[name](root, path, *source)
+        opened = name == "open_file"
+        text = json.dumps({"value": None if opened else value})
+        socket.send_fds(reply, [text.encode()], [value] if opened else [])
+    except OSError as error:
+        reply.send(json.dumps({"errno": error.errno, "strerror": error.strerror}).encode())
+    finally:
+        os._exit(0)
 
 
-def _start(
+def listen(reply: socket.socket, pid: int) -> None:
+    if os.fork():
+        return
+    try:
+        listener = netns_listener.listen_in_network_of(pid)
+        socket.send_fds(reply, [b"{}"], [listener.fileno()])
+    finally:
+        os._exit(0)
+
+
+def start(
     reply: socket.socket,
     fds: Sequence[int],
     *,
@@ -66,11 +119,11 @@ def _start(
     base: str,
     sources: list[str],
 ) -> None:
-    """Exec `argv` with the last of `fds` as its output and the others at `numbers`."""
-    shifts = [(source, mounts.shift(source, uid)) for source in sources]
+    """Exec `argv` in a fork, with the last of `fds` as its output and the others at `numbers`."""
+    mapped = [(source, id_mapping(source, uid)) for source in sources]
     pid = os.fork()
     if not pid:
-        _become(argv, fds, numbers, uid, base, shifts)
+        become_program(argv, fds, numbers, uid, base, mapped)
     pidfd = os.pidfd_open(pid)
     try:
         socket.send_fds(reply, [b"{}"], [pidfd])
@@ -80,106 +133,108 @@ def _start(
         os.close(pidfd)
 
 
-def _become(
+def become_program(
     argv: list[str],
     fds: Sequence[int],
     numbers: list[int],
     uid: int,
     base: str,
-    shifts: Sequence[tuple[str, int | None]],
+    mapped: Sequence[tuple[str, int | None]],
 ) -> NoReturn:
     *passed, out = fds
     os.dup2(out, 1)
     os.dup2(out, 2)
     try:
-        mounts.reachable(base, shifts)
+        mount_reachable(base, mapped)
         os.setsid()
-        _drop(uid, uid)
-        _place(passed, numbers)
+        become_user(uid, uid)
+        place_fds(passed, numbers)
         os.chdir("/")
-        os.execve(argv[0], argv, {})  # noqa: S606 - that is what it is for
+        os.execve(argv[0], argv, {})  # noqa: S606 - without a shell
     except BaseException as error:  # noqa: BLE001 - a fork must not return
-        os.write(2, f"porter: {error}".encode())
+        os.write(2, f"unprivileged server: {error}".encode())
     finally:
         os._exit(1)
 
 
-def _drop(uid: int, gid: int) -> None:
+def become_user(uid: int, gid: int) -> None:
     os.setgroups([])
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)
 
 
-def _place(fds: Sequence[int], numbers: Sequence[int]) -> None:
+def place_fds(fds: Sequence[int], numbers: Sequence[int]) -> None:
     """Each descriptor at its number, inherited by exec; nothing else stays open."""
-    nothing = os.open("/dev/null", os.O_RDONLY)
-    os.dup2(nothing, 0)
-    high = max([*numbers, *fds, nothing]) + 1
-    moved = [_above(fd, high + n) for n, fd in enumerate(fds)]
+    null = os.open("/dev/null", os.O_RDONLY)
+    os.dup2(null, 0)
+    high = max([*numbers, *fds, null]) + 1
+    moved = [os.dup2(fd, high + n, inheritable=False) for n, fd in enumerate(fds)]
     os.closerange(3, high)
     for fd, number in zip(moved, numbers, strict=True):
         os.dup2(fd, number)
         os.close(fd)
 
 
-def _above(fd: int, number: int) -> int:
-    return os.dup2(fd, number, inheritable=False)
+def mount_reachable(base: str, sources: Sequence[tuple[str, int | None]]) -> None:
+    """Give this process mounts of its own, with the n-th source at `base`/n, below nothing private."""
+    check(libc.unshare(CLONE_NEWNS))
+    mount("none", "/", "", MS_REC_PRIVATE, "")
+    mount("voltaire", base, "tmpfs", 0, "mode=0755,size=64k")
+    for number, (source, namespace) in enumerate(sources):
+        target = os.path.join(base, str(number))
+        os.mkdir(target)
+        if namespace is None or not mount_id_mapped(source, target, namespace):
+            mount(source, target, "", MS_BIND, "")
 
 
-def _open(reply: socket.socket, fds: Sequence[int], *, path: str) -> None:
-    def work() -> tuple[Any, list[int]]:
-        return None, [openat2.open_file(fds[0], path)]
-
-    _forked(reply, fds[0], work)
-
-
-def _names(reply: socket.socket, fds: Sequence[int], *, path: str) -> None:
-    _forked(reply, fds[0], lambda: (openat2.names(fds[0], path), []))
+def id_mapping(source: str, uid: int) -> int | None:
+    """A user namespace that shows the owner of `source` as `uid`; None where they are the same."""
+    owner = os.stat(source)
+    return None if owner.st_uid == uid else mapping_namespace(owner.st_uid, owner.st_gid, uid)
 
 
-def _replace(reply: socket.socket, fds: Sequence[int], *, path: str) -> None:
-    _forked(reply, fds[0], lambda: (openat2.replace(fds[0], path, fds[1]), []))
-
-
-def _remove(reply: socket.socket, fds: Sequence[int], *, path: str) -> None:
-    def work() -> tuple[Any, list[int]]:
-        openat2.remove(fds[0], path)
-        return None, []
-
-    _forked(reply, fds[0], work)
-
-
-def _listen(reply: socket.socket, fds: Sequence[int], *, pid: int) -> None:
-    assert not fds
-    if os.fork():
-        return
+@cache
+def mapping_namespace(owner: int, group: int, uid: int) -> int:
+    """A descriptor of a user namespace; made by a child that lives just as long as that takes."""
+    ready, report = os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.write(report, bytes([libc.unshare(CLONE_NEWUSER) != 0]))
+        signal.pause()
     try:
-        listener = listen.listening(pid)
-        socket.send_fds(reply, [b"{}"], [listener.fileno()])
+        if os.read(ready, 1) != b"\0":
+            raise OSError("no user namespaces")
+        for name, inner in (("uid_map", owner), ("gid_map", group)):
+            with open(f"/proc/{pid}/{name}", "w") as mapping:
+                mapping.write(f"{inner} {uid} 1")
+        return os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
     finally:
-        os._exit(0)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(ready)
+        os.close(report)
 
 
-def _forked(reply: socket.socket, root: int, work: Callable[[], tuple[Any, list[int]]]) -> None:
-    if os.fork():
-        return
-    try:
-        owner = os.fstat(root)
-        _drop(owner.st_uid, owner.st_gid)
-        value, fds = work()
-        socket.send_fds(reply, [json.dumps({"value": value}).encode()], fds)
-    except OSError as error:
-        said = {"errno": error.errno, "strerror": error.strerror}
-        reply.send(json.dumps(said).encode())
-    finally:
-        os._exit(0)
+def mount_id_mapped(source: str, target: str, namespace: int) -> bool:
+    """False where the filesystem has no id-mapped mounts."""
+    tree = libc.syscall(SYS_OPEN_TREE, AT_FDCWD, os.fsencode(source), OPEN_TREE_CLONE)
+    check(tree)
+    attributes = struct.pack("QQQQ", MOUNT_ATTR_IDMAP, 0, 0, namespace)
+    if libc.syscall(SYS_MOUNT_SETATTR, tree, b"", AT_EMPTY_PATH, attributes, len(attributes)):
+        os.close(tree)
+        return False
+    place = os.fsencode(target)
+    check(libc.syscall(SYS_MOVE_MOUNT, tree, b"", AT_FDCWD, place, MOVE_MOUNT_F_EMPTY_PATH))
+    os.close(tree)
+    return True
 
 
-_DOING: dict[str, Callable[..., None]] = {
-    "start": _start,
-    "open": _open,
-    "names": _names,
-    "replace": _replace,
-    "remove": _remove,
-    "listen": _listen,
-}
+def mount(source: str, target: str, kind: str, flags: int, options: str) -> None:
+    strings = [os.fsencode(text) for text in (source, target, kind)]
+    check(libc.mount(*strings, flags, os.fsencode(options)), target)
+
+
+def check(result: int, path: str = "") -> None:
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), path)

@@ -13,7 +13,7 @@ from pydantic import Field
 from agent.errors import ToolError
 from agent.sandbox.files import SandboxPath
 from agent.sandbox.layout import REPOS, WriteAccess
-from agent.sandbox.output_buffer import shorten
+from agent.sandbox.output_buffer import truncate_middle
 from agent.tools.tool import Call, Output, tool
 
 _SECONDS = 60
@@ -144,13 +144,13 @@ async def _approved(call: Call, repo: str, message: str, files: Sequence[str]) -
             "Nothing was committed: a folder in it is a repository of its own, whose settings the "
             "owner's git would run. Remove that folder's .git, or name the files to commit."
         )
-    shown, _ = shorten(preview, _SHOWN)
+    shown, _ = truncate_middle(preview, _SHOWN)
     await call.approve(f"Commit to {spot.repo}: {message}\n\n{shown}", scope=f"commit:{spot.repo}")
     return digest
 
 
 async def _git(
-    call: Call, repo: str, script: str, *arguments: str, access: WriteAccess = "look"
+    call: Call, repo: str, script: str, *arguments: str, access: WriteAccess = "none"
 ) -> str:
     spot = _spot(call, repo)
     folder = f"{spot.top}/{spot.path}".rstrip("/")
@@ -162,7 +162,7 @@ async def _git(
     if ran.exit_code == _ABSENT:
         raise ToolError(f"There is no git repository at {folder}. {_known(call)}")
     if ran.exit_code:
-        said, _ = shorten(ran.output.strip(), 1000)
+        said, _ = truncate_middle(ran.output.strip(), 1000)
         raise ToolError(_SAID.get(ran.exit_code, said or f"git ended with {ran.exit_code}."))
     return ran.output
 
@@ -188,6 +188,6 @@ def _known(call: Call) -> str:
 
 
 async def _told(call: Call, text: str) -> Output:
-    shown, cut = shorten(text, call.context.sandbox.output_limit(call.output_bytes))
+    shown, cut = truncate_middle(text, call.context.sandbox.output_limit(call.output_bytes))
     note = "\n[cut; give a path to see one file]" if cut else ""
     return Output(shown + note, foreign=await call.context.sandbox.files.has_foreign_text())

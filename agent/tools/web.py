@@ -3,7 +3,7 @@
 from functools import partial
 
 from agent.errors import ToolError
-from agent.sandbox.output_buffer import shorten
+from agent.sandbox.output_buffer import truncate_middle
 from agent.tools.tool import Call, Output, tool
 
 
@@ -13,7 +13,7 @@ async def web_fetch(call: Call, url: str) -> Output:
     if call.context.web is None:
         raise ToolError("There is no network; the owner can allow it in the configuration.")
     page = await call.context.web.fetch(url, partial(_permitted, call, url))
-    text, _ = shorten(page, call.context.sandbox.output_limit(call.output_bytes))
+    text, _ = truncate_middle(page, call.context.sandbox.output_limit(call.output_bytes))
     return Output(text or "The page has no text.", foreign=True)
 
 

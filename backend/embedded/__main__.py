@@ -3,7 +3,7 @@
 It is xllamacpp's server in this process. Like llama-server it logs to stderr,
 takes its key from LLAMA_API_KEY (an argument would be visible to others),
 exits 1 with the reason in its last lines, and ends at once on SIGTERM. Unlike
-it, it dies with its parent.
+llama-server it dies with its parent.
 """
 
 import argparse
@@ -16,115 +16,93 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from backend.embedded.flags import FLAGS, Flag, Params, library
+from backend.embedded.flags import FLAGS, Params, library
 
 PR_SET_PDEATHSIG = 1
+kept: list[Any] = []  # the server object: the server ends when it is collected
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        self.exit(
-            1, f"error: invalid argument: {message.removeprefix('unrecognized arguments: ')}\n"
-        )
+        flags = message.removeprefix("unrecognized arguments: ")
+        self.exit(1, f"error: invalid argument: {flags}\n")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="python -m backend.embedded", allow_abbrev=False, description=__doc__)
+def command_line() -> Parser:
+    parser = Parser(prog="python -m backend.embedded", allow_abbrev=False, description=__doc__)
     parser.add_argument("--version", action="store_true", help="show version and exit")
     for flag in FLAGS:
-        if flag.metavar is None:
-            parser.add_argument(
-                *flag.names,
-                action="store_const",
-                const="",
-                default=None,
-                help=flag.help,
-                dest=flag.names[-1],
-            )
-        else:
-            parser.add_argument(
-                *flag.names,
-                metavar=flag.metavar,
-                type=flag.kind,
-                default=None,
-                help=flag.help,
-                dest=flag.names[-1],
-            )
+        form: dict[str, Any] = {"action": "store_const", "const": ""}
+        if flag.metavar is not None:
+            form = {"metavar": flag.metavar, "type": flag.kind}
+        parser.add_argument(*flag.names, default=None, help=flag.help, dest=flag.names[-1], **form)
     return parser
 
 
-def _params(chosen: argparse.Namespace) -> Params:
-    """The library's parameters with what was chosen; exits 1 on a value it refuses."""
+def params_of(chosen: argparse.Namespace) -> Params:
+    """The library's parameters; exits 1 on a value that the library refuses."""
     params = library().CommonParams()
     params.endpoint_slots = True
     params.ui = False
     for flag in FLAGS:
-        value = getattr(chosen, flag.names[-1])
-        if value is not None:
-            _apply(flag, params, value)
+        name = flag.names[-1]
+        value = getattr(chosen, name)
+        if value is None:
+            continue
+        try:
+            flag.apply(params, value)
+        except (OSError, ValueError, TypeError, OverflowError) as error:
+            fail(f"invalid value for {name}: {value}: {error}")
     return params
 
 
-def _apply(flag: Flag, params: Params, value: Any) -> None:
-    try:
-        flag.apply(params, value)
-    except (OSError, ValueError, TypeError, OverflowError) as error:
-        _fail(f"invalid value for {flag.names[-1]}: {value}: {error}")
-
-
-def _fail(reason: str) -> NoReturn:
+def fail(reason: str) -> NoReturn:
     sys.stderr.write(f"error: {reason}\n")
     sys.exit(1)
 
 
-def _die_with_parent() -> None:
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def _end_at_once(*_: object) -> None:
+def exit_now(*_: object) -> None:
     # The library's own shutdown waits for open streams; nothing here needs it.
     os._exit(0)
 
 
 def serve(params: Params) -> NoReturn:
     """Load the model and serve until a signal ends the process."""
-    signal.signal(signal.SIGTERM, _end_at_once)
-    signal.signal(signal.SIGINT, _end_at_once)
+    signal.signal(signal.SIGTERM, exit_now)
+    signal.signal(signal.SIGINT, exit_now)
     if not Path(params.model.path).is_file():
-        _fail(f"failed to open GGUF file '{params.model.path}': no such file")
+        fail(f"failed to open GGUF file '{params.model.path}': no such file")
     # The library loads in its constructor; in a thread, signals still end the process.
-    ended = threading.Event()
-    threading.Thread(target=_load, args=(params, ended), daemon=True).start()
-    ended.wait()
+    failed = threading.Event()
+    threading.Thread(target=load, args=(params, failed), daemon=True).start()
+    failed.wait()
     # An orderly exit: the library writes its log, the reason in it, in a thread of its own.
     sys.exit(1)
 
 
-def _load(params: Params, ended: threading.Event) -> None:
+def load(params: Params, failed: threading.Event) -> None:
+    """Load the model and listen; sets `failed` when the library refuses."""
     try:
         server = library().Server(params)
     except RuntimeError as error:
         sys.stderr.write(f"error: the server could not start: {error}\n")
         sys.stderr.flush()
-        ended.set()
+        failed.set()
         return
     sys.stderr.write(f"server is listening on {server.listening_address}\n")
     sys.stderr.flush()
-    _KEPT.append(server)
-
-
-_KEPT: list[Any] = []  # the server ends when its object does
+    kept.append(server)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    _die_with_parent()
-    chosen = _parser().parse_args(arguments)
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    chosen = command_line().parse_args(arguments)
     if chosen.version:
         sys.stdout.write(f"version: xllamacpp {library().__version__}\n")
         sys.exit(0)
-    params = _params(chosen)
+    params = params_of(chosen)
     if not params.model.path:
-        _fail("no model is given (-m FNAME)")
+        fail("no model is given (-m FNAME)")
     if not params.api_keys and (key := os.environ.get("LLAMA_API_KEY")):
         params.api_keys = [key]
     serve(params)

@@ -17,9 +17,8 @@ from backend.server.memory_fallback import DRAFTING
 
 READ, WRITE = 1500, 300  # tokens of a typical turn that finds its past cached
 GAIN = 0.03  # less is noise
-UBATCH, THREADS = ("--ubatch-size", "-ub"), ("--threads", "-t")
-KEYS, VALUES = ("--cache-type-k", "-ctk"), ("--cache-type-v", "-ctv")
-DRAFT_LENGTH = ("--spec-draft-n-max", "--draft-max")
+UBATCH, THREADS, DRAFT_LENGTH = "--ubatch-size", "--threads", "--spec-draft-n-max"
+KEYS, VALUES = "--cache-type-k", "--cache-type-v"
 Measure = Callable[[Profile], Awaitable[Row | None]]
 
 
@@ -70,21 +69,21 @@ def axes(profile: Profile, threads: Sequence[int]) -> list[Axis]:
 
 def _ubatch(now: Profile) -> Iterator[Variant]:
     for size in ("256", "512", "1024", "2048"):
-        if size != (now.flag(*UBATCH) or "512"):
-            yield Variant(f"-ub {size}", now.with_flag(size, *UBATCH))
+        if size != (now.flag(UBATCH) or "512"):
+            yield Variant(f"-ub {size}", now.with_flag(size, UBATCH))
 
 
 def _threads(now: Profile, threads: Sequence[int]) -> Iterator[Variant]:
     for count in map(str, threads):
-        if count != now.flag(*THREADS):
-            yield Variant(f"-t {count}", now.with_flag(count, *THREADS))
+        if count != now.flag(THREADS):
+            yield Variant(f"-t {count}", now.with_flag(count, THREADS))
 
 
 def _kv(now: Profile) -> Iterator[Variant]:
-    used = {now.flag(*names) or "f16" for names in (KEYS, VALUES)}
+    used = {now.flag(name) or "f16" for name in (KEYS, VALUES)}
     for kind in ("f16", "q8_0"):
         if used != {kind}:
-            both = now.with_flag(kind, *KEYS).with_flag(kind, *VALUES)
+            both = now.with_flag(kind, KEYS).with_flag(kind, VALUES)
             yield Variant(f"KV {kind}", both)
 
 
@@ -95,8 +94,8 @@ def _drafting(now: Profile) -> Iterator[Variant]:
 def _draft_length(now: Profile) -> Iterator[Variant]:
     if now.draft or now.flag("--spec-type"):
         for length in ("2", "4", "8"):
-            if length != now.flag(*DRAFT_LENGTH):
-                yield Variant(f"{length} drafted", now.with_flag(length, *DRAFT_LENGTH))
+            if length != now.flag(DRAFT_LENGTH):
+                yield Variant(f"{length} drafted", now.with_flag(length, DRAFT_LENGTH))
 
 
 def turn_seconds(row: Row | None) -> float | None:

@@ -1,280 +1,183 @@
-"""What of a model fits where: weights, KV cache, compute buffers, overhead; in bytes.
+"""Does a profile fit this machine? Used by `voltaire model fit`, the doctor, and before each start.
 
-`need` computes what one way of running takes; `choose` looks for the best way
-that fits a card and the host's memory. The figures are those that llama.cpp
-logs as buffer sizes; rules by architecture follow its source (llama-hparams,
-llama-kv-cache, llama-kv-cache-iswa, llama-memory-recurrent).
+    report = fit_report(profile, model, draft, FreeMemory(gpu, host))
+
+Pure: headers and free bytes go in. What a model needs is computed in `memory`.
 """
 
-import re
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from backend.models.gguf_header import Header
+from backend.models.memory import (
+    MemoryNeed,
+    RunOptions,
+    cached_layers,
+    expert_layers,
+    memory_need,
+    trained_context,
+)
+from backend.models.profile import Profile
 
 MIB = 2**20
-GIB = 2**30
-CACHE_BYTES = {"f32": 4.0, "f16": 2.0, "bf16": 2.0, "q8_0": 34 / 32, "q5_1": 24 / 32, "q5_0": 22 / 32, "q4_1": 20 / 32, "q4_0": 18 / 32}  # fmt: skip
-CUDA_OVERHEAD = 600 * MIB  # context and kernels: 0.5-1 GB reported on V100s
 HEADROOM = 300 * MIB  # left free: allocations are not exact, a desktop may draw
-
-# Which layers see a sliding window, where the file does not say: every n-th sees all.
-_SWA_PERIOD = {"gemma2": 2, "gemma3": 6, "gemma3n": 5, "gpt-oss": 2, "cohere2": 4, "exaone4": 4}
-_RECURRENT_PERIOD = {"qwen3next": 4, "qwen35": 4, "qwen35moe": 4}
-_EXPERT = re.compile(r"blk\.(\d+)\.ffn_(up|down|gate|gate_up)_(ch)?exps\.")
+CONTEXTS = (8192, 16384, 32768, 65536, 131072)
+CACHE_TYPES = ("f16", "q8_0")  # never below q8_0: q4_0 loses JSON and recall first
+VOCABULARY_DIFFERENCE = 128  # llama.cpp's SPEC_VOCAB_MAX_SIZE_DIFFERENCE
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """One way of running a model, in llama-server's terms.
+class FreeMemory:
+    """Bytes free on the GPU (0: there is none) and in host memory."""
 
-    `gpu` False: everything in host memory. `cpu_experts` counts the layers whose
-    experts stay in host memory (`--n-cpu-moe`). ik_llama.cpp keeps sliding-window
-    layers in full.
-    """
-
-    context: int
-    ubatch: int = 512
-    cache_k: str = "f16"
-    cache_v: str = "f16"
-    slots: int = 1
-    unified: bool = False
-    cpu_experts: int = 0
-    gpu: bool = True
-    swa_full: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """Bytes that a way of running takes; `card` is what the GPU must hold."""
-
-    weights: int
-    kv: int
-    compute: int
-    overhead: int
-    host_weights: int
-
-    @property
-    def card(self) -> int:
-        return self.weights + self.kv + self.compute + self.overhead
-
-
-def need(model: Header, way: Way) -> Need:
-    """What `way` takes. On a machine without a GPU all of it is host memory."""
-    host = _host_weights(model, way)
-    total = model.weights
-    if not way.gpu:
-        return Need(0, kv_bytes(model, way), compute_bytes(model, way), 0, total)
-    doubled = 0 if _has_output(model) else _embedding(model)
-    weights = total - host + doubled
-    return Need(weights, kv_bytes(model, way), compute_bytes(model, way), CUDA_OVERHEAD, host)
-
-
-# -- weights ------------------------------------------------------------------
-
-
-def _host_weights(model: Header, way: Way) -> int:
-    """llama.cpp keeps the input embedding in host memory, and the experts it is told to."""
-    embeddings = sum(
-        t.size for t in model.tensors if t.name.startswith(("token_embd", "per_layer_token_embd"))
-    )
-    return embeddings + expert_bytes(model, way.cpu_experts)
-
-
-def expert_bytes(model: Header, layers: int) -> int:
-    """Bytes of the experts of the first `layers` layers."""
-    found = ((_EXPERT.match(t.name), t.size) for t in model.tensors)
-    return sum(size for match, size in found if match and int(match[1]) < layers)
-
-
-def expert_layers(model: Header) -> int:
-    """How many layers, from the first, hold all experts (0 for a dense model)."""
-    found = [int(m[1]) for t in model.tensors if (m := _EXPERT.match(t.name))]
-    return max(found) + 1 if found else 0
-
-
-def _has_output(model: Header) -> bool:
-    return any(t.name == "output.weight" for t in model.tensors)
-
-
-def _embedding(model: Header) -> int:
-    return next((t.size for t in model.tensors if t.name == "token_embd.weight"), 0)
-
-
-# -- the KV cache -------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """What one layer keeps: key and value widths in elements per cell, or a fixed state in bytes."""
-
-    key: int = 0
-    value: int = 0
-    window: int = 0  # 0: the whole context
-    state: int = 0
-
-
-def kv_bytes(model: Header, way: Way) -> int:
-    """Bytes of the KV cache and of recurrent states."""
-    return sum(_layer_bytes(layer, way) for layer in layers(model))
-
-
-def _layer_bytes(layer: Layer, way: Way) -> int:
-    cells = _cells(layer, way)
-    row = layer.key * CACHE_BYTES[way.cache_k] + layer.value * CACHE_BYTES[way.cache_v]
-    return round(cells * row) + layer.state * way.slots
-
-
-def _cells(layer: Layer, way: Way) -> int:
-    streams = 1 if way.unified else way.slots
-    whole = _padded(way.context // streams)
-    if not layer.window or way.swa_full:
-        return whole * streams
-    seen = layer.window * (way.slots if way.unified else 1) + way.ubatch
-    return _padded(min(whole, seen)) * streams
-
-
-def _padded(cells: int) -> int:
-    return -(-cells // 256) * 256
-
-
-def layers(model: Header) -> Iterator[Layer]:
-    """Each layer of the model as the cache sees it."""
-    blocks = int(model.get("block_count", 0)) - int(model.get("nextn_predict_layers", 0))
-    own = blocks - int(model.get("attention.shared_kv_layers", 0))
-    if model.architecture == "gemma3n":
-        own = min(own, 20)  # the layers behind share the caches before (llama.cpp: 20, fixed)
-    for index in range(blocks):
-        if _recurrent(model, index):
-            yield Layer(state=_state(model))
-        elif index < own:
-            yield _attention(model, index)
-
-
-def _attention(model: Header, index: int) -> Layer:
-    heads = int(
-        _of(model.get("attention.head_count_kv", model.get("attention.head_count", 0)), index)
-    )
-    if "attention.key_length_mla" in _own(model):  # latent attention keeps one vector, no values
-        return Layer(key=int(model.get("attention.key_length", 0)) * heads)
-    window = _window(model, index)
-    kind = "_swa" if window else ""
-    width = int(model.get("embedding_length", 0)) // max(
-        1, int(_of(model.get("attention.head_count", 1), index))
-    )
-    key = int(
-        model.get(f"attention.key_length{kind}", 0) or model.get("attention.key_length", width)
-    )
-    value = int(
-        model.get(f"attention.value_length{kind}", 0) or model.get("attention.value_length", width)
-    )
-    return Layer(key * heads, value * heads, window)
-
-
-def _own(model: Header) -> set[str]:
-    start = model.architecture + "."
-    return {key.removeprefix(start) for key in model.values if key.startswith(start)}
-
-
-def _window(model: Header, index: int) -> int:
-    window = int(model.get("attention.sliding_window", 0) or 0)
-    pattern = model.get("attention.sliding_window_pattern", _SWA_PERIOD.get(model.architecture))
-    if not window or pattern is None:
-        return 0
-    if isinstance(pattern, Sequence):
-        return window if pattern[index] else 0
-    return window if index % pattern < pattern - 1 else 0
-
-
-def _recurrent(model: Header, index: int) -> bool:
-    period = model.get("full_attention_interval", _RECURRENT_PERIOD.get(model.architecture))
-    if period:
-        return (index + 1) % int(period) != 0
-    heads = model.get("attention.head_count_kv")
-    return isinstance(heads, Sequence) and int(heads[index]) == 0
-
-
-def _state(model: Header) -> int:
-    """Bytes (float32) of one recurrent layer's state for one sequence."""
-    if taps := int(model.get("shortconv.l_cache", 0)):
-        return 4 * int(model.get("embedding_length", 0)) * (taps - 1)
-    inner, states = int(model.get("ssm.inner_size", 0)), int(model.get("ssm.state_size", 0))
-    groups, taps = int(model.get("ssm.group_count", 0)), int(model.get("ssm.conv_kernel", 0))
-    return 4 * (max(0, taps - 1) * (inner + 2 * groups * states) + states * inner)
-
-
-def _of(value: object, index: int) -> float:
-    """A value that may be given per layer."""
-    if isinstance(value, Sequence):
-        return float(value[index])
-    return float(value)  # type: ignore[arg-type]
-
-
-# -- compute buffers ----------------------------------------------------------
-
-
-def compute_bytes(model: Header, way: Way) -> int:
-    """The graph's scratch memory: activations and the attention masks of one micro-batch.
-
-    Fitted to what build 11549 logs on the CPU (flash attention on; within 4 % for
-    a llama at four sizes); not checked on a GPU. Builds that keep logits for a
-    whole micro-batch need more: 0.9 GB at -ub 1536 was reported for a 3B model.
-    """
-    batch, width = min(way.ubatch, way.context), int(model.get("embedding_length", 0))
-    hidden = int(max(_all(model.get("feed_forward_length", 4 * width)) or [4 * width]))
-    activations = batch * (8 * width + 2 * hidden) * 4
-    windows = {layer.window for layer in layers(model) if layer.key}
-    cells = sum(_cells(Layer(window=window), replace(way, slots=1)) for window in windows)
-    return activations + batch * cells * 2 + way.slots * model.vocabulary * 4
-
-
-def _all(value: object) -> list[float]:
-    return [float(v) for v in value] if isinstance(value, Sequence) else [float(value)]  # type: ignore[arg-type]
-
-
-# -- choosing -----------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """Bytes free on the card (0: there is none) and in host memory."""
-
-    card: int
+    gpu: int
     host: int
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One line of the table: a way, what it needs, and whether the budget holds it."""
+class Fit:
+    """Options, what they need, and whether the free memory holds it."""
 
-    way: Way
-    need: Need
+    options: RunOptions
+    need: MemoryNeed
     fits: bool
-    free: int  # bytes left on the card (negative: missing)
+    free: int  # bytes left on the GPU, or in host memory without one (negative: missing)
 
 
-def row(model: Header, way: Way, budget: Budget) -> Row:
-    """Whether `way` fits."""
-    wants = need(model, way)
-    on_card = wants.card if way.gpu else 0
-    in_host = wants.host_weights + (0 if way.gpu else wants.card)
-    free = budget.card - on_card - HEADROOM if way.gpu else budget.host - in_host
-    return Row(way, wants, free >= 0 and in_host <= budget.host, free)
+@dataclass(frozen=True, slots=True)
+class FitReport:
+    """`own` is the profile as it stands; `refusal` one sentence why it cannot run at all."""
+
+    model: Header
+    own: Fit
+    rows: tuple[Fit, ...]
+    refusal: str = ""
+
+    @property
+    def best(self) -> Fit | None:
+        """The largest window that fits with the profile's own cache type, else with any."""
+        fitting = [row for row in self.rows if row.fits]
+        same = [row for row in fitting if row.options.cache_k == self.own.options.cache_k]
+        return max(same or fitting, key=lambda row: row.options.context, default=None)
 
 
-def with_experts(model: Header, way: Way, budget: Budget) -> Row:
-    """The row with the fewest layers' experts in host memory that lets the card hold the rest."""
-    best = row(model, way, budget)
+def fit_report(
+    profile: Profile, model: Header, draft: Header | None, free: FreeMemory
+) -> FitReport:
+    """The profile as it stands, and every usual window with every cache type."""
+    options = run_options(profile, model, free)
+    left = without_draft(free, draft, options)
+    contexts = {options.context, *(c for c in CONTEXTS if c <= trained_context(model))}
+    rows = [
+        fit_with_experts(model, replace(options, context=c, cache_k=kind, cache_v=kind), left)
+        for c in sorted(contexts)
+        for kind in CACHE_TYPES
+    ]
+    own = fit_profile(profile, model, draft, free)
+    return FitReport(model, own, tuple(rows), refusal(profile, model, draft))
+
+
+def fit_profile(profile: Profile, model: Header, draft: Header | None, free: FreeMemory) -> Fit:
+    """The profile as it stands, experts moved to host memory where it says "auto"."""
+    options = run_options(profile, model, free)
+    left = without_draft(free, draft, options)
+    if profile.flag("--n-cpu-moe") == "auto" and options.gpu:
+        return fit_with_experts(model, options, left)
+    return fit_options(model, options, left)
+
+
+def run_options(profile: Profile, model: Header, free: FreeMemory) -> RunOptions:
+    """The profile's flags as far as they cost memory."""
+    experts = profile.flag("--n-cpu-moe") or ""
+    return RunOptions(
+        context=min(profile.context, trained_context(model)),
+        ubatch=int(profile.flag("--ubatch-size") or 512),
+        cache_k=profile.flag("--cache-type-k") or "f16",
+        cache_v=profile.flag("--cache-type-v") or "f16",
+        slots=profile.slots,
+        unified=profile.flag("--kv-unified") is not None,
+        cpu_experts=int(experts) if experts.isdigit() else 0,
+        gpu=profile.gpu and free.gpu > 0,
+        swa_full=profile.engine == "ik_llama.cpp" or profile.flag("--swa-full") is not None,
+    )
+
+
+def without_draft(free: FreeMemory, draft: Header | None, options: RunOptions) -> FreeMemory:
+    """What a draft model leaves of the GPU: its weights, its cache and its compute buffer."""
+    if draft is None or not options.gpu:
+        return free
+    need = memory_need(draft, replace(options, cpu_experts=0))
+    return replace(free, gpu=free.gpu - need.weights - need.kv - need.compute)
+
+
+def fit_options(model: Header, options: RunOptions, free: FreeMemory) -> Fit:
+    need = memory_need(model, options)
+    left = free.gpu - need.gpu - HEADROOM if options.gpu else free.host - need.host
+    return Fit(options, need, left >= 0 and need.host <= free.host, left)
+
+
+def fit_with_experts(model: Header, options: RunOptions, free: FreeMemory) -> Fit:
+    """The fewest layers' experts in host memory that let the GPU hold the rest."""
+    best = fit_options(model, options, free)
     for count in range(1, expert_layers(model) + 1):
         if best.fits:
             break
-        best = row(model, replace(way, cpu_experts=count), budget)
+        best = fit_options(model, replace(options, cpu_experts=count), free)
     return best
 
 
-def table(
-    model: Header, way: Way, budget: Budget, contexts: Sequence[int], caches: Sequence[str]
-) -> list[Row]:
-    """Every context with every cache type, experts moved as needed."""
-    ways = [replace(way, context=c, cache_k=k, cache_v=k) for c in contexts for k in caches]
-    return [with_experts(model, each, budget) for each in ways]
+# -- what cannot run, whatever the memory -------------------------------------
+
+
+def refusal(profile: Profile, model: Header, draft: Header | None) -> str:
+    """One sentence why this can never run well; empty when nothing speaks against it."""
+    if profile.flag("--split-mode") == "row":
+        return "--split-mode row crashes at load on Volta; use layer, or tensor for a dense model."
+    if profile.engine == "ik_llama.cpp" and any(layer.window for layer in cached_layers(model)):
+        return (
+            "ik_llama.cpp keeps sliding-window layers in full, which costs many times the memory for"
+            f" {model.architecture}; run it on upstream llama.cpp."
+        )
+    if draft and not same_vocabulary(draft, model):
+        return "The draft model has another vocabulary than the model it drafts for; it cannot be used."
+    return ""
+
+
+def same_vocabulary(draft: Header, model: Header) -> bool:
+    """llama.cpp's own rule (common_speculative_are_compatible): Qwen2.5's 0.5B and 14B differ by 128."""
+    key = "tokenizer.ggml.tokens.digest"
+    digests = {header.values[key] for header in (draft, model) if key in header.values}
+    return (
+        draft.values.get("tokenizer.ggml.model") == model.values.get("tokenizer.ggml.model")
+        and all(added_token(draft, end) == added_token(model, end) for end in ("bos", "eos"))
+        and abs(draft.vocabulary - model.vocabulary) <= VOCABULARY_DIFFERENCE
+        and len(digests) <= 1
+    )
+
+
+def added_token(model: Header, end: str) -> object:
+    """The token that the tokenizer adds at this end of each text; None where it adds none."""
+    default = end == "bos" and model.values.get("tokenizer.ggml.model") == "llama"
+    if not model.values.get(f"tokenizer.ggml.add_{end}_token", default):
+        return None
+    return model.values.get(f"tokenizer.ggml.{end}_token_id")
+
+
+# -- in words -----------------------------------------------------------------
+
+
+def verdict(name: str, report: FitReport) -> str:
+    """The sentence before a start that would not fit; empty when it fits."""
+    if report.refusal or report.own.fits:
+        return report.refusal
+    missing, best = shortage(name, report.own), report.best
+    if best is None:
+        return f"{missing}; no window fits."
+    return (
+        f"{missing}; {best.options.context:,} tokens with a {best.options.cache_k} cache would fit."
+    )
+
+
+def shortage(name: str, fit: Fit) -> str:
+    """How much memory is missing, and where."""
+    place = "on the card" if fit.options.gpu else "in memory"
+    return f"{name} with a window of {fit.options.context:,} tokens needs {-fit.free / MIB:,.0f} MiB more {place}"

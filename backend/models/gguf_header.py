@@ -1,7 +1,7 @@
 """The header of a GGUF file: what a model is, without reading it.
 
-The gguf library builds a Python object for every word of the vocabulary:
-3-7 s and 540 MB for 150,000 words, measured; this walk skips them (0.2 s, no
+The gguf library builds a Python object for every token of the vocabulary:
+3-7 s and 540 MB for 150,000 tokens, measured; this reader skips them (0.2 s, no
 memory), so that it can run before each start of a server.
 Format: GGUF version 2 and 3, docs/gguf.md of ggml.
 """
@@ -15,23 +15,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
-_SCALARS = {
-    0: "B",
-    1: "b",
-    2: "H",
-    3: "h",
-    4: "I",
-    5: "i",
-    6: "f",
-    7: "?",
-    10: "Q",
-    11: "q",
-    12: "d",
-}
-_STRING, _ARRAY = 8, 9
-_KEPT = 1024  # arrays up to this length are kept (per-layer values), longer ones skipped
-# Of a long list of words these are digested, so that two vocabularies can be told apart; the first
-# few are left out, as llama.cpp does where it compares them (SPEC_VOCAB_CHECK_START_TOKEN_ID).
+# Value types as `struct` names them; 8 and 9 are strings and arrays.
+SCALARS = dict(zip([*range(8), 10, 11, 12], "BbHhIif?Qqd", strict=True))
+STRING, ARRAY = 8, 9
+KEPT = 1024  # arrays up to this length are kept (per-layer values), longer ones skipped
+# These tokens of a vocabulary are digested, to tell two vocabularies apart; the first few are left
+# out, as llama.cpp does where it compares them (SPEC_VOCAB_CHECK_START_TOKEN_ID).
 DIGESTED = range(5, 16_384)
 
 
@@ -50,8 +39,8 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Header:
-    """`values` holds the metadata; of a long array only its length, as `NAME.length`, and of words
-    `NAME.digest`."""
+    """`values` holds the metadata; of a long array only its length, as `NAME.length`, and of strings
+    a digest, as `NAME.digest`."""
 
     values: Mapping[str, Any]
     tensors: tuple[Tensor, ...]
@@ -82,89 +71,85 @@ def read_header(path: Path) -> Header:
 
 
 def read_open(file: BinaryIO, size: int, name: str) -> Header:
-    """Read the header of a file of `size` bytes from its beginning; it may be far away."""
+    """Read the header of a file of `size` bytes from its beginning."""
     try:
-        return _read(file, size, name)
+        return read_all(file, size, name)
     except (struct.error, UnicodeDecodeError, MemoryError, KeyError):
         raise NotAModel(f"{name} is damaged: its header breaks off or makes no sense.") from None
 
 
-def _read(file: BinaryIO, size: int, name: str) -> Header:
+def read_all(file: BinaryIO, size: int, name: str) -> Header:
     magic, version = struct.unpack("<4sI", file.read(8))
     if magic != b"GGUF" or version not in (2, 3):
         raise NotAModel(f"{name} is not a GGUF model.")
     tensors, pairs = struct.unpack("<QQ", file.read(16))
     values: dict[str, Any] = {}
     for _ in range(pairs):
-        _read_pair(file, values, size)
-    places = [_read_place(file, size) for _ in range(tensors)]
-    return Header(values, tuple(_sized(places, _data_size(file, values, size))), size)
+        read_pair(file, values, size)
+    found = [read_tensor(file, size) for _ in range(tensors)]
+    align = int(values.get("general.alignment", 32))
+    end = size - -(-file.tell() // align) * align
+    return Header(values, tuple(sized(found, end)), size)
 
 
-def _read_pair(file: BinaryIO, values: dict[str, Any], size: int) -> None:
-    key = _text(file, size)
+def read_pair(file: BinaryIO, values: dict[str, Any], size: int) -> None:
+    key = read_text(file, size)
     (kind,) = struct.unpack("<I", file.read(4))
-    if kind != _ARRAY:
-        values[key] = _value(file, kind, size)
+    if kind != ARRAY:
+        values[key] = read_value(file, kind, size)
         return
     kind, length = struct.unpack("<IQ", file.read(12))
     values[f"{key}.length"] = length
-    if length <= _KEPT:
-        values[key] = [_value(file, kind, size) for _ in range(length)]
-    elif kind == _STRING:
-        values[f"{key}.digest"] = _digest(file, length, size)
+    if length <= KEPT:
+        values[key] = [read_value(file, kind, size) for _ in range(length)]
+    elif kind == STRING:
+        values[f"{key}.digest"] = digest_strings(file, length, size)
     else:
-        file.seek(length * struct.calcsize("<" + _SCALARS[kind]), 1)
+        file.seek(length * struct.calcsize("<" + SCALARS[kind]), 1)
 
 
-def _value(file: BinaryIO, kind: int, size: int) -> Any:
-    if kind == _STRING:
-        return _text(file, size)
-    form = "<" + _SCALARS[kind]
+def read_value(file: BinaryIO, kind: int, size: int) -> Any:
+    if kind == STRING:
+        return read_text(file, size)
+    form = "<" + SCALARS[kind]
     return struct.unpack(form, file.read(struct.calcsize(form)))[0]
 
 
-def _digest(file: BinaryIO, length: int, size: int) -> str:
-    """Walk over the words; what the first of them are comes out as a digest."""
+def digest_strings(file: BinaryIO, length: int, size: int) -> str:
+    """Skip over the strings; the SHA-1 of those in DIGESTED."""
     digest = hashlib.sha1(usedforsecurity=False)
     for index in range(length):
-        word = _length(file, size)
+        length_in_bytes = read_length(file, size)
         if index in DIGESTED:
-            digest.update(file.read(word) + b"\0")
+            digest.update(file.read(length_in_bytes) + b"\0")
         else:
-            file.seek(word, 1)
+            file.seek(length_in_bytes, 1)
     return digest.hexdigest()
 
 
-def _text(file: BinaryIO, size: int) -> str:
-    return file.read(_length(file, size)).decode("utf-8")
+def read_text(file: BinaryIO, size: int) -> str:
+    return file.read(read_length(file, size)).decode("utf-8")
 
 
-def _length(file: BinaryIO, size: int) -> int:
+def read_length(file: BinaryIO, size: int) -> int:
     (length,) = struct.unpack("<Q", file.read(8))
     if length > size:
         raise KeyError(length)  # nonsense: longer than the file itself
     return int(length)
 
 
-def _read_place(file: BinaryIO, size: int) -> tuple[str, tuple[int, ...], int]:
-    name = _text(file, size)
+def read_tensor(file: BinaryIO, size: int) -> tuple[str, tuple[int, ...], int]:
+    name = read_text(file, size)
     (dimensions,) = struct.unpack("<I", file.read(4))
     shape = struct.unpack(f"<{dimensions}Q", file.read(8 * dimensions))
     _, offset = struct.unpack("<IQ", file.read(12))
     return name, shape, offset
 
 
-def _data_size(file: BinaryIO, values: Mapping[str, Any], size: int) -> int:
-    align = int(values.get("general.alignment", 32))
-    start = -(-file.tell() // align) * align
-    return size - start
-
-
-def _sized(places: list[tuple[str, tuple[int, ...], int]], end: int) -> list[Tensor]:
-    """Sizes from where the next tensor begins: no table of quantisations needed."""
-    if places and places[-1][2] > end:
+def sized(found: list[tuple[str, tuple[int, ...], int]], end: int) -> list[Tensor]:
+    """Sizes from where the next tensor begins, so that no table of quantizations is needed."""
+    if found and found[-1][2] > end:
         raise NotAModel("The model file is cut off: its last weights are missing.")
-    starts = [*sorted(offset for _, _, offset in places), end]
+    starts = [*sorted(offset for _, _, offset in found), end]
     following = dict(pairwise(starts))
-    return [Tensor(name, shape, following[offset] - offset) for name, shape, offset in places]
+    return [Tensor(name, shape, following[offset] - offset) for name, shape, offset in found]

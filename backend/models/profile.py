@@ -1,11 +1,11 @@
 """A profile: one model with everything it is started and asked with, as TOML.
 
-The built-in ones are in backend/profiles/, the user's own folder goes over them.
+The built-in ones are in profiles/ beside this file; a user's profile of the same name wins.
 
     title, good, bad     shown by /model; `verified` says whether it was run as it stands
     engine               "llama.cpp" or "ik_llama.cpp"; gpu: whether it belongs on one
     context              window in tokens; useful_context: where quality begins to fall
-    [model] [draft]      path, or builtin (in this package), or repo + file + size + sha256
+    [model] [draft]      path, or builtin (in the backend package), or repo + file + size + sha256
     [flags.required] [flags.optional]
                          "--flag" = "value" ("" for a switch); an optional one is left
                          out where the server lacks it; "auto" is sized by the machine
@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+
+from backend.server.flags import spellings
 
 BUILTIN = Path(__file__).parent / "profiles"
 PACKAGE = Path(__file__).parent.parent
@@ -54,28 +56,28 @@ class Reference(BaseModel):
     source: str = ""
 
 
-class _Flags(BaseModel):
+class FlagsSection(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     required: dict[str, str] = {}
     optional: dict[str, str] = {}
 
 
-class _Template(BaseModel):
+class TemplateSection(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     file: str | None = None
     kwargs: dict[str, Any] = {}
 
 
-class _Memory(BaseModel):
+class MemorySection(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     vram_mib: int | None = None
     ram_mib: int | None = None
 
 
-class _File(BaseModel):
+class ProfileFile(BaseModel):
     """The TOML form."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -90,16 +92,16 @@ class _File(BaseModel):
     bad: str = ""
     model: Source
     draft: Source | None = None
-    flags: _Flags = _Flags()
+    flags: FlagsSection = FlagsSection()
     sampling: dict[str, Any] = {}
-    template: _Template = _Template()
-    memory: _Memory = _Memory()
+    template: TemplateSection = TemplateSection()
+    memory: MemorySection = MemorySection()
     reference: Reference = Reference()
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One profile, read and checked. `folder` is where its template file is looked for."""
+    """One profile, read and checked. `required` and `optional` are flags of llama-server."""
 
     name: str
     title: str
@@ -121,29 +123,30 @@ class Profile:
     ram_mib: int | None = None
     reference: Reference = field(default_factory=Reference)
 
-    def flag(self, *names: str) -> str | None:
-        """The value of a flag under any of its names."""
-        both = {**self.optional, **self.required}
-        return next((both[name] for name in names if name in both), None)
+    def flag(self, name: str) -> str | None:
+        """The value of a flag under any of its spellings; "" for a switch, None when it is not set."""
+        given = {**self.optional, **self.required}
+        return next((given[each] for each in spellings(name) if each in given), None)
 
-    def with_flag(self, value: str, *names: str) -> "Profile":
-        """The same profile with this flag set; `names` are its spellings, the one to add first."""
-        for name in names:
-            if name in self.required:
-                return replace(self, required={**self.required, name: value})
-        held = next((name for name in names if name in self.optional), names[0])
-        return replace(self, optional={**self.optional, held: value})
+    def with_flag(self, value: str, name: str) -> "Profile":
+        """The same profile with this flag set, in the spelling that it has already."""
+        for each in spellings(name):
+            if each in self.required:
+                return replace(self, required={**self.required, each: value})
+        used = next((each for each in spellings(name) if each in self.optional), name)
+        return replace(self, optional={**self.optional, used: value})
 
     def without_flags(self, *names: str) -> "Profile":
+        dropped = {each for name in names for each in spellings(name)}
         return replace(
             self,
-            required={k: v for k, v in self.required.items() if k not in names},
-            optional={k: v for k, v in self.optional.items() if k not in names},
+            required={k: v for k, v in self.required.items() if k not in dropped},
+            optional={k: v for k, v in self.optional.items() if k not in dropped},
         )
 
     @property
     def slots(self) -> int:
-        return int(self.flag("--parallel", "-np") or 1)
+        return int(self.flag("--parallel") or 1)
 
     @property
     def sleeps(self) -> bool:
@@ -152,7 +155,7 @@ class Profile:
 
 def load(name: str, own: Path | None = None) -> Profile:
     """The profile called `name`, the user's own before the built-in one."""
-    paths = _paths(own)
+    paths = profile_paths(own)
     if name not in paths:
         raise ProfileError(
             f"There is no profile called {name}; there are {', '.join(sorted(paths))}."
@@ -161,28 +164,19 @@ def load(name: str, own: Path | None = None) -> Profile:
 
 
 def names(own: Path | None = None) -> list[str]:
-    return sorted(_paths(own))
+    return sorted(profile_paths(own))
 
 
 def read(path: Path) -> Profile:
     """Read one profile file; ProfileError says what is wrong with it."""
     try:
-        file = _File.model_validate(tomllib.loads(path.read_text("utf-8")))
+        file = ProfileFile.model_validate(tomllib.loads(path.read_text("utf-8")))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise ProfileError(f"Profile {path}: {where}: {first['msg']}.") from None
     except (OSError, ValueError) as error:
         raise ProfileError(f"Profile {path} cannot be read: {error}.") from None
-    return _profile(path, file)
-
-
-def _paths(own: Path | None) -> dict[str, Path]:
-    folders = [BUILTIN, own] if own and own.is_dir() else [BUILTIN]
-    return {path.stem: path for folder in folders for path in sorted(folder.glob("*.toml"))}
-
-
-def _profile(path: Path, file: _File) -> Profile:
     return Profile(
         name=path.stem,
         title=file.title,
@@ -204,6 +198,11 @@ def _profile(path: Path, file: _File) -> Profile:
         ram_mib=file.memory.ram_mib,
         reference=file.reference,
     )
+
+
+def profile_paths(own: Path | None) -> dict[str, Path]:
+    folders = [BUILTIN, own] if own and own.is_dir() else [BUILTIN]
+    return {path.stem: path for folder in folders for path in sorted(folder.glob("*.toml"))}
 
 
 def locate(source: Source, models: Path) -> Path:

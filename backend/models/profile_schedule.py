@@ -1,4 +1,4 @@
-"""Which profile when: by the clock, and by hand until the clock's next word. Pure but for the file."""
+"""Which profile when: by the schedule, and by a manual choice until the schedule's next switch."""
 
 import json
 import os
@@ -15,46 +15,52 @@ PIECE = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class ScheduledSwitch:
     at: datetime
     profile: str
 
 
-def following(schedule: Sequence[ScheduledProfile], now: datetime) -> Due | None:
+def next_switch(schedule: Sequence[ScheduledProfile], now: datetime) -> ScheduledSwitch | None:
     """The next switch after `now` (aware, in the schedule's zone)."""
-    later = [due for due in _around(schedule, now) if due.at > now]
-    return min(later, key=lambda due: due.at, default=None)
+    later = [each for each in switches_around(schedule, now) if each.at > now]
+    return min(later, key=lambda each: each.at, default=None)
 
 
-def standing(schedule: Sequence[ScheduledProfile], now: datetime) -> Due | None:
+def last_switch(schedule: Sequence[ScheduledProfile], now: datetime) -> ScheduledSwitch | None:
     """The last switch at or before `now`."""
-    earlier = [due for due in _around(schedule, now) if due.at <= now]
-    return max(earlier, key=lambda due: due.at, default=None)
+    earlier = [each for each in switches_around(schedule, now) if each.at <= now]
+    return max(earlier, key=lambda each: each.at, default=None)
 
 
-def _around(schedule: Sequence[ScheduledProfile], now: datetime) -> Iterator[Due]:
+def switches_around(
+    schedule: Sequence[ScheduledProfile], now: datetime
+) -> Iterator[ScheduledSwitch]:
+    """The switches of yesterday, today and tomorrow."""
     for entry in schedule:
         clock = time.fromisoformat(entry.at)
         for days in (-1, 0, 1):
             day = now.date() + timedelta(days=days)
-            yield Due(datetime.combine(day, clock, now.tzinfo), entry.profile)
+            yield ScheduledSwitch(datetime.combine(day, clock, now.tzinfo), entry.profile)
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """The profile that was chosen by hand, kept over restarts of the backend."""
+class ManualChoice:
+    """The profile that a person chose, kept in a file over restarts of the backend."""
 
     path: Path
 
-    def keep(self, profile: str, configured: str, now: datetime) -> None:
+    def save(self, profile: str, configured: str, now: datetime) -> None:
         kept = {"profile": profile, "configured": configured, "at": now.isoformat()}
         fresh = self.path.with_suffix(".new")
         fresh.write_text(json.dumps(kept), "utf-8")
         fresh.replace(self.path)
 
     def profile(self, config: BackendConfig, now: datetime) -> str:
-        """What to start with: the newest of the configuration, the schedule, and a choice by hand."""
-        last = standing(config.schedule, now)
+        """What to start with: the manual choice or the schedule's last switch, whichever is newer.
+
+        Without either the configured profile; changing that one ends a manual choice.
+        """
+        last = last_switch(config.schedule, now)
         with suppress(OSError, ValueError, KeyError, TypeError):
             kept = json.loads(self.path.read_text("utf-8"))
             newer = last is None or datetime.fromisoformat(kept["at"]) > last.at

@@ -28,40 +28,38 @@ def pull(sources: Sequence[Source], config: BackendConfig, say: Callable[[str], 
     config.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
     for source in sources:
-        _pull_one(source, folder, say)
+        pull_one(source, folder, say)
     return locate(sources[0], folder)
 
 
-def _pull_one(source: Source, folder: Path, say: Callable[[str], None]) -> None:
+def pull_one(source: Source, folder: Path, say: Callable[[str], None]) -> None:
     path = locate(source, folder)
-    if path.is_file() and (source.repo is None or _whole(path, source)):
+    checksum = source.repo and source.sha256
+    if path.is_file() and (not checksum or sha256(path) == checksum):
         say(f"{path.name} is here already.")
         return
     if source.repo is None or source.file is None:
         raise PullError(f"{path} is missing, and its profile names no repository to pull it from.")
-    known = metadata(source)
-    _room(folder, path.name, known.size)
-    size = f", {known.size / 2**30:.1f} GiB" if known.size else ""
+    remote = remote_file(source)
+    check_disk(folder, path.name, remote.size)
+    size = f", {remote.size / 2**30:.1f} GiB" if remote.size else ""
     say(f"Pulling {source.repo}/{source.file}{size}")
-    part = _downloaded(source, folder)
-    wanted = source.sha256 or known.sha256
-    if wanted and _sha256(part) != wanted:
+    part = download(source, folder)
+    expected = source.sha256 or remote.sha256
+    if expected and sha256(part) != expected:
         part.unlink()
         raise PullError(f"{path.name} arrived damaged (checksum); it was removed. Pull it again.")
     if part != path:
         part.replace(path)
 
 
-def _whole(path: Path, source: Source) -> bool:
-    return source.sha256 is None or _sha256(path) == source.sha256
-
-
-def _sha256(path: Path) -> str:
+def sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _room(folder: Path, name: str, size: int | None) -> None:
+def check_disk(folder: Path, name: str, size: int | None) -> None:
+    """PullError when the disk cannot hold the file; what was downloaded of it already counts."""
     partial = sum(f.stat().st_size for f in folder.rglob("*.incomplete"))
     free = shutil.disk_usage(folder).free + partial
     if size and size + SPARE > free:
@@ -72,8 +70,8 @@ def _room(folder: Path, name: str, size: int | None) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Metadata:
-    """A file at the hub: size in bytes, SHA-256, and where it lies with the headers to send there."""
+class RemoteFile:
+    """A file at the hub: size in bytes, SHA-256, its address, and the headers to send there."""
 
     size: int | None
     sha256: str | None
@@ -81,31 +79,31 @@ class Metadata:
     headers: Mapping[str, str]
 
 
-def metadata(source: Source) -> Metadata:
-    """What the hub tells of a file; PullError when it tells nothing."""
+def remote_file(source: Source) -> RemoteFile:
+    """Ask the hub for a file's metadata; PullError when it does not answer."""
     from huggingface_hub import get_hf_file_metadata, get_token, hf_hub_url
 
     asked = hf_hub_url(str(source.repo), str(source.file))
-    found: Any = _explained(lambda: get_hf_file_metadata(asked), source)
+    found: Any = ask_hub(lambda: get_hf_file_metadata(asked), source)
     etag = str(found.etag or "")
-    # The store behind the hub has signed addresses; the person's token is not for it.
+    # The hub redirects to a store with signed addresses; the user's token is not sent there.
     same = urlsplit(found.location).netloc == urlsplit(asked).netloc
     token = get_token() if same else None
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    return Metadata(found.size, etag if len(etag) == 64 else None, found.location, headers)
+    return RemoteFile(found.size, etag if len(etag) == 64 else None, found.location, headers)
 
 
-def _downloaded(source: Source, folder: Path) -> Path:
+def download(source: Source, folder: Path) -> Path:
     from huggingface_hub import hf_hub_download
 
-    def download() -> str:
+    def call() -> str:
         return hf_hub_download(str(source.repo), str(source.file), local_dir=folder)
 
-    return Path(_explained(download, source, tries=TRIES))
+    return Path(ask_hub(call, source, tries=TRIES))
 
 
-def _explained(call: Callable[[], Any], source: Source, tries: int = 1) -> Any:
-    """The call's result; what went wrong as one sentence. A cut connection is tried again."""
+def ask_hub(call: Callable[[], Any], source: Source, tries: int = 1) -> Any:
+    """The call's result; every failure as a PullError. A cut connection is tried again."""
     from huggingface_hub import errors
 
     for left in reversed(range(tries)):
@@ -125,12 +123,9 @@ def _explained(call: Callable[[], Any], source: Source, tries: int = 1) -> Any:
             raise PullError(f"{source.repo} has no file {source.file}.") from None
         except Exception as error:  # noqa: BLE001 - the hub's own HTTP library changes with it
             if not left or (isinstance(error, OSError) and error.errno):
+                lines = str(error).splitlines() or [type(error).__name__]
                 raise PullError(
-                    f"The hub could not be reached or broke off ({_short(error)});"
+                    f"The hub could not be reached or broke off ({lines[0][:120].rstrip('.')});"
                     " try again: a download goes on where it stopped."
                 ) from None
     raise AssertionError
-
-
-def _short(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:120].rstrip(".")

@@ -1,16 +1,14 @@
 """The llama-server of this machine: which program it is, and what its `--help` says."""
 
-import asyncio
 import os
 import shutil
-import signal
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from backend.config import BackendConfig
+from backend.programs import output_of
 from backend.server import flags
 from backend.server.diagnosis import Cause, diagnose
 
@@ -84,33 +82,17 @@ async def _help(command: tuple[str, ...], env: Mapping[str, str]) -> str:
 
 async def _ask_help(command: tuple[str, ...], env: Mapping[str, str]) -> str:
     try:
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            "--help",
-            env=dict(env),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            start_new_session=True,
-        )
-    except OSError as error:
-        sentence = f"The model server {command[0]} cannot be run: {error.strerror}."
-        raise CannotStart(Cause("server missing", sentence)) from None
-    try:
-        out, _ = await asyncio.wait_for(process.communicate(), HELP_SECONDS)
+        answer = await output_of((*command, "--help"), env=env, seconds=HELP_SECONDS)
     except TimeoutError:
         raise CannotStart(
             Cause("unknown", "The model server does not even answer --help.")
         ) from None
-    finally:
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-    text = out.decode("utf-8", "replace")
-    if not flags.known(text):
-        raise CannotStart(diagnose(process.returncode, text.splitlines()))
-    return text
+    except OSError as error:
+        sentence = f"The model server {command[0]} cannot be run: {error.strerror}."
+        raise CannotStart(Cause("server missing", sentence)) from None
+    if not flags.known(answer.text):
+        raise CannotStart(diagnose(answer.code, answer.text.splitlines()))
+    return answer.text
 
 
 def stamp(path: Path) -> tuple[str, int, int]:

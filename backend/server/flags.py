@@ -28,6 +28,7 @@ SPELLINGS: tuple[tuple[str, ...], ...] = (
     ("-fa", "--flash-attn"),
     ("-ncmoe", "--n-cpu-moe"),
     ("-sm", "--split-mode"),
+    ("-ts", "--tensor-split"),
     ("-kvu", "--kv-unified"),
     ("-t", "--threads"),
     ("-tb", "--threads-batch"),
@@ -59,10 +60,14 @@ def fit(required: Mapping[str, str], optional: Mapping[str, str], names: frozens
     return Fitted(tuple(argv), tuple(_lacking(required, names)), tuple(_lacking(optional, names)))
 
 
+def spellings(flag: str) -> tuple[str, ...]:
+    """Every name of a flag, the given one first."""
+    return flag, *_SPELLINGS.get(flag, ())
+
+
 def spelling(flag: str, names: frozenset[str]) -> str | None:
     """`flag` as the binary calls it; None when it lacks it under every name."""
-    spellings = (flag, *_SPELLINGS.get(flag, ()))
-    return next((name for name in spellings if name in names), None)
+    return next((name for name in spellings(flag) if name in names), None)
 
 
 def _argv(flags: Mapping[str, str], names: frozenset[str]) -> Iterable[str]:

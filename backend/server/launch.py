@@ -13,17 +13,16 @@ from pathlib import Path
 
 from backend import proc
 from backend.config import BackendConfig
-from backend.models.devices import ORDER, cards
+from backend.models.devices import PCI_ORDER, Device, list_devices
 from backend.models.gguf_header import NotAModel, read_header
-from backend.models.placement import EXPERTS, Card, Misfit, Placement, place
+from backend.models.placement import DoesNotFit, Placement, place
 from backend.models.profile import Profile, Source, locate
 from backend.server import flags
 from backend.server.binary import EMBEDDED, Binary, CannotStart, find, stamp
 from backend.server.diagnosis import Cause
 
 MOST_CRAM_MIB, LEAST_CRAM_MIB = 16384, 256
-THREADS = ("--threads", "-t")
-SPEC_TYPE, DRAFTS = ("--spec-type",), "draft-simple"
+EXPERTS, THREADS, SPEC_TYPE, DRAFTS = "--n-cpu-moe", "--threads", "--spec-type", "draft-simple"
 _TRACE = re.compile(r"\b4\s*[-:=]\s*trace")
 
 
@@ -92,20 +91,21 @@ async def _placed(
 ) -> Placement:
     """Where it goes on this machine; as it stands where the model's header says too little."""
     draft = _model(config, profile, profile.draft) if profile.draft else None
-    uses_cards = profile.gpu and binary.command != EMBEDDED
-    found = await cards(binary.command, binary.env, binary.help, config.nvml) if uses_cards else []
+    found: list[Device] = []
+    if profile.gpu and binary.command != EMBEDDED:
+        found = await list_devices(binary.command, binary.env, binary.help, config.nvml)
     try:
         placed = await asyncio.to_thread(_measured, profile, model, draft, found)
-    except Misfit as error:
+    except DoesNotFit as error:
         raise CannotStart(Cause("does not fit", str(error))) from None
     except (NotAModel, OSError, LookupError, TypeError, ValueError):
         # A damaged model, or one of an unknown kind: the server will say it better.
-        unsized = profile.flag(*EXPERTS) == "auto"
-        return Placement(profile.without_flags(*EXPERTS) if unsized else profile)
-    return replace(placed, env={**ORDER, **placed.env}) if found else placed
+        unsized = profile.flag(EXPERTS) == "auto"
+        return Placement(profile.without_flags(EXPERTS) if unsized else profile)
+    return replace(placed, env={**PCI_ORDER, **placed.env}) if found else placed
 
 
-def _measured(profile: Profile, model: Path, draft: Path | None, found: list[Card]) -> Placement:
+def _measured(profile: Profile, model: Path, draft: Path | None, found: list[Device]) -> Placement:
     small = read_header(draft) if draft else None
     return place(profile, read_header(model), small, found, int(proc.available_mib() * (1 << 20)))
 
@@ -141,10 +141,10 @@ def _own(config: BackendConfig, profile: Profile, model: Path) -> dict[str, str]
 
 def _within_cores(profile: Profile) -> Profile:
     """Never more threads than there are cores for us: they would wait for each other at each token."""
-    wanted, cores = profile.flag(*THREADS), len(os.sched_getaffinity(0))
+    wanted, cores = profile.flag(THREADS), len(os.sched_getaffinity(0))
     if wanted is None or not wanted.isdigit() or int(wanted) <= cores:
         return profile
-    return profile.with_flag(str(cores), *THREADS)
+    return profile.with_flag(str(cores), THREADS)
 
 
 def _extras(config: BackendConfig, profile: Profile, binary: Binary) -> dict[str, str]:
@@ -153,9 +153,9 @@ def _extras(config: BackendConfig, profile: Profile, binary: Binary) -> dict[str
     if _TRACE.search(binary.help):
         # Names devices, layers and buffers; at 5 prompts would be in the log (llama.cpp b9752 and later).
         extras["-lv"] = "4"
-    if profile.draft and DRAFTS in binary.help and profile.flag(*SPEC_TYPE) is None:
+    if profile.draft and DRAFTS in binary.help and profile.flag(SPEC_TYPE) is None:
         # Without it the draft model is loaded and nobody asks it (build 11434, measured).
-        extras[SPEC_TYPE[0]] = DRAFTS
+        extras[SPEC_TYPE] = DRAFTS
     if profile.template:
         extras["--chat-template-kwargs"] = json.dumps(dict(profile.template))
     return extras

@@ -72,7 +72,7 @@ class LivenessMonitor:
         )
 
     def _limits(self) -> Limits:
-        batch = int(self.profile.flag("--batch-size", "-b") or 2048)
+        batch = int(self.profile.flag("--batch-size") or 2048)
         measured = self.state.speed.speed().prefill_tok_s or self.profile.reference.prefill_tok_s
         context = self.state.config.context or self.profile.context
         return limits(self.profile.engine, batch, context, measured, self.state.timing.stall)

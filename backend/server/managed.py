@@ -9,7 +9,13 @@ from zoneinfo import ZoneInfo
 from backend.config import ScheduledProfile
 from backend.control.api import NotReady
 from backend.models.profile import ProfileError, load, locate, names
-from backend.models.profile_schedule import AHEAD, Choice, following, read_ahead, standing
+from backend.models.profile_schedule import (
+    AHEAD,
+    ManualChoice,
+    last_switch,
+    next_switch,
+    read_ahead,
+)
 from backend.protocol import CompletionReport, Endpoint, Prefix, ProfileSummary, ServerStatus
 from backend.server.launch import models_folder
 from backend.server.supervisor import Supervisor, SwitchFailed
@@ -21,7 +27,7 @@ class Managed:
 
     def __init__(self, state: BackendState) -> None:
         self.state = state
-        self.choice = Choice(state.config.state_dir / "profile.json")
+        self.choice = ManualChoice(state.config.state_dir / "profile.json")
         self.supervisor = Supervisor(state)
         self._switches: set[asyncio.Task[None]] = set()
 
@@ -69,7 +75,7 @@ class Managed:
 
     async def _switch(self, name: str) -> None:
         await self.supervisor.switch(name)
-        self.choice.keep(name, self.state.config.profile, self._now())
+        self.choice.save(name, self.state.config.profile, self._now())
 
     def _switched(self, switching: "asyncio.Task[None]") -> None:
         self._switches.discard(switching)
@@ -81,7 +87,7 @@ class Managed:
         since, ahead, most = self._now(), "", self.state.timing.look_schedule
         while True:
             schedule = self._schedule()
-            due = following(schedule, since)
+            due = next_switch(schedule, since)
             # In short pieces: the clock may be set, a laptop may sleep, the schedule may be edited.
             left = (due.at - self._now()).total_seconds() if due else most
             await asyncio.sleep(min(max(left, 0), most))
@@ -89,7 +95,7 @@ class Managed:
             if due and due.profile != ahead and now >= due.at - AHEAD:
                 ahead = due.profile
                 await self._read_ahead(ahead)
-            last = standing(schedule, now)
+            last = last_switch(schedule, now)
             if last and last.at > since:
                 await self._switch_by_clock(last.profile)
             since = now

@@ -12,9 +12,7 @@ from dataclasses import dataclass, field, replace
 from backend.models.profile import Profile
 
 LEAST_UBATCH, LEAST_CONTEXT, MORE_EXPERTS = 128, 4096, 4
-UBATCH = ("--ubatch-size", "-ub")
-EXPERTS = ("--n-cpu-moe", "-ncmoe")
-KV = (("--cache-type-k", "-ctk"), ("--cache-type-v", "-ctv"))
+UBATCH, EXPERTS, KV = "--ubatch-size", "--n-cpu-moe", ("--cache-type-k", "--cache-type-v")
 DRAFTING = ("--spec-type", "--spec-draft-n-max", "--spec-draft-n-min", "-ngld")
 
 
@@ -82,9 +80,9 @@ def steps(profile: Profile, buffers: Buffers) -> Iterator[Step]:
 
 
 def _ubatch(profile: Profile, buffers: Buffers) -> Iterator[Step]:
-    now = int(profile.flag(*UBATCH) or 512)
+    now = int(profile.flag(UBATCH) or 512)
     if now // 2 >= LEAST_UBATCH:
-        less = profile.with_flag(str(now // 2), *UBATCH)
+        less = profile.with_flag(str(now // 2), UBATCH)
         words = f"prefill in batches of {now // 2:,}"
         yield Step(f"ubatch {now // 2}", words, less, buffers.compute / 2)
 
@@ -97,12 +95,12 @@ def _context(profile: Profile, buffers: Buffers) -> Iterator[Step]:
 
 
 def _experts(profile: Profile, buffers: Buffers) -> Iterator[Step]:
-    now = profile.flag(*EXPERTS)
+    now = profile.flag(EXPERTS)
     if now is not None and (not buffers.layers or int(now) < buffers.layers):
         more = int(now) + MORE_EXPERTS
         won = buffers.weights * MORE_EXPERTS / max(1, buffers.layers - int(now))
         words = f"the experts of {more} layers in RAM"
-        yield Step(f"experts {more}", words, profile.with_flag(str(more), *EXPERTS), won)
+        yield Step(f"experts {more}", words, profile.with_flag(str(more), EXPERTS), won)
 
 
 def _draft(profile: Profile, buffers: Buffers) -> Iterator[Step]:
@@ -112,10 +110,10 @@ def _draft(profile: Profile, buffers: Buffers) -> Iterator[Step]:
 
 
 def _kv(profile: Profile, buffers: Buffers) -> Iterator[Step]:
-    if all((profile.flag(*names) or "f16") in ("f16", "f32", "bf16") for names in KV):
+    if all((profile.flag(name) or "f16") in ("f16", "f32", "bf16") for name in KV):
         less = profile
-        for names in KV:
-            less = less.with_flag("q8_0", *names)
+        for name in KV:
+            less = less.with_flag("q8_0", name)
         yield Step("kv q8_0", "a KV cache of 8 bits", less, buffers.kv * 0.47)
 
 

@@ -13,8 +13,7 @@ from bot.cli.options import json_option, runs, settings_of
 
 if TYPE_CHECKING:
     from backend.client import BackendClient
-    from backend.models.advice import Advice
-    from backend.models.fit import Budget
+    from backend.models.fit import FitReport, FreeMemory
     from backend.models.gguf_header import Header
     from backend.models.profile import Profile
     from bot.settings import Settings
@@ -61,7 +60,7 @@ async def fit(
     ctx: click.Context, model: str, vram: float | None, ram: float | None, as_json: bool
 ) -> int:
     """What a profile or a GGUF file needs, and which windows fit this machine."""
-    from backend.models.advice import advise, verdict
+    from backend.models.fit import fit_report, verdict
     from backend.models.gguf_header import NotAModel
     from backend.models.pull import PullError
     from bot.cli import fit_table
@@ -79,16 +78,16 @@ async def fit(
         raise Failed(f"{said} {fit_table.expected(profile)}".strip()) from None
     except NotAModel as error:
         raise Failed(str(error)) from None
-    advice = advise(profile, target, draft, room)
-    said = verdict(profile.name, advice)
-    others = [(other, advise(profile, target, draft, other)) for other in smaller]
+    report = fit_report(profile, target, draft, room)
+    said = verdict(profile.name, report)
+    others = [(other, fit_report(profile, target, draft, other)) for other in smaller]
     if as_json:
-        fields = _advice_fields(profile, room, advice)
-        fields["smaller_cards"] = [_advice_fields(profile, *other) for other in others]
+        fields = _fit_fields(profile, room, report)
+        fields["smaller_cards"] = [_fit_fields(profile, *other) for other in others]
         click.echo(json.dumps(fields, ensure_ascii=False))
         return 1 if said else 0
-    fit_table.show(profile, room, advice)
-    click.echo(said or fit_table.outlook(profile, room, advice))
+    fit_table.show(profile, room, report)
+    click.echo(said or fit_table.outlook(profile, room, report))
     for card, on_it in others:
         fit_table.show(profile, card, on_it)
         click.echo(verdict(profile.name, on_it) or "It fits this card as well.")
@@ -250,26 +249,26 @@ def _fields(profile: "Profile", settings: "Settings") -> dict[str, Any]:
     }
 
 
-def _advice_fields(profile: "Profile", budget: "Budget", advice: "Advice") -> dict[str, Any]:
+def _fit_fields(profile: "Profile", free: "FreeMemory", report: "FitReport") -> dict[str, Any]:
     return {
         "profile": profile.name,
-        "architecture": advice.model.architecture,
-        "weights": advice.model.weights,
-        "card": budget.card,
-        "host": budget.host,
-        "refusal": advice.refusal,
-        "fits": advice.own.fits and not advice.refusal,
+        "architecture": report.model.architecture,
+        "weights": report.model.weights,
+        "card": free.gpu,
+        "host": free.host,
+        "refusal": report.refusal,
+        "fits": report.own.fits and not report.refusal,
         "rows": [
             {
-                "context": row.way.context,
-                "cache": row.way.cache_k,
+                "context": row.options.context,
+                "cache": row.options.cache_k,
                 "weights": row.need.weights,
                 "host_weights": row.need.host_weights,
                 "kv": row.need.kv,
                 "compute": row.need.compute,
-                "experts_in_ram": row.way.cpu_experts,
+                "experts_in_ram": row.options.cpu_experts,
                 "fits": row.fits,
             }
-            for row in advice.rows
+            for row in report.rows
         ],
     }

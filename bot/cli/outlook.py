@@ -28,7 +28,7 @@ class Machine:
 
     def room(self, profile: "Profile") -> float:
         """GiB on the card that is used, or on all that are shared."""
-        split = profile.flag("--split-mode", "-sm") in ("layer", "tensor")
+        split = profile.flag("--split-mode") in ("layer", "tensor")
         return sum(self.cards) if split else max(self.cards)
 
 
@@ -72,13 +72,13 @@ def header(
     """From the file, or from the hub while it is not here: PullError, OSError, NotAModel."""
     from backend.models.gguf_header import read_header
     from backend.models.profile import locate
-    from backend.models.remote_gguf import peek
+    from backend.models.remote_gguf import read_remote_header
 
     path = locate(source, models)
     if path.is_file() or source.repo is None:
         return read_header(path)
     say(f"{path.name} is not here; its header is read at the hub.")
-    return peek(source)
+    return read_remote_header(source)
 
 
 def _sources(profile: "Profile") -> "Iterator[Source]":
@@ -90,23 +90,23 @@ def _sources(profile: "Profile") -> "Iterator[Source]":
 def _placed(
     profile: "Profile", machine: Machine, target: "Header", draft: "Header | None"
 ) -> Outlook:
-    from backend.models.advice import row_of
-    from backend.models.fit import Budget
-    from backend.models.placement import Card, Misfit, place
+    from backend.models.devices import Device
+    from backend.models.fit import FreeMemory, fit_profile
+    from backend.models.placement import DoesNotFit, place
 
-    cards = [Card(index, int(size * GIB)) for index, size in enumerate(machine.cards)]
+    cards = [Device(index, int(size * GIB)) for index, size in enumerate(machine.cards)]
     try:
         placed = place(profile, target, draft, cards, machine.host).profile
-    except Misfit as error:
+    except DoesNotFit as error:
         return Outlook(profile.name, False, str(error))
     room = machine.room(placed) if placed.gpu else 0
-    row = row_of(placed, target, draft, Budget(int(room * GIB), machine.host))
+    fit = fit_profile(placed, target, draft, FreeMemory(int(room * GIB), machine.host))
     if placed.gpu:
-        why = f"it takes {row.need.card / GIB:.1f} of {room:.1f} GiB{_cards(placed, machine.cards)}"
-        line = _line(placed, row.way.context, why, row.need.host_weights)
+        why = f"it takes {fit.need.gpu / GIB:.1f} of {room:.1f} GiB{_cards(placed, machine.cards)}"
+        line = _line(placed, fit.options.context, why, fit.need.host_weights)
     else:
-        why = f"it needs no card, and {_size(row.need.card + row.need.host_weights)} of memory"
-        line = _line(placed, row.way.context, why)
+        why = f"it needs no card, and {_size(fit.need.host)} of memory"
+        line = _line(placed, fit.options.context, why)
     if 2 * placed.context < profile.context:  # it would not be what its profile promises
         line = f"{profile.name} would have a window of only {placed.context:,} of its {profile.context:,} tokens."
         return Outlook(profile.name, False, line)
@@ -138,7 +138,7 @@ def _line(profile: "Profile", window: int, why: str, ram: int = 0) -> str:
 
 
 def _cards(profile: "Profile", cards: Sequence[float]) -> str:
-    split = profile.flag("--split-mode", "-sm") in ("layer", "tensor")
+    split = profile.flag("--split-mode") in ("layer", "tensor")
     return f" of {len(cards)} cards" if split and len(cards) > 1 else " on the card"
 
 

@@ -6,8 +6,7 @@ from bot.cli.checks import Finding, passed
 from bot.settings import Settings
 
 if TYPE_CHECKING:
-    from backend.models.advice import Advice
-    from backend.models.fit import Budget
+    from backend.models.fit import FitReport, FreeMemory
     from backend.models.profile import Profile
 
 GIB = 2**30
@@ -15,7 +14,7 @@ GIB = 2**30
 
 async def fit(settings: Settings) -> list[Finding]:
     """Nothing where the model file is not here: another check says so."""
-    from backend.models.advice import advise, verdict
+    from backend.models.fit import fit_report, verdict
     from backend.models.gguf_header import NotAModel, read_header
     from backend.models.profile import ProfileError, load, locate
     from backend.server.launch import models_folder
@@ -31,34 +30,32 @@ async def fit(settings: Settings) -> list[Finding]:
     except (ProfileError, NotAModel, OSError):
         return []
     room = budgets(profile)[0]
-    advice = advise(profile, target, draft[0] if draft else None, room)
-    if said := verdict(profile.name, advice):
+    report = fit_report(profile, target, draft[0] if draft else None, room)
+    if said := verdict(profile.name, report):
         return [Finding("fit", "fail", said, f"voltaire model fit {profile.name}")]
-    return [passed("fit", f"{profile.name} needs {_needed(advice, room)}")]
+    return [passed("fit", f"{profile.name} needs {_needed(report, room)}")]
 
 
-def _needed(advice: "Advice", room: "Budget") -> str:
-    need, way = advice.own.need, advice.own.way
-    if way.gpu:
-        return f"{need.card / GIB:.1f} of {room.card / GIB:.1f} GiB on the card"
-    return (
-        f"{(need.card + need.host_weights) / GIB:.1f} of {room.host / GIB:.1f} GiB of free memory"
-    )
+def _needed(report: "FitReport", room: "FreeMemory") -> str:
+    need = report.own.need
+    if need.on_gpu:
+        return f"{need.gpu / GIB:.1f} of {room.gpu / GIB:.1f} GiB on the card"
+    return f"{need.host / GIB:.1f} of {room.host / GIB:.1f} GiB of free memory"
 
 
 def budgets(
     profile: "Profile", vram: float | None = None, ram: float | None = None
-) -> list["Budget"]:
+) -> list["FreeMemory"]:
     """One for each size of card, the largest first; all cards together when the profile splits.
 
     In GiB what is to be supposed in place of what is here.
     """
     from backend import proc
-    from backend.models.fit import Budget
+    from backend.models.fit import FreeMemory
     from bot.cli.checks.server import memory_of_cards
 
     cards = [vram] if vram is not None else memory_of_cards()
-    split = profile.flag("--split-mode", "-sm") in ("layer", "tensor")
+    split = profile.flag("--split-mode") in ("layer", "tensor")
     sizes = {sum(cards)} if split else set(cards) or {0}
     host = ram * GIB if ram is not None else proc.available_mib() * 2**20
-    return [Budget(int(size * GIB), int(host)) for size in sorted(sizes, reverse=True)]
+    return [FreeMemory(int(size * GIB), int(host)) for size in sorted(sizes, reverse=True)]

@@ -49,7 +49,7 @@ async def test_a_command_joins_its_group_and_goes_with_it(subtree: Path) -> None
     assert (await process.wait(), group.path.exists()) == (-9, False)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root acts as somebody lesser, outside of groups")
+@pytest.mark.skipif(os.geteuid() == 0, reason="root acts as another user, outside of groups")
 async def test_a_sandbox_in_its_group(subtree: Path, sandbox: Sandbox) -> None:
     config = replace(sandbox.config, cgroups=prepare(subtree, []))
     grouped = Sandbox(config, "cli", sandbox.workspace)

@@ -3,18 +3,16 @@
 import os
 import shutil
 import struct
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from agent.errors import ToolError
-from agent.sandbox.bwrap_process import Descriptors, blown
+from agent.sandbox.bwrap_process import run_bwrap
 from agent.sandbox.gitdirs import Guard, UnguardedError, guard, settings
-from agent.sandbox.layout import Layout
 from agent.sandbox.limits import HostRepo
-from agent.sandbox.mountinfo import verified
+from agent.sandbox.mountinfo import verify_mounts
 from agent.tools.git import git_commit
 from fakes.sandbox_box import Box, git, opened, repository
 
@@ -123,19 +121,14 @@ async def test_a_path_that_turns_into_a_link_while_it_is_mounted_stops_the_call(
     box: Box, app: Path
 ) -> None:
     config = box.sandbox.config
-    order = await config.order(box.sandbox.workspace, ["/bin/true"])
-    original = order.layout
-
-    def swapping(fds: Descriptors, reached: Sequence[str]) -> Layout:
-        shutil.move(app / "own/tool", app / "own/old")
-        (app / "own/tool").symlink_to("../vendor/lib")
-        return original(fds, reached)
-
-    async with blown(config.actor, replace(order, layout=swapping)) as bubble:
-        await bubble.introduced(bubble.verdict)
-        assert bubble.init_pid is not None
+    invocation = await config.invocation(box.sandbox.workspace, ["/bin/true"])
+    shutil.move(app / "own/tool", app / "own/old")
+    (app / "own/tool").symlink_to("../vendor/lib")
+    async with run_bwrap(config.user, invocation) as process:
+        init = await process.started()
+        assert init is not None
         with pytest.raises(ToolError, match="was changed in this moment, so nothing was run"):
-            await verified(bubble.init_pid, bubble.verdict, order.inner)
+            await verify_mounts(init, process.ended, invocation.nested_mounts)
 
 
 @pytest.mark.parametrize("version", ["2", "3", "4"])

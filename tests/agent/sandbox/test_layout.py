@@ -3,21 +3,19 @@
 from dataclasses import replace
 from itertools import pairwise
 
-from agent.sandbox.layout import Layout, MountedRepo, arguments, inner_points
+from agent.sandbox.layout import InheritedFds, Layout, MountedRepo, arguments, nested_mount_points
 
 LAYOUT = Layout(
     root="/s/root",
     etc="/s/etc",
     workspace="/s/chats/cli/work",
     environment={"HOME": "/tmp"},
-    seccomp_fd=7,
-    status_fd=8,
-    report_fd=9,
 )
+FDS = InheritedFds(seccomp=7, status=8, report=9)
 
 
 def test_the_whole_line() -> None:
-    assert " ".join(arguments(LAYOUT)) == (
+    assert " ".join(arguments(LAYOUT, FDS)) == (
         "--unshare-user --unshare-pid --unshare-net --unshare-ipc --unshare-uts "
         "--unshare-cgroup-try --disable-userns --uid 1000 --gid 1000 "
         "--die-with-parent --new-session --clearenv --cap-drop ALL --seccomp 7 --json-status-fd 8 "
@@ -30,14 +28,14 @@ def test_the_whole_line() -> None:
     )
 
 
-def test_a_question_is_asked_of_a_workspace_that_cannot_change() -> None:
-    args = arguments(replace(LAYOUT, access="look"))
+def test_without_write_access_the_workspace_is_read_only() -> None:
+    args = arguments(replace(LAYOUT, access="none"), FDS)
     assert args[args.index("/workspace") - 2] == "--ro-bind"
 
 
 def test_repositories_stand_on_a_directory_that_is_closed() -> None:
     repos = [MountedRepo("site", "/srv/site"), MountedRepo("app", "/srv/app", write=True)]
-    line = " ".join(arguments(replace(LAYOUT, repos=repos)))
+    line = " ".join(arguments(replace(LAYOUT, repos=repos), FDS))
     assert (
         "--perms 0755 --size 65536 --tmpfs /repos --ro-bind /srv/site /repos/site "
         "--bind /srv/app /repos/app --remount-ro /repos"
@@ -46,21 +44,21 @@ def test_repositories_stand_on_a_directory_that_is_closed() -> None:
 
 def test_ways_to_git_directories_are_pinned_before_these_are_closed() -> None:
     repos = [MountedRepo("app", "/srv/app", True, ["lib/a", "lib"], ["lib/a/.git", ".git"])]
-    line = " ".join(arguments(replace(LAYOUT, repos=repos)))
+    line = " ".join(arguments(replace(LAYOUT, repos=repos), FDS))
     assert (
         "--bind /srv/app /repos/app "
         "--bind /srv/app/lib /repos/app/lib --bind /srv/app/lib/a /repos/app/lib/a "
         "--ro-bind /srv/app/.git /repos/app/.git "
         "--ro-bind /srv/app/lib/a/.git /repos/app/lib/a/.git --remount-ro /repos"
     ) in line
-    assert inner_points(repos) == [
+    assert nested_mount_points(repos) == [
         *("/repos/app/lib/a", "/repos/app/lib"),
         *("/repos/app/lib/a/.git", "/repos/app/.git"),
     ]
 
 
 def test_directories_beside_usr_and_a_command_that_waits() -> None:
-    line = " ".join(arguments(replace(LAYOUT, system=["/bin", "/lib"], block_fd=5)))
+    line = " ".join(arguments(replace(LAYOUT, system=["/bin", "/lib"]), replace(FDS, block=5)))
     assert "--ro-bind /bin /bin --ro-bind /lib /lib" in line
     assert "--block-fd 5" in line
 
@@ -70,7 +68,7 @@ def test_no_mount_point_but_git_lies_below_a_writable_one() -> None:
         MountedRepo("app", "/srv/app", True, closed=[".git"]),
         MountedRepo("lib", "/srv/lib", write=True),
     ]
-    args = arguments(replace(LAYOUT, repos=repos))
+    args = arguments(replace(LAYOUT, repos=repos), FDS)
     writable = [d for verb, _, d in zip(args, args[1:], args[2:], strict=False) if verb == "--bind"]
     takes_one = ("--proc", "--dev", "--tmpfs", "--dir")
     points = [d for verb, d in pairwise(args) if verb in takes_one]

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from agent.errors import ToolError
+from agent.sandbox.disk_quota import DEEPEST, DiskQuota, DiskUsage, disk_usage
 from agent.sandbox.limits import HostRepo, SandboxLimits
-from agent.sandbox.quota import Quota
 from agent.sandbox.sandbox import CommandResult, Sandbox
-from agent.sandbox.usage import DEEPEST, DiskUsage, measured
 from fakes.sandbox_box import opened
 
 
@@ -19,7 +18,7 @@ def test_a_walk_counts_blocks_files_and_links_once(tmp_path: Path) -> None:
     (tmp_path / "d/b").hardlink_to(tmp_path / "a")
     (tmp_path / "l").symlink_to("/usr")
     blocks = sum((tmp_path / name).lstat().st_blocks * 512 for name in ("a", "d", "l"))
-    assert measured(tmp_path) == DiskUsage(blocks, 4)
+    assert disk_usage(tmp_path) == DiskUsage(blocks, 4)
 
 
 def test_unreadable_directories_hide_nothing(tmp_path: Path) -> None:
@@ -27,7 +26,7 @@ def test_unreadable_directories_hide_nothing(tmp_path: Path) -> None:
     closed.mkdir()
     (closed / "file").write_bytes(bytes(5000))
     closed.chmod(0o000)
-    assert measured(tmp_path).files == 2
+    assert disk_usage(tmp_path).files == 2
 
 
 def test_very_deep_directories_are_told(tmp_path: Path) -> None:
@@ -39,19 +38,19 @@ def test_very_deep_directories_are_told(tmp_path: Path) -> None:
             os.chdir("d")
     finally:
         os.chdir(here)
-    usage = measured(tmp_path)
+    usage = disk_usage(tmp_path)
     assert (usage.files, usage.deeper) == (DEEPEST + 1, True)
 
 
 def test_more_than_the_limits_may_stay_but_not_grow(tmp_path: Path) -> None:
-    quota = Quota(tmp_path, SandboxLimits(disk_mib=10, files=100))
+    quota = DiskQuota(tmp_path, SandboxLimits(disk_mib=10, files=100))
     quota.used = full = DiskUsage(12 << 20, 120)
     assert quota.excess() == "The workspace may hold 10 MiB. Delete files first."
-    assert quota.excess(than=full) == ""
+    assert quota.excess(before=full) == ""
     quota.used = DiskUsage(14 << 20, 120)
-    assert quota.excess(than=full) == "The workspace may hold 10 MiB. Delete files first."
+    assert quota.excess(before=full) == "The workspace may hold 10 MiB. Delete files first."
     quota.used = DiskUsage(1, 140)
-    assert quota.excess(than=full) == "The workspace may hold 100 files. Delete some first."
+    assert quota.excess(before=full) == "The workspace may hold 100 files. Delete some first."
 
 
 async def test_file_tools_write_no_more_than_there_is_room(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.errors import ToolError
-from agent.sandbox.hosts import HostRefused, Hosts, public
+from agent.sandbox.hosts import HostRefused, Hosts, is_public
 from agent.sandbox.sandbox import CommandResult
 from agent.tools.bash import bash
 from agent.tools.files import read_file
@@ -124,14 +124,14 @@ async def test_nothing_is_left_open(box: Box, web: Site) -> None:
     ],
 )
 def test_addresses_that_are_not_public(address: str) -> None:
-    assert public(address) is False
+    assert is_public(address) is False
 
 
 @pytest.mark.parametrize(
     "address", ["1.1.1.1", "93.184.215.14", "2606:4700::1111", "::ffff:8.8.8.8"]
 )
 def test_addresses_that_are(address: str) -> None:
-    assert public(address) is True
+    assert is_public(address) is True
 
 
 @pytest.mark.parametrize(
@@ -162,4 +162,4 @@ async def test_a_name_that_nobody_knows() -> None:
 
 async def test_listening_needs_a_sandbox(box: Box) -> None:
     with pytest.raises((OSError, ToolError)):
-        await box.sandbox.config.actor.listen(2**22 - 1)
+        await box.sandbox.config.user.listen(2**22 - 1)

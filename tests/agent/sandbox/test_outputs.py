@@ -1,12 +1,12 @@
-from agent.sandbox.outputs import KEPT, save
+from agent.sandbox.files import OUTPUTS_KEPT
 from agent.sandbox.sandbox import CommandResult, Sandbox
 
 
 async def test_the_newest_are_kept(sandbox: Sandbox) -> None:
-    paths = [await save(sandbox.files, b"%d" % n) for n in range(1, KEPT + 4)]
-    assert paths[-1] == f"/workspace/.voltaire/out/{KEPT + 3}.txt"
+    paths = [await sandbox.files.save_output(b"%d" % n) for n in range(1, OUTPUTS_KEPT + 4)]
+    assert paths[-1] == f"/workspace/.voltaire/out/{OUTPUTS_KEPT + 3}.txt"
     kept = sorted(int(name[:-4]) for name in await sandbox.files.names(".voltaire/out"))
-    assert kept == list(range(4, KEPT + 4))
+    assert kept == list(range(4, OUTPUTS_KEPT + 4))
 
 
 async def test_what_cannot_be_kept_does_not_fail_the_call(sandbox: Sandbox) -> None:

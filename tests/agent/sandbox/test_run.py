@@ -9,8 +9,8 @@ import pytest
 
 from agent.errors import ToolError
 from agent.sandbox.limits import SandboxLimits
+from agent.sandbox.privileges import UnprivilegedUser
 from agent.sandbox.sandbox import CommandResult, Sandbox
-from agent.sandbox.unprivileged_client import Lesser
 from fakes.patience import limits, soon, within
 from fakes.sandbox_box import opened
 
@@ -181,21 +181,21 @@ async def test_chats_have_places_of_their_own(tmp_path: Path) -> None:
     assert one.workspace.is_relative_to(tmp_path / "chats")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root has a porter")
-async def test_root_acts_as_somebody_lesser(sandbox: Sandbox) -> None:
-    actor = sandbox.config.actor
-    assert isinstance(actor, Lesser)
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has another user")
+async def test_root_acts_as_an_unprivileged_user(sandbox: Sandbox) -> None:
+    user = sandbox.config.user
+    assert isinstance(user, UnprivilegedUser)
     await sandbox.run("touch made")
     await sandbox.files.write("written", b"x")
     owners = {(sandbox.workspace / name).stat().st_uid for name in (".", "made", "written")}
-    assert owners == {actor.uid}
+    assert owners == {user.uid}
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root has a porter")
-async def test_a_porter_that_died_is_replaced(sandbox: Sandbox) -> None:
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has another user")
+async def test_a_server_that_died_is_replaced(sandbox: Sandbox) -> None:
     await sandbox.run("true")
-    actor = sandbox.config.actor
-    assert isinstance(actor, Lesser) and actor.porter is not None
-    actor.porter.kill()
-    actor.porter.wait()
+    user = sandbox.config.user
+    assert isinstance(user, UnprivilegedUser) and user.server is not None
+    user.server.kill()
+    user.server.wait()
     assert await sandbox.run("echo again") == CommandResult(0, "again\n")

@@ -166,7 +166,7 @@ def bigger_is_better(profile: Profile) -> tuple[float, float] | None:
     batch = int(profile.flag("--ubatch-size") or 0)
     if batch > 1024:
         return None  # out of memory
-    return float(batch), {"6": 60.0, "12": 50.0, "99": 500.0}.get(profile.flag("-t", "--threads") or "", 55.0)  # fmt: skip
+    return float(batch), {"6": 60.0, "12": 50.0, "99": 500.0}.get(profile.flag("-t") or "", 55.0)  # fmt: skip
 
 
 async def test_the_best_of_each_axis_is_kept() -> None:
@@ -209,7 +209,7 @@ async def test_a_throttled_variant_never_wins() -> None:
 
 async def test_kv_types_below_q8_0_are_not_tried() -> None:
     found = await sweep(PLAIN, speeds(lambda profile: (1.0, 1.0)), ())
-    kinds = {tried.profile.flag("-ctk", "--cache-type-k") for tried in found.tried}
+    kinds = {tried.profile.flag("-ctk") for tried in found.tried}
     assert kinds == {None, "q8_0"}
     from_q8 = PLAIN.with_flag("q8_0", "-ctk").with_flag("q8_0", "-ctv")
     found = await sweep(from_q8, speeds(lambda profile: (1.0, 1.0)), ())

@@ -8,22 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from backend.models.advice import advise, refusal, row_of, verdict
 from backend.models.fit import (
-    GIB,
-    MIB,
-    Budget,
-    Way,
-    compute_bytes,
-    kv_bytes,
-    need,
-    row,
-    with_experts,
+    FreeMemory,
+    fit_options,
+    fit_profile,
+    fit_report,
+    fit_with_experts,
+    refusal,
+    verdict,
 )
 from backend.models.gguf_header import Header, NotAModel, Tensor, read_header
+from backend.models.memory import RunOptions, compute_bytes, kv_bytes, memory_need
 from backend.models.profile import Profile, Source
 from fakes.gguf_kinds import KINDS, make
 
+MIB, GIB = 2**20, 2**30
 SIZE = re.compile(r"(\w+ model|KV|RS|compute) buffer size = +([\d.]+) MiB")
 
 _PART = {"KV": "kv", "RS": "kv", "compute": "compute"}
@@ -70,13 +69,13 @@ async def logged(path: Path, *flags: str) -> dict[str, float]:
 async def test_prediction_is_what_the_server_allocates(folder: Path, kind: str) -> None:
     path = make(folder / f"{kind}.gguf", kind)
     model = read_header(path)
-    way = Way(8192, 256, "q8_0", "q8_0", gpu=False)
+    options = RunOptions(8192, 256, "q8_0", "q8_0", gpu=False)
     sizes = await logged(
         path, "-c", "8192", "-np", "1", "-ub", "256", "-ctk", "q8_0", "-ctv", "q8_0", "-fa", "on"
     )
     assert sizes["weights"] == pytest.approx(model.weights / MIB, rel=0.03)
-    assert sizes["kv"] == pytest.approx(kv_bytes(model, way) / MIB, rel=0.03)
-    assert sizes["compute"] == pytest.approx(compute_bytes(model, way) / MIB, rel=0.2)
+    assert sizes["kv"] == pytest.approx(kv_bytes(model, options) / MIB, rel=0.03)
+    assert sizes["compute"] == pytest.approx(compute_bytes(model, options) / MIB, rel=0.2)
 
 
 async def test_prediction_holds_for_several_slots_and_full_windows(folder: Path) -> None:
@@ -84,15 +83,15 @@ async def test_prediction_holds_for_several_slots_and_full_windows(folder: Path)
     model = read_header(path)
     split = await logged(path, "-c", "8192", "-np", "4", "-ub", "256")
     assert split["kv"] == pytest.approx(
-        kv_bytes(model, Way(8192, 256, slots=4, gpu=False)) / MIB, rel=0.03
+        kv_bytes(model, RunOptions(8192, 256, slots=4, gpu=False)) / MIB, rel=0.03
     )
     full = await logged(path, "-c", "8192", "-np", "1", "--swa-full")
     assert full["kv"] == pytest.approx(
-        kv_bytes(model, Way(8192, swa_full=True, gpu=False)) / MIB, rel=0.03
+        kv_bytes(model, RunOptions(8192, swa_full=True, gpu=False)) / MIB, rel=0.03
     )
 
 
-# -- ways and budgets, on headers written by hand -----------------------------
+# -- options and free memory, on headers written by hand -----------------------------
 
 
 def moe(experts: int = 40, expert: int = 400 * MIB) -> Header:
@@ -127,22 +126,31 @@ PROFILE = Profile(
 
 
 def test_experts_go_to_host_memory_until_the_card_holds_the_rest() -> None:
-    model, way = moe(), Way(32768, cache_k="q8_0", cache_v="q8_0")
-    budget = Budget(int(15.78 * GIB), 48 * GIB)
-    assert not row(model, way, budget).fits
-    found = with_experts(model, way, budget)
-    assert found.fits and 0 < found.way.cpu_experts < 40
-    assert not row(model, replace(way, cpu_experts=found.way.cpu_experts - 1), budget).fits
-    assert need(model, found.way).host_weights == 300 * MIB + found.way.cpu_experts * 400 * MIB
-    assert row_of(PROFILE, model, None, budget) == found
-    wider = with_experts(model, replace(way, context=131072), budget)
-    assert wider.way.cpu_experts > found.way.cpu_experts
-    assert not with_experts(model, way, Budget(budget.card, 2 * GIB)).fits
+    model, options = moe(), RunOptions(32768, cache_k="q8_0", cache_v="q8_0")
+    free = FreeMemory(int(15.78 * GIB), 48 * GIB)
+    assert not fit_options(model, options, free).fits
+    found = fit_with_experts(model, options, free)
+    assert found.fits and 0 < found.options.cpu_experts < 40
+    assert not fit_options(
+        model, replace(options, cpu_experts=found.options.cpu_experts - 1), free
+    ).fits
+    assert (
+        memory_need(model, found.options).host_weights
+        == 300 * MIB + found.options.cpu_experts * 400 * MIB
+    )
+    assert fit_profile(PROFILE, model, None, free) == found
+    wider = fit_with_experts(model, replace(options, context=131072), free)
+    assert wider.options.cpu_experts > found.options.cpu_experts
+    assert not fit_with_experts(model, options, FreeMemory(free.gpu, 2 * GIB)).fits
 
 
 def test_no_card_means_host_memory() -> None:
-    found = row(moe(), Way(8192, gpu=False), Budget(0, 48 * GIB))
-    assert found.fits and found.need.card < found.need.host_weights
+    found = fit_options(moe(), RunOptions(8192, gpu=False), FreeMemory(0, 48 * GIB))
+    assert (
+        found.fits
+        and found.need.gpu == 0
+        and found.need.kv < found.need.host_weights < found.need.host
+    )
 
 
 def test_recurrent_layers_keep_a_state_and_no_cache() -> None:
@@ -162,7 +170,7 @@ def test_recurrent_layers_keep_a_state_and_no_cache() -> None:
     }
     attention = 2 * 8192 * 2 * 256 * 2 * 2  # two of eight layers, keys and values, f16
     state = 6 * 4 * (3 * (4096 + 2 * 16 * 128) + 128 * 4096)
-    assert kv_bytes(Header(values, ()), Way(8192)) == attention + state
+    assert kv_bytes(Header(values, ()), RunOptions(8192)) == attention + state
 
 
 def test_what_can_never_run_is_refused_with_the_reason(folder: Path) -> None:
@@ -216,13 +224,15 @@ def test_words_of_two_vocabularies_are_told_apart(tmp_path: Path, folder: Path) 
 def test_the_word_before_a_start_names_what_would_fit(folder: Path) -> None:
     model = read_header(make(folder / "v.gguf", "llama"))
     profile = Profile("tiny", "T", 16384, Source(path="x"), gpu=False, optional={"-ctk": "f16"})
-    assert verdict("tiny", advise(profile, model, None, Budget(0, GIB))) == ""
-    tight = advise(profile, model, None, Budget(0, 55 * MIB))
+    assert verdict("tiny", fit_report(profile, model, None, FreeMemory(0, GIB))) == ""
+    tight = fit_report(profile, model, None, FreeMemory(0, 55 * MIB))
     assert re.fullmatch(
         r"tiny with a window of 16,384 tokens needs \d+ MiB more in memory; 8,192 tokens with a f16 cache would fit\.",
         verdict("tiny", tight),
     )
-    assert verdict("tiny", advise(profile, model, None, Budget(0, MIB))).endswith("no window fits.")
+    assert verdict("tiny", fit_report(profile, model, None, FreeMemory(0, MIB))).endswith(
+        "no window fits."
+    )
 
 
 def test_a_damaged_file_is_told(tmp_path: Path, folder: Path) -> None:

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from backend.config import BackendConfig
-from backend.models.devices import listed
-from backend.models.fit import GIB, MIB
+from backend.models.devices import Device, parse_devices
 from backend.models.gguf_header import Header, Tensor
-from backend.models.placement import Card, Misfit, Placement, place
+from backend.models.placement import DoesNotFit, Placement, place
 from backend.models.profile import Profile, Source, load
 from backend.protocol import Alert
 from backend.server.binary import CannotStart
@@ -20,8 +19,9 @@ from backend.server.memory_fallback import Buffers, MemoryFallback
 from fakes import gguf_kinds, llama_cards
 from tests.backend.conftest import running, with_server
 
+GIB, MIB = 2**30, 2**20
 HOST = 64 * GIB
-V100 = Card(0, int(15.4 * GIB))
+V100 = Device(0, int(15.4 * GIB))
 PLAIN = Profile("plain", "P", 32768, Source(path="x"), required={"-ctk": "q8_0", "-ctv": "q8_0"})
 MOE = PLAIN.with_flag("auto", "--n-cpu-moe")
 SPLIT = PLAIN.with_flag("layer", "--split-mode").with_flag("1,1", "--tensor-split")
@@ -63,8 +63,8 @@ def test_threads_and_batch_go_by_where_the_experts_are() -> None:
     made = MOE.with_flag("12", "--threads").with_flag("2048", "--ubatch-size")
     partly = place(made, model(450), None, [V100], HOST).profile
     wholly = place(made, model(250), None, [V100], HOST).profile
-    assert (partly.flag("-t", "--threads"), partly.flag("--ubatch-size")) == ("12", "2048")
-    assert (wholly.flag("-t", "--threads"), wholly.flag("--ubatch-size")) == ("6", "1024")
+    assert (partly.flag("-t"), partly.flag("--ubatch-size")) == ("12", "2048")
+    assert (wholly.flag("-t"), wholly.flag("--ubatch-size")) == ("6", "1024")
 
 
 def test_a_window_that_does_not_fit_gives_way_to_a_smaller_one() -> None:
@@ -76,7 +76,7 @@ def test_a_window_that_does_not_fit_gives_way_to_a_smaller_one() -> None:
 
 
 def test_what_fits_no_window_is_refused_with_what_is_missing() -> None:
-    with pytest.raises(Misfit) as refused:
+    with pytest.raises(DoesNotFit) as refused:
         place(PLAIN, model(450), None, [V100], HOST)
     said = str(refused.value)
     assert said.startswith("plain with a window of 32,768 tokens needs ")
@@ -85,12 +85,12 @@ def test_what_fits_no_window_is_refused_with_what_is_missing() -> None:
 
 def test_without_a_card_host_memory_counts() -> None:
     assert place(PLAIN, model(250), None, [], HOST).profile == PLAIN
-    with pytest.raises(Misfit, match="MiB more in memory; no window fits"):
+    with pytest.raises(DoesNotFit, match="MiB more in memory; no window fits"):
         place(PLAIN, model(250), None, [], 8 * GIB)
 
 
 def test_what_fits_one_card_is_pinned_to_the_emptier_one() -> None:
-    two = [Card(0, 6 * GIB), Card(1, V100.free)]
+    two = [Device(0, 6 * GIB), Device(1, V100.free)]
     assert place(PLAIN, model(250), None, two, HOST) == Placement(
         PLAIN, {"CUDA_VISIBLE_DEVICES": "1"}
     )
@@ -106,9 +106,9 @@ def test_what_needs_both_cards_gets_both() -> None:
 
 def test_a_profile_for_two_cards_on_one() -> None:
     many = SPLIT.with_flag("16", "--parallel")
-    with pytest.raises(Misfit, match="many is made for two cards, and there is one"):
+    with pytest.raises(DoesNotFit, match="many is made for two cards, and there is one"):
         place(replace(many, name="many"), model(100), None, [V100], HOST)
-    with pytest.raises(Misfit, match="made for two cards, and none was found"):
+    with pytest.raises(DoesNotFit, match="made for two cards, and none was found"):
         place(SPLIT, model(100), None, [], HOST)
     assert place(SPLIT, model(250), None, [V100], HOST).profile == PLAIN
 
@@ -120,7 +120,7 @@ def test_a_draft_counts_as_well() -> None:
 
 
 def test_row_split_is_refused_whatever_the_cards() -> None:
-    with pytest.raises(Misfit, match="plain cannot run: --split-mode row crashes"):
+    with pytest.raises(DoesNotFit, match="plain cannot run: --split-mode row crashes"):
         place(PLAIN.with_flag("row", "-sm"), model(100), None, [V100, V100], HOST)
 
 
@@ -136,8 +136,8 @@ def test_devices_are_read_as_servers_print_them() -> None:
   Vulkan1: AMD Radeon RX 6600M (RADV NAVI23) (8176 MiB, 8000 MiB free)
   BLAS: OpenBLAS (0 MiB, 0 MiB free)
 """
-    assert listed(text) == [Card(0, 15800 * MIB), Card(1, 8000 * MIB, "Vulkan")]
-    assert listed("Available devices:\n  (none)\n") == []
+    assert parse_devices(text) == [Device(0, 15800 * MIB), Device(1, 8000 * MIB, "Vulkan")]
+    assert parse_devices("Available devices:\n  (none)\n") == []
 
 
 # -- on the real server -------------------------------------------------------

@@ -10,7 +10,13 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from backend.config import BackendConfig, ScheduledProfile
-from backend.models.profile_schedule import Choice, Due, following, read_ahead, standing
+from backend.models.profile_schedule import (
+    ManualChoice,
+    ScheduledSwitch,
+    last_switch,
+    next_switch,
+    read_ahead,
+)
 
 PARIS = ZoneInfo("Europe/Paris")
 DAY = (ScheduledProfile("08:00", "coder"), ScheduledProfile("18:30", "chat"))
@@ -21,24 +27,34 @@ def at(text: str) -> datetime:
 
 
 def test_the_next_and_the_last_switch() -> None:
-    assert following(DAY, at("2026-03-28 07:59")) == Due(at("2026-03-28 08:00"), "coder")
-    assert following(DAY, at("2026-03-28 18:30")) == Due(at("2026-03-29 08:00"), "coder")
-    assert standing(DAY, at("2026-03-28 18:30")) == Due(at("2026-03-28 18:30"), "chat")
-    assert standing(DAY, at("2026-03-28 03:00")) == Due(at("2026-03-27 18:30"), "chat")
-    assert following((), at("2026-03-28 03:00")) is standing((), at("2026-03-28 03:00")) is None
+    assert next_switch(DAY, at("2026-03-28 07:59")) == ScheduledSwitch(
+        at("2026-03-28 08:00"), "coder"
+    )
+    assert next_switch(DAY, at("2026-03-28 18:30")) == ScheduledSwitch(
+        at("2026-03-29 08:00"), "coder"
+    )
+    assert last_switch(DAY, at("2026-03-28 18:30")) == ScheduledSwitch(
+        at("2026-03-28 18:30"), "chat"
+    )
+    assert last_switch(DAY, at("2026-03-28 03:00")) == ScheduledSwitch(
+        at("2026-03-27 18:30"), "chat"
+    )
+    assert (
+        next_switch((), at("2026-03-28 03:00")) is last_switch((), at("2026-03-28 03:00")) is None
+    )
 
 
 def test_the_clock_is_the_walls_across_a_change_of_summer_time() -> None:
-    due = following(DAY, at("2026-03-28 20:00"))
+    due = next_switch(DAY, at("2026-03-28 20:00"))
     assert due is not None
     assert (due.at.hour, due.at.utcoffset()) == (8, timedelta(hours=2))
 
 
 def test_a_choice_by_hand_holds_until_the_next_scheduled_switch(tmp_path: Path) -> None:
-    choice = Choice(tmp_path / "profile.json")
+    choice = ManualChoice(tmp_path / "profile.json")
     config = BackendConfig(tmp_path, profile="pocket", schedule=DAY)
     assert choice.profile(config, at("2026-03-28 09:00")) == "coder"
-    choice.keep("mine", "pocket", at("2026-03-28 10:00"))
+    choice.save("mine", "pocket", at("2026-03-28 10:00"))
     assert choice.profile(config, at("2026-03-28 11:00")) == "mine"
     assert choice.profile(config, at("2026-03-28 19:00")) == "chat"
 
@@ -46,8 +62,8 @@ def test_a_choice_by_hand_holds_until_the_next_scheduled_switch(tmp_path: Path) 
 def test_a_choice_by_hand_lasts_without_a_schedule_until_the_configuration_changes(
     tmp_path: Path,
 ) -> None:
-    choice = Choice(tmp_path / "profile.json")
-    choice.keep("mine", "pocket", at("2026-03-28 10:00"))
+    choice = ManualChoice(tmp_path / "profile.json")
+    choice.save("mine", "pocket", at("2026-03-28 10:00"))
     now = at("2026-05-01 10:00")
     assert choice.profile(BackendConfig(tmp_path, profile="pocket"), now) == "mine"
     assert choice.profile(BackendConfig(tmp_path, profile="other"), now) == "other"

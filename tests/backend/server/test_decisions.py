@@ -115,7 +115,7 @@ def test_the_ladder_takes_what_wins_most_and_the_kv_type_last() -> None:
     ]
     assert words[-1] == "a KV cache of 8 bits"
     assert "no draft model" in words
-    assert (last.flag("-ctk", "--cache-type-k"), last.flag("-ub"), last.draft) == (
+    assert (last.flag("-ctk"), last.flag("-ub"), last.draft) == (
         "q8_0",
         "128",
         None,

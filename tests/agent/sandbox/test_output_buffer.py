@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.sandbox.output_buffer import OutputBuffer, clean, shorten
+from agent.sandbox.output_buffer import OutputBuffer, clean, truncate_middle
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_nothing_is_left_that_drives_a_terminal(text: str) -> None:
 
 @given(st.text(), st.integers(50, 200))
 def test_a_cut_text_is_about_as_long_as_asked(text: str, keep: int) -> None:
-    shown, cut = shorten(text, keep)
+    shown, cut = truncate_middle(text, keep)
     assert (
         cut == (len(text.encode("utf-8", "surrogatepass")) > keep)
         or "\ud800" <= max(text) <= "\udfff"
@@ -50,7 +50,7 @@ def test_a_cut_text_is_about_as_long_as_asked(text: str, keep: int) -> None:
 
 def test_head_and_tail_are_whole_lines() -> None:
     text = "".join(f"line {n}\n" for n in range(1, 101))
-    shown, cut = shorten(text, 100)
+    shown, cut = truncate_middle(text, 100)
     assert cut
     assert shown.startswith("line 1\nline 2\nline 3\n")
     assert shown.endswith("line 99\nline 100\n")
@@ -60,14 +60,14 @@ def test_head_and_tail_are_whole_lines() -> None:
 
 
 def test_what_comes_is_kept_up_to_the_limit() -> None:
-    printed = OutputBuffer(limit=10)
-    assert [printed.take(piece) for piece in (b"12345", b"6789", b"abc")] == [True, True, False]
-    assert bytes(printed.raw) == b"123456789a"
+    output = OutputBuffer(limit=10)
+    assert [output.feed(piece) for piece in (b"12345", b"6789", b"abc")] == [True, True, False]
+    assert bytes(output.raw) == b"123456789a"
 
 
 def test_news_are_whole_lines_that_were_not_told() -> None:
-    printed = OutputBuffer()
-    printed.take(b"one\ntw")
-    first = printed.news()
-    printed.take(b"o\nthree\n")
-    assert (first, printed.news(), printed.news()) == ("one", "two\nthree", "")
+    output = OutputBuffer()
+    output.feed(b"one\ntw")
+    first = output.new_lines()
+    output.feed(b"o\nthree\n")
+    assert (first, output.new_lines(), output.new_lines()) == ("one", "two\nthree", "")
