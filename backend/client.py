@@ -1,7 +1,7 @@
 """The control API's client, for the bot, the agent and the command line.
 
 async with BackendClient(socket) as backend:
-    async for stand in backend.ready():
+    async for state in backend.ready():
         ...
     async with backend.acquire_gpu("cli", PERSON) as lease:
         ...
@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import aiohttp
@@ -34,11 +33,13 @@ from backend.protocol import (
     Status,
 )
 
-ANSWER_SECONDS = 10.0  # every answer of the control API is at hand; longer means that it hangs
-LOOK_SECONDS = 30.0  # but for where completions go: servers of others are asked first
+ANSWER_SECONDS = 10.0  # the control API answers from memory; longer means that it hangs
+ENDPOINT_SECONDS = 30.0  # servers of others are asked first
 PICTURE_SECONDS = 70.0  # drawn in a process of its own
 LONGEST_SOCKET = 100  # bytes
-Wire = Mapping[str, Any]
+NO_ANSWER = "The model backend does not answer."
+JsonObject = Mapping[str, Any]
+OnWait = Callable[[QueueState], None]
 
 
 class BackendUnavailable(Exception):
@@ -74,14 +75,14 @@ class GpuLease:
 def default_socket(state_dir: Path) -> Path:
     """Where the control API listens unless the configuration says otherwise.
 
-    AF_UNIX paths end at 107 bytes; a longer one gives way to a folder of the
-    user's own under /tmp.
+    AF_UNIX paths end at 107 bytes; where the path would be longer, it is in a folder
+    of the user's own under /tmp.
     """
     path = state_dir / "run" / "backend.sock"
     if len(os.fsencode(path)) <= LONGEST_SOCKET:
         return path
-    mark = hashlib.sha256(os.fsencode(state_dir)).hexdigest()[:12]
-    return Path(tempfile.gettempdir()) / f"voltaire-{os.getuid()}-{mark}" / "backend.sock"
+    digest = hashlib.sha256(os.fsencode(state_dir)).hexdigest()[:12]
+    return Path(tempfile.gettempdir()) / f"voltaire-{os.getuid()}-{digest}" / "backend.sock"
 
 
 class BackendClient:
@@ -100,21 +101,20 @@ class BackendClient:
         )
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        assert self._session
-        await self._session.close()
+    async def __aexit__(self, *_: object) -> None:
+        await self.session.close()
+
+    @property
+    def session(self) -> aiohttp.ClientSession:
+        assert self._session, "use `async with BackendClient(...)`"
+        return self._session
 
     async def status(self) -> Status:
-        return Status.model_validate_json(await self._get("/v1/status"))
+        return Status.model_validate_json(await self._request("GET", "/v1/status"))
 
     async def endpoint(self) -> Endpoint:
         """Where completions go now; may change with every restart of llama-server."""
-        text = await self._get("/v1/endpoint", LOOK_SECONDS)
+        text = await self._request("GET", "/v1/endpoint", seconds=ENDPOINT_SECONDS)
         return Endpoint.model_validate_json(text)
 
     async def ready(self, deadline: float | None = None) -> AsyncGenerator[ServerState]:
@@ -123,30 +123,38 @@ class BackendClient:
         Raises BackendUnavailable with the reason when it has failed, or after
         `deadline` seconds; without one it waits as long as the backend lives.
         """
-        loop = asyncio.get_running_loop()
-        until = None if deadline is None else loop.time() + deadline
+        until = None if deadline is None else asyncio.get_running_loop().time() + deadline
         async with self._open("POST", "/v1/ready") as answer:
-            while line := await _line(answer, until):
-                stand = ServerState.model_validate_json(line)
-                if stand.state == "failed":
-                    raise BackendUnavailable(stand.reason or "The model server has failed.")
-                yield stand
-                if stand.serving:
+            while True:
+                # Around the read alone: a deadline around the generator would cancel its user.
+                try:
+                    async with asyncio.timeout_at(until):
+                        line = await answer.content.readline()
+                except TimeoutError:
+                    late = "The model server was not ready in time."
+                    raise BackendUnavailable(late) from None
+                if not line:
+                    break
+                state = ServerState.model_validate_json(line)
+                if state.state == "failed":
+                    raise BackendUnavailable(state.reason or "The model server has failed.")
+                yield state
+                if state.serving:
                     return
         raise BackendUnavailable("The model backend ended while it was waited for.")
 
-    async def warm(self, messages: Sequence[Wire], tools: Sequence[Wire] = ()) -> None:
+    async def warm(self, messages: Sequence[JsonObject], tools: Sequence[JsonObject] = ()) -> None:
         """Register the fixed prefix, to be kept warm. Returns at once."""
         prefix = Prefix(messages=[*map(dict, messages)], tools=[*map(dict, tools)])
-        await self._post("/v1/warm", prefix.model_dump_json())
+        await self._request("POST", "/v1/warm", prefix.model_dump_json())
 
     async def report(self, report: CompletionReport) -> None:
-        """Tell how a completion went; feeds the speed figures and the watchdog."""
-        await self._post("/v1/report", report.model_dump_json())
+        """Report a completion; feeds the speed figures and the stall detector."""
+        await self._request("POST", "/v1/report", report.model_dump_json())
 
     async def restart(self) -> None:
         """Restart llama-server at once, with its full settings; open turns go on when it is ready."""
-        await self._post("/v1/restart", "{}")
+        await self._request("POST", "/v1/restart", "{}")
 
     async def use_profile(self, name: str) -> AsyncGenerator[ServerState]:
         """Switch the profile, never mid-turn; yields states until the new one serves.
@@ -157,38 +165,38 @@ class BackendClient:
         body = ProfileChoice(name=name).model_dump_json()
         async with self._open("POST", "/v1/profile", body) as answer:
             async for line in answer.content:
-                stand = ServerState.model_validate_json(line)
-                if stand.state == "failed":
-                    raise BackendRefused(stand.reason or f"{name} could not be started.")
-                yield stand
+                state = ServerState.model_validate_json(line)
+                if state.state == "failed":
+                    raise BackendRefused(state.reason or f"{name} could not be started.")
+                yield state
 
     async def profiles(self) -> list[ProfileSummary]:
         """Every profile, those that can start now first; none with an external server."""
-        text = await self._get("/v1/profiles")
-        return [ProfileSummary.model_validate_json(line) for line in text.splitlines()]
+        lines = (await self._request("GET", "/v1/profiles")).splitlines()
+        return [ProfileSummary.model_validate_json(line) for line in lines]
 
     async def gpu_history(self, minutes: int) -> list[GpuMinute]:
-        text = await self._get(f"/v1/gpu/history?minutes={minutes}")
-        return [GpuMinute.model_validate_json(line) for line in text.splitlines()]
+        lines = (await self._request("GET", f"/v1/gpu/history?minutes={minutes}")).splitlines()
+        return [GpuMinute.model_validate_json(line) for line in lines]
 
     async def gpu_picture(
         self, hours: int = 3, *, theme: str = "light", zone: str = "UTC"
     ) -> bytes:
         """A PNG of temperature, power and speed over the last hours, upright for a phone.
 
-        `theme` is light or dark, `zone` an IANA name. BackendRefused says that
-        there is nothing to draw yet.
+        `theme` is light or dark, `zone` an IANA name. BackendRefused when there is
+        nothing to draw yet.
         """
-        asked = f"/v1/gpu/picture?hours={hours}&theme={theme}&zone={zone}"
-        async with _within(PICTURE_SECONDS), self._open("GET", asked) as answer:
+        path = f"/v1/gpu/picture?hours={hours}&theme={theme}&zone={zone}"
+        async with within(PICTURE_SECONDS), self._open("GET", path) as answer:
             return await answer.read()
 
     async def logs(self, lines: int = 100) -> list[str]:
-        return (await self._get(f"/v1/logs?lines={lines}")).splitlines()
+        return (await self._request("GET", f"/v1/logs?lines={lines}")).splitlines()
 
     async def metrics(self) -> str:
         """Prometheus text."""
-        return await self._get("/metrics")
+        return await self._request("GET", "/metrics")
 
     async def events(self, after: int = 0) -> AsyncGenerator[Alert]:
         """Alerts with an id above `after`: those kept first, then each as it comes."""
@@ -199,15 +207,11 @@ class BackendClient:
 
     @asynccontextmanager
     async def acquire_gpu(
-        self,
-        chat: str,
-        priority: Priority = 0,
-        on_wait: Callable[[QueueState], None] | None = None,
+        self, chat: str, priority: Priority = 0, on_wait: OnWait | None = None
     ) -> AsyncIterator[GpuLease]:
-        """Hold the GPU for one turn's model calls. `on_wait` hears each change while waiting."""
-        asked = {"chat": chat, "priority": str(priority)}
-        async with self._waiting_place("/v1/queue", asked) as socket:
-            await _held(socket, on_wait)
+        """Wait for the GPU and hold it for the block, one model call. `on_wait` gets each change."""
+        query = {"chat": chat, "priority": str(priority)}
+        async with self._held("/v1/queue", query, on_wait) as socket:
             lease = GpuLease(socket)
             follower = asyncio.create_task(lease.follow())
             try:
@@ -217,31 +221,39 @@ class BackendClient:
                 await asyncio.wait([follower])
 
     @asynccontextmanager
-    async def turn(
-        self, chat: str, on_wait: Callable[[QueueState], None] | None = None
-    ) -> AsyncIterator[None]:
-        """Keep the profile as it is for the block; `on_wait` hears why a turn cannot begin yet."""
-        async with self._waiting_place("/v1/turn", {"chat": chat}) as socket:
-            await _held(socket, on_wait)
+    async def turn(self, chat: str, on_wait: OnWait | None = None) -> AsyncIterator[None]:
+        """Keep the profile as it is for the block; `on_wait` gets why a turn cannot begin yet."""
+        async with self._held("/v1/turn", {"chat": chat}, on_wait):
             yield
 
     @asynccontextmanager
-    async def _waiting_place(
-        self, path: str, asked: Mapping[str, str]
+    async def _held(
+        self, path: str, query: Mapping[str, str], on_wait: OnWait | None
     ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+        """A connection that the backend has granted; it is released when the connection ends."""
         try:
-            socket = await self._live().ws_connect(path, params=asked, max_msg_size=65536)
+            socket = await self.session.ws_connect(path, params=query, max_msg_size=65536)
         except (OSError, aiohttp.ClientError) as error:
-            raise self._away(error) from None
+            raise unavailable(error) from None
         async with socket:
+            async for message in socket:
+                state = QueueState.model_validate_json(message.data)
+                if state.state != "waiting":
+                    break
+                if on_wait:
+                    on_wait(state)
+            else:
+                raise BackendUnavailable("The model backend ended while the GPU was waited for.")
             yield socket
 
-    async def _get(self, path: str, seconds: float | None = None) -> str:
-        async with _within(seconds or self._answer_seconds), self._open("GET", path) as answer:
-            return await answer.text()
-
-    async def _post(self, path: str, body: str) -> str:
-        async with _within(self._answer_seconds), self._open("POST", path, body) as answer:
+    async def _request(
+        self, method: str, path: str, body: str | None = None, seconds: float | None = None
+    ) -> str:
+        """The text of an answer that is complete within `seconds`."""
+        async with (
+            within(seconds or self._answer_seconds),
+            self._open(method, path, body) as answer,
+        ):
             return await answer.text()
 
     @asynccontextmanager
@@ -249,53 +261,24 @@ class BackendClient:
         self, method: str, path: str, body: str | None = None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         try:
-            async with self._live().request(method, path, data=body) as answer:
+            async with self.session.request(method, path, data=body) as answer:
                 if answer.status >= 400:
-                    raise await _refusal(answer)
+                    text = (await answer.text()).strip() or f"HTTP {answer.status}"
+                    raise BackendUnavailable(text) if answer.status == 503 else BackendRefused(text)
                 yield answer
         except (OSError, aiohttp.ClientError) as error:
-            raise self._away(error) from None
-
-    def _live(self) -> aiohttp.ClientSession:
-        assert self._session, "use `async with BackendClient(...)`"
-        return self._session
-
-    def _away(self, error: BaseException) -> BackendUnavailable:
-        if isinstance(error, TimeoutError):
-            return BackendUnavailable("The model backend does not answer.")
-        return BackendUnavailable("No model backend is running.")
+            raise unavailable(error) from None
 
 
 @asynccontextmanager
-async def _within(seconds: float) -> AsyncIterator[None]:
+async def within(seconds: float) -> AsyncIterator[None]:
     try:
         async with asyncio.timeout(seconds):
             yield
     except TimeoutError:
-        raise BackendUnavailable("The model backend does not answer.") from None
+        raise BackendUnavailable(NO_ANSWER) from None
 
 
-async def _held(
-    socket: aiohttp.ClientWebSocketResponse, on_wait: Callable[[QueueState], None] | None
-) -> None:
-    async for message in socket:
-        state = QueueState.model_validate_json(message.data)
-        if state.state != "waiting":
-            return
-        if on_wait:
-            on_wait(state)
-    raise BackendUnavailable("The model backend ended while the GPU was waited for.")
-
-
-async def _line(answer: aiohttp.ClientResponse, until: float | None) -> bytes:
-    # Only the wait is bounded: a deadline around the generator would cut off its user instead.
-    try:
-        async with asyncio.timeout_at(until):
-            return await answer.content.readline()
-    except TimeoutError:
-        raise BackendUnavailable("The model server was not ready in time.") from None
-
-
-async def _refusal(answer: aiohttp.ClientResponse) -> Exception:
-    text = (await answer.text()).strip() or f"HTTP {answer.status}"
-    return BackendUnavailable(text) if answer.status == 503 else BackendRefused(text)
+def unavailable(error: Exception) -> BackendUnavailable:
+    hangs = isinstance(error, TimeoutError)
+    return BackendUnavailable(NO_ANSWER if hangs else "No model backend is running.")

@@ -1,14 +1,18 @@
-"""What /proc says of a process. None where there is no such process."""
+"""Processes and memory as /proc and cgroups show them. None where there is no such process.
+
+Not psutil: it adds a tenth of a second to each start, and has no session, OOM kill count or boot id.
+"""
 
 import os
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-TICK = 1 / os.sysconf("SC_CLK_TCK")
+TICK_SECONDS = 1 / os.sysconf("SC_CLK_TCK")
 PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 
-def _stat(pid: int) -> list[str] | None:
+def stat_fields(pid: int) -> list[str] | None:
     """The fields of /proc/PID/stat from the third on (state, ppid, ...)."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
@@ -19,45 +23,44 @@ def _stat(pid: int) -> list[str] | None:
 
 def state(pid: int) -> str | None:
     """R, S, D, T (stopped), t (traced), Z."""
-    fields = _stat(pid)
+    fields = stat_fields(pid)
     return fields[0] if fields else None
 
 
 def started(pid: int) -> int | None:
     """Start time in ticks since boot: with the pid, the identity of a process."""
-    fields = _stat(pid)
+    fields = stat_fields(pid)
     return int(fields[19]) if fields else None
-
-
-def session(leader: int) -> list[int]:
-    """The processes of the session that `leader` began, whether or not it lives."""
-    pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
-    found = ((pid, _stat(pid)) for pid in pids)
-    return [pid for pid, fields in found if fields and int(fields[3]) == leader]
 
 
 def cpu_seconds(pid: int) -> float | None:
     """User and system time so far, all threads."""
-    fields = _stat(pid)
-    return (int(fields[11]) + int(fields[12])) * TICK if fields else None
+    fields = stat_fields(pid)
+    return (int(fields[11]) + int(fields[12])) * TICK_SECONDS if fields else None
 
 
 def rss_mib(pid: int) -> float | None:
-    fields = _stat(pid)
+    fields = stat_fields(pid)
     return int(fields[21]) * PAGE_MIB if fields else None
 
 
 def read_bytes(pid: int) -> int | None:
     """Bytes read from storage or the page cache so far."""
     try:
-        text = Path(f"/proc/{pid}/io").read_text("utf-8")
+        lines = Path(f"/proc/{pid}/io").read_text("utf-8").splitlines()
     except OSError:
         return None
-    return sum(
-        int(line.split()[1])
-        for line in text.splitlines()
-        if line.startswith(("rchar", "read_bytes"))
-    )
+    return sum(int(line.split()[1]) for line in lines if line.startswith(("rchar", "read_bytes")))
+
+
+def session(leader: int) -> list[int]:
+    """The pids of the session that `leader` began, whether or not it still runs."""
+    found = []
+    for path in Path("/proc").iterdir():
+        with suppress(ValueError, OSError):  # no process, or one that has just ended
+            if os.getsid(int(path.name)) == leader:
+                found.append(int(path.name))
+    return found
 
 
 @cache
@@ -75,14 +78,10 @@ def oom_kills() -> int:
 def available_mib() -> float:
     """Host memory that can be had without swapping; a container's own limit counts too."""
     lines = Path("/proc/meminfo").read_text("utf-8").splitlines()
-    kib = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
-    return min([kib / 1024, *_cgroup_mib()])
-
-
-def _cgroup_mib() -> list[float]:
+    host = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable")) / 1024
     try:
         limit = int(Path("/sys/fs/cgroup/memory.max").read_text("utf-8"))
         used = int(Path("/sys/fs/cgroup/memory.current").read_text("utf-8"))
-    except (OSError, ValueError):
-        return []
-    return [(limit - used) / (1 << 20)]
+    except (OSError, ValueError):  # no cgroup, or "max"
+        return host
+    return min(host, (limit - used) / (1 << 20))

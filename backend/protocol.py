@@ -1,6 +1,6 @@
 """The control API's values: what crosses the UNIX socket, and the `backend` part of `status --json`.
 
-What is not known is None, never a made-up zero.
+What is not known is None, never zero.
 """
 
 from datetime import datetime
@@ -49,7 +49,7 @@ class WarmPrefix(Value):
 
 
 class ServerState(Value):
-    """Where the server stands now.
+    """The model server's state.
 
     `reason` is one plain sentence when it is not serving (or serves worse than
     it should); `done` of `total` counts tokens while it warms.
@@ -76,8 +76,10 @@ class ServerStatus(ServerState):
     restarts: int = 0
     last_restart: Restart | None = None
     warm: WarmPrefix | None = None
-    held: str | None = None  # why new work waits (heat), as a sentence
-    less_memory: list[str] = Field(default_factory=list)  # steps down the memory ladder, in words
+    held: str | None = None  # why new requests wait (heat, a switch), as a sentence
+    less_memory: list[str] = Field(
+        default_factory=list
+    )  # what was given up when memory ran out, in words
 
 
 class Speed(Value):
@@ -88,7 +90,7 @@ class Speed(Value):
     ttft_ms: float | None = None
     cache_hit: float | None = None
     draft_acceptance: float | None = None
-    median_decode_tok_s: float | None = None  # this profile's own, over what is kept
+    median_decode_tok_s: float | None = None  # of this profile's last 500 completions
 
 
 class Gpu(Value):
@@ -126,7 +128,7 @@ class Status(Value):
     speed: Speed
     gpus: list[Gpu] = Field(default_factory=list)
     memory_mib: MemoryUse = MemoryUse()
-    waiting: int = 0  # for the GPU lane
+    waiting: int = 0  # for the GPU
 
 
 class Endpoint(Value):
@@ -179,7 +181,7 @@ class ProfileChoice(Value):
 
 
 class ProfileSummary(Value):
-    """What a person chooses by. `here`: its model is on this machine; speed in tokens/s, by `source`."""
+    """A profile to choose from. `here`: its model is on this machine; `source`: where the speed is from."""
 
     name: str
     title: str
@@ -192,9 +194,9 @@ class ProfileSummary(Value):
 
 
 class Alert(Value):
-    """Something the owner should know. `id` grows with time, also across restarts.
+    """An alert for the owner. `id` grows with time, also across restarts.
 
-    `level` "over" says that an earlier alert of the same name no longer holds.
+    `level` "over" ends an earlier alert of the same name.
     """
 
     id: int
@@ -205,7 +207,7 @@ class Alert(Value):
 
 
 class GpuMinute(Value):
-    """Averages of one minute of one card; `gpu` is None for the server's own speed."""
+    """Averages of one minute of one card; `gpu` is None for the server's speed."""
 
     at: datetime
     gpu: int | None = None
@@ -220,19 +222,18 @@ class GpuMinute(Value):
 
 
 class QueueState(Value):
-    """What a waiter or holder of the GPU lane is told.
+    """The place of a request or turn in the queue for the GPU.
 
-    `waiting` behind `ahead` others (`reason` says why where it is not only the
-    others), `held`, `wanted`: held, and somebody more urgent waits, or `paused`:
-    held, but no further request should start until the next `held` (heat).
+    `waiting` behind `ahead` others (`reason`: why nobody is let in), `held`, or
+    `wanted`: held, and somebody more urgent waits.
     """
 
-    state: Literal["waiting", "held", "wanted", "paused"]
+    state: Literal["waiting", "held", "wanted"]
     ahead: int = 0
     reason: str | None = None
 
 
 class Heartbeat(Value):
-    """A holder's sign of life: tokens read or written so far in its open request."""
+    """A holder's sign of life: tokens read and written so far in its open request."""
 
     tokens: int

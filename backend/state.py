@@ -1,22 +1,25 @@
-"""What the parts of a running backend share."""
+"""What the parts of a running backend share, and the status made of it."""
 
-import random
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from time import monotonic
 
+from backend import proc
 from backend.config import BackendConfig
 from backend.control.alerts import Alerts
 from backend.control.gpu_queue import GpuQueue
 from backend.control.speed import Speedometer
 from backend.control.status_board import StatusBoard
 from backend.gpu.nvml import Sampler
+from backend.protocol import MemoryUse, ServerStatus, Status
 from backend.server import restart_backoff
-from backend.server.warmup import Register
+from backend.server.warmup import PrefixStore
 
-PROGRAM = "program"  # holds the lane for other local programs
-News = Callable[[str, str, str], None]  # name, level, text
+PROXY = "proxy"  # the chat name under which the requests of other local programs queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,46 +34,79 @@ class Timing:
     longest_load: float = 1800.0
     look_busy: float = 1.0
     look_idle: float = 5.0
-    climb: float = 86_400.0
+    restore: float = 86_400.0  # with less memory, before the full settings are tried again
     look_schedule: float = 30.0
-    clock: Callable[[], float] = time.time  # since the epoch: by it the schedule goes
+    clock: Callable[[], float] = time.time  # since the epoch; the schedule goes by it
 
 
 @dataclass(slots=True)
-class Signs:
-    """What clients tell while they work: counted by the API, read by the watch."""
+class ClientActivity:
+    """What clients show of their open requests."""
 
-    tokens: int = 0
-    programs: int = 0  # requests of other local programs that are open
-
-
-@dataclass(frozen=True, slots=True)
-class Cards:
-    """What is asked of the GPUs: their load (0 to 1), and whether a process is on one. None: unknown."""
-
-    load: Callable[[], float | None] = lambda: None
-    holds: Callable[[int], bool | None] = lambda pid: None
+    heartbeats: int = 0  # any change is a sign of life for the stall detector
+    proxied: int = 0  # open requests of other local programs
 
 
 @dataclass(frozen=True, slots=True)
 class BackendState:
     config: BackendConfig
     status: StatusBoard
-    gpu_queue: GpuQueue
-    register: Register
-    speed: Speedometer
     alerts: Alerts
-    sampler: Sampler
-    timing: Timing = field(default_factory=Timing)
-    signs: Signs = field(default_factory=Signs)
-    cards: Cards = field(default_factory=Cards)
-    chance: random.Random = field(default_factory=random.Random)
+    prefixes: PrefixStore
+    timing: Timing
+    gpu_queue: GpuQueue = field(default_factory=GpuQueue)
+    speed: Speedometer = field(default_factory=Speedometer)
+    sampler: Sampler = field(default_factory=Sampler)
+    activity: ClientActivity = field(default_factory=ClientActivity)
+    began: float = field(default_factory=monotonic)
 
-    def news(self, name: str, level: str, text: str) -> None:
-        """Something the owner should know."""
-        self.alerts.tell(name, level, text)
+    @classmethod
+    def load(cls, config: BackendConfig, timing: Timing) -> "BackendState":
+        """A starting backend, with the alerts and the prefix that earlier ones kept."""
+        status = StatusBoard(ServerStatus(state="starting", kind=config.kind))
+        alerts = Alerts(config.state_dir / "alerts.jsonl")
+        alerts.read()
+        prefixes = PrefixStore(config.state_dir / "prefix.json")
+        prefixes.read()
+        return cls(config, status, alerts, prefixes, timing)
 
     @property
-    def record(self) -> Path:
-        """Where the running server is noted for a later life."""
+    def server_record(self) -> Path:
+        """The file that names the running server, so that a later backend can end it."""
         return self.config.state_dir / "run" / "server.json"
+
+    def gpu_load(self) -> float | None:
+        """Of the busiest card, 0 to 1; None when it is not known."""
+        sample = self.sampler.fresh
+        return sample.load if sample else None
+
+    def on_gpu(self, pid: int) -> bool | None:
+        """Whether a process has memory on a card; None when that is not known."""
+        sample = self.sampler.fresh
+        return sample.holds(pid) if sample else None
+
+    def snapshot(self) -> Status:
+        """The whole status, as `GET /v1/status` gives it."""
+        server, sample = self.status.current, self.sampler.fresh
+        if server.state == "ready" and (self.gpu_queue.holders or self.activity.proxied):
+            server = server.model_copy(update={"state": "busy"})
+        per_joule = {"tokens_per_joule": self.speed.tokens_per_joule}
+        return Status(
+            version=installed_version(),
+            uptime_s=round(monotonic() - self.began, 1),
+            backend=server.model_copy(update={"held": self.gpu_queue.reason}),
+            speed=self.speed.speed(),
+            gpus=[gpu.model_copy(update=per_joule) for gpu in sample.gpus] if sample else [],
+            memory_mib=MemoryUse(
+                backend=proc.rss_mib(os.getpid()),
+                server=proc.rss_mib(server.pid) if server.pid else None,
+            ),
+            waiting=len(self.gpu_queue.waiters),
+        )
+
+
+def installed_version() -> str:
+    try:
+        return version("voltaire")
+    except PackageNotFoundError:
+        return "unknown"

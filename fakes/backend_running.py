@@ -60,9 +60,9 @@ class Running:
         raise AssertionError(f"no answer after {tries} tries")
 
     async def _wait(self) -> None:
-        async for stand in self.client.ready(self.patience):
-            if stand.reason and stand.reason not in self.told:
-                self.told.append(stand.reason)
+        async for state in self.client.ready(self.patience):
+            if state.reason and state.reason not in self.told:
+                self.told.append(state.reason)
 
     async def _complete(self, text: str) -> dict[str, Any]:
         system = {"role": "system", "content": SYSTEM}
@@ -84,7 +84,7 @@ class Running:
             async for line in answer.content:
                 if line.startswith(b"data: {"):
                     last = json.loads(line[6:])
-        timings = last["timings"]
+        timings: dict[str, Any] = last["timings"]
         await self.client.report(
             CompletionReport(
                 prompt_tokens=timings["cache_n"] + timings["prompt_n"],

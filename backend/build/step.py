@@ -5,7 +5,6 @@ it, and not the death of this process.
 """
 
 import asyncio
-import ctypes
 import os
 import re
 import signal
@@ -15,13 +14,12 @@ from pathlib import Path
 
 from backend import proc
 from backend.build.recipe import CannotBuild
-from backend.server.process import PR_SET_PDEATHSIG
+from backend.server.process import signal_at_parent_death
 
 SILENT_SECONDS = 3600.0  # one CUDA file may take many minutes; a compiler silent for an hour hangs
 PROVE_SECONDS = 120.0
 GRACE_SECONDS = 5.0
 _COMPLAINT = re.compile(r"\berror\b|ptxas fatal|No space", re.IGNORECASE)
-_prctl = ctypes.CDLL(None, use_errno=True).prctl  # bound before any fork
 
 
 async def run(
@@ -90,19 +88,9 @@ async def _started(command: Sequence[str], env: Mapping[str, str]) -> asyncio.su
         stderr=asyncio.subprocess.STDOUT,
         limit=1 << 20,
         start_new_session=True,
-        preexec_fn=_told_of_the_end(os.getpid()),
+        # ninja, told of our end, ends its compilers
+        preexec_fn=signal_at_parent_death(os.getpid(), signal.SIGTERM),
     )
-
-
-def _told_of_the_end(parent: int) -> Callable[[], None]:
-    """The child gets TERM when this process dies; ninja then ends its compilers."""
-
-    def prepare() -> None:
-        _prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-        if os.getppid() != parent:  # it died before the line above
-            os._exit(1)
-
-    return prepare
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:

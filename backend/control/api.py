@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,9 +12,9 @@ from typing import Protocol, TypeVar
 from aiohttp import WSMsgType, web
 from pydantic import BaseModel, ValidationError
 
+from backend.aio import first_of
 from backend.control import metrics
-from backend.control.alerts import Alerts
-from backend.control.gpu_queue import GpuQueue
+from backend.gpu.health import Health
 from backend.gpu.history import History
 from backend.gpu.plot import DrawFailed, draw
 from backend.models.profile import ProfileError
@@ -29,13 +29,13 @@ from backend.protocol import (
     QueueState,
     ServerState,
     ServerStatus,
-    Status,
 )
 from backend.server.supervisor import SwitchFailed
+from backend.state import BackendState
 
 Body = TypeVar("Body", bound=BaseModel)
 LARGEST_BODY = 64 << 20
-HEARTBEAT = 20.0  # a holder of the lane that no longer answers loses it
+PING_SECONDS = 20.0  # a holder of the GPU that no longer answers loses it
 CLOSING_SECONDS = 0.5
 
 
@@ -43,26 +43,25 @@ class NotReady(Exception):
     """There is no endpoint now; `str` says why."""
 
 
-class Engine(Protocol):
-    """What the API speaks for: the supervised server, or external ones."""
+class ModelServer(Protocol):
+    """What the API serves for: the supervised server, or servers of others."""
 
+    async def run(self) -> None: ...
     async def endpoint(self) -> Endpoint: ...
     def changes(self) -> AsyncIterator[ServerStatus]: ...
     def restart(self) -> None: ...
     async def switch(self, name: str) -> None: ...
     def warm(self, prefix: Prefix) -> None: ...
     def logs(self, lines: int) -> list[str]: ...
-    def sign(self, tokens: int) -> None: ...
+    def completed(self, report: CompletionReport) -> None: ...
     def profiles(self) -> list[ProfileSummary]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    engine: Engine
-    status: Callable[[], Status]
-    report: Callable[[CompletionReport], None]
-    gpu_queue: GpuQueue
-    alerts: Alerts
+    state: BackendState
+    server: ModelServer
+    health: Health
     history: History
 
     def routes(self) -> list[web.RouteDef]:
@@ -85,155 +84,154 @@ class Api:
         ]
 
     async def get_status(self, request: web.Request) -> web.Response:
-        return _json(self.status())
+        return json_response(self.state.snapshot())
 
     async def get_metrics(self, request: web.Request) -> web.Response:
-        text = metrics.text(self.status())
+        text = metrics.text(self.state.snapshot())
         return web.Response(text=text, headers={"Content-Type": "text/plain; version=0.0.4"})
 
     async def get_endpoint(self, request: web.Request) -> web.Response:
-        try:
-            return _json(await self.engine.endpoint())
-        except NotReady as error:
-            return web.Response(status=503, text=str(error))
+        return json_response(await self.server.endpoint())
 
     async def get_logs(self, request: web.Request) -> web.Response:
-        return web.Response(text="\n".join(self.engine.logs(_number(request, "lines", 100))))
+        return web.Response(text="\n".join(self.server.logs(number(request, "lines", 100))))
 
     async def get_history(self, request: web.Request) -> web.Response:
-        minutes = await self._minutes(_number(request, "minutes", 180))
-        return web.Response(text="\n".join(minute.model_dump_json() for minute in minutes))
+        return json_lines(await self.minutes(number(request, "minutes", 180)))
 
     async def get_picture(self, request: web.Request) -> web.Response:
-        hours = max(1, _number(request, "hours", 3))
+        hours = max(1, number(request, "hours", 3))
         theme = "dark" if request.query.get("theme") == "dark" else "light"
-        try:
-            minutes = await self._minutes(60 * hours)
-            picture = await draw(
-                minutes, hours=hours, theme=theme, zone=request.query.get("zone", "UTC")
-            )
-        except DrawFailed as error:
-            return web.Response(status=404, text=str(error))
+        zone = request.query.get("zone", "UTC")
+        picture = await draw(await self.minutes(60 * hours), hours=hours, theme=theme, zone=zone)
         return web.Response(body=picture, content_type="image/png")
 
-    async def _minutes(self, count: int) -> list[GpuMinute]:
+    async def minutes(self, count: int) -> list[GpuMinute]:
         since = int(datetime.now(UTC).timestamp()) - 60 * count
         return await asyncio.to_thread(self.history.read, since)
 
+    async def get_profiles(self, request: web.Request) -> web.Response:
+        return json_lines(await asyncio.to_thread(self.server.profiles))
+
     async def post_warm(self, request: web.Request) -> web.Response:
-        self.engine.warm(await _body(request, Prefix))
+        self.server.warm(await body(request, Prefix))
         return web.Response(status=202)
 
     async def post_report(self, request: web.Request) -> web.Response:
-        self.report(await _body(request, CompletionReport))
+        report = await body(request, CompletionReport)
+        self.health.report(report)
+        self.server.completed(report)
         return web.Response(status=202)
 
     async def post_restart(self, request: web.Request) -> web.Response:
-        self.engine.restart()
+        self.server.restart()
         return web.Response(status=202)
 
     async def post_ready(self, request: web.Request) -> web.StreamResponse:
-        answer = await _stream(request)
-        with suppress(ConnectionError):  # whoever asked has hung up
-            async for status in self.engine.changes():
-                await _line(answer, _stand(status))
+        answer = await start_stream(request)
+        with suppress(ConnectionError):  # the client has hung up
+            async for status in self.server.changes():
+                await write_line(answer, state_of(status))
                 if status.serving or status.state == "failed":
                     break
         return answer
 
     async def post_profile(self, request: web.Request) -> web.StreamResponse:
-        choice = await _body(request, ProfileChoice)
-        answer = await _stream(request)
-        switching = asyncio.create_task(self.engine.switch(choice.name))
-        telling = asyncio.create_task(self._tell(answer))
-        try:
-            await asyncio.wait({switching, telling}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            telling.cancel()
-            switching.cancel()
-            await asyncio.wait({switching, telling})
+        choice = await body(request, ProfileChoice)
+        answer = await start_stream(request)
+        switching, _ = await first_of(self.server.switch(choice.name), self.stream_states(answer))
+        error = switching.exception()
+        if error and not isinstance(error, SwitchFailed | ProfileError):
+            raise error
+        result = (
+            ServerState(state="failed", reason=str(error)) if error else ServerState(state="ready")
+        )
         with suppress(ConnectionError):
-            await _line(answer, _outcome(switching))
+            await write_line(answer, result)
         return answer
 
-    async def _tell(self, answer: web.StreamResponse) -> None:
+    async def stream_states(self, answer: web.StreamResponse) -> None:
         with suppress(ConnectionError):
-            async for status in self.engine.changes():
-                if status.state != "failed":
-                    await _line(answer, _stand(status))
-        await asyncio.Event().wait()  # nobody listens; the switch goes on
+            async for status in self.server.changes():
+                if status.state != "failed":  # the old profile may yet come back
+                    await write_line(answer, state_of(status))
+        await asyncio.Event().wait()  # the client has hung up; the switch goes on
 
     async def get_events(self, request: web.Request) -> web.StreamResponse:
-        answer = await _stream(request)
+        answer = await start_stream(request)
         with suppress(ConnectionError):
-            async for alert in self.alerts.stream(_number(request, "after", 0)):
-                await _line(answer, alert)
+            async for alert in self.state.alerts.stream(number(request, "after", 0)):
+                await write_line(answer, alert)
         return answer
 
     async def get_queue(self, request: web.Request) -> web.WebSocketResponse:
-        socket = web.WebSocketResponse(heartbeat=HEARTBEAT)
-        await socket.prepare(request)
-        chat, priority = (
-            request.query.get("chat", ""),
-            min(2, max(0, _number(request, "priority", 0))),
-        )
         states: asyncio.Queue[QueueState] = asyncio.Queue()
-        with self.gpu_queue.joined(chat, priority, states.put_nowait):
-            await self._hold(socket, states)
+        chat, priority = request.query.get("chat", ""), min(2, number(request, "priority", 0))
+        socket = await open_socket(request)
+        with self.state.gpu_queue.enqueue(chat, priority, states.put_nowait):
+            await self.hold(socket, states)
         return socket
 
     async def get_turn(self, request: web.Request) -> web.WebSocketResponse:
-        socket = web.WebSocketResponse(heartbeat=HEARTBEAT)
-        await socket.prepare(request)
         states: asyncio.Queue[QueueState] = asyncio.Queue()
-        with self.gpu_queue.turn(request.query.get("chat", ""), states.put_nowait):
-            await self._hold(socket, states)
+        socket = await open_socket(request)
+        with self.state.gpu_queue.turn(request.query.get("chat", ""), states.put_nowait):
+            await self.hold(socket, states)
         return socket
 
-    async def _hold(
+    async def hold(
         self, socket: web.WebSocketResponse, states: "asyncio.Queue[QueueState]"
     ) -> None:
-        telling = asyncio.create_task(_tell_states(socket, states))
+        """Send each state to the client until it hangs up: the open connection is the hold."""
+
+        async def send() -> None:
+            with suppress(ConnectionError):
+                while True:
+                    await socket.send_str((await states.get()).model_dump_json())
+
+        sending = asyncio.create_task(send())
         try:
-            await self._hear(socket)
+            async for message in socket:
+                if message.type is WSMsgType.TEXT:
+                    Heartbeat.model_validate_json(message.data)
+                    self.state.activity.heartbeats += 1
         finally:
-            telling.cancel()
-            await asyncio.wait({telling})
-
-    async def get_profiles(self, request: web.Request) -> web.Response:
-        cards = await asyncio.to_thread(self.engine.profiles)
-        return web.Response(text="\n".join(card.model_dump_json() for card in cards))
-
-    async def _hear(self, socket: web.WebSocketResponse) -> None:
-        """Until the holder hangs up: the open connection is the hold."""
-        async for message in socket:
-            if message.type is WSMsgType.TEXT:
-                self.engine.sign(Heartbeat.model_validate_json(message.data).tokens)
+            sending.cancel()
+            await asyncio.wait({sending})
 
 
 @asynccontextmanager
 async def listening(api: Api, path: Path) -> AsyncIterator[None]:
     """Serve on the socket at `path`, 0600 in a folder of 0700."""
-    app = web.Application(client_max_size=LARGEST_BODY, middlewares=[_plain_errors])
+    app = web.Application(client_max_size=LARGEST_BODY, middlewares=[plain_errors])
     app.add_routes(api.routes())
+    try:
+        async with app_runner(app) as runner:
+            before = os.umask(0o177)
+            try:
+                await web.UnixSite(runner, str(path)).start()
+            finally:
+                os.umask(before)
+            yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+@asynccontextmanager
+async def app_runner(app: web.Application) -> AsyncIterator[web.AppRunner]:
+    """A runner that cancels the handlers of clients that have gone."""
     runner = web.AppRunner(
         app, access_log=None, handler_cancellation=True, shutdown_timeout=CLOSING_SECONDS
     )
     await runner.setup()
     try:
-        before = os.umask(0o177)
-        try:
-            await web.UnixSite(runner, str(path)).start()
-        finally:
-            os.umask(before)
-        yield
+        yield runner
     finally:
         await runner.cleanup()
-        _remove(path)
 
 
 @web.middleware
-async def _plain_errors(
+async def plain_errors(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
     try:
@@ -241,51 +239,46 @@ async def _plain_errors(
     except ValidationError as error:
         first = error.errors()[0]
         return web.Response(status=400, text=f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+    except DrawFailed as error:
+        return web.Response(status=404, text=str(error))
+    except NotReady as error:
+        return web.Response(status=503, text=str(error))
 
 
-def _remove(path: Path) -> None:
-    path.unlink(missing_ok=True)
-
-
-def _json(value: BaseModel) -> web.Response:
-    return web.Response(text=value.model_dump_json(), content_type="application/json")
-
-
-async def _body(request: web.Request, kind: type[Body]) -> Body:
-    return kind.model_validate_json(await request.read())
-
-
-def _number(request: web.Request, name: str, default: int) -> int:
-    text = request.query.get(name, "")
-    return int(text) if text.isdigit() else default
-
-
-async def _stream(request: web.Request) -> web.StreamResponse:
-    answer = web.StreamResponse(headers={"Content-Type": "application/jsonl"})
-    await answer.prepare(request)
-    return answer
-
-
-async def _line(answer: web.StreamResponse, value: BaseModel) -> None:
-    await answer.write(value.model_dump_json().encode() + b"\n")
-
-
-def _stand(status: ServerStatus) -> ServerState:
+def state_of(status: ServerStatus) -> ServerState:
     return ServerState(
         state=status.state, reason=status.reason, done=status.done, total=status.total
     )
 
 
-def _outcome(switching: "asyncio.Task[None]") -> ServerState:
-    error = switching.exception()
-    if isinstance(error, SwitchFailed | ProfileError):
-        return ServerState(state="failed", reason=str(error))
-    if error:
-        raise error
-    return ServerState(state="ready")
+def json_response(value: BaseModel) -> web.Response:
+    return web.Response(text=value.model_dump_json(), content_type="application/json")
 
 
-async def _tell_states(socket: web.WebSocketResponse, states: "asyncio.Queue[QueueState]") -> None:
-    with suppress(ConnectionError):
-        while True:
-            await socket.send_str((await states.get()).model_dump_json())
+def json_lines(values: Iterable[BaseModel]) -> web.Response:
+    return web.Response(text="\n".join(value.model_dump_json() for value in values))
+
+
+async def body(request: web.Request, kind: type[Body]) -> Body:
+    return kind.model_validate_json(await request.read())
+
+
+def number(request: web.Request, name: str, default: int) -> int:
+    text = request.query.get(name, "")
+    return int(text) if text.isdigit() else default
+
+
+async def open_socket(request: web.Request) -> web.WebSocketResponse:
+    socket = web.WebSocketResponse(heartbeat=PING_SECONDS)
+    await socket.prepare(request)
+    return socket
+
+
+async def start_stream(request: web.Request) -> web.StreamResponse:
+    answer = web.StreamResponse(headers={"Content-Type": "application/jsonl"})
+    await answer.prepare(request)
+    return answer
+
+
+async def write_line(answer: web.StreamResponse, value: BaseModel) -> None:
+    await answer.write(value.model_dump_json().encode() + b"\n")

@@ -1,10 +1,9 @@
-"""Whose turn it is on the GPU: shared by the bot and every command-line process.
+"""Whose request runs on the GPU next, over all chats and processes of this machine.
 
-More urgent goes first; among equals the chat that was served longest ago, so
-that nobody starves. Scheduled work that has waited two minutes counts as a
-person's. Idle work is told to drop when somebody else waits. The lane is held
-for one request at a time; a turn is open from its message to its answer, and
-what must not cut into turns waits for `between_turns`.
+More urgent requests go first; among equals the chat that was served longest
+ago. Scheduled work that has waited two minutes counts as a person's. The GPU is
+held for one request at a time. A turn is open from its message to its answer;
+a change of the model waits for `between_turns`.
 """
 
 import asyncio
@@ -17,200 +16,172 @@ from backend.protocol import IDLE, PERSON, QueueState
 
 AGED_SECONDS = 120.0
 REMEMBERED = 1000  # chats
-TURN_PATIENCE = 600.0  # seconds: a turn may wait for a person's word longer than anybody else can
-HOT = "hot"  # closed for heat: holders wait too, between two requests
+LONGEST_TURN_SECONDS = 600.0  # a turn may wait for a person's approval longer than others can wait
+HEAT = "heat"  # the key under which the thermal guard closes the queue
+OnChange = Callable[[QueueState], None]
 
 
 @dataclass(eq=False, slots=True)
 class Ticket:
-    """One waiter or holder; `tell` hears of each change of its place."""
+    """One waiter or holder; `on_change` gets each new state once."""
 
     chat: str
     priority: int
     since: float
-    tell: Callable[[QueueState], None]
+    on_change: OnChange
     granted: asyncio.Event = field(default_factory=asyncio.Event)
-    wanted: bool = False
-    told: QueueState | None = None
+    last: QueueState | None = None
 
-    def say(self, state: QueueState) -> None:
-        if state != self.told:
-            self.told = state
-            self.tell(state)
+    def show(self, state: QueueState) -> None:
+        if state != self.last:
+            self.last = state
+            self.on_change(state)
 
 
 class GpuQueue:
-    """`capacity` turns run at once (llama-server's slots)."""
+    """`capacity` requests run at once (llama-server's slots)."""
 
     def __init__(self, capacity: int = 1, now: Callable[[], float] = time.monotonic) -> None:
         self.capacity = capacity
         self.holders: list[Ticket] = []
         self.waiters: list[Ticket] = []
-        self.demand = asyncio.Event()  # somebody waits
-        self.turns: list[Ticket] = []  # open ones
-        self._arriving: list[Ticket] = []  # turns that wait to be opened
-        self._ending: dict[str, str] = {}  # open turns go on to their end, no new one begins
-        self._turned = asyncio.Event()
-        self._served: dict[str, float] = {}
-        self._closed: dict[str, str] = {}
-        self._emptied = asyncio.Event()
+        self.open_turns: list[Ticket] = []
+        self.demand = asyncio.Event()  # set while somebody waits
+        self._new_turns: list[Ticket] = []  # wait to be opened
+        self._ending_turns: dict[str, str] = {}  # open turns may end, no new one begins: reasons
+        self._closed: dict[str, str] = {}  # nobody is let in: reasons
+        self._left = asyncio.Event()  # a holder or an open turn is gone
+        self._served_at: dict[str, float] = {}  # by chat, the longest ago first
         self._now = now
 
     @property
     def reason(self) -> str | None:
         """Why nobody is let in now, as a sentence."""
-        return next(iter([*self._closed.values(), *self._ending.values()]), None)
-
-    @property
-    def person_waits(self) -> bool:
-        return any(ticket.priority < IDLE for ticket in self.waiters)
+        return next(iter([*self._closed.values(), *self._ending_turns.values()]), None)
 
     @asynccontextmanager
-    async def hold(
-        self, chat: str, priority: int, tell: Callable[[QueueState], None] = lambda state: None
+    async def acquire(
+        self, chat: str, priority: int, on_change: OnChange = lambda state: None
     ) -> AsyncIterator[Ticket]:
-        """Wait for the lane, and have it for the block."""
-        with self.joined(chat, priority, tell) as ticket:
+        """Wait for the GPU, and hold it for the block."""
+        with self.enqueue(chat, priority, on_change) as ticket:
             await ticket.granted.wait()
             yield ticket
 
     @contextmanager
-    def joined(
-        self, chat: str, priority: int, tell: Callable[[QueueState], None]
-    ) -> Iterator[Ticket]:
-        """Stand in line, then hold, for the block; `tell` says which."""
-        ticket = Ticket(chat, priority, self._now(), tell)
+    def enqueue(self, chat: str, priority: int, on_change: OnChange) -> Iterator[Ticket]:
+        """Wait, then hold, for the block; `on_change` hears which."""
+        ticket = Ticket(chat, priority, self._now(), on_change)
         self.waiters.append(ticket)
-        self._arrange()
+        self._update()
         try:
             yield ticket
         finally:
-            self._leave(ticket)
+            if ticket in self.waiters:
+                self.waiters.remove(ticket)
+            else:
+                self.holders.remove(ticket)
+                self._served_at.pop(chat, None)
+                self._served_at[chat] = self._now()
+                if len(self._served_at) > REMEMBERED:
+                    del self._served_at[next(iter(self._served_at))]
+            self._left.set()
+            self._update()
 
-    def close(self, why: str, sentence: str) -> None:
-        """Let nobody in until `open(why)`; holders go on."""
-        self._closed[why] = sentence
-        self._arrange()
+    @contextmanager
+    def turn(self, chat: str, on_change: OnChange) -> Iterator[Ticket]:
+        """An open turn for the block, once `on_change` has heard "held"."""
+        ticket = Ticket(chat, PERSON, self._now(), on_change)
+        self._new_turns.append(ticket)
+        self._update()
+        try:
+            yield ticket
+        finally:
+            (self.open_turns if ticket in self.open_turns else self._new_turns).remove(ticket)
+            self._left.set()
 
-    def open(self, why: str) -> None:
-        if self._closed.pop(why, None):
-            self._arrange()
+    def close(self, key: str, reason: str) -> None:
+        """Let nobody in until `open(key)`; holders go on."""
+        self._closed[key] = reason
+        self._update()
+
+    def open(self, key: str) -> None:
+        if self._closed.pop(key, None):
+            self._update()
 
     def resize(self, capacity: int) -> None:
         self.capacity = capacity
-        self._arrange()
+        self._update()
 
     @asynccontextmanager
-    async def emptied(self, why: str, sentence: str) -> AsyncIterator[None]:
-        """Wait until nobody holds the lane, and keep it empty for the block."""
-        self.close(why, sentence)
+    async def drained(self, key: str, reason: str) -> AsyncIterator[None]:
+        """Wait until nobody holds the GPU, and let nobody in for the block."""
+        self.close(key, reason)
         try:
-            while self.holders:
-                self._emptied.clear()
-                await self._emptied.wait()
+            await self._until_none(self.holders)
             yield
         finally:
-            self.open(why)
-
-    @contextmanager
-    def turn(self, chat: str, tell: Callable[[QueueState], None]) -> Iterator[Ticket]:
-        """An open turn for the block, once `tell` has said "held"."""
-        ticket = Ticket(chat, PERSON, self._now(), tell)
-        self._arriving.append(ticket)
-        self._admit()
-        try:
-            yield ticket
-        finally:
-            (self.turns if ticket in self.turns else self._arriving).remove(ticket)
-            self._turned.set()
+            self.open(key)
 
     @asynccontextmanager
     async def between_turns(
-        self, why: str, sentence: str, patience: float = TURN_PATIENCE
+        self, key: str, reason: str, patience: float = LONGEST_TURN_SECONDS
     ) -> AsyncIterator[None]:
-        """Let open turns end, for `patience` seconds at most, and keep the lane empty for the block."""
-        self._ending[why] = sentence
-        self._arrange()
+        """Let open turns end, for at most `patience` seconds, and let nobody in for the block."""
+        self._ending_turns[key] = reason
+        self._update()
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(patience):
-                    while self.turns:
-                        self._turned.clear()
-                        await self._turned.wait()
-            async with self.emptied(why, sentence):
+                    await self._until_none(self.open_turns)
+            async with self.drained(key, reason):
                 yield
         finally:
-            del self._ending[why]
-            self._admit()
-            self._arrange()
+            del self._ending_turns[key]
+            self._update()
 
-    def _admit(self) -> None:
-        for ticket in self._arriving:
-            if self._ending:
-                ticket.say(QueueState(state="waiting", reason=self.reason))
+    async def _until_none(self, tickets: list[Ticket]) -> None:
+        while tickets:
+            self._left.clear()
+            await self._left.wait()
+
+    def _update(self) -> None:
+        """Open turns, let waiters in as far as the capacity goes, and show each its new state."""
+        for turn in self._new_turns:
+            if self._ending_turns:
+                turn.show(QueueState(state="waiting", reason=self.reason))
             else:
-                self.turns.append(ticket)
-                ticket.say(QueueState(state="held"))
-        if not self._ending:
-            self._arriving.clear()
-
-    def _leave(self, ticket: Ticket) -> None:
-        if ticket in self.holders:
-            self.holders.remove(ticket)
-            self._remember(ticket.chat)
-        else:
-            self.waiters.remove(ticket)
-        if not self.holders:
-            self._emptied.set()
-        self._arrange()
-
-    def _remember(self, chat: str) -> None:
-        self._served.pop(chat, None)
-        self._served[chat] = self._now()
-        if len(self._served) > REMEMBERED:
-            del self._served[next(iter(self._served))]
-
-    def _arrange(self) -> None:
-        """Let in whom there is state for, and tell everybody where they stand."""
+                self.open_turns.append(turn)
+                turn.show(QueueState(state="held"))
+        if not self._ending_turns:
+            self._new_turns.clear()
         while (allowed := self._allowed()) and len(self.holders) < self.capacity:
             ticket = min(allowed, key=self._rank)
             self.waiters.remove(ticket)
             self.holders.append(ticket)
             ticket.granted.set()
-            ticket.say(QueueState(state="held"))
+            ticket.show(QueueState(state="held"))
+        for ahead, ticket in enumerate(sorted(self.waiters, key=self._rank), len(self.holders)):
+            ticket.show(QueueState(state="waiting", ahead=ahead, reason=self.reason))
+        if self._closed or any(waiter.priority < IDLE for waiter in self.waiters):
+            for holder in self.holders:
+                if holder.priority == IDLE:
+                    holder.show(QueueState(state="wanted"))
         if self.waiters:
             self.demand.set()
         else:
             self.demand.clear()
-        self._tell()
 
     def _allowed(self) -> list[Ticket]:
         """The waiters that may be let in now."""
         if self._closed:
             return []
-        if not self._ending:
+        if not self._ending_turns:
             return self.waiters
-        open_turns = {turn.chat for turn in self.turns}
-        return [ticket for ticket in self.waiters if ticket.chat in open_turns]
+        chats = {turn.chat for turn in self.open_turns}
+        return [ticket for ticket in self.waiters if ticket.chat in chats]
 
     def _rank(self, ticket: Ticket) -> tuple[int, float, float]:
         aged = ticket.priority < IDLE and self._now() - ticket.since >= AGED_SECONDS
-        priority = PERSON if aged else ticket.priority
-        return priority, self._served.get(ticket.chat, float("-inf")), ticket.since
-
-    def _tell(self) -> None:
-        queue = sorted(self.waiters, key=self._rank)
-        for place, ticket in enumerate(queue):
-            ahead = place + len(self.holders)
-            ticket.say(QueueState(state="waiting", ahead=ahead, reason=self.reason))
-        for ticket in self.holders:
-            self._tell_holder(ticket)
-
-    def _tell_holder(self, ticket: Ticket) -> None:
-        if ticket.priority == IDLE and (self.person_waits or self._closed):
-            ticket.wanted = True
-            ticket.say(QueueState(state="wanted"))
-        elif HOT in self._closed:
-            ticket.say(QueueState(state="paused", reason=self._closed[HOT]))
-        elif not ticket.wanted:
-            ticket.say(QueueState(state="held"))
+        served_at = self._served_at.get(ticket.chat, float("-inf"))
+        return PERSON if aged else ticket.priority, served_at, ticket.since

@@ -1,10 +1,13 @@
-"""Prometheus text (exposition format 0.0.4), by hand. Pure."""
+"""Prometheus text (exposition format 0.0.4) of one Status. Pure.
 
-from collections.abc import Iterable, Iterator
+By hand: the format takes a dozen lines, and prometheus_client would be a package for ten of them.
+"""
 
-from backend.protocol import SERVING, Gpu, Status
+from collections.abc import Iterator, Mapping
 
-_GPU = (
+from backend.protocol import SERVING, Status
+
+GPU = (  # field, metric, help
     ("temperature_c", "temperature_celsius", "core temperature"),
     ("memory_temperature_c", "memory_temperature_celsius", "memory temperature"),
     ("power_w", "power_watts", "power drawn"),
@@ -16,7 +19,7 @@ _GPU = (
     ("ecc_uncorrected", "ecc_uncorrected_errors", "uncorrected memory errors since boot"),
     ("tokens_per_joule", "tokens_per_joule", "tokens written per joule"),
 )
-_SPEED = (
+SPEED = (
     ("decode_tok_s", "decode_tokens_per_second", "decode speed, rolling"),
     ("prefill_tok_s", "prefill_tokens_per_second", "prefill speed, rolling"),
     ("ttft_ms", "time_to_first_token_milliseconds", "time to the first token, rolling"),
@@ -26,63 +29,47 @@ _SPEED = (
 
 
 def text(status: Status) -> str:
-    return "\n".join([*_server(status), *_speed(status), *_gpus(status.gpus)]) + "\n"
+    return "".join(f"{line}\n" for line in lines(status))
 
 
-def _server(status: Status) -> Iterator[str]:
-    server = status.backend
-    yield from _metric(
-        "up", "whether the model server serves", [("", int(server.state in SERVING))]
-    )
-    yield from _metric(
-        "restarts_total", "ends of the model server", [("", server.restarts)], "counter"
-    )
-    yield from _metric("uptime_seconds", "age of the backend", [("", status.uptime_s)])
-    yield from _metric("lane_waiting", "turns that wait for the GPU", [("", status.waiting)])
-    warm = server.warm
-    yield from _metric(
-        "warm_tokens", "fixed prefix in the cache", [("", warm.cached_tokens if warm else None)]
-    )
-    memory = [
-        ('{process="backend"}', status.memory_mib.backend),
-        ('{process="server"}', status.memory_mib.server),
-    ]
-    yield from _metric("memory_mebibytes", "resident memory", memory)
-    yield from _metric(
-        "info", "what runs", [(_labels(profile=server.profile, model=server.model), 1)]
-    )
+def lines(status: Status) -> Iterator[str]:
+    server, gpus = status.backend, status.gpus
+    serves = int(server.state in SERVING)
+    yield from metric("up", "whether the model server serves", {"": serves})
+    restarts = {"": server.restarts}
+    yield from metric("restarts_total", "ends of the model server", restarts, "counter")
+    yield from metric("uptime_seconds", "age of the backend", {"": status.uptime_s})
+    yield from metric("lane_waiting", "requests that wait for the GPU", {"": status.waiting})
+    warm = {"": server.warm.cached_tokens if server.warm else None}
+    yield from metric("warm_tokens", "fixed prefix in the cache", warm)
+    used = status.memory_mib
+    memory = {labels(process="backend"): used.backend, labels(process="server"): used.server}
+    yield from metric("memory_mebibytes", "resident memory", memory)
+    yield from metric("info", "what runs", {labels(profile=server.profile, model=server.model): 1})
+    for field, name, what in SPEED:
+        yield from metric(name, what, {"": getattr(status.speed, field)})
+    for field, name, what in GPU:
+        values = {labels(gpu=str(gpu.index)): getattr(gpu, field) for gpu in gpus}
+        yield from metric(f"gpu_{name}", what, values)
+    slowed = {labels(gpu=str(gpu.index), reason=why): 1 for gpu in gpus for why in gpu.throttle}
+    yield from metric("gpu_throttled", "1 while a card is slowed, by reason", slowed)
 
 
-def _speed(status: Status) -> Iterator[str]:
-    for field, name, words in _SPEED:
-        yield from _metric(name, words, [("", getattr(status.speed, field))])
-
-
-def _gpus(gpus: Iterable[Gpu]) -> Iterator[str]:
-    cards = list(gpus)
-    for field, name, words in _GPU:
-        rows = [(_labels(gpu=str(card.index)), getattr(card, field)) for card in cards]
-        yield from _metric(f"gpu_{name}", words, rows)
-    rows = [
-        (_labels(gpu=str(card.index), reason=why), 1) for card in cards for why in card.throttle
-    ]
-    yield from _metric("gpu_throttled", "1 while a card is slowed, by reason", rows)
-
-
-def _metric(
-    name: str, words: str, rows: Iterable[tuple[str, float | None]], kind: str = "gauge"
+def metric(
+    name: str, what: str, values: Mapping[str, float | None], kind: str = "gauge"
 ) -> Iterator[str]:
-    known = [(labels, value) for labels, value in rows if value is not None]
+    """One metric's lines, by labels; none where no value is known."""
+    known = [(labels, value) for labels, value in values.items() if value is not None]
     if known:
-        yield f"# HELP voltaire_{name} {words}"
+        yield f"# HELP voltaire_{name} {what}"
         yield f"# TYPE voltaire_{name} {kind}"
         yield from (f"voltaire_{name}{labels} {value}" for labels, value in known)
 
 
-def _labels(**labels: str | None) -> str:
-    pairs = [f'{name}="{_escape(value)}"' for name, value in labels.items() if value is not None]
+def labels(**given: str | None) -> str:
+    pairs = [f'{name}="{escape(value)}"' for name, value in given.items() if value is not None]
     return "{" + ",".join(pairs) + "}" if pairs else ""
 
 
-def _escape(value: str) -> str:
+def escape(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

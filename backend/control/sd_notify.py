@@ -1,8 +1,12 @@
 """systemd's notifications (sd_notify): nothing happens where there is no NOTIFY_SOCKET."""
 
+import asyncio
 import os
 import socket
 from contextlib import suppress
+
+from backend.control.status_board import StatusBoard
+from backend.protocol import ServerStatus
 
 
 def notify(*lines: str) -> None:
@@ -18,7 +22,25 @@ def notify(*lines: str) -> None:
         sender.sendto("\n".join(lines).encode(), address)
 
 
-def watchdog_seconds() -> float | None:
-    """Half of what systemd allows between two signs of life; None where it asks for none."""
-    text = os.environ.get("WATCHDOG_USEC", "")
-    return int(text) / 2e6 if text.isdigit() and int(text) else None
+async def report_to_systemd(board: StatusBoard) -> None:
+    """READY at once, STATUS with each change, WATCHDOG for as long as the event loop runs."""
+    notify("READY=1")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(feed_watchdog())
+        async for status in board.changes():
+            notify(f"STATUS={status_line(status)}")
+
+
+async def feed_watchdog() -> None:
+    """Send a sign of life in half the time that systemd allows; return where it asks for none."""
+    allowed = os.environ.get("WATCHDOG_USEC", "")
+    while allowed.isdigit() and int(allowed):
+        notify("WATCHDOG=1")
+        await asyncio.sleep(int(allowed) / 2e6)
+
+
+def status_line(status: ServerStatus) -> str:
+    text: str = status.state
+    if status.total and status.done is not None:
+        text += f" {status.done:,} of {status.total:,}"
+    return f"{text}: {status.reason}" if status.reason else text

@@ -1,4 +1,4 @@
-"""Figures of the last requests: how fast, how cached, how much a token costs. Pure but for the clock."""
+"""Speed, cache use and energy of the last completions, by profile. Pure."""
 
 import statistics
 from collections import defaultdict, deque
@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from backend.protocol import CompletionReport, Speed
 
 KEPT = 50
-LOADING = 503  # the server says that it is not ready, which is no error
+LOADING = 503  # the server is not ready yet, which is no error
 MEDIAN_OF = 500
-LEAST_TOKENS = 16  # a shorter answer says little about speed
+LEAST_TOKENS = 16  # shorter answers are too noisy to measure speed by
 LEAST_FOR_MEDIAN = 20
-NOW_OF = 5  # answers whose median is the speed of now
+NOW_OF = 5  # completions whose median is the present speed
 
 
 @dataclass(slots=True)
-class Figures:
-    """Of one profile: each model has its own usual speed."""
+class SpeedSamples:
+    """The last completions of one profile: each model has its own usual speed."""
 
     reports: deque[CompletionReport] = field(default_factory=lambda: deque(maxlen=KEPT))
     decoded: deque[float] = field(default_factory=lambda: deque(maxlen=MEDIAN_OF))
@@ -26,20 +26,20 @@ class Figures:
 
 @dataclass(slots=True)
 class Speedometer:
-    """Takes reports; `errors` are 5xx in a row, `served` completions that gave tokens."""
+    """Takes reports; `errors` counts 5xx in a row, `served` completions that gave tokens."""
 
     errors: int = 0
     served: int = 0
-    _of: dict[str, Figures] = field(default_factory=lambda: defaultdict(Figures))
+    _samples: dict[str, SpeedSamples] = field(default_factory=lambda: defaultdict(SpeedSamples))
     _profile: str = ""
 
     def begin(self, profile: str) -> None:
-        """A server starts with this profile."""
+        """Reports are of this profile from now on."""
         self.errors, self._profile = 0, profile
 
     @property
-    def now(self) -> Figures:
-        return self._of[self._profile]
+    def now(self) -> SpeedSamples:
+        return self._samples[self._profile]
 
     def add(self, report: CompletionReport, watts: float | None = None) -> None:
         if report.status >= 500 and report.status != LOADING:
@@ -79,7 +79,7 @@ class Speedometer:
 
     @property
     def share(self) -> float | None:
-        """The speed of now as a share of the median of this profile; None while there is none."""
+        """The present speed as a share of this profile's median; None while there is no median."""
         if self.median is None:
             return None
         return statistics.median(list(self.now.decoded)[-NOW_OF:]) / self.median

@@ -1,4 +1,4 @@
-"""Where the server stands, for all to see. The supervisor alone writes it."""
+"""The model server's status, and who waits for it to change. The supervisor alone writes it."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -23,9 +23,3 @@ class StatusBoard:
             changed = self._changed
             yield self.current
             await changed.wait()
-
-    async def until(self, *states: str) -> ServerStatus:
-        """Wait until it stands in one of `states`."""
-        while self.current.state not in states:
-            await self._changed.wait()
-        return self.current

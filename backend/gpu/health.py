@@ -8,13 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from backend.config import Thermal
-from backend.control.gpu_queue import HOT, GpuQueue
+from backend.control.alerts import AddAlert
+from backend.control.gpu_queue import HEAT, GpuQueue
 from backend.control.speed import Speedometer
 from backend.gpu.history import BlackBox, History, Tally
 from backend.gpu.nvml import Sample, throttled
 from backend.gpu.thermal_guard import ThermalGuard
 from backend.protocol import CompletionReport, GpuMinute
-from backend.state import News
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class Health:
     thermal: Thermal
     gpu_queue: GpuQueue
     speed: Speedometer
-    news: News
+    news: AddAlert
     clock: Callable[[], float] = time.time
     guard: ThermalGuard = field(init=False)
     latest: Sample | None = None
@@ -100,7 +100,7 @@ class Health:
         """Let work go on when the temperature has been unknown for a minute; `now` of the steady clock."""
         if self.guard.holding and now - self.felt > BLIND_SECONDS:
             self.guard = ThermalGuard(self.thermal)
-            self.gpu_queue.open(HOT)
+            self.gpu_queue.open(HEAT)
             self.news(
                 "heat", "warning", "The GPU's temperature can no longer be read; work goes on."
             )
@@ -117,10 +117,10 @@ class Health:
         for change in self.guard.take(hottest):
             if change == "hold":
                 held = f"The GPU is at {hottest:.0f} °C; new work waits until it has cooled to {limits.resume_c:.0f} °C."
-                self.gpu_queue.close(HOT, held)
+                self.gpu_queue.close(HEAT, held)
                 self.news("heat", "critical", held)
             elif change == "resume":
-                self.gpu_queue.open(HOT)
+                self.gpu_queue.open(HEAT)
                 self.news("heat", "over", f"The GPU has cooled to {hottest:.0f} °C; work goes on.")
             elif change == "warn":
                 self.news(

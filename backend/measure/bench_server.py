@@ -14,7 +14,7 @@ from backend.server.binary import CannotStart
 from backend.server.diagnosis import diagnose
 from backend.server.launch import Launch, prepare
 from backend.server.llama import llama_server
-from backend.server.process import Child, child
+from backend.server.process import ServerProcess, server_process
 
 LOAD_SECONDS, LOOK_SECONDS = 1800.0, 0.2
 
@@ -29,19 +29,19 @@ async def measured(
     except CannotStart as error:
         raise CannotMeasure(str(error)) from None
     record = config.state_dir / "run" / "bench.json"
-    async with child(launch.argv, launch.env, record) as process:
+    async with server_process(launch.argv, launch.env, record) as process:
         await _up(launch, process)
         async with gauge(launch.url, launch.api_key) as found:
             told = setting(profile.name, await found.build(), launch.argv, driver)
             yield Bench(found, told, sampler)
 
 
-async def _up(launch: Launch, process: Child) -> None:
+async def _up(launch: Launch, process: ServerProcess) -> None:
     began = monotonic()
     async with llama_server(launch.url, launch.api_key) as server:
         while not await server.healthy():
             if process.exited:
-                cause = diagnose(await process.wait(), await process.last_words())
+                cause = diagnose(await process.wait(), await process.final_log())
                 raise CannotMeasure(cause.sentence)
             if monotonic() - began > LOAD_SECONDS:
                 raise CannotMeasure("The server did not load within half an hour.")

@@ -14,6 +14,7 @@ from backend.server.diagnosis import Cause, diagnose
 
 HELP_SECONDS = 30.0
 EMBEDDED = (sys.executable, "-m", "backend.embedded")
+PACKAGE = Path(__file__).parents[1]
 
 
 class CannotStart(Exception):
@@ -31,15 +32,26 @@ class Binary:
     help: str
 
 
+_help_texts: dict[tuple[str, int, int], str] = {}  # by path, size and time of the binary
+
+
 async def find(config: BackendConfig) -> Binary:
-    """The server to use and what its `--help` says."""
-    command = _command(config)
-    env = _environment(command)
-    text = await _help(command, env)
-    return Binary(command, env, text)
+    """The server to use and what its `--help` says; CannotStart when it does not run."""
+    command = configured_command(config)
+    env = dict(os.environ)
+    if command == EMBEDDED:
+        program = PACKAGE / "embedded" / "flags.py"
+        prepend(env, "PYTHONPATH", PACKAGE.parent)
+    else:
+        program = Path(command[0])
+        prepend(env, "LD_LIBRARY_PATH", program.parent)  # V100 packs ship CUDA beside it
+    key = stamp(program)
+    if key not in _help_texts:
+        _help_texts[key] = await ask_help(command, env)
+    return Binary(command, env, _help_texts[key])
 
 
-def _command(config: BackendConfig) -> tuple[str, ...]:
+def configured_command(config: BackendConfig) -> tuple[str, ...]:
     if config.server == "embedded":
         return EMBEDDED
     if config.server == "auto":
@@ -48,45 +60,21 @@ def _command(config: BackendConfig) -> tuple[str, ...]:
         return (found,) if found else EMBEDDED
     path = Path(config.server).expanduser()
     if not path.is_file() or not os.access(path, os.X_OK):
-        raise CannotStart(
-            Cause("unknown", f"The model server {path} is missing or not executable.")
-        )
+        sentence = f"The model server {path} is missing or not executable."
+        raise CannotStart(Cause("unknown", sentence))
     return (str(path.resolve()),)
 
 
-def _environment(command: tuple[str, ...]) -> dict[str, str]:
-    """Ours, with the server's own folder first for libraries (V100 packs ship CUDA beside it)."""
-    env = dict(os.environ)
-    if command == EMBEDDED:
-        root = str(Path(__file__).parents[2])
-        env["PYTHONPATH"] = os.pathsep.join(filter(None, (root, env.get("PYTHONPATH"))))
-    else:
-        folder = str(Path(command[0]).parent)
-        env["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, (folder, env.get("LD_LIBRARY_PATH"))))
-    return env
+def prepend(env: dict[str, str], variable: str, folder: Path) -> None:
+    env[variable] = os.pathsep.join(filter(None, (str(folder), env.get(variable))))
 
 
-_helps: dict[tuple[str, int, int], str] = {}  # by path, size and time of the binary
-
-
-async def _help(command: tuple[str, ...], env: Mapping[str, str]) -> str:
-    key = stamp(
-        Path(__file__).parents[1] / "embedded" / "flags.py"
-        if command == EMBEDDED
-        else Path(command[0])
-    )
-    if key not in _helps:
-        _helps[key] = await _ask_help(command, env)
-    return _helps[key]
-
-
-async def _ask_help(command: tuple[str, ...], env: Mapping[str, str]) -> str:
+async def ask_help(command: tuple[str, ...], env: Mapping[str, str]) -> str:
     try:
         answer = await output_of((*command, "--help"), env=env, seconds=HELP_SECONDS)
     except TimeoutError:
-        raise CannotStart(
-            Cause("unknown", "The model server does not even answer --help.")
-        ) from None
+        sentence = "The model server does not even answer --help."
+        raise CannotStart(Cause("unknown", sentence)) from None
     except OSError as error:
         sentence = f"The model server {command[0]} cannot be run: {error.strerror}."
         raise CannotStart(Cause("server missing", sentence)) from None
@@ -96,7 +84,7 @@ async def _ask_help(command: tuple[str, ...], env: Mapping[str, str]) -> str:
 
 
 def stamp(path: Path) -> tuple[str, int, int]:
-    """What changes when a file does."""
+    """Path, size and time: what changes when the file does."""
     try:
         found = path.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""Why a server ended, from its exit code and its last words, as one plain sentence. Pure.
+"""Why a server ended, from its exit code and its log, as one plain sentence. Pure.
 
 The texts are those of llama.cpp (build 11434), ik_llama.cpp, the CUDA runtime
 and the dynamic loader.
@@ -34,7 +34,7 @@ CauseKind = Literal[
     "asked",
     "unknown",
 ]
-# Another try changes nothing until somebody acts.
+# Another start fails in the same way until somebody acts.
 LASTING: frozenset[CauseKind] = frozenset(
     {
         "server missing",
@@ -58,82 +58,82 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sign:
+class Sign:
     pattern: re.Pattern[str]
     kind: CauseKind
     sentence: str  # {0}, {1}: the pattern's groups
 
 
-def _sign(pattern: str, kind: CauseKind, sentence: str) -> _Sign:
-    return _Sign(re.compile(pattern, re.IGNORECASE), kind, sentence)
+def sign(pattern: str, kind: CauseKind, sentence: str) -> Sign:
+    return Sign(re.compile(pattern, re.IGNORECASE), kind, sentence)
 
 
-# The first that is found anywhere in the log wins, so what explains others stands ahead of them.
-_SIGNS: tuple[_Sign, ...] = (
-    _sign(
+# The first that is found anywhere in the log wins, so causes stand ahead of their consequences.
+SIGNS: tuple[Sign, ...] = (
+    sign(
         r"error while loading shared libraries: ([^\s:]+)",
         "library missing",
         "The model server cannot start: the shared library {0} is missing.",
     ),
-    _sign(
+    sign(
         r"CUDA driver version is insufficient|driver (?:is )?too old|version `?(CUDA_[\d.]+)'? not found",
         "driver too old",
         "The NVIDIA driver is too old for this model server's CUDA.",
     ),
-    _sign(
+    sign(
         r"no longer supports? (?:this|the) (?:GPU|card|device)|GPU .{0,60} not supported by the NVIDIA .{0,40}driver|"
         r"(?:unsupported|deprecated) gpu architecture|legacy .{0,20}driver",
         "driver too new",
         "The NVIDIA driver (or CUDA) no longer supports this card; it needs an older one (V100: R580 or before).",
     ),
-    _sign(
+    sign(
         r"(?:device )?kernel image is invalid|no kernel image is available|named symbol not found|PTX .{0,40}unsupported toolchain",
         "kernel image",
         "The model server was not built for this card, or the driver is too old for it "
         "(a V100 needs a build for compute 7.0 and driver R570 to R580).",
     ),
-    _sign(
+    sign(
         r"has fallen off the bus|GPU is lost|CUDA error: .{0,40}unspecified launch failure|uncorrectable ECC",
         "gpu lost",
         "The GPU stopped answering.",
     ),
-    _sign(
+    sign(
         r"(?:CUDA|cuda|Vulkan|hip)\w*[^\n]{0,80}out of (?:device )?memory|cudaMalloc failed|ErrorOutOfDeviceMemory|"
         r"failed to allocate (?:CUDA|Vulkan|ROCm)\w* buffer|unable to allocate (?:CUDA|Vulkan|ROCm)\w* buffer|CUBLAS_STATUS_ALLOC_FAILED",
         "out of memory",
         "The GPU ran out of memory.",
     ),
-    _sign(
+    sign(
         r"failed to allocate (?:CPU|host)?\s*(?:KV )?buffer|std::bad_alloc|cannot allocate memory|mlock.{0,60}cannot",
         "out of host memory",
         "The machine ran out of memory for the model.",
     ),
-    _sign(
+    sign(
         r"couldn't bind|address already in use|bind\(\) failed",
         "port in use",
         "The port of the model server is in use.",
     ),
-    _sign(
+    sign(
         r"error: (?:invalid argument|unknown argument|unrecognized argument): (\S+)",
         "unknown flag",
         "The model server does not know the flag {0}.",
     ),
-    _sign(
+    sign(
         r"error: (invalid value for [^\n]{1,160})",
         "unknown flag",
         "The model server refuses a flag: {0}.",
     ),
-    _sign(
+    sign(
         r"failed to open (?:GGUF )?(?:file|model)?\s*['\"]?([^'\"\n]+?)['\"]?[\s:(]*no such file",
         "model missing",
         "The model file is missing: {0}.",
     ),
-    _sign(
+    sign(
         r"(?:model file|GGUF)[^\n]{0,80}(?:not found|does not exist|No such file)",
         "model missing",
         "The model file is missing.",
     ),
-    _sign(
+    sign(
         r"invalid magic|failed to read (?:key-value|tensor|magic)|tensor '[^']*' data is not within|"
         r"corrupted or incomplete|gguf_init_from\w+: failed|invalid vector subscript|unknown model architecture: '([^']*)'|"
         r"missing tensor|error loading model(?!: *unable to allocate)",
@@ -141,7 +141,8 @@ _SIGNS: tuple[_Sign, ...] = (
         "The model file is damaged or of a kind that this server does not know.",
     ),
 )
-_SIGNALS: dict[int, tuple[CauseKind, str]] = {
+COMPLAINT = re.compile(r"\berror\b|\bfailed\b|\bfatal\b|\bassert| E ", re.IGNORECASE)
+SIGNALS: dict[int, tuple[CauseKind, str]] = {
     signal.SIGILL: (
         "illegal instruction",
         "The model server uses an instruction that this processor lacks; it needs a build for this machine.",
@@ -160,45 +161,35 @@ _SIGNALS: dict[int, tuple[CauseKind, str]] = {
 def diagnose(code: int | None, log: Sequence[str], oom_kills: int = 0) -> Cause:
     """The cause of an end with exit code `code` (negative: a signal) and these log lines.
 
-    `oom_kills`: how many processes the kernel killed for want of memory meanwhile.
+    `oom_kills`: processes that the kernel killed meanwhile because memory ran out.
     """
     if code == -signal.SIGKILL and oom_kills:
         return Cause(
             "out of host memory", "The machine ran out of memory and ended the model server."
         )
     text = "\n".join(log)
-    for sign in _SIGNS:
-        if found := sign.pattern.search(text):
-            return _explain(sign, found)
+    for known in SIGNS:
+        if found := known.pattern.search(text):
+            groups = [group or "" for group in found.groups()]
+            sentence = known.sentence.format(*groups).replace(": .", ".").replace("..", ".")
+            return Cause(known.kind, sentence)
     if code is not None and code < 0:
-        kind, sentence = _SIGNALS.get(
+        kind, sentence = SIGNALS.get(
             -code, ("unknown", f"The model server crashed (signal {-code}).")
         )
         return Cause(kind, sentence)
-    return Cause("unknown", _unknown(code, log))
+    return Cause("unknown", unexplained(code, log))
 
 
-def _explain(sign: _Sign, found: re.Match[str]) -> Cause:
-    groups = [group or "" for group in found.groups()]
-    return Cause(sign.kind, _tidy(sign.sentence.format(*groups)))
-
-
-def _tidy(sentence: str) -> str:
-    return sentence.replace(": .", ".").replace("..", ".")
-
-
-def _unknown(code: int | None, log: Sequence[str]) -> str:
-    said = next((line.strip() for line in reversed(log) if _complains(line)), "")
+def unexplained(code: int | None, log: Sequence[str]) -> str:
+    """The last line that complains, where no known sign is found."""
+    complaint = next((line.strip() for line in reversed(log) if COMPLAINT.search(line)), "")
     ended = "The model server ended" if code is None else f"The model server ended with code {code}"
-    return f"{ended}: {said[:200]}" if said else f"{ended} without saying why."
-
-
-def _complains(line: str) -> bool:
-    return bool(re.search(r"\berror\b|\bfailed\b|\bfatal\b|\bassert| E ", line, re.IGNORECASE))
+    return f"{ended}: {complaint[:200]}" if complaint else f"{ended} without saying why."
 
 
 def on_cpu(log: Sequence[str]) -> bool:
-    """Whether a server that belongs on a GPU says that it came up on the processor."""
+    """Whether the log of a server that belongs on a GPU says that it runs on the processor."""
     text = "\n".join(log)
     if re.search(
         r"no usable GPU found|failed to initialize CUDA|no CUDA-capable device|ggml_cuda_init: failed",

@@ -1,8 +1,8 @@
 """Servers that others run: any OpenAI-compatible one, the first of several that answers.
 
-A server that does not answer is asked last for half a minute, so that one box
-that hangs costs its silence once and not with each request; so is one whose
-completions break or fail while it still names its models.
+A server that does not answer is asked last for half a minute, so that one that
+hangs costs its time-out once and not with each request; so is one whose
+completions break or fail while it still lists its models.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from backend.aio import set_within
 from backend.config import BackendConfig
 from backend.control.api import NotReady
 from backend.control.status_board import StatusBoard
@@ -22,166 +23,127 @@ from backend.protocol import CompletionReport, Endpoint, Prefix, ProfileSummary,
 
 LISTEN_SECONDS = 5.0
 CHECK_SECONDS = 30.0
-FRESH_SECONDS = 5.0  # for which what was found is taken to hold
+FRESH_SECONDS = (
+    5.0  # what was found is reused for so long: two requests are a quarter of a turn's cost
+)
 DEFAULT_CONTEXT = 8192
 FOUND, NO_KEY, NO_LIST, SERVER_ERROR = 200, (401, 403), (404, 405, 501), 500
-_FOREVER = aiohttp.ClientTimeout(total=None)  # deadlines are asyncio's
+NO_TIMEOUT = aiohttp.ClientTimeout(total=None)  # deadlines are asyncio's
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """One server that answers."""
-
-    url: str
-    model: str
-    n_ctx: int
-    extras: bool
-    vision: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
+class JsonAnswer:
     """HTTP status (0: none came) and JSON body."""
 
     status: int
     body: dict[str, Any] = field(default_factory=dict)
 
 
-class External:
-    """`changes` looks first, `endpoint` unless it was just done; nothing is supervised.
-
-    A turn asks for the endpoint several times, and each look is two requests: together
-    a quarter of what a turn costs.
-    """
+class ExternalServers:
+    """`changes` asks the servers first, `endpoint` unless it was just done; nothing is supervised."""
 
     def __init__(self, config: BackendConfig, status: StatusBoard) -> None:
         self.config, self.status = config, status
-        self._looking = asyncio.Lock()
-        self._asked = asyncio.Event()
-        self._silent: dict[str, float] = {}  # since when, steady clock
-        self._found: Found | None = None
+        self.urls = [url.rstrip("/").removesuffix("/v1") for url in config.urls]
+        self._checking = asyncio.Lock()
+        self._check_now = asyncio.Event()
+        self._silent_since: dict[str, float] = {}  # by URL, steady clock
+        self._endpoint: Endpoint | None = None
         self._found_at = 0.0
-        self._failing = False
+        self._failing = False  # the last completion failed
         self._keyless: str | None = None  # a server that refused our key
 
     async def run(self) -> None:
-        """Look every half minute, and when asked."""
+        """Ask the servers every half minute, and when a restart is asked for."""
         while True:
-            await self._look()
-            self._asked.clear()
-            try:
-                async with asyncio.timeout(CHECK_SECONDS):
-                    await self._asked.wait()
-            except TimeoutError:
-                continue
+            await self.check()
+            self._check_now.clear()
+            await set_within(self._check_now, CHECK_SECONDS)
 
     async def endpoint(self) -> Endpoint:
-        found = await self._known() or await self._look()
+        known = self._endpoint
+        if known and monotonic() - self._found_at <= FRESH_SECONDS and await listens(known.url):
+            return known
+        found = await self.check()
         if found is None:
             raise NotReady(self.status.current.reason or "No model server can be reached.")
-        return Endpoint(
-            url=found.url,
-            api_key=self.config.api_key,
-            model=found.model,
-            n_ctx=found.n_ctx,
-            kind="external",
-            extras=found.extras,
-            vision=found.vision,
-        )
+        return found
 
-    async def _known(self) -> Found | None:
-        """What was found just now, if it still listens."""
-        if self._found is None or monotonic() - self._found_at > FRESH_SECONDS:
-            return None
-        return self._found if await _listens(self._found.url) else None
-
-    def heard(self, report: CompletionReport) -> None:
-        """How a completion went; 0 is a connection that broke."""
+    def completed(self, report: CompletionReport) -> None:
         self._failing = report.status == 0 or report.status >= SERVER_ERROR
 
     async def changes(self) -> AsyncIterator[ServerStatus]:
-        if self._failing and self._found:  # whoever asked for it now asks whether it is ready
-            self._silent[self._found.url] = monotonic()
+        if (
+            self._failing and self._endpoint
+        ):  # the client whose completion failed now waits for ready
+            self._silent_since[self._endpoint.url] = monotonic()
             self._failing = False
-        await self._look()
+        await self.check()
         async for status in self.status.changes():
             yield status
 
     def restart(self) -> None:
-        self._asked.set()
+        self._check_now.set()
 
     async def switch(self, name: str) -> None:
         raise ProfileError(f"The model server is not ours; {name} cannot be started on it.")
 
     def warm(self, prefix: Prefix) -> None:
-        """The server's own business."""
+        """Nothing to do: the cache is the server's own."""
 
     def logs(self, lines: int) -> list[str]:
         return []
 
-    def sign(self, tokens: int) -> None:
-        """Nobody watches."""
-
     def profiles(self) -> list[ProfileSummary]:
-        """None of them is ours to start."""
         return []
 
-    async def _look(self) -> Found | None:
-        """The first of the servers that answers within `connect_seconds`, told on the board."""
-        async with self._looking:
-            found = self._found = await self._first()
+    async def check(self) -> Endpoint | None:
+        """The first server that answers within `connect_seconds`; the status says which, or why none."""
+        async with self._checking:
+            found = self._endpoint = await self.first_endpoint()
             self._found_at = monotonic()
-            if found:
-                self.status.set(
-                    state="ready",
-                    reason=self._instead(found),
-                    model=found.model,
-                    n_ctx=found.n_ctx,
-                )
-            else:
-                self.status.set(state="failed", reason=self._lacking())
+            if found is None:
+                self.status.set(state="failed", reason=self.failure())
+                return None
+            before = self.urls[: self.urls.index(found.url)]
+            verb = "does" if len(before) == 1 else "do"
+            reason = f"{' and '.join(before)} {verb} not answer; {found.url} is used."
+            self.status.set(
+                state="ready",
+                reason=reason if before else None,
+                model=found.model,
+                n_ctx=found.n_ctx,
+            )
             return found
 
-    async def _first(self) -> Found | None:
-        headers = {"Authorization": f"Bearer {self.config.api_key}"} if self.config.api_key else {}
-        async with aiohttp.ClientSession(headers=headers, timeout=_FOREVER) as session:
-            for url in self._order():
-                if found := await self._try(session, url):
-                    self._silent.pop(url, None)
-                    return found
-                self._silent[url] = monotonic()
-        return None
-
-    def _order(self) -> list[str]:
-        """As configured, but those that lately gave no answer last, the last of them at the end."""
-        since = monotonic() - CHECK_SECONDS
-        urls = [_root(url) for url in self.config.urls]
-        return sorted(urls, key=lambda url: max(since, self._silent.get(url, since)))
-
-    def _lacking(self) -> str:
-        """Why there is none."""
+    def failure(self) -> str:
         if self._keyless:
             return f"The model server at {self._keyless} refuses the key: check backend.api_key."
         urls = ", ".join(self.config.urls) or "any address (none is configured)"
         return f"No model server can be reached at {urls}."
 
-    def _instead(self, found: Found) -> str | None:
-        """Which servers it stands in for."""
-        urls = [_root(url) for url in self.config.urls]
-        before = urls[: urls.index(found.url)]
-        if not before:
-            return None
-        verb = "does" if len(before) == 1 else "do"
-        return f"{' and '.join(before)} {verb} not answer; {found.url} is used."
+    async def first_endpoint(self) -> Endpoint | None:
+        """As configured, but those that lately gave no answer last, the last of them at the end."""
+        headers = {"Authorization": f"Bearer {self.config.api_key}"} if self.config.api_key else {}
+        since = monotonic() - CHECK_SECONDS
+        order = sorted(self.urls, key=lambda url: max(since, self._silent_since.get(url, since)))
+        async with aiohttp.ClientSession(headers=headers, timeout=NO_TIMEOUT) as session:
+            for url in order:
+                if found := await self.ask(session, url):
+                    self._silent_since.pop(url, None)
+                    return found
+                self._silent_since[url] = monotonic()
+        return None
 
-    async def _try(self, session: aiohttp.ClientSession, url: str) -> Found | None:
+    async def ask(self, session: aiohttp.ClientSession, url: str) -> Endpoint | None:
         # Both at once: a proxy that has just started takes seconds for each.
-        seconds = self.config.connect_seconds / len(self.config.urls)
+        seconds = self.config.connect_seconds / len(self.urls)
         models, props = await asyncio.gather(
-            _get(session, f"{url}/v1/models", seconds), _get(session, f"{url}/props", seconds)
+            get_json(session, f"{url}/v1/models", seconds),
+            get_json(session, f"{url}/props", seconds),
         )
         self._keyless = url if models.status in NO_KEY else None
-        # Who names the model needs no list of them.
+        # A configured model needs no list.
         if models.status != FOUND and not (self.config.model and models.status in NO_LIST):
             return None
         rows = [row for row in models.body.get("data") or [] if isinstance(row, dict)]
@@ -189,11 +151,18 @@ class External:
         row = next((row for row in rows if row.get("id") == wanted), {})
         window = (props.body.get("default_generation_settings") or {}).get("n_ctx")
         n_ctx = self.config.context or window or row.get("max_model_len") or DEFAULT_CONTEXT
-        vision = bool((props.body.get("modalities") or {}).get("vision", False))
-        return Found(url, wanted, int(n_ctx), extras=window is not None, vision=vision)
+        return Endpoint(
+            url=url,
+            api_key=self.config.api_key,
+            model=wanted,
+            n_ctx=int(n_ctx),
+            kind="external",
+            extras=window is not None,
+            vision=bool((props.body.get("modalities") or {}).get("vision", False)),
+        )
 
 
-async def _listens(url: str) -> bool:
+async def listens(url: str) -> bool:
     where = urlsplit(url)
     port = where.port or (443 if where.scheme == "https" else 80)
     try:
@@ -205,14 +174,10 @@ async def _listens(url: str) -> bool:
     return True
 
 
-async def _get(session: aiohttp.ClientSession, url: str, seconds: float) -> _Answer:
+async def get_json(session: aiohttp.ClientSession, url: str, seconds: float) -> JsonAnswer:
     try:
         async with asyncio.timeout(seconds), session.get(url) as answer:
             body = await answer.json(content_type=None) if answer.status == FOUND else None
     except (OSError, aiohttp.ClientError, ValueError):
-        return _Answer(0)
-    return _Answer(answer.status, body if isinstance(body, dict) else {})
-
-
-def _root(url: str) -> str:
-    return url.rstrip("/").removesuffix("/v1")
+        return JsonAnswer(0)
+    return JsonAnswer(answer.status, body if isinstance(body, dict) else {})

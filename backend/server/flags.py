@@ -5,7 +5,7 @@ in whichever of its spellings the binary knows.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 SPELLINGS: tuple[tuple[str, ...], ...] = (
@@ -28,20 +28,19 @@ SPELLINGS: tuple[tuple[str, ...], ...] = (
     ("-fa", "--flash-attn"),
     ("-ncmoe", "--n-cpu-moe"),
     ("-sm", "--split-mode"),
-    ("-ts", "--tensor-split"),
     ("-kvu", "--kv-unified"),
     ("-t", "--threads"),
     ("-tb", "--threads-batch"),
     ("-to", "--timeout"),
     ("-lv", "--verbosity", "--log-verbosity"),
 )
-_SPELLINGS = {name: group for group in SPELLINGS for name in group}
+BY_NAME = {name: group for group in SPELLINGS for name in group}
 # A flag stands at the start of a help line, or after a comma on it.
-_FLAG = re.compile(r"(?:^\s*|,\s*|\|\s*)(--?[a-zA-Z][\w-]*)", re.MULTILINE)
+FLAG = re.compile(r"(?:^\s*|,\s*|\|\s*)(--?[a-zA-Z][\w-]*)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class FittedFlags:
     """Flags as this binary takes them, and those it lacks."""
 
     argv: tuple[str, ...]
@@ -51,32 +50,30 @@ class Fitted:
 
 def known(help_text: str) -> frozenset[str]:
     """The flags that a `--help` text names."""
-    return frozenset(_FLAG.findall(help_text))
+    return frozenset(FLAG.findall(help_text))
 
 
-def fit(required: Mapping[str, str], optional: Mapping[str, str], names: frozenset[str]) -> Fitted:
+def fit(
+    required: Mapping[str, str], optional: Mapping[str, str], names: frozenset[str]
+) -> FittedFlags:
     """The command line for a binary that knows `names`; an empty value is a switch."""
-    argv = [*_argv(required, names), *_argv(optional, names)]
-    return Fitted(tuple(argv), tuple(_lacking(required, names)), tuple(_lacking(optional, names)))
+    argv = [
+        part
+        for flag, value in [*required.items(), *optional.items()]
+        if (name := spelling(flag, names))
+        for part in (name, value)
+        if part
+    ]
+    missing = [flag for flag in required if spelling(flag, names) is None]
+    left_out = [flag for flag in optional if spelling(flag, names) is None]
+    return FittedFlags(tuple(argv), tuple(missing), tuple(left_out))
 
 
 def spellings(flag: str) -> tuple[str, ...]:
     """Every name of a flag, the given one first."""
-    return flag, *_SPELLINGS.get(flag, ())
+    return flag, *BY_NAME.get(flag, ())
 
 
 def spelling(flag: str, names: frozenset[str]) -> str | None:
     """`flag` as the binary calls it; None when it lacks it under every name."""
     return next((name for name in spellings(flag) if name in names), None)
-
-
-def _argv(flags: Mapping[str, str], names: frozenset[str]) -> Iterable[str]:
-    for flag, value in flags.items():
-        if name := spelling(flag, names):
-            yield name
-            if value:
-                yield value
-
-
-def _lacking(flags: Mapping[str, str], names: frozenset[str]) -> Iterable[str]:
-    return (flag for flag in flags if spelling(flag, names) is None)

@@ -9,7 +9,7 @@ from typing import Any
 
 import aiohttp
 
-Wire = Mapping[str, Any]
+JsonObject = Mapping[str, Any]
 ANSWER_SECONDS = 30.0
 LONGEST_LINE = 8 << 20  # bytes: the last event of a prefill repeats its prompt
 
@@ -44,8 +44,8 @@ class Slots:
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
-    """A prefill's own figures, in tokens and seconds."""
+class Prefilled:
+    """How a prefill went, in tokens and seconds: from the cache, read."""
 
     cached: int
     prompt: int
@@ -80,17 +80,19 @@ class LlamaServer:
         rows = [slot for slot in answer if isinstance(slot, dict)]
         return Slots(
             processing=any(slot.get("is_processing") for slot in rows),
-            marks=tuple(_mark(slot) for slot in rows),
-            decoded=sum(_decoded(slot) for slot in rows if slot.get("is_processing")),
+            marks=tuple(mark(slot) for slot in rows),
+            decoded=sum(decoded(slot) for slot in rows if slot.get("is_processing")),
         )
 
-    async def render(self, messages: Sequence[Wire], tools: Sequence[Wire], values: Wire) -> str:
-        """The prompt text that these messages become."""
+    async def render(
+        self, messages: Sequence[JsonObject], tools: Sequence[JsonObject], template: JsonObject
+    ) -> str:
+        """The prompt text of these messages; `template` are chat_template_kwargs."""
         body: dict[str, Any] = {"messages": list(messages)}
         if tools:
             body["tools"] = list(tools)
-        if values:
-            body["chat_template_kwargs"] = dict(values)
+        if template:
+            body["chat_template_kwargs"] = dict(template)
         return str((await self._json("POST", "/apply-template", body))["prompt"])
 
     async def tokenize(self, text: str) -> list[int]:
@@ -99,8 +101,8 @@ class LlamaServer:
 
     async def prefill(
         self, tokens: Sequence[int], on_progress: Callable[[int, int], None] | None = None
-    ) -> Filled:
-        """Read `tokens` into a slot; progress is told as (done, total). Runs as long as it must."""
+    ) -> Prefilled:
+        """Read `tokens` into a slot; `on_progress` gets (done, total). No deadline: a prefill may be long."""
         body = {
             "prompt": list(tokens),
             "n_predict": 0,
@@ -114,22 +116,35 @@ class LlamaServer:
             async for line in answer.content:
                 if line.startswith(b"data: {"):
                     last = {**last, **json.loads(line[6:])}
-                    _tell(last, on_progress)
-        return _filled(last, len(tokens))
+                    progress = last.get("prompt_progress")
+                    if progress and on_progress:
+                        on_progress(int(progress["processed"]), int(progress["total"]))
+        if "error" in last or not last:
+            raise ServerRefused(500, str(last.get("error", "it gave no answer"))[:500])
+        timings = last.get("timings") or {}
+        return Prefilled(
+            cached=int(timings.get("cache_n") or 0),
+            prompt=int(timings.get("prompt_n") or len(tokens)),
+            seconds=float(timings.get("prompt_ms") or 0) / 1000,
+        )
 
     async def save(self, filename: str) -> int:
         """Save slot 0; tokens saved."""
         return int((await self._slot("save", filename))["n_saved"])
 
     async def restore(self, filename: str) -> int:
-        """Restore slot 0; tokens said to be restored, which proves nothing (llama.cpp #25913)."""
+        """Restore slot 0; tokens that it claims to have restored, which proves nothing (llama.cpp #25913)."""
         return int((await self._slot("restore", filename))["n_restored"])
 
     async def _slot(self, action: str, filename: str) -> Any:
         return await self._json("POST", f"/slots/0?action={action}", {"filename": filename})
 
     async def _json(
-        self, method: str, path: str, body: Wire | None = None, seconds: float = ANSWER_SECONDS
+        self,
+        method: str,
+        path: str,
+        body: JsonObject | None = None,
+        seconds: float = ANSWER_SECONDS,
     ) -> Any:
         async with self._open(method, path, body, seconds) as answer:
             try:
@@ -139,7 +154,7 @@ class LlamaServer:
 
     @asynccontextmanager
     async def _open(
-        self, method: str, path: str, body: Wire | None, seconds: float | None
+        self, method: str, path: str, body: JsonObject | None, seconds: float | None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         # aiohttp's own total time-out swallows a cancellation that comes in the same turn (3.14).
         try:
@@ -165,30 +180,13 @@ async def llama_server(url: str, api_key: str) -> AsyncIterator[LlamaServer]:
         yield LlamaServer(session, url)
 
 
-def _mark(slot: Mapping[str, Any]) -> tuple[int, int, int]:
+def mark(slot: Mapping[str, Any]) -> tuple[int, int, int]:
     task = int(slot.get("id_task") or 0)
     read = int(slot.get("n_prompt_tokens_processed") or 0)
-    return task, read, _decoded(slot)
+    return task, read, decoded(slot)
 
 
-def _decoded(slot: Mapping[str, Any]) -> int:
+def decoded(slot: Mapping[str, Any]) -> int:
     following = slot.get("next_token")
     rows = following if isinstance(following, list) else [following or {}]
     return sum(int(row.get("n_decoded") or 0) for row in rows)
-
-
-def _tell(answer: Mapping[str, Any], on_progress: Callable[[int, int], None] | None) -> None:
-    progress = answer.get("prompt_progress")
-    if progress and on_progress:
-        on_progress(int(progress["processed"]), int(progress["total"]))
-
-
-def _filled(answer: Mapping[str, Any], tokens: int) -> Filled:
-    if "error" in answer or not answer:
-        raise ServerRefused(500, str(answer.get("error", "it gave no answer"))[:500])
-    timings = answer.get("timings") or {}
-    return Filled(
-        cached=int(timings.get("cache_n") or 0),
-        prompt=int(timings.get("prompt_n") or tokens),
-        seconds=float(timings.get("prompt_ms") or 0) / 1000,
-    )

@@ -1,8 +1,8 @@
-"""Less memory, one step at a time: what to give up next when the GPU is full. Pure.
+"""What to give up next when the GPU's memory is full, one reduction at a time. Pure.
 
-The step that wins most goes first, measured against the buffers that the
-server logged; the KV cache's type goes last, and never below q8_0 (q4_0 loses
-JSON and recall first).
+The reduction that saves most goes first, measured by the buffers that the
+server logged; the KV cache's type goes last, and never below q8_0 (q4_0 first
+loses JSON and recall).
 """
 
 import re
@@ -12,8 +12,11 @@ from dataclasses import dataclass, field, replace
 from backend.models.profile import Profile
 
 LEAST_UBATCH, LEAST_CONTEXT, MORE_EXPERTS = 128, 4096, 4
+Q8_SHARE = 0.47  # of an f16 KV cache that q8_0 saves
 UBATCH, EXPERTS, KV = "--ubatch-size", "--n-cpu-moe", ("--cache-type-k", "--cache-type-v")
 DRAFTING = ("--spec-type", "--spec-draft-n-max", "--spec-draft-n-min", "-ngld")
+BUFFER = re.compile(r"(?:CUDA|Vulkan|ROCm)\d*\s+(compute|KV|model) buffer size\s*=\s*([\d.]+) MiB")
+LAYERS = re.compile(r"n_layer\s*=\s*(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +30,32 @@ class Buffers:
     draft: float = 0
 
 
+def logged_buffers(log: Sequence[str], draft: float = 0) -> Buffers:
+    """The GPU buffers that a server's log names, summed over the cards; `draft` in MiB."""
+    sums = {"compute": 0.0, "KV": 0.0, "model": 0.0}
+    text = "\n".join(log)
+    for kind, mib in BUFFER.findall(text):
+        sums[kind] += float(mib)
+    layers = max(map(int, LAYERS.findall(text)), default=0)
+    return Buffers(sums["compute"], sums["KV"], sums["model"], layers, draft)
+
+
 @dataclass(frozen=True, slots=True)
-class Step:
+class Reduction:
+    """`profile` needs `saved_mib` less; `label` identifies it, `description` is for a person."""
+
     label: str
-    words: str
+    description: str
     profile: Profile
-    won_mib: float
+    saved_mib: float
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryFallback:
-    """`full` is the profile as it is written; `taken` led to `profile`, `placed` is how that was started."""
+    """`full` is the profile as written, `taken` led to `profile`, `placed` is how that was started."""
 
     full: Profile
-    taken: tuple[Step, ...] = ()
+    taken: tuple[Reduction, ...] = ()
     crashed: frozenset[str] = field(default_factory=frozenset)
     placed: Profile | None = None
 
@@ -49,83 +64,49 @@ class MemoryFallback:
         return self.taken[-1].profile if self.taken else self.full
 
     def started(self, placed: Profile) -> "MemoryFallback":
-        """The next step goes down from what really ran."""
+        """The next reduction is made of what really ran."""
         return replace(self, placed=placed)
 
-    def down(self, buffers: Buffers) -> "MemoryFallback | None":
-        """One step down after memory ran out; None when there is nothing left to give up."""
-        crashed = self.crashed | {step.label for step in self.taken[-1:]}
-        options = [
-            step
-            for step in steps(self.placed or self.profile, buffers)
-            if step.label not in crashed
-        ]
-        if not options:
+    def reduced(self, buffers: Buffers) -> "MemoryFallback | None":
+        """One reduction more after memory ran out; None when nothing is left to give up."""
+        crashed = self.crashed | {reduction.label for reduction in self.taken[-1:]}
+        options = reductions(self.placed or self.profile, buffers)
+        untried = [option for option in options if option.label not in crashed]
+        if not untried:
             return None
-        best = max(options, key=lambda step: (not step.label.startswith("kv"), step.won_mib))
+        best = max(
+            untried, key=lambda option: (not option.label.startswith("kv"), option.saved_mib)
+        )
         return replace(self, taken=(*self.taken, best), crashed=crashed, placed=None)
 
-    def up(self) -> "MemoryFallback":
-        """The full profile again; what crashed on the way is tried anew."""
+    def restored(self) -> "MemoryFallback":
+        """The full profile again; reductions that crashed may be tried anew."""
         return MemoryFallback(self.full)
 
 
-def steps(profile: Profile, buffers: Buffers) -> Iterator[Step]:
-    """Every single step down from `profile`."""
-    yield from _ubatch(profile, buffers)
-    yield from _context(profile, buffers)
-    yield from _experts(profile, buffers)
-    yield from _draft(profile, buffers)
-    yield from _kv(profile, buffers)
-
-
-def _ubatch(profile: Profile, buffers: Buffers) -> Iterator[Step]:
-    now = int(profile.flag(UBATCH) or 512)
-    if now // 2 >= LEAST_UBATCH:
-        less = profile.with_flag(str(now // 2), UBATCH)
-        words = f"prefill in batches of {now // 2:,}"
-        yield Step(f"ubatch {now // 2}", words, less, buffers.compute / 2)
-
-
-def _context(profile: Profile, buffers: Buffers) -> Iterator[Step]:
-    less = profile.context * 3 // 4 // 256 * 256
-    if less >= LEAST_CONTEXT:
-        words = f"a window of {less:,} tokens"
-        yield Step(f"context {less}", words, replace(profile, context=less), buffers.kv / 4)
-
-
-def _experts(profile: Profile, buffers: Buffers) -> Iterator[Step]:
-    now = profile.flag(EXPERTS)
-    if now is not None and (not buffers.layers or int(now) < buffers.layers):
-        more = int(now) + MORE_EXPERTS
-        won = buffers.weights * MORE_EXPERTS / max(1, buffers.layers - int(now))
-        words = f"the experts of {more} layers in RAM"
-        yield Step(f"experts {more}", words, profile.with_flag(str(more), EXPERTS), won)
-
-
-def _draft(profile: Profile, buffers: Buffers) -> Iterator[Step]:
+def reductions(profile: Profile, buffers: Buffers) -> Iterator[Reduction]:
+    """Every single reduction of `profile`."""
+    ubatch = int(profile.flag(UBATCH) or 512) // 2
+    if ubatch >= LEAST_UBATCH:
+        less = profile.with_flag(str(ubatch), UBATCH)
+        description = f"prefill in batches of {ubatch:,}"
+        yield Reduction(f"ubatch {ubatch}", description, less, buffers.compute / 2)
+    context = profile.context * 3 // 4 // 256 * 256
+    if context >= LEAST_CONTEXT:
+        less = replace(profile, context=context)
+        description = f"a window of {context:,} tokens"
+        yield Reduction(f"context {context}", description, less, buffers.kv / 4)
+    experts = profile.flag(EXPERTS)
+    if experts is not None and (not buffers.layers or int(experts) < buffers.layers):
+        more = int(experts) + MORE_EXPERTS
+        saved = buffers.weights * MORE_EXPERTS / max(1, buffers.layers - int(experts))
+        less = profile.with_flag(str(more), EXPERTS)
+        yield Reduction(f"experts {more}", f"the experts of {more} layers in RAM", less, saved)
     if profile.draft:
-        plain = replace(profile.without_flags(*DRAFTING), draft=None)
-        yield Step("draft none", "no draft model", plain, buffers.draft)
-
-
-def _kv(profile: Profile, buffers: Buffers) -> Iterator[Step]:
+        less = replace(profile.without_flags(*DRAFTING), draft=None)
+        yield Reduction("draft none", "no draft model", less, buffers.draft)
     if all((profile.flag(name) or "f16") in ("f16", "f32", "bf16") for name in KV):
         less = profile
         for name in KV:
             less = less.with_flag("q8_0", name)
-        yield Step("kv q8_0", "a KV cache of 8 bits", less, buffers.kv * 0.47)
-
-
-_BUFFER = re.compile(r"(?:CUDA|Vulkan|ROCm)\d*\s+(compute|KV|model) buffer size\s*=\s*([\d.]+) MiB")
-_LAYERS = re.compile(r"n_layer\s*=\s*(\d+)")
-
-
-def buffers(log: Sequence[str], draft: float = 0) -> Buffers:
-    """The GPU buffers that a server's log names, summed over the cards; `draft` in MiB."""
-    sums = {"compute": 0.0, "KV": 0.0, "model": 0.0}
-    text = "\n".join(log)
-    for kind, mib in _BUFFER.findall(text):
-        sums[kind] += float(mib)
-    layers = [int(n) for n in _LAYERS.findall(text)]
-    return Buffers(sums["compute"], sums["KV"], sums["model"], max(layers, default=0), draft)
+        yield Reduction("kv q8_0", "a KV cache of 8 bits", less, buffers.kv * Q8_SHARE)

@@ -1,6 +1,6 @@
 """llama-server as a child: for as long as a block lasts, in its own process group, with its log.
 
-async with child(argv, env, record) as process:
+async with server_process(argv, env, record) as process:
     code = await process.wait()
 """
 
@@ -14,9 +14,9 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from backend import proc
+from backend.files import replace_text
 
 PR_SET_PDEATHSIG = 1
 HEAD_BYTES, TAIL_BYTES = 64 << 10, 256 << 10
@@ -24,7 +24,7 @@ TERM_SECONDS, KILL_SECONDS = 3.0, 10.0
 _prctl = ctypes.CDLL(None, use_errno=True).prctl  # bound before any fork
 
 
-class Log:
+class ServerLog:
     """What a child printed: its first 64 KiB and its last 256, in whole chunks as they came."""
 
     def __init__(self) -> None:
@@ -52,15 +52,14 @@ class Log:
 
     def everything(self) -> list[str]:
         """All that is kept, for a diagnosis."""
-        if self.total <= TAIL_BYTES:
-            return self.lines(1 << 20)
-        return [*self.first(), *self.lines(1 << 20)]
+        tail = self.lines(1 << 20)
+        return tail if self.total <= TAIL_BYTES else [*self.first(), *tail]
 
 
 @dataclass(frozen=True, slots=True)
-class Child:
+class ServerProcess:
     pid: int
-    log: Log
+    log: ServerLog
     _process: asyncio.subprocess.Process
     _reader: asyncio.Task[None]
 
@@ -68,9 +67,9 @@ class Child:
         """The exit code (negative: a signal); the last of the log may still be on its way."""
         return await self._process.wait()
 
-    async def last_words(self) -> list[str]:
+    async def final_log(self) -> list[str]:
         """The whole log of a child that has ended."""
-        # A grandchild may hold the pipe open; what it says no longer matters.
+        # A grandchild may hold the pipe open; what it prints no longer matters.
         await asyncio.wait([self._reader], timeout=0.5)
         return self.log.everything()
 
@@ -87,16 +86,21 @@ class Child:
         """TERM, a bounded wait, KILL, and a bounded wait for the kernel to let go of it."""
         if not self.exited:
             self.signal(signal.SIGTERM)
+        for seconds in (grace, KILL_SECONDS):
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._process.wait(), grace)
-        self.signal(signal.SIGKILL)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._process.wait(), KILL_SECONDS)
+                async with asyncio.timeout(seconds):
+                    await self._process.wait()
+            self.signal(signal.SIGKILL)
 
 
 @asynccontextmanager
-async def child(argv: Sequence[str], env: Mapping[str, str], record: Path) -> AsyncIterator[Child]:
-    """Start `argv`; on leaving, its whole group is gone. `record` names it for a later life."""
+async def server_process(
+    argv: Sequence[str], env: Mapping[str, str], record: Path
+) -> AsyncIterator[ServerProcess]:
+    """Start `argv`; on leaving, its whole group is gone.
+
+    The file `record` names it while it runs, for `end_orphan` of a later backend.
+    """
     process = await asyncio.create_subprocess_exec(
         *argv,
         env=dict(env),
@@ -104,11 +108,11 @@ async def child(argv: Sequence[str], env: Mapping[str, str], record: Path) -> As
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
         start_new_session=True,
-        preexec_fn=_dies_with(os.getpid()),
+        preexec_fn=signal_at_parent_death(os.getpid(), signal.SIGKILL),
     )
-    log = Log()
-    reader = asyncio.create_task(_read(process, log))
-    running = Child(process.pid, log, process, reader)
+    log = ServerLog()
+    reader = asyncio.create_task(read(process, log))
+    running = ServerProcess(process.pid, log, process, reader)
     try:
         write_record(record, process.pid)
         yield running
@@ -118,66 +122,56 @@ async def child(argv: Sequence[str], env: Mapping[str, str], record: Path) -> As
         finally:
             running.signal(signal.SIGKILL)
             reader.cancel()
-            _forget(record)
+            remove_record(record)
 
 
-def _dies_with(parent: int) -> Callable[[], None]:
+def signal_at_parent_death(parent: int, number: int) -> Callable[[], None]:
+    """For preexec_fn: the kernel sends the signal to the child when this process ends."""
+
     def prepare() -> None:
-        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        _prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
         if os.getppid() != parent:  # it ended before the line above
             os._exit(1)
 
     return prepare
 
 
-async def _read(process: asyncio.subprocess.Process, log: Log) -> None:
+async def read(process: asyncio.subprocess.Process, log: ServerLog) -> None:
     assert process.stdout
     while chunk := await process.stdout.read(1 << 16):
         log.feed(chunk)
 
 
 def write_record(record: Path, pid: int) -> None:
-    """Note a running server, so that a later life of ours can end it."""
+    """Note a running server, so that a later backend can end it."""
     started = proc.started(pid)
-    if started is None:
-        return
-    noted = {"pid": pid, "started": started, "boot": proc.boot()}
-    with suppress(OSError):  # on a full disk it serves all the same: it ends with us, as a rule
-        record.parent.mkdir(parents=True, exist_ok=True)
-        record.write_text(json.dumps(noted), "utf-8")
+    if started is not None:
+        with suppress(OSError):  # on a full disk: as a rule the server ends with this process
+            replace_text(record, json.dumps({"pid": pid, "started": started, "boot": proc.boot()}))
 
 
-async def end_orphan(record: Path) -> int | None:
-    """End the server that an earlier life of ours left running; its pid, or None if there is none."""
-    noted = _noted(record)
-    _forget(record)
-    pid = int(noted.get("pid", 0))
-    # A pid alone may by now be somebody else's.
-    if not pid or noted.get("boot") != proc.boot() or proc.started(pid) != noted.get("started"):
-        return None
-    await _end_foreign(pid)
-    return pid
-
-
-def _noted(record: Path) -> dict[str, Any]:
-    try:
-        noted = json.loads(record.read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return noted if isinstance(noted, dict) else {}
-
-
-def _forget(record: Path) -> None:
+def remove_record(record: Path) -> None:
     with suppress(OSError):
         record.unlink(missing_ok=True)
 
 
-async def _end_foreign(pid: int) -> None:
+async def end_orphan(record: Path) -> int | None:
+    """End the server that an earlier backend left running; its pid, or None if there is none."""
+    pid = 0
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        noted = json.loads(record.read_text("utf-8"))
+        # A pid alone may by now belong to another process.
+        if noted["boot"] == proc.boot() and proc.started(int(noted["pid"])) == noted["started"]:
+            pid = int(noted["pid"])
+    remove_record(record)
+    if not pid:
+        return None
     for number, seconds in ((signal.SIGTERM, TERM_SECONDS), (signal.SIGKILL, KILL_SECONDS)):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, number)
         deadline = asyncio.get_running_loop().time() + seconds
         while asyncio.get_running_loop().time() < deadline:
-            if proc.started(pid) is None or proc.state(pid) == "Z":
-                return
-            await asyncio.sleep(0.05)  # not our child, so nothing tells us when it ends
+            if proc.state(pid) in (None, "Z"):
+                return pid
+            await asyncio.sleep(0.05)  # it is no child of ours, so nothing tells when it ends
+    return pid

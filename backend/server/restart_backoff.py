@@ -1,30 +1,30 @@
-"""When to start again. Pure: counts go in, waits come out."""
+"""When to start again. Pure."""
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-FIRST_S, LAST_S = 1.0, 60.0  # back-off
-GIVE_UP_AFTER = 5  # starts in a row that served nothing
-RETRY_S = 600.0  # while failed
+FIRST_S, LAST_S = 1.0, 60.0  # the pause doubles from the one to the other
+GIVE_UP_AFTER = 5
+RETRY_S = 600.0  # once it has given up
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RestartBackoff:
     """`barren`: starts in a row that ended before they served a token."""
 
     barren: int = 0
 
-    def ended(self, served: bool) -> "Record":
-        return replace(self, barren=0 if served else self.barren + 1)
-
     @property
-    def failed(self) -> bool:
+    def given_up(self) -> bool:
         return self.barren >= GIVE_UP_AFTER
 
+    def ended(self, *, served: bool, lasting: bool = False) -> "RestartBackoff":
+        """A run has ended; `lasting`: for a reason that another start does not change."""
+        if served:
+            return RestartBackoff()
+        return RestartBackoff(max(GIVE_UP_AFTER, self.barren) if lasting else self.barren + 1)
 
-def pause(record: Record, chance: random.Random, first: float = FIRST_S) -> float:
-    """Seconds until the next start: 1 to 60 with jitter, ten minutes once it has failed."""
-    if record.failed:
-        return RETRY_S
-    longest = min(LAST_S, first * 2.0**record.barren)
-    return max(first, chance.uniform(longest / 2, longest))
+    def pause(self, rng: random.Random, first: float = FIRST_S, retry: float = RETRY_S) -> float:
+        """Seconds until the next start, with jitter."""
+        longest = min(LAST_S, first * 2.0**self.barren)
+        return retry if self.given_up else max(first, rng.uniform(longest / 2, longest))

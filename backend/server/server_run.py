@@ -1,4 +1,4 @@
-"""One life of llama-server: from its start, through loading, warming and serving, to its end."""
+"""One run of llama-server: from its start, through loading, warming and serving, to its end."""
 
 import asyncio
 import signal
@@ -8,220 +8,191 @@ from time import monotonic
 from typing import NoReturn
 
 from backend import proc
-from backend.models.profile import Profile
+from backend.aio import set_within
 from backend.protocol import SCHEDULED
-from backend.server import diagnosis, memory_fallback
-from backend.server.diagnosis import Cause
+from backend.server.diagnosis import Cause, diagnose, on_cpu
 from backend.server.launch import Launch, slots_folder
-from backend.server.liveness import Ended, LivenessMonitor
-from backend.server.llama import LlamaServer, Props, ServerAway, ServerRefused, llama_server
-from backend.server.process import Child, child
-from backend.server.stall_detector import LoadWatch
+from backend.server.liveness import LivenessMonitor, RunEnded
+from backend.server.llama import LlamaServer, ServerAway, ServerRefused, llama_server
+from backend.server.memory_fallback import Buffers, logged_buffers
+from backend.server.process import ServerProcess, server_process
+from backend.server.stall_detector import LoadStallDetector
 from backend.server.warmup import Warmer
 from backend.state import BackendState
 
-HEALTH_OFTEN, HEALTH_SELDOM, YOUNG_SECONDS = 0.1, 0.5, 10.0  # while it loads
-HUNG = frozenset({"wedged", "stopped", "slow load"})
+HEALTH_OFTEN, HEALTH_SELDOM, OFTEN_FOR = 0.1, 0.5, 10.0  # seconds, while it loads
+HUNG = frozenset({"wedged", "stopped", "slow load"})  # TERM would only be waited for
+ON_CPU = "The model runs on the processor instead of the GPU, many times slower."
 
 
 class ServerRun:
+    """`on_serving` is called once, when the server takes requests."""
+
     def __init__(
         self,
         state: BackendState,
-        profile: Profile,
         launch: Launch,
         *,
-        gpu_expected: bool = True,
-        on_serving: Callable[[], None] = lambda: None,
+        gpu_expected: bool,
+        on_serving: Callable[[], None],
     ) -> None:
-        self.state, self.profile, self.launch = state, profile, launch
-        self.gpu_expected, self._on_serving = gpu_expected, on_serving
-        self.process: Child | None = None
-        self.served = False  # has written a token for somebody
+        self.state, self.launch, self.profile = state, launch, launch.profile
+        self.gpu_expected, self.on_serving = gpu_expected, on_serving
+        self.process: ServerProcess | None = None
+        self.monitor: LivenessMonitor | None = None  # from when it has loaded
         self.was_ready = False
         self.serves = False
         self.vision = False
-        self._tending = asyncio.Event()
+        self.new_prefix = asyncio.Event()  # set it to have the registered prefix warmed
+
+    @property
+    def served(self) -> bool:
+        """Whether it has written a token for somebody."""
+        return self.monitor is not None and self.monitor.served
+
+    @property
+    def buffers(self) -> Buffers:
+        log = self.process.log.everything() if self.process else []
+        return logged_buffers(log, self.launch.draft_mib)
 
     async def run(self) -> Cause:
         """Start the server, keep it, and return why it ended."""
         cause = Cause("unknown", "The model server ended.")
         async with (
-            child(self.launch.argv, self.launch.env, self.state.record) as process,
+            server_process(
+                self.launch.argv, self.launch.env, self.state.server_record
+            ) as self.process,
             llama_server(self.launch.url, self.launch.api_key) as server,
         ):
-            self.process = process
             try:
                 async with asyncio.TaskGroup() as group:
-                    group.create_task(self._until_exit(process))
-                    await self._lead(group, process, server)
-            except* Ended as endings:
-                cause = _cause(endings)
-            self._away(cause.sentence)
+                    group.create_task(self._until_exit(self.process))
+                    await self._serve(group, self.process, server)
+            except* RunEnded as group_error:
+                cause = first_cause(group_error)
+            self._set_away(cause.sentence)
             if cause.kind in HUNG:
-                process.signal(signal.SIGKILL)
+                self.process.signal(signal.SIGKILL)
         return cause
 
-    def tend(self) -> None:
-        """A new prefix is to be warmed."""
-        self._tending.set()
-
-    def _away(self, sentence: str | None) -> None:
-        self.serves = False
-        self.state.status.set(state="restarting", reason=sentence, pid=None)
-
-    @property
-    def buffers(self) -> memory_fallback.Buffers:
-        log = self.process.log.everything() if self.process else []
-        return memory_fallback.buffers(log, self.launch.draft_mib)
-
-    async def _lead(self, group: asyncio.TaskGroup, process: Child, server: LlamaServer) -> None:
-        self.state.status.set(state="loading", reason=None, pid=process.pid)
-        await self._load(process, server)
-        self._check_gpu(process)
-        props = await self._props(server)
-        self.vision = props.vision
-        self.state.status.set(
-            n_ctx=props.n_ctx or self.profile.context, model=self.launch.model.name
-        )
-        vigil = LivenessMonitor(self.state, self.profile, process, server, self._note_served)
-        group.create_task(vigil.keep())
-        warmer = self._warmer(server)
-        await self._warm_fixed(warmer)
-        self.serves = self.was_ready = True
-        self._on_serving()
-        self.state.status.set(
-            state="ready", reason=self._on_cpu_reason(process), done=None, total=None
-        )
-        group.create_task(self._tend(warmer))
-        if self.profile.sleeps:
-            group.create_task(self._tend_sleep(server, warmer))
-
-    def _warmer(self, server: LlamaServer) -> Warmer:
-        folder = slots_folder(self.state.config)
-        values = dict(self.profile.template)
-        return Warmer(server, folder, self.launch.identity, values, self.profile.slots)
-
-    # --- loading ----------------------------------------------------------------
-
-    async def _until_exit(self, process: Child) -> NoReturn:
-        before = proc.oom_kills()
+    async def _until_exit(self, process: ServerProcess) -> NoReturn:
+        kills = proc.oom_kills()
         code = await process.wait()
-        self._away(None)
-        raise Ended(diagnosis.diagnose(code, await process.last_words(), proc.oom_kills() - before))
+        self._set_away(None)
+        raise RunEnded(diagnose(code, await process.final_log(), proc.oom_kills() - kills))
 
-    async def _load(self, process: Child, server: LlamaServer) -> None:
-        timing, began = self.state.timing, monotonic()
-        watch = LoadWatch(timing.load_stall, timing.longest_load, began, last_sign=began)
-        watch.measured = began, 0.0
-        while not await server.healthy():
-            if cause := watch.verdict(
-                monotonic(), proc.cpu_seconds(process.pid) or 0.0, _marks(process)
-            ):
-                raise Ended(cause)
-            young = monotonic() - began < YOUNG_SECONDS
-            await asyncio.sleep(
-                HEALTH_OFTEN if young else HEALTH_SELDOM
-            )  # the server has no way to tell us that it is ready
+    def _set_away(self, reason: str | None) -> None:
+        self.serves = False
+        self.state.status.set(state="restarting", reason=reason, pid=None)
 
-    def _check_gpu(self, process: Child) -> None:
-        """A server that belongs on a GPU and came up on the CPU is started once more."""
-        if self.profile.gpu and self.gpu_expected and self._on_cpu(process):
-            raise Ended(
-                Cause("cpu fallback", "The model server came up on the processor, not on the GPU.")
-            )
-
-    def _on_cpu_reason(self, process: Child) -> str | None:
-        """What to say of a server that stays on the processor: it serves, slowly."""
-        if not (self.profile.gpu and self._on_cpu(process)):
-            return None
-        sentence = "The model runs on the processor instead of the GPU, many times slower."
-        self.state.news("cpu fallback", "warning", sentence)
-        return sentence
-
-    def _on_cpu(self, process: Child) -> bool:
-        return diagnosis.on_cpu(process.log.first()) or self.state.cards.holds(process.pid) is False
-
-    async def _props(self, server: LlamaServer) -> Props:
+    async def _serve(
+        self, group: asyncio.TaskGroup, process: ServerProcess, server: LlamaServer
+    ) -> None:
+        state, profile = self.state, self.profile
+        state.status.set(state="loading", reason=None, pid=process.pid)
+        await self._load(process, server)
+        if self.gpu_expected and self._on_cpu(process):  # once more: drivers fail for a moment
+            sentence = "The model server came up on the processor, not on the GPU."
+            raise RunEnded(Cause("cpu fallback", sentence))
         try:
-            return await server.props()
+            props = await server.props()
         except (ServerAway, ServerRefused) as error:
-            raise Ended(
-                Cause("unknown", f"The model server gives no account of itself: {error}.")
-            ) from None
+            sentence = f"The model server does not answer /props: {error}."
+            raise RunEnded(Cause("unknown", sentence)) from None
+        self.vision = props.vision
+        state.status.set(n_ctx=props.n_ctx or profile.context, model=self.launch.model.name)
+        self.monitor = LivenessMonitor(state, profile, process, server)
+        group.create_task(self.monitor.watch())
+        folder, template = slots_folder(state.config), dict(profile.template)
+        warmer = Warmer(server, folder, self.launch.identity, template, profile.slots)
+        await self._warm(warmer)
+        self.serves = self.was_ready = True
+        self.on_serving()
+        reason = ON_CPU if self._on_cpu(process) else None
+        if reason:
+            state.alerts.add("cpu fallback", "warning", reason)
+        state.status.set(state="ready", reason=reason, done=None, total=None)
+        group.create_task(self._warm_new_prefixes(warmer))
+        if profile.sleeps:
+            group.create_task(self._follow_sleep(server, warmer))
 
-    def _note_served(self) -> None:
-        self.served = True
+    async def _load(self, process: ServerProcess, server: LlamaServer) -> None:
+        timing, began, pid = self.state.timing, monotonic(), process.pid
+        detector = LoadStallDetector(
+            timing.load_stall, timing.longest_load, began, last_progress=began, measured=(began, 0)
+        )
+        while not await server.healthy():
+            read, resident = float(proc.read_bytes(pid) or 0), proc.rss_mib(pid) or 0.0
+            marks = read, resident, float(process.log.total)
+            if cause := detector.check(monotonic(), proc.cpu_seconds(pid) or 0.0, marks):
+                raise RunEnded(cause)
+            young = monotonic() - began < OFTEN_FOR
+            # The server has no way to tell us that it is ready.
+            await asyncio.sleep(HEALTH_OFTEN if young else HEALTH_SELDOM)
 
-    # --- warming ----------------------------------------------------------------
+    def _on_cpu(self, process: ServerProcess) -> bool:
+        """Whether a server that belongs on a GPU came up on the processor."""
+        unused = self.state.on_gpu(process.pid) is False
+        return self.profile.gpu and (on_cpu(process.log.first()) or unused)
 
-    async def _warm_fixed(self, warmer: Warmer) -> None:
-        board, register = self.state.status, self.state.register
-        self._tending.clear()
-        if register.fixed is None:
-            board.set(warm=None)
+    async def _warm(self, warmer: Warmer) -> None:
+        """Warm the registered prefix, if there is one."""
+        status, prefix = self.state.status, self.state.prefixes.prefix
+        self.new_prefix.clear()
+        if prefix is None:
+            status.set(warm=None)
             return
-        board.set(state="warming", done=0, total=None, warm=None)
+        status.set(state="warming", done=0, total=None, warm=None)
         try:
-            warm = await warmer.fixed(register.fixed, self._progress)
+            warm = await warmer.warm(prefix, lambda done, total: status.set(done=done, total=total))
         except ServerRefused as error:
-            # A template that refuses the shape still serves; it is only cold.
-            self.state.news("warm-up", "warning", f"The prefix could not be warmed: {error}")
+            # A template that refuses the prefix's form still serves; it is only cold.
+            sentence = f"The prefix could not be warmed: {error}"
+            self.state.alerts.add("warm-up", "warning", sentence)
             return
         except ServerAway:
-            await self._gone()
-        board.set(warm=warm)
+            # The exit or the stall detector will give the reason within this time.
+            await asyncio.sleep(self.state.timing.stall)
+            sentence = "The model server dropped a request and did not come back."
+            raise RunEnded(Cause("wedged", sentence)) from None
+        status.set(warm=warm)
 
-    def _progress(self, done: int, total: int) -> None:
-        self.state.status.set(done=done, total=total)
-
-    async def _gone(self) -> NoReturn:
-        """The connection broke; the exit, or the watch, will say why within its time."""
-        await asyncio.sleep(self.state.timing.stall)
-        raise Ended(Cause("wedged", "The model server dropped a request and did not come back."))
-
-    async def _tend(self, warmer: Warmer) -> NoReturn:
-        """Warm a prefix that is registered while it serves."""
+    async def _warm_new_prefixes(self, warmer: Warmer) -> NoReturn:
+        """Warm a prefix that is registered while the server serves."""
         while True:
-            await self._tending.wait()
-            async with self.state.gpu_queue.hold("prefix", SCHEDULED):
-                await self._warm_fixed(warmer)
+            await self.new_prefix.wait()
+            async with self.state.gpu_queue.acquire("prefix", SCHEDULED):
+                await self._warm(warmer)
                 self.state.status.set(state="ready", done=None, total=None)
 
-    # --- sleep ------------------------------------------------------------------
-
-    async def _tend_sleep(self, server: LlamaServer, warmer: Warmer) -> NoReturn:
-        """Notice that it unloaded itself, and wake and warm it when somebody comes."""
-        gpu_queue, board = self.state.gpu_queue, self.state.status
+    async def _follow_sleep(self, server: LlamaServer, warmer: Warmer) -> NoReturn:
+        """Notice that the server has unloaded its model; wake and warm it when somebody waits."""
+        queue, status, pause = self.state.gpu_queue, self.state.status, self.state.timing.look_idle
         while True:
-            await asyncio.sleep(self.state.timing.look_idle)  # it tells nobody when it falls asleep
-            if gpu_queue.holders or not await self._sleeps(server):
+            await asyncio.sleep(pause)  # the server does not tell when it falls asleep
+            if queue.holders or not await is_asleep(server):
                 continue
-            board.set(state="sleeping")
-            gpu_queue.close("sleeping", "The model is being loaded again.")
+            status.set(state="sleeping")
+            queue.close("sleeping", "The model is being loaded again.")
             try:
-                while not gpu_queue.waiters and await self._sleeps(server):
-                    with suppress(TimeoutError):
-                        await asyncio.wait_for(gpu_queue.demand.wait(), self.state.timing.look_idle)
-                await self._warm_fixed(warmer)
-                board.set(state="ready", done=None, total=None)
+                while not queue.waiters and await is_asleep(server):
+                    await set_within(queue.demand, pause)
+                await self._warm(warmer)
+                status.set(state="ready", done=None, total=None)
             finally:
-                gpu_queue.open("sleeping")
-
-    async def _sleeps(self, server: LlamaServer) -> bool:
-        with suppress(ServerAway, ServerRefused):
-            return (await server.props()).sleeping
-        return False
+                queue.open("sleeping")
 
 
-def _marks(process: Child) -> tuple[float, ...]:
-    pid = process.pid
-    return float(proc.read_bytes(pid) or 0), proc.rss_mib(pid) or 0.0, float(process.log.total)
+async def is_asleep(server: LlamaServer) -> bool:
+    with suppress(ServerAway, ServerRefused):
+        return (await server.props()).sleeping
+    return False
 
 
-def _cause(endings: BaseExceptionGroup[Ended]) -> Cause:
-    """The first cause; an exit that followed from another explains less."""
-    first = endings
+def first_cause(group: BaseExceptionGroup[RunEnded]) -> Cause:
+    """The first one; an exit that followed from another end explains less."""
+    first: BaseException = group
     while isinstance(first, BaseExceptionGroup):
-        first = first.exceptions[0]  # type: ignore[assignment]
+        first = first.exceptions[0]
+    assert isinstance(first, RunEnded)
     return first.cause

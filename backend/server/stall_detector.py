@@ -1,7 +1,7 @@
-"""Signs of life: alive means tokens, prefill progress, or idle and answering. Pure.
+"""Whether the server makes progress: tokens, prefill, or idle and answering. Pure.
 
-A fixed time-out would kill a long prefill that makes progress, and /health
-stays green through a wedge (llama.cpp #27388), so neither decides here.
+A fixed time-out would end a long prefill that makes progress, and /health stays
+200 while the decode loop hangs (llama.cpp #27388), so neither decides here.
 """
 
 from dataclasses import dataclass, field
@@ -12,102 +12,91 @@ from backend.server.llama import Slots
 STALL_SECONDS = 30.0
 STOPPED_SECONDS = 3.0
 STREAK = 3  # completions in a row that answered 5xx
-BUSY_SHARE = 0.05  # of one core, or of the GPU: less is no work
+BUSY_SHARE = 0.05  # of one core, or of the GPU: less counts as idle
 LOAD_SHARE = 0.3  # of one core
 PATIENCE = 4.0  # times the measured prefill
+LOAD_STEPS = (4 << 20, 8.0, 0.0)  # bytes read, resident MiB, bytes printed: more is progress
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """One look at the server. `at` in seconds of a steady clock.
+class Observation:
+    """The server at one moment; `at` in seconds of a steady clock.
 
-    `slots` is None when /slots did not answer; `signs` counts tokens that
-    clients told of; `gpu` is the load, 0 to 1, None where there is none. `ours`:
-    more than the requests of other local programs is under way or waits.
+    `slots` is None when /slots did not answer; `heartbeats` counts those of
+    clients; `errors` are failed completions in a row; `gpu` is the load, 0 to 1,
+    None where there is no card. `wanted`: more than the requests of other local
+    programs is under way or waits.
     """
 
     at: float
     slots: Slots | None
-    signs: int = 0
+    heartbeats: int = 0
     errors: int = 0
     cpu_seconds: float = 0.0
     gpu: float | None = None
-    state: str = "S"
-    ours: bool = True
+    process_state: str = "S"  # as in /proc
+    wanted: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """`silent`: the engine is mute while it prefills, for at most `silent_seconds`."""
+class StallLimits:
+    """`silent`: the engine answers nothing while it prefills, for at most `silent_seconds`."""
 
     stall_seconds: float = STALL_SECONDS
     silent: bool = False
     silent_seconds: float = 600.0
 
 
-def limits(
+def stall_limits(
     engine: str, batch: int, context: int, prefill_tok_s: float | None, stall: float = STALL_SECONDS
-) -> Limits:
-    """What to expect of this engine: one batch may take as long as it was measured to, and more."""
+) -> StallLimits:
+    """For an engine that prefills at this speed: a batch may take several times as long as measured."""
     speed = prefill_tok_s or 50.0
-    return Limits(
+    return StallLimits(
         stall_seconds=max(stall, PATIENCE * batch / speed),
-        silent=engine == "ik_llama.cpp",
+        silent=engine == "ik_llama.cpp",  # ik_llama.cpp #1210
         silent_seconds=max(stall, PATIENCE * context / speed),
     )
 
 
 @dataclass(slots=True)
 class StallDetector:
-    """Takes one look after the other; `verdict` is None while the server is alive."""
+    """Takes one observation after the other; `check` is None while the server is alive."""
 
-    limits: Limits
-    last_sign: float
-    last: Look | None = None
-    working: float = field(default=0.0)  # when a mute engine last showed load
+    limits: StallLimits
+    last_progress: float
+    last: Observation | None = None
+    last_load: float = field(default=0.0)  # when a silent engine last used CPU or GPU
     stopped_seconds: float = STOPPED_SECONDS
     stopped_since: float | None = None
 
-    def verdict(self, look: Look) -> Cause | None:
-        previous, self.last = self.last, look
-        if self._alive(previous, look):
-            self.last_sign = self.working = look.at
-        elif previous and _loaded(previous, look):
-            self.working = look.at
-        return self._streak(look) or self._stopped(look) or self._stalled(look)
+    def check(self, seen: Observation) -> Cause | None:
+        previous, self.last = self.last, seen
+        if progressed(previous, seen):
+            self.last_progress = self.last_load = seen.at
+        elif previous and loaded(previous, seen):
+            self.last_load = seen.at
+        if seen.errors >= STREAK:
+            sentence = f"The model server answered {seen.errors} requests in a row with an error."
+            return Cause("errors", sentence)
+        return self._stopped(seen) or self._stalled(seen)
 
-    def _alive(self, previous: Look | None, look: Look) -> bool:
-        if previous and look.signs != previous.signs:
-            return True
-        if look.slots is None:
-            return False
-        before = previous.slots if previous else None
-        return not look.slots.processing or before is None or before.marks != look.slots.marks
-
-    def _streak(self, look: Look) -> Cause | None:
-        if look.errors < STREAK:
-            return None
-        return Cause(
-            "errors", f"The model server answered {look.errors} requests in a row with an error."
-        )
-
-    def _stopped(self, look: Look) -> Cause | None:
-        if look.state not in "Tt":
+    def _stopped(self, seen: Observation) -> Cause | None:
+        if seen.process_state not in "Tt":
             self.stopped_since = None
             return None
         if self.stopped_since is None:
-            self.stopped_since = look.at
-        if look.at - self.stopped_since < self.stopped_seconds:
+            self.stopped_since = seen.at
+        if seen.at - self.stopped_since < self.stopped_seconds:
             return None
         return Cause("stopped", "The model server was stopped (SIGSTOP) by someone.")
 
-    def _stalled(self, look: Look) -> Cause | None:
-        silence = look.at - self.last_sign
-        # A request of another program may hang as it likes, until somebody of ours comes.
-        if silence < self.limits.stall_seconds or not look.ours:
+    def _stalled(self, seen: Observation) -> Cause | None:
+        silence = seen.at - self.last_progress
+        # A request of another program may hang until one of ours waits behind it.
+        if silence < self.limits.stall_seconds or not seen.wanted:
             return None
-        # A mute engine that works is believed for several times the measured prefill.
-        works = self.limits.silent and look.at - self.working < self.limits.stall_seconds
+        works = self.limits.silent and seen.at - self.last_load < self.limits.stall_seconds
         if works and silence < self.limits.silent_seconds:
             return None
         return Cause(
@@ -115,46 +104,49 @@ class StallDetector:
         )
 
 
-def _loaded(previous: Look, look: Look) -> bool:
-    passed = look.at - previous.at
-    worked = look.cpu_seconds - previous.cpu_seconds
-    return (passed > 0 and worked / passed > BUSY_SHARE) or (look.gpu or 0) > BUSY_SHARE
+def progressed(previous: Observation | None, seen: Observation) -> bool:
+    """Whether a client had a sign of life, or the slots moved or are idle."""
+    if previous and seen.heartbeats != previous.heartbeats:
+        return True
+    if seen.slots is None:
+        return False
+    before = previous.slots if previous else None
+    return not seen.slots.processing or before is None or before.marks != seen.slots.marks
+
+
+def loaded(previous: Observation, seen: Observation) -> bool:
+    passed = seen.at - previous.at
+    worked = seen.cpu_seconds - previous.cpu_seconds
+    return (passed > 0 and worked / passed > BUSY_SHARE) or (seen.gpu or 0) > BUSY_SHARE
 
 
 @dataclass(slots=True)
-class LoadWatch:
-    """A loading server lives while it computes, reads, grows or prints."""
+class LoadStallDetector:
+    """A loading server is alive while it computes, reads, grows or prints."""
 
     stall_seconds: float
     longest_seconds: float
     began: float
-    last_sign: float
+    last_progress: float
     marks: tuple[float, ...] = (0.0, 0.0, 0.0)
     measured: tuple[float, float] = (0.0, 0.0)  # when, and CPU seconds by then
 
-    def verdict(self, at: float, cpu_seconds: float, marks: tuple[float, ...]) -> Cause | None:
+    def check(self, at: float, cpu_seconds: float, marks: tuple[float, ...]) -> Cause | None:
         """`marks`: bytes read, resident MiB, bytes printed."""
-        moved = any(
-            new - old > step for new, old, step in zip(marks, self.marks, _STEPS, strict=True)
-        )
-        if moved:
-            self.marks = marks
-        if self._works(at, cpu_seconds) or moved:
-            self.last_sign = at
-        if at - self.last_sign >= self.stall_seconds or at - self.began >= self.longest_seconds:
-            return Cause(
-                "slow load", f"The model did not finish loading ({at - self.began:.0f} s)."
-            )
+        steps = zip(marks, self.marks, LOAD_STEPS, strict=True)
+        if any(new - old > step for new, old, step in steps):
+            self.marks, self.last_progress = marks, at
+        if self._computes(at, cpu_seconds):
+            self.last_progress = at
+        took = at - self.began
+        if at - self.last_progress >= self.stall_seconds or took >= self.longest_seconds:
+            return Cause("slow load", f"The model did not finish loading ({took:.0f} s).")
         return None
 
-    def _works(self, at: float, cpu_seconds: float) -> bool:
-        """Whether it used a fair share of a core; answering our own questions costs a little."""
+    def _computes(self, at: float, cpu_seconds: float) -> bool:
+        """Whether it used a fair share of a core; answering our health checks costs a little."""
         then, before = self.measured
         if at - then < 1:
             return False
         self.measured = at, cpu_seconds
         return (cpu_seconds - before) / (at - then) > LOAD_SHARE
-
-
-# Bytes read, resident MiB, bytes printed: more than this is progress.
-_STEPS = (4 << 20, 8.0, 0.0)

@@ -1,33 +1,36 @@
-"""Keeps one llama-server alive. With life.py the only writer of the board; others state a wish and wait.
+"""Keeps one llama-server alive: starts it, and starts it again when its run has ended.
 
-Between two lives policy.py says how long to wait and ladder.py what to give up.
+Supervisor and ServerRun are the only writers of the server's status; others make
+a RestartRequest and wait. Between two runs restart_backoff.py says how long to
+wait, and memory_fallback.py what to give up.
 """
 
 import asyncio
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+import random
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import monotonic
 
+from backend.aio import first_of, set_within
 from backend.models.profile import Profile, ProfileError, load
 from backend.protocol import Restart
-from backend.server import restart_backoff
 from backend.server.binary import CannotStart
 from backend.server.diagnosis import LASTING, Cause
-from backend.server.launch import prepare, wanted
+from backend.server.launch import prepare, with_context
 from backend.server.memory_fallback import MemoryFallback
 from backend.server.process import end_orphan
+from backend.server.restart_backoff import RestartBackoff
 from backend.server.server_run import ServerRun
 from backend.state import BackendState
 
 
 class SwitchFailed(Exception):
-    """The wanted profile did not serve; the old one is back. `str` is one plain sentence."""
+    """The profile did not serve; the old one is back. `str` is one plain sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestartRequest:
-    """What somebody asked for: the same profile anew, or another.
+    """The same profile anew, or another.
 
     `outcome` becomes None when that serves, or the reason of its first failure.
     """
@@ -36,234 +39,191 @@ class RestartRequest:
     profile: Profile | None = None
     outcome: "asyncio.Future[str | None]" = field(default_factory=lambda: asyncio.Future())
 
-    def settle(self, reason: str | None) -> None:
-        if not self.outcome.done():
-            self.outcome.set_result(reason)
-
 
 class Supervisor:
+    """`fallback` holds the profile that is wanted, whether it serves by now or not."""
+
     def __init__(self, state: BackendState) -> None:
         self.state = state
-        self.life: ServerRun | None = None
-        self.ladder: MemoryFallback | None = None
-        self._record = restart_backoff.Record()
-        self._wish: RestartRequest | None = None
-        self._granted: RestartRequest | None = None  # acted on, and not yet settled
+        self.server_run: ServerRun | None = None
+        self.fallback: MemoryFallback | None = None  # until a profile could be read
+        self._request: RestartRequest | None = None  # not yet acted on
+        self._accepted: RestartRequest | None = None  # acted on, and not yet settled
+        self._requested = asyncio.Event()
         self._switching = asyncio.Lock()
-        self._wished = asyncio.Event()
-        self._gpu_tried = False
-        self._climb_at: float | None = None
+        self._backoff = RestartBackoff()
+        self._gpu_expected = True  # False after a start that came up on the processor
+        self._restore_at: float | None = None  # steady clock
+        self._rng = random.Random()
 
     @property
     def profile(self) -> str | None:
-        """The profile that is wanted, whether it serves by now or not."""
-        return self.ladder.full.name if self.ladder else None
+        """The name of the profile that is wanted."""
+        return self.fallback.full.name if self.fallback else None
 
-    # --- wishes -----------------------------------------------------------------
+    # --- requests of others -------------------------------------------------------
 
-    def restart(self, sentence: str = "A restart was asked for.") -> None:
+    def restart(self) -> None:
         """Start anew with the full profile, at once; open turns go on afterwards."""
-        self._ask(RestartRequest(Cause("asked", sentence)))
+        self._make_request(RestartRequest(Cause("asked", "A restart was asked for.")))
 
     async def switch(self, name: str) -> None:
         """Change the profile between turns. SwitchFailed when it does not serve, ProfileError when unknown."""
         wanted = load(name, self.state.config.profiles)
-        old = self.ladder.full if self.ladder else None
+        old = self.fallback.full if self.fallback else None
         waiting = f"The model is being switched to {name}; messages wait."
         async with self._switching, self.state.gpu_queue.between_turns("switch", waiting):
             if old and old.name != name and self.profile == name:
-                return  # somebody else asked for the same a moment before
-            reason = await self._try(wanted)
+                return  # another request for the same came first
+            reason = await self._start_profile(wanted)
             if reason and old and old.name != name:
-                await self._try(old)
+                await self._start_profile(old)
         if reason:
             raise SwitchFailed(f"{name} could not be started: {reason}")
 
-    def tend(self) -> None:
-        if self.life:
-            self.life.tend()
+    async def _start_profile(self, profile: Profile) -> str | None:
+        """Wait until it serves (None) or has failed once (the reason)."""
+        cause = Cause("asked", f"The model is switched to {profile.name}.")
+        request = RestartRequest(cause, profile)
+        self._make_request(request)
+        return await request.outcome
 
-    def _ask(self, wish: RestartRequest) -> None:
+    def _make_request(self, request: RestartRequest) -> None:
         # A switch that has not begun restarts the server anyway.
-        if self._wish is None or wish.profile:
-            self._wish = wish
-        self._wished.set()
+        if self._request is None or request.profile:
+            self._request = request
+        self._requested.set()
 
-    async def _try(self, profile: Profile) -> str | None:
-        """Start `profile` and wait until it serves (None) or has failed once (the reason)."""
-        wish = RestartRequest(Cause("asked", f"The model is switched to {profile.name}."), profile)
-        self._ask(wish)
-        return await wish.outcome
+    def _accept(self, request: RestartRequest) -> None:
+        self._request = None
+        self._requested.clear()
+        self._backoff, self._gpu_expected, self._restore_at = RestartBackoff(), True, None
+        if request.profile:
+            self.fallback = MemoryFallback(with_context(self.state.config, request.profile))
+        assert self.fallback
+        self.fallback = self.fallback.restored()
+        self.state.status.set(
+            state="starting", reason=request.cause.sentence, profile=self.profile, less_memory=[]
+        )
+        self._accepted = request
 
     def _settle(self, reason: str | None) -> None:
-        if self._granted:
-            self._granted.settle(reason)
-            self._granted = None
+        if self._accepted and not self._accepted.outcome.done():
+            self._accepted.outcome.set_result(reason)
+        self._accepted = None
 
-    # --- lives ------------------------------------------------------------------
+    # --- runs ---------------------------------------------------------------------
 
     async def run(self, first: str) -> None:
         """Supervise until cancelled, beginning with the profile `first`."""
-        await end_orphan(self.state.record)
+        await end_orphan(self.state.server_record)
         try:
-            self.ladder = MemoryFallback(
-                wanted(self.state.config, load(first, self.state.config.profiles))
-            )
+            profile = load(first, self.state.config.profiles)
+            self.fallback = MemoryFallback(with_context(self.state.config, profile))
         except ProfileError as error:
             self.state.status.set(state="failed", reason=str(error))
-            await self._first_wish()
+            while self._request is None or self._request.profile is None:
+                await self._requested.wait()
+                self._requested.clear()
+            self._accept(self._request)
         while True:
-            ended = await self._live()
-            await self._between(ended)
+            assert self.fallback
+            cause, served = await self._run_server(self.fallback)
+            await self._after_run(cause, served)
 
-    async def _first_wish(self) -> None:
-        while self._wish is None or self._wish.profile is None:
-            await self._wished.wait()
-            self._wished.clear()
-        self._grant(self._wish)
-
-    async def _live(self) -> tuple[Cause, bool]:
-        """One life: why it ended, and whether that says nothing against the next start."""
-        assert self.ladder
-        profile, state = self.ladder.profile, self.state
-        state.status.set(
-            state="starting", profile=self.ladder.full.name, warm=None, done=None, total=None
-        )
-        state.speed.begin(self.ladder.full.name)
-        served = state.speed.served
+    async def _run_server(self, fallback: MemoryFallback) -> tuple[Cause, bool]:
+        """One run: why it ended, and whether it had served, so that the next start need not wait."""
+        state = self.state
+        state.status.set(state="starting", profile=self.profile, warm=None, done=None, total=None)
+        state.speed.begin(fallback.full.name)
+        served_before = state.speed.served
         try:
-            launch = await prepare(state.config, profile)
+            launch = await prepare(state.config, fallback.profile)
         except CannotStart as error:
             return error.cause, False
-        profile = launch.profile
-        self.ladder = self.ladder.started(profile)
+        self.fallback = fallback.started(launch.profile)
         if launch.changed:
-            state.news("fit", "info", launch.changed)
+            state.alerts.add("fit", "info", launch.changed)
         if launch.left_out:
-            state.news(
-                "flags", "info", f"The model server lacks {', '.join(launch.left_out)}; left out."
-            )
-        state.gpu_queue.resize(profile.slots)
-        told = not self._gpu_tried
-        self.life = ServerRun(
-            state, profile, launch, gpu_expected=told, on_serving=lambda: self._settle(None)
+            lacking = f"The model server lacks {', '.join(launch.left_out)}; left out."
+            state.alerts.add("flags", "info", lacking)
+        state.gpu_queue.resize(launch.profile.slots)
+        server_run = self.server_run = ServerRun(
+            state,
+            launch,
+            gpu_expected=self._gpu_expected,
+            on_serving=lambda: self._settle(None),
         )
-        try:
-            cause = await self._until_wish(self.life)
-        except OSError as error:
-            cause = Cause("unknown", f"The model server cannot be run: {error.strerror}.")
+        running, *_ = await first_of(
+            server_run.run(), self._requested.wait(), self._restore_when_due()
+        )
+        if self._request:
+            cause = self._request.cause
+        elif running.cancelled():
+            cause = Cause("asked", "Back to the full profile.")
+        else:
+            try:
+                cause = running.result()
+            except OSError as error:
+                cause = Cause("unknown", f"The model server cannot be run: {error.strerror}.")
         state.status.set(pid=None)
-        return cause, _blameless(self.life, cause) or state.speed.served > served
+        killed = server_run.was_ready and cause.kind == "killed"  # by somebody, no fault of its own
+        return cause, server_run.served or killed or state.speed.served > served_before
 
-    async def _until_wish(self, life: ServerRun) -> Cause:
-        """Run a life until it ends or somebody wishes for another."""
-        living = asyncio.create_task(life.run())
-        wishing = asyncio.create_task(self._wished.wait())
-        climbing = asyncio.create_task(self._climb_when_due())
-        tasks = {living, wishing, climbing}
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
-        if living.cancelled() or self._wish:
-            return self._wish.cause if self._wish else Cause("asked", "Back to the full profile.")
-        return living.result()
-
-    async def _climb_when_due(self) -> None:
-        """Return when a day has passed since the first step down, and nobody is at work."""
-        if self._climb_at is None:
+    async def _restore_when_due(self) -> None:
+        """Take the full profile a day after the first reduction of memory, when nobody is at work."""
+        if self._restore_at is None:
             await asyncio.Event().wait()
             return
-        await asyncio.sleep(max(0.0, self._climb_at - monotonic()))
-        async with self.state.gpu_queue.emptied(
-            "climb", "The model server returns to its full settings."
-        ):
-            self._climb_at = None
-            assert self.ladder
-            self.ladder = self.ladder.up()
+        await asyncio.sleep(max(0.0, self._restore_at - monotonic()))
+        reason = "The model server returns to its full settings."
+        async with self.state.gpu_queue.drained("restore", reason):
+            self._restore_at = None
+            assert self.fallback
+            self.fallback = self.fallback.restored()
 
-    # --- between lives ----------------------------------------------------------
-
-    async def _between(self, ended: tuple[Cause, bool]) -> None:
-        cause, served = ended
-        self._count(cause)
-        if self._wish:
-            self._grant(self._wish)
+    async def _after_run(self, cause: Cause, served: bool) -> None:
+        """Count the end of a run, and decide what is started next and when."""
+        status = self.state.status
+        now = datetime.now(UTC).replace(microsecond=0)
+        restart = Restart(at=now, cause=cause.sentence)
+        status.set(restarts=status.current.restarts + 1, last_restart=restart)
+        if cause.kind != "asked":
+            self.state.alerts.add("server", "warning", cause.sentence)
+        if self._request:
+            self._accept(self._request)
         elif cause.kind == "asked":
-            self._say_less()
-        elif cause.kind == "out of memory" and self._step_down():
-            pass
+            status.set(less_memory=[])
         elif cause.kind == "cpu fallback":
-            self._gpu_tried = True
-        else:
+            self._gpu_expected = False
+        elif cause.kind != "out of memory" or not self._reduce_memory():
             await self._pause(cause, served)
 
-    def _count(self, cause: Cause) -> None:
-        now = datetime.now(UTC).replace(microsecond=0)
-        restarts = self.state.status.current.restarts + 1
-        self.state.status.set(restarts=restarts, last_restart=Restart(at=now, cause=cause.sentence))
-        if cause.kind != "asked":
-            self.state.news("server", "warning", cause.sentence)
-
-    def _grant(self, wish: RestartRequest) -> None:
-        self._wish = None
-        self._wished.clear()
-        self._record, self._gpu_tried, self._climb_at = restart_backoff.Record(), False, None
-        if wish.profile:
-            self.ladder = MemoryFallback(wanted(self.state.config, wish.profile))
-        elif self.ladder:
-            self.ladder = self.ladder.up()
-        assert self.ladder
-        self.state.status.set(
-            state="starting", reason=wish.cause.sentence, profile=self.ladder.full.name
-        )
-        self._say_less()
-        self._granted = wish
-
-    def _step_down(self) -> bool:
-        assert self.ladder
-        life = self.life
-        less = self.ladder.down(life.buffers) if life else None
+    def _reduce_memory(self) -> bool:
+        """Take the next reduction; False when there is none."""
+        run, fallback = self.server_run, self.fallback
+        less = fallback.reduced(run.buffers) if run and fallback else None
         if less is None:
             return False
-        self.ladder = less
-        self._climb_at = self._climb_at or monotonic() + self.state.timing.climb
-        words = less.taken[-1].words
-        sentence = f"The GPU ran out of memory; going on with {words}."
-        self.state.status.set(state="starting", reason=sentence)
-        self.state.news("memory", "warning", sentence)
-        self._say_less()
+        self.fallback = less
+        self._restore_at = self._restore_at or monotonic() + self.state.timing.restore
+        taken = [reduction.description for reduction in less.taken]
+        sentence = f"The GPU ran out of memory; going on with {taken[-1]}."
+        self.state.status.set(state="starting", reason=sentence, less_memory=taken)
+        self.state.alerts.add("memory", "warning", sentence)
         return True
 
-    def _say_less(self) -> None:
-        taken = self.ladder.taken if self.ladder else ()
-        self.state.status.set(less_memory=[step.words for step in taken])
-
     async def _pause(self, cause: Cause, served: bool) -> None:
+        """Wait before the next start, or until a request comes."""
         timing = self.state.timing
-        self._record = self._record.ended(served)
+        self._backoff = self._backoff.ended(served=served, lasting=cause.kind in LASTING)
         self._settle(cause.sentence)
-        failed = self._record.failed or (cause.kind in LASTING and not served)
-        state = "failed" if failed else "restarting"
-        self.state.status.set(state=state, reason=cause.sentence)
+        failed = self._backoff.given_up
+        self.state.status.set(state="failed" if failed else "restarting", reason=cause.sentence)
         if failed:
-            self._record = replace(self._record, barren=restart_backoff.GIVE_UP_AFTER)
-            self.state.news(
-                "failed", "critical", f"The model server cannot be started: {cause.sentence}"
-            )
-        seconds = (
-            timing.retry
-            if failed
-            else restart_backoff.pause(self._record, self.state.chance, timing.first_pause)
-        )
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._wished.wait(), seconds)
-        if self._wish:
-            self._grant(self._wish)
-
-
-def _blameless(life: ServerRun, cause: Cause) -> bool:
-    """It served somebody, or somebody else ended it after it had become ready."""
-    return life.served or (life.was_ready and cause.kind == "killed")
+            sentence = f"The model server cannot be started: {cause.sentence}"
+            self.state.alerts.add("failed", "critical", sentence)
+        seconds = self._backoff.pause(self._rng, timing.first_pause, timing.retry)
+        await set_within(self._requested, seconds)
+        if self._request:
+            self._accept(self._request)

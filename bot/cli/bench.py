@@ -194,10 +194,10 @@ async def _nobody_runs(settings: "Settings") -> None:
 
 def _profile(settings: "Settings") -> "Profile":
     from backend.models.profile import load
-    from backend.server.launch import wanted
+    from backend.server.launch import with_context
     from bot.backend_connection import backend_config, profiles_folder
 
-    return wanted(backend_config(settings), load(settings.backend.profile, profiles_folder()))
+    return with_context(backend_config(settings), load(settings.backend.profile, profiles_folder()))
 
 
 def _sampled() -> Any:

@@ -22,7 +22,7 @@ from backend.client import BackendClient, BackendRefused, BackendUnavailable, de
 from backend.config import BackendConfig
 from backend.control.alerts import Alerts
 from backend.control.metrics import text
-from backend.protocol import PERSON, Gpu, ServerStatus, Speed, Status, WarmPrefix
+from backend.protocol import Gpu, QueueState, ServerStatus, Speed, Status, WarmPrefix
 from backend.service import BackendRunning, serve_backend
 from fakes.patience import SECONDS, soon, within
 from tests.backend.conftest import running
@@ -127,7 +127,7 @@ async def test_the_lane_is_shared_between_clients_and_freed_when_one_dies(
         )  # fmt: skip
         assert other.stdout
         assert await asyncio.wait_for(other.stdout.readline(), SECONDS) == b"held\n"
-        waits: list[Any] = []
+        waits: list[QueueState] = []
         mine = asyncio.create_task(hold(it.client, waits))
         await soon(lambda: waits)
         other.kill()
@@ -136,8 +136,8 @@ async def test_the_lane_is_shared_between_clients_and_freed_when_one_dies(
         assert [(wait.state, wait.ahead) for wait in waits] == [("waiting", 1)]
 
 
-async def hold(client: BackendClient, waits: list[Any]) -> None:
-    async with client.acquire_gpu("mine", PERSON, waits.append):
+async def hold(client: BackendClient, waits: list[QueueState]) -> None:
+    async with client.acquire_gpu("mine", on_wait=waits.append):
         pass
 
 
@@ -186,14 +186,14 @@ async def test_a_report_of_bad_form_is_refused_with_its_reason(config: BackendCo
 async def test_alerts_are_numbered_kept_and_streamed(tmp_path: Path) -> None:
     alerts = Alerts(tmp_path / "alerts.jsonl")
     alerts.read()
-    alerts.tell("heat", "warning", "Hot.")
-    alerts.tell("heat", "warning", "Hot.")
-    alerts.tell("heat", "over", "Cool.")
+    alerts.add("heat", "warning", "Hot.")
+    alerts.add("heat", "warning", "Hot.")
+    alerts.add("heat", "over", "Cool.")
     later = Alerts(tmp_path / "alerts.jsonl")
     later.read()
     stream = later.stream(after=later.kept[0].id)
     assert (await anext(stream)).text == "Cool."
-    later.tell("xid", "critical", "Xid 79.")
+    later.add("xid", "critical", "Xid 79.")
     newest = await anext(stream)
     assert [alert.text for alert in later.kept] == ["Hot.", "Cool.", "Xid 79."]
     assert newest == later.kept[-1]
@@ -202,7 +202,7 @@ async def test_alerts_are_numbered_kept_and_streamed(tmp_path: Path) -> None:
 
 async def test_news_that_cannot_be_rewritten_is_kept_as_it_is(tmp_path: Path) -> None:
     alerts = Alerts(tmp_path / "alerts.jsonl")
-    alerts.tell("heat", "warning", "Hot.")
+    alerts.add("heat", "warning", "Hot.")
     written = alerts.path.read_bytes()
     alerts.path.with_suffix(".new").mkdir()  # stands for a disk without state
     later = Alerts(alerts.path)

@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from backend.control.gpu_queue import HOT, GpuQueue
+from backend.control.gpu_queue import HEAT, GpuQueue
 from backend.protocol import IDLE, PERSON, SCHEDULED, QueueState
 
 
@@ -23,10 +23,10 @@ async def order(gpu_queue: GpuQueue, waiters: list[tuple[str, int]]) -> list[str
     served: list[str] = []
 
     async def turn(chat: str, priority: int) -> None:
-        async with gpu_queue.hold(chat, priority):
+        async with gpu_queue.acquire(chat, priority):
             served.append(chat)
 
-    async with asyncio.TaskGroup() as group, gpu_queue.hold("first", PERSON):
+    async with asyncio.TaskGroup() as group, gpu_queue.acquire("first", PERSON):
         for chat, priority in waiters:
             group.create_task(turn(chat, priority))
             await asyncio.sleep(0)
@@ -51,10 +51,10 @@ async def test_scheduled_work_is_not_starved() -> None:
     served: list[str] = []
 
     async def turn(chat: str, priority: int) -> None:
-        async with gpu_queue.hold(chat, priority):
+        async with gpu_queue.acquire(chat, priority):
             served.append(chat)
 
-    async with asyncio.TaskGroup() as group, gpu_queue.hold("a", PERSON):
+    async with asyncio.TaskGroup() as group, gpu_queue.acquire("a", PERSON):
         group.create_task(turn("job", SCHEDULED))
         await asyncio.sleep(0)
         clock.now += 121
@@ -65,11 +65,11 @@ async def test_scheduled_work_is_not_starved() -> None:
 
 async def test_idle_work_hears_that_somebody_waits() -> None:
     gpu_queue, heard = GpuQueue(now=Clock()), list[QueueState]()
-    async with gpu_queue.hold("warm", IDLE, heard.append):
-        other = asyncio.create_task(gpu_queue.hold("other", IDLE).__aenter__())
+    async with gpu_queue.acquire("warm", IDLE, heard.append):
+        other = asyncio.create_task(gpu_queue.acquire("other", IDLE).__aenter__())
         await asyncio.sleep(0)
         assert heard == [QueueState(state="held")]
-        person = asyncio.create_task(gpu_queue.hold("a", PERSON).__aenter__())
+        person = asyncio.create_task(gpu_queue.acquire("a", PERSON).__aenter__())
         await asyncio.sleep(0)
         assert heard == [QueueState(state="held"), QueueState(state="wanted")]
     await person
@@ -77,18 +77,14 @@ async def test_idle_work_hears_that_somebody_waits() -> None:
     assert [ticket.chat for ticket in gpu_queue.holders] == ["a"]
 
 
-async def test_heat_pauses_holders_and_lets_nobody_in() -> None:
+async def test_heat_lets_nobody_in_and_holders_go_on() -> None:
     gpu_queue, holder, waiter = GpuQueue(now=Clock()), list[QueueState](), list[QueueState]()
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(gpu_queue.hold("a", PERSON, holder.append))
-        gpu_queue.close(HOT, "Too hot.")
-        stack.enter_context(gpu_queue.joined("b", PERSON, waiter.append))
-        gpu_queue.open(HOT)
-    assert holder == [
-        QueueState(state="held"),
-        QueueState(state="paused", reason="Too hot."),
-        QueueState(state="held"),
-    ]
+        await stack.enter_async_context(gpu_queue.acquire("a", PERSON, holder.append))
+        gpu_queue.close(HEAT, "Too hot.")
+        stack.enter_context(gpu_queue.enqueue("b", PERSON, waiter.append))
+        gpu_queue.open(HEAT)
+    assert holder == [QueueState(state="held")]
     assert waiter == [
         QueueState(state="waiting", ahead=1, reason="Too hot."),
         QueueState(state="waiting", ahead=1),
@@ -97,8 +93,8 @@ async def test_heat_pauses_holders_and_lets_nobody_in() -> None:
 
 async def test_a_waiter_that_gives_up_leaves_no_trace() -> None:
     gpu_queue = GpuQueue()
-    async with gpu_queue.hold("a", PERSON):
-        waiting = asyncio.create_task(gpu_queue.hold("b", PERSON).__aenter__())
+    async with gpu_queue.acquire("a", PERSON):
+        waiting = asyncio.create_task(gpu_queue.acquire("b", PERSON).__aenter__())
         await asyncio.sleep(0)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -112,15 +108,15 @@ async def test_emptied_waits_for_holders_and_keeps_others_out() -> None:
     events: list[str] = []
 
     async def switch() -> None:
-        async with gpu_queue.emptied("switch", "Switching."):
+        async with gpu_queue.drained("switch", "Switching."):
             events.append("empty")
             assert gpu_queue.reason == "Switching."
 
     async def turn() -> None:
-        async with gpu_queue.hold("b", PERSON):
+        async with gpu_queue.acquire("b", PERSON):
             events.append("b")
 
-    async with asyncio.TaskGroup() as group, gpu_queue.hold("a", PERSON):
+    async with asyncio.TaskGroup() as group, gpu_queue.acquire("a", PERSON):
         group.create_task(switch())
         await asyncio.sleep(0)
         group.create_task(turn())
@@ -131,5 +127,5 @@ async def test_emptied_waits_for_holders_and_keeps_others_out() -> None:
 
 async def test_several_slots_hold_several_turns() -> None:
     gpu_queue = GpuQueue(capacity=2)
-    async with gpu_queue.hold("a", PERSON), gpu_queue.hold("b", PERSON):
+    async with gpu_queue.acquire("a", PERSON), gpu_queue.acquire("b", PERSON):
         assert [ticket.chat for ticket in gpu_queue.holders] == ["a", "b"]

@@ -64,8 +64,9 @@ async def test_a_turn_that_never_ends_holds_a_switch_up_for_a_while_only() -> No
             assert gpu_queue.reason == WHY
             async with asyncio.timeout(SECONDS):
                 with gpu_queue.turn("b", lambda state: None) as late:
-                    assert late not in gpu_queue.turns
-    assert not gpu_queue.turns and gpu_queue.reason is None
+                    assert late not in gpu_queue.open_turns
+    assert not gpu_queue.open_turns
+    assert gpu_queue.reason is None
 
 
 async def test_profiles_are_listed_with_what_is_here_first(config: BackendConfig) -> None:

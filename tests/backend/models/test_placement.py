@@ -126,7 +126,7 @@ def test_row_split_is_refused_whatever_the_cards() -> None:
 
 def test_steps_down_go_from_what_really_ran() -> None:
     started = MemoryFallback(MOE).started(MOE.with_flag("7", "--n-cpu-moe"))
-    less = started.down(Buffers(weights=12000, layers=40))
+    less = started.reduced(Buffers(weights=12000, layers=40))
     assert less and less.profile.flag("--n-cpu-moe") == "11"
 
 

@@ -12,12 +12,18 @@ from backend.control.speed import Speedometer
 from backend.gpu.thermal_guard import ThermalGuard
 from backend.models.profile import Profile, Source, load
 from backend.protocol import CompletionReport, Speed
-from backend.server import flags, restart_backoff
+from backend.server import flags
 from backend.server.diagnosis import Cause, diagnose, on_cpu
 from backend.server.llama import Slots
-from backend.server.memory_fallback import Buffers, MemoryFallback, buffers, steps
-from backend.server.restart_backoff import Record
-from backend.server.stall_detector import Limits, LoadWatch, Look, StallDetector, limits
+from backend.server.memory_fallback import Buffers, MemoryFallback, logged_buffers, reductions
+from backend.server.restart_backoff import RestartBackoff
+from backend.server.stall_detector import (
+    LoadStallDetector,
+    Observation,
+    StallDetector,
+    StallLimits,
+    stall_limits,
+)
 
 DEATHS = [
     (127, "llama-server: error while loading shared libraries: libcudart.so.12: cannot open shared object file", "library missing", "The model server cannot start: the shared library libcudart.so.12 is missing."),
@@ -69,17 +75,19 @@ def test_the_servers_own_words_for_a_cpu_fallback() -> None:
 def test_pauses_stay_between_one_second_and_a_minute_until_it_gives_up(
     barren: int, seed: int
 ) -> None:
-    seconds = restart_backoff.pause(Record(barren), random.Random(seed))
+    seconds = RestartBackoff(barren).pause(random.Random(seed))
     assert seconds == 600 if barren >= 5 else 1 <= seconds <= 60
 
 
 def test_a_served_request_resets_the_count() -> None:
-    record = Record()
+    backoff = RestartBackoff()
     for _ in range(4):
-        record = record.ended(served=False)
-    assert (record.barren, record.failed) == (4, False)
-    assert record.ended(served=True) == Record(0)
-    assert record.ended(served=False).failed
+        backoff = backoff.ended(served=False)
+    assert (backoff.barren, backoff.given_up) == (4, False)
+    assert backoff.ended(served=True) == RestartBackoff(0)
+    assert backoff.ended(served=False).given_up
+    assert RestartBackoff().ended(served=False, lasting=True).given_up
+    assert not RestartBackoff().ended(served=True, lasting=True).given_up
 
 
 CARD = Profile(
@@ -100,12 +108,12 @@ LOG = [
 
 
 def test_the_ladder_takes_what_wins_most_and_the_kv_type_last() -> None:
-    found = buffers(LOG)
+    found = logged_buffers(LOG)
     assert found == Buffers(compute=900, kv=1280, weights=12000, layers=48)
     ladder: MemoryFallback | None = MemoryFallback(CARD)
     words = []
-    while ladder and (ladder := ladder.down(found)):
-        words.append(ladder.taken[-1].words)
+    while ladder and (ladder := ladder.reduced(found)):
+        words.append(ladder.taken[-1].description)
         last = ladder.profile
     assert words[:4] == [
         "the experts of 14 layers in RAM",
@@ -124,25 +132,27 @@ def test_the_ladder_takes_what_wins_most_and_the_kv_type_last() -> None:
 
 
 def test_a_draft_model_goes_first_where_it_is_what_wins_most() -> None:
-    less = MemoryFallback(CARD.without_flags("--n-cpu-moe")).down(buffers(LOG[2:], draft=800))
-    assert less and [step.words for step in less.taken] == ["no draft model"]
+    less = MemoryFallback(CARD.without_flags("--n-cpu-moe")).reduced(
+        logged_buffers(LOG[2:], draft=800)
+    )
+    assert less and [step.description for step in less.taken] == ["no draft model"]
     assert less.profile.flag("--spec-type") is None
 
 
 def test_a_step_that_crashed_is_not_tried_again_until_the_ladder_is_climbed() -> None:
     small = Profile(name="s", title="s", context=4096, model=Source(), optional={"-ub": "256"})
-    first = MemoryFallback(small).down(Buffers())
+    first = MemoryFallback(small).reduced(Buffers())
     assert first is not None
-    second = first.down(Buffers())
+    second = first.reduced(Buffers())
     assert second is not None
     assert [step.label for step in second.taken] == ["ubatch 128", "kv q8_0"]
-    assert second.down(Buffers()) is None
-    assert second.up() == MemoryFallback(small)
+    assert second.reduced(Buffers()) is None
+    assert second.restored() == MemoryFallback(small)
 
 
 def test_q8_0_is_never_left_for_less() -> None:
     already = CARD.with_flag("q8_0", "--cache-type-k").with_flag("q8_0", "--cache-type-v")
-    assert not any(step.label.startswith("kv") for step in steps(already, Buffers()))
+    assert not any(step.label.startswith("kv") for step in reductions(already, Buffers()))
 
 
 IDLE = Slots(processing=False, marks=((0, 0, 0),), decoded=0)
@@ -152,54 +162,59 @@ def reading(read: int, decoded: int = 0) -> Slots:
     return Slots(processing=True, marks=((1, read, decoded),), decoded=decoded)
 
 
-def verdicts(bounds: Limits, looks: Sequence[Look]) -> list[Cause | None]:
-    watch = StallDetector(bounds, last_sign=0.0)
-    return [watch.verdict(look) for look in looks]
+def verdicts(bounds: StallLimits, looks: Sequence[Observation]) -> list[Cause | None]:
+    watch = StallDetector(bounds, last_progress=0.0)
+    return [watch.check(look) for look in looks]
 
 
 def test_a_prefill_that_makes_progress_may_last_for_hours() -> None:
-    looks = [Look(at=30.0 * n, slots=reading(100 * n)) for n in range(400)]
-    assert verdicts(Limits(stall_seconds=45), looks) == [None] * 400
+    looks = [Observation(at=30.0 * n, slots=reading(100 * n)) for n in range(400)]
+    assert verdicts(StallLimits(stall_seconds=45), looks) == [None] * 400
 
 
 def test_silence_of_the_slots_is_a_wedge() -> None:
-    looks = [Look(at=0, slots=reading(5))] + [Look(at=10.0 * n, slots=None) for n in range(1, 6)]
-    assert [bool(v) for v in verdicts(Limits(stall_seconds=45), looks)] == [False] * 5 + [True]
+    looks = [Observation(at=0, slots=reading(5))] + [
+        Observation(at=10.0 * n, slots=None) for n in range(1, 6)
+    ]
+    assert [bool(v) for v in verdicts(StallLimits(stall_seconds=45), looks)] == [False] * 5 + [True]
 
 
 def test_a_request_that_stands_still_is_a_wedge_however_busy_the_processor() -> None:
-    looks = [Look(at=10.0 * n, slots=reading(5, 3), cpu_seconds=20.0 * n) for n in range(6)]
-    assert [bool(v) for v in verdicts(Limits(stall_seconds=45), looks)] == [False] * 5 + [True]
+    looks = [Observation(at=10.0 * n, slots=reading(5, 3), cpu_seconds=20.0 * n) for n in range(6)]
+    assert [bool(v) for v in verdicts(StallLimits(stall_seconds=45), looks)] == [False] * 5 + [True]
 
 
 def test_a_request_of_another_program_is_no_wedge_until_somebody_of_ours_waits() -> None:
-    theirs = [Look(at=10.0 * n, slots=reading(5, 3), ours=False) for n in range(20)]
-    looks = [*theirs, Look(at=201.0, slots=reading(5, 3))]
-    assert [bool(v) for v in verdicts(Limits(stall_seconds=45), looks)] == [False] * 20 + [True]
+    theirs = [Observation(at=10.0 * n, slots=reading(5, 3), wanted=False) for n in range(20)]
+    looks = [*theirs, Observation(at=201.0, slots=reading(5, 3))]
+    assert [bool(v) for v in verdicts(StallLimits(stall_seconds=45), looks)] == [False] * 20 + [
+        True
+    ]
 
 
 def test_a_clients_sign_counts_where_the_server_is_mute() -> None:
-    looks = [Look(at=10.0 * n, slots=None, signs=n) for n in range(20)]
-    assert verdicts(Limits(stall_seconds=45), looks) == [None] * 20
+    looks = [Observation(at=10.0 * n, slots=None, heartbeats=n) for n in range(20)]
+    assert verdicts(StallLimits(stall_seconds=45), looks) == [None] * 20
 
 
 def test_a_mute_engine_may_prefill_for_150_seconds_while_it_works() -> None:
-    bounds = limits("ik_llama.cpp", 2048, 24_000, 160.0)
-    assert bounds == Limits(stall_seconds=51.2, silent=True, silent_seconds=600.0)
-    by_cpu = [Look(at=1.0 * n, slots=None, cpu_seconds=2.0 * n) for n in range(150)]
-    by_gpu = [Look(at=1.0 * n, slots=None, gpu=0.9) for n in range(150)]
+    bounds = stall_limits("ik_llama.cpp", 2048, 24_000, 160.0)
+    assert bounds == StallLimits(stall_seconds=51.2, silent=True, silent_seconds=600.0)
+    by_cpu = [Observation(at=1.0 * n, slots=None, cpu_seconds=2.0 * n) for n in range(150)]
+    by_gpu = [Observation(at=1.0 * n, slots=None, gpu=0.9) for n in range(150)]
     assert verdicts(bounds, by_cpu) == verdicts(bounds, by_gpu) == [None] * 150
-    dead = verdicts(bounds, [Look(at=1.0 * n, slots=None, gpu=0.0) for n in range(60)])
+    dead = verdicts(bounds, [Observation(at=1.0 * n, slots=None, gpu=0.0) for n in range(60)])
     assert dead.index(next(v for v in dead if v)) == 52
-    endless = verdicts(bounds, [Look(at=10.0 * n, slots=None, gpu=1.0) for n in range(70)])
+    endless = verdicts(bounds, [Observation(at=10.0 * n, slots=None, gpu=1.0) for n in range(70)])
     assert endless.index(next(v for v in endless if v)) == 60
 
 
 def test_stopped_and_failing_servers() -> None:
-    looks = [Look(at=1.0 * n, slots=IDLE, state="T") for n in range(5)]
-    assert [bool(v) for v in verdicts(Limits(), looks)] == [False, False, False, True, True]
+    looks = [Observation(at=1.0 * n, slots=IDLE, process_state="T") for n in range(5)]
+    assert [bool(v) for v in verdicts(StallLimits(), looks)] == [False, False, False, True, True]
     assert verdicts(
-        Limits(), [Look(at=0, slots=IDLE, errors=2), Look(at=1, slots=IDLE, errors=3)]
+        StallLimits(),
+        [Observation(at=0, slots=IDLE, errors=2), Observation(at=1, slots=IDLE, errors=3)],
     ) == [
         None,
         Cause("errors", "The model server answered 3 requests in a row with an error."),
@@ -207,15 +222,15 @@ def test_stopped_and_failing_servers() -> None:
 
 
 def test_loading_lives_by_any_of_its_signs() -> None:
-    watch = LoadWatch(stall_seconds=10, longest_seconds=200, began=0, last_sign=0)
+    watch = LoadStallDetector(stall_seconds=10, longest_seconds=200, began=0, last_progress=0)
     for n in range(1, 4):  # prints
-        assert watch.verdict(9.0 * n, 0.0, (0.0, 0.0, float(n))) is None
+        assert watch.check(9.0 * n, 0.0, (0.0, 0.0, float(n))) is None
     for n in range(4, 7):  # computes
-        assert watch.verdict(9.0 * n, 5.0 * n, (0.0, 0.0, 3.0)) is None
+        assert watch.check(9.0 * n, 5.0 * n, (0.0, 0.0, 3.0)) is None
     for n in range(7, 10):  # reads, and a little time goes into answering
-        assert watch.verdict(9.0 * n, 30.0, (n * 1e8, 0.0, 3.0)) is None
-    assert watch.verdict(90, 31.0, (9e8 + 100, 1.0, 3.0)) is None
-    assert watch.verdict(92, 31.1, (9e8 + 200, 2.0, 3.0)) == Cause(
+        assert watch.check(9.0 * n, 30.0, (n * 1e8, 0.0, 3.0)) is None
+    assert watch.check(90, 31.0, (9e8 + 100, 1.0, 3.0)) is None
+    assert watch.check(92, 31.1, (9e8 + 200, 2.0, 3.0)) == Cause(
         "slow load", "The model did not finish loading (92 s)."
     )
 
@@ -286,7 +301,8 @@ def test_the_speed_of_now_is_a_share_of_the_median_of_its_own_profile() -> None:
         meter.add(CompletionReport(completion_tokens=50, decode_tok_s=30))
     assert (meter.share, meter.median, meter.speed().decode_tok_s) == (1, 30, 30)
     meter.begin("quick")
-    assert meter.share == pytest.approx(0.7) and meter.median == 100
+    assert meter.share == pytest.approx(0.7)
+    assert meter.median == 100
 
 
 HELP = """
@@ -307,7 +323,7 @@ def test_flags_are_read_from_help_and_passed_in_the_spelling_it_knows() -> None:
         {"--metrics": "", "-fa": "on", "--swa-full": ""},
         names,
     )
-    assert fitted == flags.Fitted(
+    assert fitted == flags.FittedFlags(
         argv=("--model-draft", "d.gguf", "--metrics", "-fa", "on"),
         missing=("--mlock",),
         left_out=("--swa-full",),

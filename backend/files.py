@@ -1,0 +1,49 @@
+"""Files and folders of the backend's state: replaced in one step, private, locked by one process."""
+
+import fcntl
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class ForeignFolder(Exception):
+    """A folder belongs to another user, who could put a socket or a link in it."""
+
+
+def replace_text(path: Path, text: str, *, sync: bool = False) -> None:
+    """Write the file so that a reader sees the old or the new text, never a part.
+
+    `sync` flushes it to disk first, for what must outlive a power cut. Raises OSError.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_suffix(".new")
+    with fresh.open("w", encoding="utf-8") as file:
+        file.write(text)
+        if sync:
+            file.flush()
+            os.fsync(file.fileno())
+    fresh.replace(path)
+
+
+def private_folder(path: Path) -> None:
+    """Create a folder with mode 0700; ForeignFolder when another user owns it."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid not in (os.getuid(), 0):
+        raise ForeignFolder(f"{path} belongs to another user.")
+
+
+@contextmanager
+def exclusive_lock(path: Path) -> Iterator[None]:
+    """Hold a lock file for the block; BlockingIOError when another process holds it.
+
+    The kernel releases it when the process ends, however it ends.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(handle)
