@@ -16,8 +16,9 @@ from backend.aio import first_of
 from backend.control import metrics
 from backend.gpu.health import Health
 from backend.gpu.history import History
-from backend.gpu.plot import DrawFailed, draw
+from backend.gpu.plot import draw
 from backend.models.profile import ProfileError
+from backend.pictures import DrawFailed
 from backend.protocol import (
     CompletionReport,
     Endpoint,

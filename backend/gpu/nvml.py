@@ -1,8 +1,8 @@
-"""The cards through NVML, once a second: the only file that knows the binding.
+"""GPUs through NVML, once a second: the only file that knows the binding.
 
 Sampling runs in a daemon thread, because a call into a driver in trouble may
 never return; the loop only ever sees the last sample, or that it is stale.
-A machine without NVML has no cards, which is no error.
+A machine without NVML has no GPUs, which is no error.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
+from backend.aio import set_within
 from backend.protocol import Gpu
 
 STALE_SECONDS = 10.0
@@ -35,16 +36,16 @@ HOT = frozenset({"thermal", "hardware slowdown"})
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """All cards at one moment. `lost` are indices that no longer answer; `xids` are new (card, number)."""
+    """All GPUs at one moment. `lost` are indices that no longer answer; `xids` are new (GPU, number)."""
 
     at: float  # steady clock, seconds
     gpus: tuple[Gpu, ...] = ()
     lost: tuple[int, ...] = ()
     xids: tuple[tuple[int, int], ...] = ()
-    pids: frozenset[int] = frozenset()  # processes with memory on a card
+    pids: frozenset[int] = frozenset()  # processes with memory on a GPU
 
     def holds(self, pid: int) -> bool | None:
-        """Whether a process has memory on a card; None when that cannot be known."""
+        """Whether a process has memory on a GPU; None when that cannot be known."""
         if pid in self.pids:
             return True
         # In a container NVML names other pids, or none.
@@ -54,7 +55,7 @@ class Sample:
 
     @property
     def hottest(self) -> float | None:
-        """°C of the hottest of core and memory of any card."""
+        """°C of the hottest of core and memory of any GPU."""
         both = [t for g in self.gpus for t in (g.temperature_c, g.memory_temperature_c)]
         return max((t for t in both if t is not None), default=None)
 
@@ -65,17 +66,21 @@ class Sample:
 
     @property
     def load(self) -> float | None:
-        """Of the busiest card, 0 to 1."""
+        """Of the busiest GPU, 0 to 1."""
         known = [g.utilization for g in self.gpus if g.utilization is not None]
         return max(known) / 100 if known else None
 
 
 @dataclass(slots=True)
 class Sampler:
-    """`latest` is the last sample, `fresh` whether it is of now."""
+    """`latest` is the last sample, `fresh` the same if it is of now.
+
+    `answered` is set by the first sample, and where there is no usable NVML.
+    """
 
     listeners: list[Callable[[Sample], None]] = field(default_factory=list)
     latest: Sample | None = None
+    answered: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def fresh(self) -> Sample | None:
@@ -84,6 +89,7 @@ class Sampler:
 
     def take(self, sample: Sample) -> None:
         self.latest = sample
+        self.answered.set()
         for listener in self.listeners:
             listener(sample)
 
@@ -95,15 +101,24 @@ async def sampling(
     """Feed `sampler` for the block. Without a usable NVML nothing happens."""
     stop = threading.Event()
     loop = asyncio.get_running_loop()
-    if not load_library(library):
-        yield
-        return
 
-    def give(sample: Sample) -> None:
+    def in_loop(call: Callable[..., None], *arguments: Any) -> None:
         with suppress(RuntimeError):  # the loop has closed meanwhile
-            loop.call_soon_threadsafe(sampler.take, sample)
+            loop.call_soon_threadsafe(call, *arguments)
 
-    threading.Thread(target=_sample, args=(give, stop, every), name="nvml", daemon=True).start()
+    def sample_until_stopped() -> None:
+        try:
+            nvml = Nvml()
+            while not stop.is_set():
+                in_loop(sampler.take, nvml.sample())
+                stop.wait(every)
+        except NvmlUnusable:
+            in_loop(sampler.answered.set)
+
+    if load_library(library):
+        threading.Thread(target=sample_until_stopped, name="nvml", daemon=True).start()
+    else:
+        sampler.answered.set()
     try:
         yield
     finally:
@@ -121,43 +136,18 @@ def load_library(path: str | None) -> bool:
 
 async def look(library: str | None = None, seconds: float = STALE_SECONDS) -> Sample | None:
     """One sample of now; None without a usable NVML, or when it does not answer in time."""
-    if not load_library(library):
-        return None
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[Sample | None] = loop.create_future()
-
-    def give(sample: Sample | None) -> None:
-        if not answer.done():
-            answer.set_result(sample)
-
-    def ask() -> None:
-        sample = None
-        with suppress(Unusable):
-            sample = Cards().sample()
-        with suppress(RuntimeError):  # the loop has closed meanwhile
-            loop.call_soon_threadsafe(give, sample)
-
-    threading.Thread(target=ask, name="nvml look", daemon=True).start()
-    try:
-        return await asyncio.wait_for(answer, seconds)
-    except TimeoutError:
-        return None
+    sampler = Sampler()
+    async with sampling(sampler, library):
+        await set_within(sampler.answered, seconds)
+    return sampler.latest
 
 
-def _sample(give: Callable[[Sample], None], stop: threading.Event, every: float) -> None:
-    with suppress(Unusable):
-        cards = Cards()
-        while not stop.is_set():
-            give(cards.sample())
-            stop.wait(every)
+class NvmlUnusable(Exception):
+    """NVML is installed and does not work (no driver loaded, or another version)."""
 
 
-class Unusable(Exception):
-    """NVML is there and does not work (no driver loaded, or another version)."""
-
-
-class Cards:
-    """The binding, opened. All methods block."""
+class Nvml:
+    """The binding, initialized. All methods block; a lost GPU is raised as NVMLError_GpuIsLost."""
 
     def __init__(self) -> None:
         import pynvml
@@ -167,7 +157,7 @@ class Cards:
             self._nvml.nvmlInit()
             count = self._nvml.nvmlDeviceGetCount()
         except pynvml.NVMLError as error:
-            raise Unusable(str(error)) from None
+            raise NvmlUnusable(str(error)) from None
         self._handles = {index: self._handle(index) for index in range(count)}
         self._names = {
             index: self._ask("nvmlDeviceGetName", h) or "GPU" for index, h in self._handles.items()
@@ -199,11 +189,11 @@ class Cards:
             name=self._names[index],
             temperature_c=self._ask("nvmlDeviceGetTemperature", handle, nvml.NVML_TEMPERATURE_GPU),
             memory_temperature_c=self._memory_temperature(handle),
-            power_w=_thousandth(self._ask("nvmlDeviceGetPowerUsage", handle)),
-            power_limit_w=_thousandth(self._ask("nvmlDeviceGetEnforcedPowerLimit", handle)),
+            power_w=thousandth(self._ask("nvmlDeviceGetPowerUsage", handle)),
+            power_limit_w=thousandth(self._ask("nvmlDeviceGetEnforcedPowerLimit", handle)),
             utilization=load.gpu if load else None,
-            memory_used_mib=_mib(memory.used) if memory else None,
-            memory_total_mib=_mib(memory.total) if memory else None,
+            memory_used_mib=mib(memory.used) if memory else None,
+            memory_total_mib=mib(memory.total) if memory else None,
             sm_clock_mhz=self._ask("nvmlDeviceGetClockInfo", handle, nvml.NVML_CLOCK_SM),
             memory_clock_mhz=self._ask("nvmlDeviceGetClockInfo", handle, nvml.NVML_CLOCK_MEM),
             throttle=self._throttle(handle),
@@ -213,7 +203,7 @@ class Cards:
         )
 
     def _ask(self, name: str, *arguments: Any) -> Any:
-        """The answer, or None where this card or driver has none. A lost card is raised."""
+        """The answer, or None where this GPU or driver has none."""
         nvml = self._nvml
         try:
             return getattr(nvml, name)(*arguments)
@@ -282,14 +272,14 @@ class Cards:
         return addresses.get(ctypes.cast(device, ctypes.c_void_p).value, 0)
 
 
-def _thousandth(value: Any) -> float | None:
+def thousandth(value: Any) -> float | None:
     return None if value is None else round(value / 1000, 1)
 
 
-def _mib(value: int) -> float:
+def mib(value: int) -> float:
     return round(value / (1 << 20), 1)
 
 
 def throttled(gpus: Sequence[Gpu]) -> bool:
-    """Whether a card is slowed for heat."""
+    """Whether a GPU is slowed for heat."""
     return any(HOT & set(gpu.throttle) for gpu in gpus)

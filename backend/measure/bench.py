@@ -1,27 +1,44 @@
-"""What `voltaire bench` measures, as rows that say under which conditions they were taken.
+"""What `voltaire bench` measures on a user's machine, as rows with the conditions they were taken under.
 
-A row whose card was slowed (heat, power, a fault of the board) is marked and
+(The repository's own bench/ prints the figures of this project for its README
+and is not installed.)
+
+    async with gpu_sampler() as sampler, bench_server(config, profile, sampler) as bench:
+        async for row in bench.rows([512, 8192]):
+
+A row whose GPU was slowed (heat, power, a fault of the board) is marked and
 never counts as a reference: a throttled card once made a gain of 8 % look like
 45 % (github.com/andrewleech/v100-llm-kit).
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
+from time import monotonic
 
-from backend.gpu.nvml import Sample, Sampler, load_library, sampling
-from backend.measure.probe import SHARED, Gauge, Run
-from backend.server.binary import EMBEDDED
+from backend.aio import set_within
+from backend.config import BackendConfig
+from backend.gpu.nvml import Sample, Sampler, sampling
+from backend.measure.probe import SHARED, CannotMeasure, Probe, TimedCompletion, open_probe
+from backend.models.profile import Profile
+from backend.server.binary import EMBEDDED, CannotStart
+from backend.server.diagnosis import diagnose
+from backend.server.launch import Launch, prepare
+from backend.server.llama import llama_server
+from backend.server.process import ServerProcess, server_process
 
 STREAMS = (1, 4, 8)
 UNDRAFTED = ", no drafting"
-FIRST_SECONDS = 2.0  # for the first sample of the cards
+FIRST_SECONDS = 2.0  # for the first sample of the GPUs
+LOAD_SECONDS, POLL_SECONDS = 1800.0, 0.2
 MARGIN = 512  # tokens of the window left for the reply
-KV = (("-ctk", "--cache-type-k"), ("-ctv", "--cache-type-v"))
+CACHE_FLAGS = (("-ctk", "--cache-type-k"), ("-ctv", "--cache-type-v"))
+# Flags that differ from start to start, or say nothing of speed.
+UNNAMED = ("--port", "--host", "--api-key", "--api-key-file", "--slot-save-path", "-lv")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +55,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The cards meanwhile: mean watts of all, the hottest °C, the lowest MHz, reasons for slowing."""
+    """The GPUs meanwhile: mean watts of all, the hottest °C, the lowest MHz, reasons for slowing."""
 
     watts: float | None = None
     temperature_c: float | None = None
@@ -47,7 +64,7 @@ class Conditions:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BenchRow:
     """One measurement: tokens/s, milliseconds, shares of 1, tokens per joule."""
 
     name: str
@@ -67,8 +84,8 @@ class Row:
 
 
 @dataclass(slots=True)
-class Weather:
-    """Collects the cards' samples while something is measured."""
+class Recording:
+    """The GPUs' samples while something is measured."""
 
     samples: list[Sample] = field(default_factory=list)
 
@@ -86,9 +103,9 @@ class Weather:
 
 
 @asynccontextmanager
-async def weather(sampler: Sampler) -> AsyncIterator[Weather]:
-    """The samples of the block; of one that is over sooner, the one before it."""
-    found = Weather([sampler.fresh] if sampler.fresh else [])
+async def recording(sampler: Sampler) -> AsyncIterator[Recording]:
+    """The samples taken during the block; for a block shorter than an interval, the one before it."""
+    found = Recording([sampler.fresh] if sampler.fresh else [])
     take = found.samples.append
     sampler.listeners.append(take)
     try:
@@ -101,87 +118,118 @@ async def weather(sampler: Sampler) -> AsyncIterator[Weather]:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Measures one server, with the cards' conditions."""
+    """Measures one server, with the GPUs' conditions."""
 
-    gauge: Gauge
+    probe: Probe
     setting: Setting
     sampler: Sampler
 
-    async def rows(self, sizes: Sequence[int], slots: int = 1) -> AsyncIterator[Row]:
+    async def rows(self, sizes: Sequence[int], slots: int = 1) -> AsyncIterator[BenchRow]:
         """Everything, a row at a time."""
         for size in sizes:
             row = await self.at(size)
             yield row
         if row.acceptance is not None and (plain := await self._undrafted(row)):
             yield plain
-        async for row in self._answers(sizes[len(sizes) // 2], min(SHARED, sizes[-1])):
+        async for row in self._first_tokens(sizes[len(sizes) // 2]):
             yield row
+        async with recording(self.sampler) as seen:
+            share = await self.probe.cache_reuse(min(SHARED, sizes[-1]))
+        yield BenchRow("cache, chats in turn", self.setting, seen.conditions(), cache_hit=share)
         for count in STREAMS if slots > 1 else ():
             if count <= slots:
-                yield await self._streams(count)
+                yield await self._concurrent(count)
 
-    async def at(self, context: int) -> Row:
+    async def at(self, context: int) -> BenchRow:
         """Prefill and decode with so many tokens in the window."""
-        async with weather(self.sampler) as seen:
-            run = await self.gauge.run(await self.gauge.tokens(context))
-        return self._row(f"{context:,} tokens", run, seen.conditions(), context)
+        async with recording(self.sampler) as seen:
+            timed = await self.probe.complete(await self.probe.tokens(context))
+        return self._row(f"{context:,} tokens", timed, seen.conditions(), context)
 
-    async def _undrafted(self, drafted: Row) -> Row | None:
+    async def _undrafted(self, drafted: BenchRow) -> BenchRow | None:
         """The last size without drafting; None where the server cannot leave it off for a request.
 
         llama.cpp's server could, until somewhere before build 11434.
         """
         context = drafted.context or 0
-        async with weather(self.sampler) as seen:
-            run = await self.gauge.run(await self.gauge.tokens(context), draft=False)
-        if run.drafted:
+        async with recording(self.sampler) as seen:
+            timed = await self.probe.complete(await self.probe.tokens(context), draft=False)
+        if timed.drafted:
             return None
-        return self._row(f"{context:,} tokens{UNDRAFTED}", run, seen.conditions(), context)
+        return self._row(f"{context:,} tokens{UNDRAFTED}", timed, seen.conditions(), context)
 
-    async def _answers(self, context: int, shared: int) -> AsyncIterator[Row]:
-        async with weather(self.sampler) as seen:
-            cold, warm = await self.gauge.cold_and_warm(context)
-        for name, run in (("first token, cold", cold), ("first token, warm", warm)):
-            yield Row(name, self.setting, seen.conditions(), context, ttft_ms=run.ttft_ms)
-        async with weather(self.sampler) as seen:
-            share = await self.gauge.reuse(shared)
-        yield Row("cache, chats in turn", self.setting, seen.conditions(), cache_hit=share)
+    async def _first_tokens(self, context: int) -> AsyncIterator[BenchRow]:
+        async with recording(self.sampler) as seen:
+            cold, warm = await self.probe.cold_and_warm(context)
+        for name, timed in (("first token, cold", cold), ("first token, warm", warm)):
+            yield BenchRow(name, self.setting, seen.conditions(), context, ttft_ms=timed.ttft_ms)
 
-    async def _streams(self, count: int) -> Row:
-        async with weather(self.sampler) as seen:
-            speed = await self.gauge.streams(count)
+    async def _concurrent(self, count: int) -> BenchRow:
+        async with recording(self.sampler) as seen:
+            speed = await self.probe.concurrent(count)
         conditions = seen.conditions()
         joule = speed / conditions.watts if conditions.watts else None
         name = f"{count} chat{'s' if count > 1 else ''} at once"
-        return Row(name, self.setting, conditions, decode_tok_s=speed, tokens_per_joule=joule)
+        return BenchRow(name, self.setting, conditions, decode_tok_s=speed, tokens_per_joule=joule)
 
-    def _row(self, name: str, run: Run, conditions: Conditions, context: int) -> Row:
+    def _row(
+        self, name: str, timed: TimedCompletion, conditions: Conditions, context: int
+    ) -> BenchRow:
         joule = None
-        if conditions.watts and run.decode_tok_s:
-            joule = run.decode_tok_s / conditions.watts
-        return Row(
+        if conditions.watts and timed.decode_tok_s:
+            joule = timed.decode_tok_s / conditions.watts
+        return BenchRow(
             name,
             self.setting,
             conditions,
             context,
-            run.prefill_tok_s,
-            run.decode_tok_s,
-            run.ttft_ms,
-            run.acceptance,
+            timed.prefill_tok_s,
+            timed.decode_tok_s,
+            timed.ttft_ms,
+            timed.acceptance,
             joule,
         )
 
 
 @asynccontextmanager
-async def cards_sampled(nvml: str | None = None) -> AsyncIterator[Sampler]:
+async def gpu_sampler(nvml: str | None = None) -> AsyncIterator[Sampler]:
     """A sampler of our own, four times a second; it stays empty without NVML."""
-    sampler, came = Sampler(), asyncio.Event()
-    sampler.listeners.append(lambda sample: came.set())
+    sampler = Sampler()
     async with sampling(sampler, nvml, every=0.25):
-        if load_library(nvml):
-            with suppress(TimeoutError):  # a driver in trouble
-                await asyncio.wait_for(came.wait(), FIRST_SECONDS)
+        await set_within(sampler.answered, FIRST_SECONDS)  # not set: a driver in trouble
         yield sampler
+
+
+@asynccontextmanager
+async def bench_server(
+    config: BackendConfig, profile: Profile, sampler: Sampler, driver: str | None = None
+) -> AsyncIterator[Bench]:
+    """A server of our own with this profile, for the block; no supervisor, no warm-up.
+
+    CannotMeasure says why it does not start.
+    """
+    try:
+        launch = await prepare(config, profile)
+    except CannotStart as error:
+        raise CannotMeasure(str(error)) from None
+    record = config.state_dir / "run" / "bench.json"
+    async with server_process(launch.argv, launch.env, record) as process:
+        await until_loaded(launch, process)
+        async with open_probe(launch.url, launch.api_key) as probe:
+            used = setting(profile.name, await probe.build(), launch.argv, driver)
+            yield Bench(probe, used, sampler)
+
+
+async def until_loaded(launch: Launch, process: ServerProcess) -> None:
+    began = monotonic()
+    async with llama_server(launch.url, launch.api_key) as server:
+        while not await server.healthy():
+            if process.exited:
+                cause = diagnose(await process.wait(), await process.final_log())
+                raise CannotMeasure(cause.sentence)
+            if monotonic() - began > LOAD_SECONDS:
+                raise CannotMeasure("The server did not load within half an hour.")
+            await asyncio.sleep(POLL_SECONDS)  # the server has no way to tell that it is ready
 
 
 def sizes_of(window: int, useful: int | None = None) -> list[int]:
@@ -191,28 +239,17 @@ def sizes_of(window: int, useful: int | None = None) -> list[int]:
 
 
 def setting(name: str, build: str, argv: Sequence[str], driver: str | None) -> Setting:
-    """What a row names, from the very command line."""
+    """What a row names, from the server's command line: flags without paths and without UNNAMED."""
     if tuple(argv[1:3]) == EMBEDDED[1:]:
         build, argv = f"xllamacpp {version('xllamacpp')}", ["embedded", *argv[3:]]
-    return Setting(name, build, shown(argv), _kv(argv), driver, argv[0] if argv else "")
-
-
-def shown(argv: Sequence[str]) -> str:
-    """Flags without the program, what is random, and what is a path."""
-    kept, skip = [], False
-    for part in argv[1:]:
-        if skip:
-            skip = False
-        elif part in ("--port", "--host", "--api-key", "--api-key-file", "--slot-save-path", "-lv"):
-            skip = True
-        else:
-            kept.append(Path(part).name if part.startswith("/") else part)
-    return " ".join(kept)
-
-
-def _kv(argv: Sequence[str]) -> str:
-    return "/".join(dict.fromkeys(_value(argv, names) for names in KV))
-
-
-def _value(argv: Sequence[str], names: tuple[str, ...]) -> str:
-    return next((value for flag, value in pairwise(argv) if flag in names), "f16")
+    flags = [
+        Path(part).name if part.startswith("/") else part
+        for before, part in pairwise(argv)
+        if part not in UNNAMED and before not in UNNAMED
+    ]
+    types = [
+        next((value for flag, value in pairwise(argv) if flag in names), "f16")
+        for names in CACHE_FLAGS
+    ]
+    server = argv[0] if argv else ""
+    return Setting(name, build, " ".join(flags), "/".join(dict.fromkeys(types)), driver, server)

@@ -1,17 +1,17 @@
-"""Two servers measured in turn: which is faster, and whether that is more than chance. Pure."""
+"""`voltaire bench --server A --server B`: which server is faster, and whether that is more than chance. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from backend.measure.bench import Row
+from backend.measure.bench import BenchRow
 
 FIGURES = (("prefill", "prefill_tok_s"), ("decode", "decode_tok_s"))
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class Comparison:
     """One figure of one row for each server: mean tokens/s, the fastest first.
 
     `apart`: each run of the fastest was faster than each of the next; else its lead may be chance.
@@ -32,7 +32,7 @@ class Pair:
         return self.speeds[0][0] if self.apart else None
 
 
-def versus(rows: Sequence[Row]) -> Iterator[Pair]:
+def compare(rows: Sequence[BenchRow]) -> Iterator[Comparison]:
     """Each figure that at least two servers have; throttled rows do not count."""
     for name in dict.fromkeys(row.name for row in rows):
         for figure, field in FIGURES:
@@ -41,10 +41,6 @@ def versus(rows: Sequence[Row]) -> Iterator[Pair]:
                 if row.name == name and not row.throttled and (speed := getattr(row, field)):
                     runs[row.setting.server].append(speed)
             if len(runs) > 1:
-                yield _pair(name, figure, runs)
-
-
-def _pair(name: str, figure: str, runs: dict[str, list[float]]) -> Pair:
-    fast, slow, *rest = sorted(runs, key=lambda server: -fmean(runs[server]))
-    speeds = tuple((server, fmean(runs[server])) for server in (fast, slow, *rest))
-    return Pair(name, figure, speeds, min(runs[fast]) > max(runs[slow]))
+                fastest, second, *_ = ranked = sorted(runs, key=lambda server: -fmean(runs[server]))
+                speeds = tuple((server, fmean(runs[server])) for server in ranked)
+                yield Comparison(name, figure, speeds, min(runs[fastest]) > max(runs[second]))

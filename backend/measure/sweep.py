@@ -1,17 +1,17 @@
-"""Which flags are the fastest on this machine: one after the other, the best so far kept.
+"""`voltaire bench sweep`: which flags are the fastest on this machine, tried one after the other.
 
-    found = await sweep(profile, measure, threads=(6, 12))
+    result = await sweep(profile, measure, threads=(6, 12))
 
 The score is the time of a typical turn. What seems better is measured once
 more, back to back with what it would replace, because heat and other programs
-make gains that are none. No KV type below q8_0 is tried: what that costs in
+fake gains. No KV type below q8_0 is tried: what that costs in
 recall only the task suite can tell.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from backend.measure.bench import Row
+from backend.measure.bench import BenchRow
 from backend.models.profile import Profile
 from backend.server.memory_fallback import DRAFTING
 
@@ -19,7 +19,7 @@ READ, WRITE = 1500, 300  # tokens of a typical turn that finds its past cached
 GAIN = 0.03  # less is noise
 UBATCH, THREADS, DRAFT_LENGTH = "--ubatch-size", "--threads", "--spec-draft-n-max"
 KEYS, VALUES = "--cache-type-k", "--cache-type-v"
-Measure = Callable[[Profile], Awaitable[Row | None]]
+Measure = Callable[[Profile], Awaitable[BenchRow | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,22 +34,22 @@ Axis = Callable[[Profile], Iterator[Variant]]
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
-    """A variant as measured; `row` is None where it did not start, `again` true the second time."""
+class TriedVariant:
+    """A variant as measured; `row` is None where it did not start, `again` true when it is measured once more."""
 
     words: str
     profile: Profile
-    row: Row | None
+    row: BenchRow | None
     seconds: float | None
     again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SweepResult:
     """`best` is the fastest sound one; `tried` all of them in order, the profile as it is first."""
 
-    best: Tried
-    tried: tuple[Tried, ...] = field(default_factory=tuple)
+    best: TriedVariant
+    tried: tuple[TriedVariant, ...] = field(default_factory=tuple)
 
     @property
     def gain(self) -> float:
@@ -61,25 +61,25 @@ class Found:
 
 def axes(profile: Profile, threads: Sequence[int]) -> list[Axis]:
     """What is varied, one after the other."""
-    found: list[Axis] = [_ubatch, lambda now: _threads(now, threads), _kv]
+    found: list[Axis] = [ubatch_sizes, lambda now: thread_counts(now, threads), cache_types]
     if profile.draft or profile.flag("--spec-type"):
-        found += [_drafting, _draft_length]
+        found += [no_drafting, draft_lengths]
     return found
 
 
-def _ubatch(now: Profile) -> Iterator[Variant]:
+def ubatch_sizes(now: Profile) -> Iterator[Variant]:
     for size in ("256", "512", "1024", "2048"):
         if size != (now.flag(UBATCH) or "512"):
             yield Variant(f"-ub {size}", now.with_flag(size, UBATCH))
 
 
-def _threads(now: Profile, threads: Sequence[int]) -> Iterator[Variant]:
+def thread_counts(now: Profile, threads: Sequence[int]) -> Iterator[Variant]:
     for count in map(str, threads):
         if count != now.flag(THREADS):
             yield Variant(f"-t {count}", now.with_flag(count, THREADS))
 
 
-def _kv(now: Profile) -> Iterator[Variant]:
+def cache_types(now: Profile) -> Iterator[Variant]:
     used = {now.flag(name) or "f16" for name in (KEYS, VALUES)}
     for kind in ("f16", "q8_0"):
         if used != {kind}:
@@ -87,18 +87,18 @@ def _kv(now: Profile) -> Iterator[Variant]:
             yield Variant(f"KV {kind}", both)
 
 
-def _drafting(now: Profile) -> Iterator[Variant]:
+def no_drafting(now: Profile) -> Iterator[Variant]:
     yield Variant("no drafting", replace(now.without_flags(*DRAFTING), draft=None))
 
 
-def _draft_length(now: Profile) -> Iterator[Variant]:
+def draft_lengths(now: Profile) -> Iterator[Variant]:
     if now.draft or now.flag("--spec-type"):
         for length in ("2", "4", "8"):
             if length != now.flag(DRAFT_LENGTH):
                 yield Variant(f"{length} drafted", now.with_flag(length, DRAFT_LENGTH))
 
 
-def turn_seconds(row: Row | None) -> float | None:
+def turn_seconds(row: BenchRow | None) -> float | None:
     """Time of a typical turn; None for a row that was throttled or has no figures."""
     if row is None or row.throttled or not row.prefill_tok_s or not row.decode_tok_s:
         return None
@@ -109,31 +109,31 @@ async def sweep(
     profile: Profile,
     measure: Measure,
     threads: Sequence[int],
-    told: Callable[[Tried], None] = lambda tried: None,
-) -> Found:
+    report: Callable[[TriedVariant], None] = lambda tried: None,
+) -> SweepResult:
     """Measure the profile as it is, then each axis on top of the best so far."""
-    tried: list[Tried] = []
+    tried: list[TriedVariant] = []
 
-    async def one(words: str, variant: Profile, *, again: bool = False) -> Tried:
+    async def one(words: str, variant: Profile, *, again: bool = False) -> TriedVariant:
         row = await measure(variant)
-        tried.append(Tried(words, variant, row, turn_seconds(row), again))
-        told(tried[-1])
+        tried.append(TriedVariant(words, variant, row, turn_seconds(row), again))
+        report(tried[-1])
         return tried[-1]
 
     best = await one("as it is", profile)
     for axis in axes(profile, threads):
         base = best.profile
         for variant in axis(base):
-            found = await one(variant.words, variant.profile)
-            if not _better(found, best):
+            candidate = await one(variant.words, variant.profile)
+            if not is_better(candidate, best):
                 continue
             before = await one(best.words, best.profile, again=True)
-            after = await one(found.words, found.profile, again=True)
-            best = after if _better(after, before) else before
-    return Found(best, tuple(tried))
+            after = await one(candidate.words, candidate.profile, again=True)
+            best = after if is_better(after, before) else before
+    return SweepResult(best, tuple(tried))
 
 
-def _better(one: Tried, best: Tried) -> bool:
+def is_better(one: TriedVariant, best: TriedVariant) -> bool:
     if one.seconds is None:
         return False
     return best.seconds is None or one.seconds < (1 - GAIN) * best.seconds

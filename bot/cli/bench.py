@@ -19,8 +19,8 @@ from bot.cli.options import json_option, runs, settings_of
 if TYPE_CHECKING:
     from backend.client import BackendClient
     from backend.gpu.nvml import Sampler
-    from backend.measure.bench import Bench, Row
-    from backend.measure.sweep import Found
+    from backend.measure.bench import Bench, BenchRow
+    from backend.measure.sweep import SweepResult
     from backend.models.profile import Profile
     from bot.settings import Settings
 
@@ -76,7 +76,7 @@ async def sweep_flags(ctx: click.Context, as_json: bool) -> None:
     try:
         async with _sampled() as sampler:
 
-            async def one(variant: "Profile") -> "Row | None":
+            async def one(variant: "Profile") -> "BenchRow | None":
                 return await _row_of(settings, variant, sampler)
 
             table = Table(shares=False, turns=True)
@@ -117,15 +117,15 @@ async def _running(settings: "Settings", told: "Told") -> None:
 @asynccontextmanager
 async def _bench(backend: "BackendClient", sampler: "Sampler") -> AsyncIterator["Bench"]:
     from backend.measure.bench import Bench, setting
-    from backend.measure.probe import gauge
+    from backend.measure.probe import open_probe
     from bot.cli.checks.server import driver
 
     place, status = await backend.endpoint(), await backend.status()
     argv = _argv(status.backend.pid)
-    async with gauge(place.url, place.api_key) as found:
+    async with open_probe(place.url, place.api_key) as probe:
         version = await asyncio.to_thread(driver)
-        named = setting(place.profile or place.model, await found.build(), argv, version)
-        yield Bench(found, named, sampler)
+        named = setting(place.profile or place.model, await probe.build(), argv, version)
+        yield Bench(probe, named, sampler)
 
 
 def _argv(pid: int | None) -> list[str]:
@@ -152,7 +152,9 @@ async def _compare(settings: "Settings", servers: Sequence[str], told: "Told") -
                         told.row(await bench.at(size))
 
 
-async def _row_of(settings: "Settings", profile: "Profile", sampler: "Sampler") -> "Row | None":
+async def _row_of(
+    settings: "Settings", profile: "Profile", sampler: "Sampler"
+) -> "BenchRow | None":
     """One variant; None when it does not start."""
     from backend.measure.probe import CannotMeasure
 
@@ -169,14 +171,14 @@ async def _own(
 ) -> AsyncIterator["Bench"]:
     from dataclasses import replace
 
-    from backend.measure.bench_server import measured
+    from backend.measure.bench import bench_server
     from bot.backend_connection import backend_config
     from bot.cli.checks.server import driver
 
     config = backend_config(settings)
     config = replace(config, server=server) if server else config
     version = await asyncio.to_thread(driver)
-    async with measured(config, profile, sampler, version) as bench:
+    async with bench_server(config, profile, sampler, version) as bench:
         yield bench
 
 
@@ -201,9 +203,9 @@ def _profile(settings: "Settings") -> "Profile":
 
 
 def _sampled() -> Any:
-    from backend.measure.bench import cards_sampled
+    from backend.measure.bench import gpu_sampler
 
-    return cards_sampled()
+    return gpu_sampler()
 
 
 def _threads() -> list[int]:
@@ -219,7 +221,7 @@ class Told:
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
-        self.rows: list[Row] = []
+        self.rows: list[BenchRow] = []
         self._table = Table()
         self._reference: dict[str, Any] = {}
 
@@ -230,16 +232,16 @@ class Told:
             prefill = f", prefill {known.prefill_tok_s:g}" if known.prefill_tok_s else ""
             click.echo(f"Reference: {known.decode_tok_s:g} tokens/s{prefill} ({known.source})")
 
-    def row(self, row: "Row") -> None:
+    def row(self, row: "BenchRow") -> None:
         if not self.as_json:
             self._table.row(row)
         self.rows.append(row)
 
     def end(self) -> None:
         from backend.measure.bench import UNDRAFTED
-        from backend.measure.comparison import versus
+        from backend.measure.comparison import compare
 
-        pairs = list(versus(self.rows))
+        pairs = list(compare(self.rows))
         if self.as_json:
             rows = [{**asdict(row), "throttled": row.throttled} for row in self.rows]
             whole = {"reference": self._reference, "rows": rows, "compared": [*map(asdict, pairs)]}
@@ -255,7 +257,7 @@ class Told:
         show_pairs(pairs)
 
 
-def _propose(profile: "Profile", found: "Found", as_json: bool) -> None:
+def _propose(profile: "Profile", found: "SweepResult", as_json: bool) -> None:
     from backend.measure.sweep import changed_flags
 
     flags = changed_flags(profile, found.best.profile)
@@ -276,7 +278,7 @@ def _propose(profile: "Profile", found: "Found", as_json: bool) -> None:
         _tell_flags(profile, found, flags)
 
 
-def _tell_flags(profile: "Profile", found: "Found", flags: dict[str, str]) -> None:
+def _tell_flags(profile: "Profile", found: "SweepResult", flags: dict[str, str]) -> None:
     """What to write where."""
     from backend.measure.sweep import READ, WRITE
     from bot.backend_connection import profiles_folder
@@ -289,8 +291,9 @@ def _tell_flags(profile: "Profile", found: "Found", flags: dict[str, str]) -> No
     click.echo(f"To keep it, put that under [flags.optional] of {profiles_folder()}/{profile.name}.toml")  # fmt: skip
 
 
-async def _draw(rows: "Sequence[Row]", picture: Path) -> None:
-    from backend.measure.bench_picture import DrawFailed, draw
+async def _draw(rows: "Sequence[BenchRow]", picture: Path) -> None:
+    from backend.measure.bench_picture import draw
+    from backend.pictures import DrawFailed
 
     try:
         drawn = await draw([asdict(row) for row in rows])

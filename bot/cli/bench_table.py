@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from backend.measure.bench import Row, Setting
-    from backend.measure.comparison import Pair
-    from backend.measure.sweep import Tried
+    from backend.measure.bench import BenchRow, Setting
+    from backend.measure.comparison import Comparison
+    from backend.measure.sweep import TriedVariant
 
 NAME, WIDTH = 28, 9
 SPEEDS = (("prefill", "tok/s"), ("decode", "tok/s"), ("first", "s"))
@@ -28,7 +28,7 @@ class Table:
     turns: bool = False
     _heading: tuple[str, str] = field(default=("", ""))
 
-    def row(self, row: "Row", name: str = "", seconds: float | None = None) -> None:
+    def row(self, row: "BenchRow", name: str = "", seconds: float | None = None) -> None:
         self._head(row.setting, card=_has_card(row))
         cells = [
             _number(row.prefill_tok_s),
@@ -44,7 +44,7 @@ class Table:
         why = f"  slowed: {', '.join(row.conditions.throttle)}" if row.throttled else ""
         click.echo(_line(f"{name or row.name}{' !' if row.throttled else ''}", cells) + why)
 
-    def tried(self, tried: "Tried") -> None:
+    def tried(self, tried: "TriedVariant") -> None:
         words = f"{tried.words}{', again' if tried.again else ''}"
         if tried.row is None:
             click.echo(f"{words:<{NAME}}  does not start")
@@ -66,25 +66,25 @@ class Table:
         click.echo(_line("", [unit for _, unit in columns]))
 
 
-def pairs(found: Iterable["Pair"]) -> None:
+def pairs(found: Iterable["Comparison"]) -> None:
     """What came out of a comparison of two servers, a line for each figure."""
     for pair in found:
         speeds = ", ".join(f"{_number(s, 1)} with {name}" for name, s in pair.speeds)
         click.echo(f"{pair.name}, {pair.figure}: {speeds}; {_verdict(pair)}")
 
 
-def _verdict(pair: "Pair") -> str:
+def _verdict(pair: "Comparison") -> str:
     if pair.winner is None:
         return "no difference: their runs overlap"
     return f"{pair.winner} is {pair.lead:.0%} faster"
 
 
-def _has_card(row: "Row") -> bool:
+def _has_card(row: "BenchRow") -> bool:
     seen = row.conditions
     return any(v is not None for v in (seen.watts, seen.temperature_c, seen.sm_clock_mhz))
 
 
-def _card(row: "Row") -> list[str]:
+def _card(row: "BenchRow") -> list[str]:
     seen = row.conditions
     return [
         _number(seen.watts),

@@ -9,7 +9,8 @@ import pytest
 from backend.client import BackendRefused
 from backend.config import BackendConfig
 from backend.gpu.history import History
-from backend.gpu.plot import THEMES, DrawFailed, draw, panels
+from backend.gpu.plot import draw, panels
+from backend.pictures import THEMES, DrawFailed
 from backend.protocol import GpuMinute
 from tests.backend.conftest import running
 

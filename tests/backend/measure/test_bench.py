@@ -11,21 +11,22 @@ import pytest
 from backend.config import BackendConfig
 from backend.gpu.nvml import Sample, Sampler
 from backend.measure.bench import (
+    BenchRow,
     Conditions,
-    Row,
+    Recording,
     Setting,
-    Weather,
-    cards_sampled,
+    bench_server,
+    gpu_sampler,
+    recording,
     setting,
     sizes_of,
-    weather,
 )
-from backend.measure.bench_picture import DrawFailed, draw
-from backend.measure.bench_server import measured
-from backend.measure.comparison import versus
+from backend.measure.bench_picture import draw
+from backend.measure.comparison import compare
 from backend.measure.probe import CannotMeasure
 from backend.measure.sweep import changed_flags, sweep, turn_seconds
 from backend.models.profile import Profile, Source, load
+from backend.pictures import DrawFailed
 from backend.protocol import Gpu
 
 SETTING = Setting("p", "b1", "-ub 512", "f16")
@@ -37,7 +38,7 @@ PLAIN = Profile("p", "P", 8192, Source(path="x"), optional={"--ubatch-size": "51
 
 async def test_every_figure_of_a_running_server(config: BackendConfig) -> None:
     profile = replace(load("pocket"), context=4096).with_flag("64", "--cache-ram")
-    async with cards_sampled() as sampler, measured(config, profile, sampler) as bench:
+    async with gpu_sampler() as sampler, bench_server(config, profile, sampler) as bench:
         rows = {row.name: row async for row in bench.rows([256, 512])}
     assert list(rows) == [
         "256 tokens",
@@ -60,10 +61,10 @@ async def test_every_figure_of_a_running_server(config: BackendConfig) -> None:
 
 async def test_what_comes_from_the_cache_is_counted_as_such(config: BackendConfig) -> None:
     profile = replace(load("pocket"), context=4096)
-    async with cards_sampled() as sampler, measured(config, profile, sampler) as bench:
-        tokens = await bench.gauge.tokens(700)
-        fresh, again = await bench.gauge.run(tokens, 4), await bench.gauge.run(tokens, 4)
-        other = await bench.gauge.run(await bench.gauge.tokens(700), 4)
+    async with gpu_sampler() as sampler, bench_server(config, profile, sampler) as bench:
+        tokens = await bench.probe.tokens(700)
+        fresh, again = await bench.probe.complete(tokens, 4), await bench.probe.complete(tokens, 4)
+        other = await bench.probe.complete(await bench.probe.tokens(700), 4)
     assert (fresh.prompt, fresh.cached, fresh.written) == (700, 0, 4)
     assert again.cached >= 690
     assert other.cached < 20
@@ -72,17 +73,17 @@ async def test_what_comes_from_the_cache_is_counted_as_such(config: BackendConfi
 async def test_a_draft_model_drafts(config: BackendConfig, noise: Path) -> None:
     """Build 11434 loads one and asks it nothing unless it is told the kind of drafting, too."""
     drafting = replace(PLAIN, gpu=False, context=4096, draft=Source(path=str(noise)))
-    async with cards_sampled() as sampler, measured(config, drafting, sampler) as bench:
+    async with gpu_sampler() as sampler, bench_server(config, drafting, sampler) as bench:
         row = await bench.at(256)
     assert " --spec-type draft-simple" in row.setting.flags
     assert row.acceptance is not None and 0 <= row.acceptance <= 1
 
 
 async def test_a_server_that_does_not_start_is_one_sentence(config: BackendConfig) -> None:
-    async with cards_sampled() as sampler:
+    async with gpu_sampler() as sampler:
         required = replace(PLAIN, required={"--no-such-flag": ""})
         with pytest.raises(CannotMeasure, match="lacks the flag --no-such-flag"):
-            async with measured(config, required, sampler):
+            async with bench_server(config, required, sampler):
                 pass
 
 
@@ -102,9 +103,9 @@ def test_conditions_are_the_worst_of_the_time() -> None:
         card = Gpu(index=0, name="V100", power_w=watts, temperature_c=heat, sm_clock_mhz=clock, throttle=list(why))  # fmt: skip
         return Sample(0.0, (card,))
 
-    weather = Weather([sample(100, 60, 1530), sample(150, 84, 1200, "thermal")])
-    assert weather.conditions() == Conditions(125.0, 84, 1200, ("thermal",))
-    assert Weather().conditions() == Conditions()
+    seen = Recording([sample(100, 60, 1530), sample(150, 84, 1200, "thermal")])
+    assert seen.conditions() == Conditions(125.0, 84, 1200, ("thermal",))
+    assert Recording().conditions() == Conditions()
 
 
 def test_sizes_leave_room_for_the_reply() -> None:
@@ -119,9 +120,9 @@ async def test_what_is_over_between_two_samples_has_the_conditions_before_it() -
 
     sampler = Sampler()
     sampler.take(sample(100))
-    async with weather(sampler) as short:
+    async with recording(sampler) as short:
         pass
-    async with weather(sampler) as long:
+    async with recording(sampler) as long:
         sampler.take(sample(200))
     found = [seen.conditions().watts for seen in (short, long)]
     assert found == [100, 200]
@@ -130,34 +131,34 @@ async def test_what_is_over_between_two_samples_has_the_conditions_before_it() -
 def test_of_two_servers_the_faster_is_named_when_runs_of_each_agree() -> None:
     a, b = replace(SETTING, server="/a"), replace(SETTING, server="/b")
     rows = [
-        Row("512 tokens", used, Conditions(), 512, prefill, decode)
+        BenchRow("512 tokens", used, Conditions(), 512, prefill, decode)
         for used, prefill, decode in ((a, 100, 39), (b, 200, 50), (a, 120, 39), (b, 220, 30))
     ]
-    slowed = Row("512 tokens", b, Conditions(throttle=("thermal",)), 512, 1, 1)
-    prefill, decode = versus([*rows, slowed])
+    slowed = BenchRow("512 tokens", b, Conditions(throttle=("thermal",)), 512, 1, 1)
+    prefill, decode = compare([*rows, slowed])
     assert prefill.speeds == (("/b", 210.0), ("/a", 110.0))
     assert prefill.winner == "/b" and prefill.lead == pytest.approx(210 / 110 - 1)
     assert (decode.winner, decode.speeds) == (None, (("/b", 40.0), ("/a", 39.0)))
-    assert list(versus(rows[:1])) == []
+    assert list(compare(rows[:1])) == []
 
 
 async def test_rows_become_a_picture(tmp_path: Path) -> None:
-    row = Row("512 tokens", SETTING, Conditions(), 512, 900.0, 55.0)
+    row = BenchRow("512 tokens", SETTING, Conditions(), 512, 900.0, 55.0)
     assert (await draw([asdict(row)])).startswith(b"\x89PNG")
     with pytest.raises(DrawFailed, match="nothing to draw"):
-        await draw([asdict(Row("x", SETTING, Conditions()))])
+        await draw([asdict(BenchRow("x", SETTING, Conditions()))])
 
 
 # -- choosing flags -----------------------------------------------------------
 
 
 def speeds(speed: Callable[[Profile], tuple[float, float] | None]):  # type: ignore[no-untyped-def]
-    async def one(profile: Profile) -> Row | None:
+    async def one(profile: Profile) -> BenchRow | None:
         found = speed(profile)
         if found is None:
             return None
         why = ("thermal",) if profile.flag("--threads") == "99" else ()
-        return Row("r", SETTING, Conditions(throttle=why), 2048, *found)
+        return BenchRow("r", SETTING, Conditions(throttle=why), 2048, *found)
 
     return one
 
@@ -231,5 +232,5 @@ async def test_drafting_is_varied_where_there_is_any() -> None:
 
 def test_a_turn_without_figures_has_no_score() -> None:
     assert turn_seconds(None) is None
-    assert turn_seconds(Row("r", SETTING, Conditions(), decode_tok_s=5.0)) is None
-    assert json.loads(json.dumps(asdict(Row("r", SETTING, Conditions()))))["cache_hit"] is None
+    assert turn_seconds(BenchRow("r", SETTING, Conditions(), decode_tok_s=5.0)) is None
+    assert json.loads(json.dumps(asdict(BenchRow("r", SETTING, Conditions()))))["cache_hit"] is None
