@@ -30,14 +30,17 @@ class BackgroundTasks:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await self.ended()
+        await self.stop()
 
     def start(self, work: Coroutine[Any, Any, object], name: str) -> None:
         task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._done)
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await self.ended()
 
     async def ended(self) -> None:
         """Wait for the end of the tasks that run now."""

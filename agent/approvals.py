@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agent.errors import ToolError
-from agent.events import ApprovalAsked, Decision, Event
+from agent.events import ApprovalAsked, Decision, Emit
 
 EXPIRY_SECONDS = 300.0
 DENIED = "The owner denied this step. Say so, and go on without it."
@@ -75,8 +75,6 @@ class ApprovalRows(Protocol):
 Ask = Callable[[ApprovalRequest], Awaitable[Decision | None]]
 """Shows the question to the owners. Returns the answer where it gets one itself
 (a terminal), or None once the question is shown and the answer comes by `decide`."""
-
-Emit = Callable[[Event], None]
 
 
 class Approvals:

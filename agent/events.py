@@ -3,6 +3,7 @@
 `as_json` gives the form that `voltaire ask --json` prints, one object a line.
 """
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -142,6 +143,8 @@ Event = (
     | ModelFinished
     | TurnFinished
 )
+Emit = Callable[[Event], None]
+"""Takes a turn's events; it must not block."""
 
 _TYPES: dict[type, str] = {
     TurnStarted: "turn.started",

@@ -25,7 +25,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PrefillProgress:
     """Prefill progress in tokens."""
 
     processed: int
@@ -44,7 +44,7 @@ class ReasoningPiece:
 
 
 @dataclass(frozen=True, slots=True)
-class CallPiece:
+class ToolCallPiece:
     """A sign of life: a structured tool call is being generated (not yet complete)."""
 
     name: str
@@ -71,7 +71,7 @@ class Completion:
     draft_accepted: int | None = None
 
 
-Piece = Reading | TextPiece | ReasoningPiece | CallPiece | Completion
+Piece = PrefillProgress | TextPiece | ReasoningPiece | ToolCallPiece | Completion
 
 
 class Model(Protocol):

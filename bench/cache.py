@@ -29,11 +29,11 @@ from typing import Any
 import aiohttp
 
 from agent.approvals import Approvals
-from agent.chats.assignment import Assignment, Emit
-from agent.chats.chats import Chats, Service
+from agent.chats.assignment import Assignment
+from agent.chats.chats import ChatOptions, Chats
 from agent.context.cache_audit import kept
 from agent.context.window import ModelWindow
-from agent.events import Event, TurnFinished
+from agent.events import Emit, Event, TurnFinished
 from agent.llm.gpu_queue import QueuedModel
 from agent.llm.openai import OpenAIModel
 from agent.messages import Assistant, Message, System, User
@@ -42,9 +42,8 @@ from agent.prompt import system_text
 from agent.store import Incoming, open_store
 from agent.tools.registry import chosen
 from agent.tools.tool import Call, Output
-from agent.turn.limits import TurnLimits
 from agent.turn.loop import run_turn
-from agent.turn.turn import Turn
+from agent.turn.turn import Turn, TurnLimits
 from backend.protocol import Endpoint
 from fakes.gpu_queue_local import LocalGpuQueue
 
@@ -140,13 +139,15 @@ async def voltaire(name: str, folder: Path, endpoint: Endpoint, turns: int) -> F
                 journal=assignment.journal,
                 tools=tools,
                 schemas=schemas,
-                desk=None,  # type: ignore[arg-type]
+                context=None,  # type: ignore[arg-type]
                 approvals=Approvals(store.approvals, None),
                 limits=TurnLimits(reply_tokens=REPLY_TOKENS),
             )
             return await run_turn(turn, emit)
 
-        async with Chats(store, run, window, Service(frozenset({"bench"})), Ends(ended)) as chats:
+        async with Chats(
+            store, run, window, ChatOptions(frozenset({"bench"})), Ends(ended)
+        ) as chats:
             for number, (chat, words) in enumerate(script(turns)):
                 await chats.submit(Incoming(chat, "bench", str(number), words))
                 await ended.get()

@@ -31,8 +31,8 @@ from agent.llm.tool_call_parser import KnownTools
 from agent.messages import System, User
 from agent.model import Model, Piece, Request
 from agent.tools.registry import chosen
-from agent.turn.limits import TurnLimits
 from agent.turn.model_caller import ModelCaller
+from agent.turn.turn import TurnLimits
 from backend.client import BackendClient, BackendUnavailable
 from backend.config import BackendConfig
 from backend.protocol import Endpoint
@@ -161,10 +161,10 @@ class Chat:
         messages = (System("You are a test. " * 50), User(f"Question {number}."))
         queued = QueuedModel(Counted(self.model, tally), backend_queue(self.client), "bench")
         known = KnownTools.of(schemas)
-        asking = ModelCaller(queued, known, TurnLimits(), self._ready, partial(_hear, tally))
+        caller = ModelCaller(queued, known, TurnLimits(), self._ready, partial(_hear, tally))
         tally.turns += 1
         try:
-            completion, _ = await asking(Request(messages, schemas, max_tokens=64))
+            completion, _ = await caller.complete(Request(messages, schemas, max_tokens=64))
         except AgentError as error:
             tally.failed.append(str(error))
             return

@@ -10,12 +10,12 @@ from functools import partial
 from typing import Any
 
 from agent.approvals import Approvals, Ask
-from agent.chats.assignment import Assignment, Emit, Listener, Service
+from agent.chats.assignment import Assignment, ChatOptions, Listener
 from agent.chats.chats import Chats
 from agent.context.token_breakdown import context
 from agent.context.window import ModelWindow
 from agent.errors import BackendAway, ToolError
-from agent.events import Notice, TurnFinished
+from agent.events import Emit, Notice, TurnFinished
 from agent.llm.gpu_queue import QueuedModel, backend_queue, profile_held
 from agent.llm.openai import OpenAIModel
 from agent.llm.openai.wire import message_json
@@ -30,9 +30,8 @@ from agent.store.retention import Retention
 from agent.tools.context import FileSender
 from agent.tools.registry import chosen
 from agent.tools.tool import Tool
-from agent.turn.limits import TurnLimits
 from agent.turn.loop import run_turn
-from agent.turn.turn import Turn
+from agent.turn.turn import Turn, TurnLimits
 from backend.client import BackendClient, BackendUnavailable
 from backend.protocol import Status
 from bot.backend_failover import RETURN_SECONDS, answers, answers_within
@@ -83,7 +82,7 @@ class Agent:
             journal=assignment.journal,
             tools=self.tools,
             schemas=self.schemas,
-            desk=await self.desks.at(assignment.chat, zone_of(known, self.settings)),
+            context=await self.desks.at(assignment.chat, zone_of(known, self.settings)),
             approvals=self.approvals,
             limits=limits(self.settings),
             thinking=thinking_of(known),
@@ -238,7 +237,9 @@ async def stored_agent(settings: Settings, backend: BackendClient) -> AsyncItera
 
 
 @asynccontextmanager
-async def open_chats(agent: Agent, service: Service, listener: Listener) -> AsyncIterator[Chats]:
+async def open_chats(
+    agent: Agent, service: ChatOptions, listener: Listener
+) -> AsyncIterator[Chats]:
     """The workers of an agent's chats."""
     async with Chats(agent.store, agent.run, agent.window, service, listener) as chats:
         yield chats

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agent.chats.assignment import Assignment, Listener, Service
+from agent.chats.assignment import Assignment, ChatOptions, Listener
 from agent.chats.chats import Chats
 from agent.chats.maintenance import Maintenance
 from agent.context.window import WindowTooSmall
@@ -98,7 +98,7 @@ class _Both:
             await self.second.waiting(chat, why)
 
 
-def _service(agent: Agent, apps: Apps) -> Service:
+def _service(agent: Agent, apps: Apps) -> ChatOptions:
     fetcher = AttachmentFetcher(
         apps.channel,
         agent.store,
@@ -107,7 +107,7 @@ def _service(agent: Agent, apps: Apps) -> Service:
         agent.settings.agent.transcribe_url,
     )
     sources = frozenset({JOB, *(app.channel.source for app in apps.apps)})
-    return Service(sources, agent.settings.agent.timezone, apps.compose, fetch=fetcher.fetch)
+    return ChatOptions(sources, agent.settings.agent.timezone, apps.compose, fetch=fetcher.fetch)
 
 
 @asynccontextmanager

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from agent.approvals import Approvals
-from agent.chats.assignment import Assignment, Emit, Service
+from agent.chats.assignment import Assignment, ChatOptions
 from agent.chats.chats import Chats
 from agent.context.window import ModelWindow
-from agent.events import TurnFinished
+from agent.events import Emit, TurnFinished
 from agent.sandbox.sandbox import Sandbox
 from agent.schedule.planner import Planner
 from agent.store import Store, open_store
@@ -100,21 +100,27 @@ async def _agent(house: House, store: Store, bot: TelegramApp) -> AsyncIterator[
     schemas = tuple(tool.schema for tool in house.tools)
 
     async def run(assignment: Assignment, emit: Emit) -> TurnFinished:
-        desk = ToolContext(cast(Sandbox, None), file_sender=apps.file_sender(assignment.chat))
+        context = ToolContext(cast(Sandbox, None), file_sender=apps.file_sender(assignment.chat))
         turn = Turn(
-            model, assignment.journal, house.tools, schemas, desk, approvals, stop=assignment.stop
+            model,
+            assignment.journal,
+            house.tools,
+            schemas,
+            context,
+            approvals,
+            stop=assignment.stop,
         )
         return await run_turn(turn, emit)
 
     async def sees() -> bool:
         return house.sees
 
-    service = Service(frozenset({bot.channel.source}), compose=apps.compose)
+    options = ChatOptions(frozenset({bot.channel.source}), compose=apps.compose)
     if house.sandbox:
         url = house.transcribe_url
         fetcher = AttachmentFetcher(apps.channel, store, house.sandbox, sees, url)
-        service = replace(service, fetch=fetcher.fetch)
-    async with Chats(store, run, window, service, apps) as chats:
+        options = replace(options, fetch=fetcher.fetch)
+    async with Chats(store, run, window, options, apps) as chats:
         running = Running(store, bot, Services(chats, approvals), model)
         if house.plans:
             running.services = replace(running.services, planner=running.planner)

@@ -31,22 +31,20 @@ class MemoryJournal:
     async def open(self) -> TurnState:
         return TurnState(tuple(self.messages), self.own, frozenset(self.running))
 
-    async def asked(self, completion: Completion) -> None:
+    async def called(self, completion: Completion, sent: Sequence[Message]) -> None:
         self.completions.append(completion)
 
-    async def aside(self, completion: Completion) -> None:
+    async def called_aside(self, completion: Completion) -> None:
         self.asides.append(completion)
 
-    async def step(self, message: Assistant) -> None:
+    async def add(self, message: Message, *, own: bool) -> Message:
+        if isinstance(message, ToolResult):
+            self.running.discard(message.call)
         self._add(message)
+        return message
 
     async def started(self, call: str) -> None:
         self.running.add(call)
-
-    async def result(self, result: ToolResult) -> ToolResult:
-        self.running.discard(result.call)
-        self._add(result)
-        return result
 
     async def steer(self) -> Sequence[User]:
         arrived, self.arriving = self.arriving, []
@@ -54,10 +52,7 @@ class MemoryJournal:
             self._add(message)
         return arrived
 
-    async def note(self, message: User) -> None:
-        self._add(message)
-
-    async def compact(self, *, full: bool = False) -> TurnState | None:
+    async def compact(self, messages: Sequence[Message], *, full: bool) -> TurnState | None:
         if not full or self.shorter is None:
             return None
         self.messages, self.shorter = self.shorter, None

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from agent.errors import ContextFull
 from agent.messages import Assistant, Message, System, ToolResult, User
-from agent.model import Completion, Piece, Reading, Request, TextPiece
+from agent.model import Completion, Piece, PrefillProgress, Request, TextPiece
 
 TOKEN = 4
 KEPT = 16
@@ -39,7 +39,7 @@ class CachingModel:
         cached = max((common(prompt, old) for old in self.cache), default=0) // TOKEN
         self.reads.append((tokens, cached))
         await asyncio.sleep(0)
-        yield Reading(tokens, tokens, cached)
+        yield PrefillProgress(tokens, tokens, cached)
         message = self.answer(request)
         if message.text:
             yield TextPiece(message.text)

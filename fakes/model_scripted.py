@@ -16,14 +16,14 @@ from aiohttp import web
 
 from agent.messages import ToolCall
 from agent.model import (
-    CallPiece,
     Completion,
     ModelRefused,
     Piece,
-    Reading,
+    PrefillProgress,
     ReasoningPiece,
     Request,
     TextPiece,
+    ToolCallPiece,
 )
 from backend.protocol import Endpoint
 
@@ -128,13 +128,13 @@ class ScriptedModel:
 
 def _pieces(reply: Reply) -> Iterator[Piece]:
     prompt, cached, _ = reply.tokens or (1, 0, 0)
-    yield Reading(prompt, prompt, cached)
+    yield PrefillProgress(prompt, prompt, cached)
     if reply.reasoning:
         yield ReasoningPiece(reply.reasoning)
     for part in reply.parts():
         yield TextPiece(part)
     for call in reply.calls:
-        yield CallPiece(call.name)
+        yield ToolCallPiece(call.name)
 
 
 def _completion(reply: Reply) -> Completion:

@@ -1,4 +1,4 @@
-"""One turn handed to whoever runs it, and who hears of it."""
+"""One turn handed to whoever runs it, and who is told of it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from agent.context.user_message import Fetch, as_they_are
-from agent.events import Event, TurnFinished
+from agent.events import Emit, Event, TurnFinished
 from agent.llm.gpu_queue import PERSON, SCHEDULED, Priority
 from agent.store.inbox import Incoming
 from agent.store.turns import OpenTurn
@@ -32,13 +32,12 @@ class Assignment:
         return SCHEDULED if self.turn.kind == "job" else PERSON
 
 
-Emit = Callable[[Event], None]
-Run = Callable[[Assignment, Emit], Awaitable[TurnFinished]]
+RunTurn = Callable[[Assignment, Emit], Awaitable[TurnFinished]]
 """Runs a turn with that chat's tools (loop.run_turn); made by the composition root."""
 
 
 class Listener(Protocol):
-    """Who shows turns to people. A slow one delays nothing but itself; its errors end only its hearing."""
+    """Who shows turns to people. A slow one delays only itself; after an error it gets no more events."""
 
     async def event(self, assignment: Assignment, event: Event) -> None: ...
 
@@ -47,8 +46,8 @@ class Listener(Protocol):
         ...
 
 
-class Unheard:
-    """The listener where nobody listens."""
+class SilentListener:
+    """The listener where turns are shown to nobody."""
 
     async def event(self, assignment: Assignment, event: Event) -> None:
         """Not shown."""
@@ -58,7 +57,7 @@ class Unheard:
 
 
 @dataclass(frozen=True)
-class Service:
+class ChatOptions:
     """Which chats' rows a process answers, and how.
 
     `sources` are those of Incoming; rows of other sources are left to their own

@@ -1,6 +1,6 @@
 """One worker per chat: inbox to turn, turn to outbox.
 
-    async with Chats(store, run, window, Service(frozenset({"telegram"}))) as chats:
+    async with Chats(store, run, window, ChatOptions(frozenset({"telegram"}))) as chats:
         await chats.submit(Incoming(...))     # durable when it returns
         await chats.stop("tg:1")
 
@@ -12,19 +12,28 @@ import os
 import secrets
 from contextlib import suppress
 from functools import partial
-from types import TracebackType
 from typing import Self
 
 from agent.aio import BackgroundTasks
-from agent.chats.assignment import Assignment, Emit, Listener, Run, Service, Unheard
+from agent.chats.assignment import Assignment, ChatOptions, Listener, RunTurn, SilentListener
 from agent.chats.worker import EPHEMERAL, Worker
+from agent.context.window import ModelWindow
+from agent.events import Emit
 from agent.store import Incoming, Store
 from agent.store.backup import SNAPSHOT
 from agent.store.errors import StoreError
 from agent.store.leases import new_owner
-from agent.turn.journal import Window
 
-__all__ = ["Assignment", "Chats", "Emit", "Incoming", "Listener", "Run", "Service", "cli_source"]
+__all__ = [
+    "Assignment",
+    "ChatOptions",
+    "Chats",
+    "Emit",
+    "Incoming",
+    "Listener",
+    "RunTurn",
+    "cli_source",
+]
 
 
 def cli_source() -> str:
@@ -38,34 +47,29 @@ class Chats:
     def __init__(
         self,
         store: Store,
-        run: Run,
-        window: Window,
-        service: Service,
+        run: RunTurn,
+        window: ModelWindow,
+        options: ChatOptions,
         listener: Listener | None = None,
     ) -> None:
         self.store = store
-        self.service = service
+        self.options = options
         self._run = run
         self._window = window
-        self._listener = listener or Unheard()
+        self._listener = listener or SilentListener()
         self._owner = ""
         self._workers: dict[str, Worker] = {}
         self.tasks = BackgroundTasks()
 
     async def __aenter__(self) -> Self:
         self._owner = new_owner()
-        if self.service.resumes:
+        if self.options.resumes:
             await self._recover()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Turns are cut off where they stand; the next start takes them up again."""
-        await self.tasks.__aexit__(kind, error, trace)
+        await self.tasks.stop()
         with suppress(StoreError):  # a cancelled worker may not have come to it
             await self.store.leases.release_all(self._owner)
 
@@ -119,7 +123,7 @@ class Chats:
 
     async def forget(self, chat: str) -> None:
         """Delete a chat with everything that belongs to it; its turn, and what waits, end first."""
-        waiting = await self.store.inbox.waiting(chat, self.service.sources)
+        waiting = await self.store.inbox.waiting(chat, self.options.sources)
         await self.store.inbox.discard(chat, [row.id for row in waiting])
         if worker := self._workers.get(chat):
             await worker.emptied()
@@ -127,7 +131,7 @@ class Chats:
         await self.store.key_values.put(SNAPSHOT, 0)  # the last good copy is not to remember it
 
     async def _recover(self) -> None:
-        sources = self.service.sources
+        sources = self.options.sources
         cut_off = await self.store.turns.chats_unfinished(sources)
         for chat in dict.fromkeys([*cut_off, *await self.store.inbox.chats_waiting(sources)]):
             self.wake(chat)
@@ -139,7 +143,7 @@ class Chats:
             self.store,
             self._run,
             self._window,
-            self.service,
+            self.options,
             self._listener,
             retire=partial(self._retire, chat),
         )

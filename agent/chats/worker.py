@@ -1,27 +1,27 @@
-"""The worker of one chat: takes its lease, then its oldest messages, and plays turns until none waits."""
+"""The worker of one chat: takes its lease, then its oldest messages, and runs turns until none waits."""
 
 import asyncio
-import contextlib
 import logging
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
-from agent.aio import move_on_when, set_within
-from agent.chats.assignment import Assignment, Emit, Listener, Run, Service
-from agent.chats.lease import STOP_POLL_SECONDS, Lease
-from agent.context.user_message import tell
+from agent.aio import BackgroundTasks, move_on_when, set_within
+from agent.chats.assignment import Assignment, ChatOptions, Listener, RunTurn
+from agent.context import user_message
+from agent.context.window import ModelWindow
 from agent.errors import BackendAway
-from agent.events import Event, TokenUsage, TurnFinished
-from agent.messages import Assistant, ToolCall, ToolResult, User
+from agent.events import Emit, Event, TokenUsage, TurnFinished
+from agent.messages import ToolResult, User
 from agent.store import Store
 from agent.store.errors import StoreError
 from agent.store.inbox import InboxRow
-from agent.store.turns import OpenTurn, PendingWork, RenderedMessage, TurnProgress
+from agent.store.turns import OpenTurn, PendingWork, RenderedMessage
 from agent.turn import texts
-from agent.turn.journal import StoredJournal, Window
+from agent.turn.journal import StoredJournal
+from agent.turn.transcript import unanswered
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +29,9 @@ SETTLE_BOUND_SECONDS = 10.0
 STORE_RETRY_SECONDS = 5.0
 RESUMES = 4  # a turn cut off more often in the same step is ended, lest it take us down for ever
 DRAIN_SECONDS = 30.0
+LEASE_POLL_SECONDS = 0.25  # nobody tells when another process's turn in the same chat ends
+STOP_POLL_SECONDS = 0.5  # how soon another process's request to stop is seen
+POLLS_PER_HEARTBEAT = 10
 EPHEMERAL = "cli"  # sources of command lines: once killed, nobody waits for their answers
 
 
@@ -37,11 +40,11 @@ class Worker:
     """Lives while its chat has something waiting; `retire` is called at its end."""
 
     chat: str
-    owner: str
+    owner: str  # of the lease
     store: Store
-    run_turn: Run
-    window: Window
-    service: Service
+    run_turn: RunTurn
+    window: ModelWindow
+    options: ChatOptions
     listener: Listener
     retire: Callable[[], None]
     wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -54,9 +57,25 @@ class Worker:
         self.free.set()
 
     async def run(self) -> None:
+        """Run turns; without any, compact and warm the prompt until a message comes."""
         try:
-            while await self._serve():
-                pass
+            while True:
+                self.wake.clear()
+                try:
+                    if await self._answer_next():
+                        continue
+                    async with move_on_when(self.wake):
+                        with suppress(BackendAway):
+                            await self.window.rest(self.chat)
+                except StoreError as error:
+                    log.error("%s waits: %s", self.chat, error)  # noqa: TRY400 - one sentence
+                    await self._tell_waiting(str(error))
+                    await set_within(self.wake, STORE_RETRY_SECONDS)
+                    continue
+                except Exception:
+                    log.exception("the worker of %s failed", self.chat)
+                if not self.wake.is_set():
+                    return
         finally:
             self.retire()
 
@@ -64,79 +83,122 @@ class Worker:
         """Return when no turn runs or begins; one that does is stopped."""
         while not self.free.is_set():
             self.wake.set()
-            self._wish_to_stop()
+            self._stop_turn()
             await set_within(self.free, STOP_POLL_SECONDS)
 
-    async def _serve(self) -> bool:
-        """Play a turn, or rest for want of one; False when there is nothing more to do."""
-        self.wake.clear()
-        try:
-            if await self._turn():
-                return True
-            async with move_on_when(self.wake):
-                await self._rest()
-        except StoreError as error:
-            await self._held_up(str(error))
-            return True
-        except Exception:
-            log.exception("the worker of %s failed", self.chat)
-        return self.wake.is_set()
-
-    async def _turn(self) -> bool:
-        """Play one turn, an unfinished one first; False when there is none."""
-        if not self._ours(await self._due()):
+    async def _answer_next(self) -> bool:
+        """Run one turn, an unfinished one first; False when there is none."""
+        if not self._ours(await self._pending()):
             return False
-        lease = Lease(self.store.leases, self.chat, self.owner, self._wish_to_stop, self._waits)
-        async with lease.held(), self._busy():
-            due = await self._due()
-            self.zone = due.zone or self.service.zone
-            if due.unfinished and due.unfinished.source in self.service.sources:
-                await self._resume(due.unfinished)
-                return True
-            if due.unfinished:
-                await self._abandon(due.unfinished)
-                due = await self._due()  # what it was to answer may wait again
-            rows = await self._settled(due)
-            if rows:
-                await self._play(await self._begin(rows), rows)
+        async with self._leased():
+            pending = await self._pending()
+            self.zone = pending.zone or self.options.zone
+            if turn := pending.unfinished:
+                if turn.source in self.options.sources:
+                    rows = await self.store.inbox.of_turn(turn.id)
+                    if turn.id == self.put_down or await self.store.turns.resume(turn) <= RESUMES:
+                        await self._answer(turn, rows)
+                    else:
+                        await self._give_up(turn, rows)
+                    return True
+                await self._abandon(turn)
+                pending = await self._pending()  # what it was to answer may wait again
+            if rows := await self._settled(pending):
+                await self._answer(await self._begin(rows), rows)
             return bool(rows)
 
+    async def _pending(self) -> PendingWork:
+        return await self.store.turns.pending(self.chat, self.options.sources)
+
+    def _ours(self, pending: PendingWork) -> bool:
+        """Whether there is something for us to do."""
+        cut_off = pending.unfinished and pending.unfinished.source in self.options.sources
+        return bool(pending.waiting or cut_off)
+
     @asynccontextmanager
-    async def _busy(self) -> AsyncIterator[None]:
+    async def _leased(self) -> AsyncIterator[None]:
+        """Keep the chat's lease for the block; waits while another process holds it."""
+        told = False
+        while not await self.store.leases.acquire(self.chat, self.owner):
+            if not told:
+                await self._tell_waiting(texts.CHAT_BUSY)
+                told = True
+            await asyncio.sleep(LEASE_POLL_SECONDS)
         self.free.clear()
         try:
-            yield
+            async with BackgroundTasks() as tasks:
+                tasks.start(self._heartbeat(), f"lease of {self.chat}")
+                yield
         finally:
             self.free.set()
+            # An error here would take the place of a cancellation, and nobody could end us.
+            with suppress(StoreError):
+                await self.store.leases.release(self.chat, self.owner)
+
+    async def _heartbeat(self) -> None:
+        """Keep the lease alive. Another process's request to stop, or its loss, ends the turn that runs."""
+        leases = self.store.leases
+        while True:
+            with suppress(StoreError):
+                for _ in range(POLLS_PER_HEARTBEAT):
+                    await asyncio.sleep(STOP_POLL_SECONDS)
+                    if await leases.stop_requested(self.chat):
+                        self._stop_turn()
+                if not await leases.heartbeat(self.chat, self.owner) and self._stop_turn():
+                    log.error("the lease of %s went to another process", self.chat)
+
+    async def _settled(self, pending: PendingWork) -> list[InboxRow]:
+        """The oldest waiting message and those that belong to it, once they have stopped coming."""
+        deadline = self.store.clock() + SETTLE_BOUND_SECONDS
+        while rows := gathered(pending.waiting):
+            quiet = max(row.received_at + row.incoming.settle_s for row in rows)
+            remaining = min(quiet, deadline) - self.store.clock()
+            if remaining <= 0:
+                break
+            self.wake.clear()
+            await set_within(self.wake, min(remaining, SETTLE_BOUND_SECONDS))
+            pending = await self._pending()
+        return rows
 
     async def _begin(self, rows: Sequence[InboxRow]) -> OpenTurn:
         turn = secrets.token_hex(8)
         try:
-            rows = await self.service.fetch(rows)
-            told = await tell(self.store, rows, self.zone, self.window.enter)
+            rows = await self.options.fetch(rows)
+            message = await user_message.render(self.store, rows, self.zone, self.window.enter)
         except StoreError:
             raise
         except Exception:  # better answered without what came along than never
-            log.exception("what came with a message of %s could not be brought", self.chat)
-            told = plain(rows)
-        return await self.store.turns.begin(turn, rows, told)
+            log.exception("what came with a message of %s could not be fetched", self.chat)
+            text = "\n".join(row.incoming.text for row in rows)
+            message = RenderedMessage("", User(text))
+        return await self.store.turns.begin(turn, rows, message)
 
-    async def _due(self) -> PendingWork:
-        return await self.store.turns.pending(self.chat, self.service.sources)
+    async def _answer(self, turn: OpenTurn, rows: Sequence[InboxRow]) -> None:
+        journal = self._journal(turn, rows)
+        assignment = Assignment(turn, tuple(journal.answers), journal)
+        self.stop = assignment.stop
+        began = time.monotonic()
+        try:
+            async with self._listening(assignment) as emit:
+                try:
+                    finished = await self.run_turn(assignment, emit)
+                except StoreError:
+                    self.put_down = turn.id
+                    raise  # nothing can be written: the turn stays open and is resumed
+                except Exception:
+                    log.exception("turn %s of %s failed", turn.id, self.chat)
+                    await self._close_calls(turn)
+                    await journal.finish(None, texts.BUG, "error", TokenUsage())
+                    emit(TurnFinished(texts.BUG, "error", 0))
+                else:
+                    _log_turn(turn, finished, time.monotonic() - began)
+        finally:
+            self.stop = None
 
-    def _ours(self, due: PendingWork) -> bool:
-        """Whether there is something for us to do."""
-        cut_off = due.unfinished and due.unfinished.source in self.service.sources
-        return bool(due.waiting or cut_off)
-
-    async def _resume(self, turn: OpenTurn) -> None:
-        if turn.id == self.put_down or await self.store.turns.resume(turn) <= RESUMES:
-            await self._play(turn, await self.store.inbox.of_turn(turn.id))
-            return
+    async def _give_up(self, turn: OpenTurn, rows: Sequence[InboxRow]) -> None:
         log.error("turn %s of %s was cut off %d times and is given up", turn.id, self.chat, RESUMES)
         await self._close_calls(turn)
-        journal = self._journal(turn, await self.store.inbox.of_turn(turn.id))
-        await journal.finish(None, texts.GIVEN_UP, "error", TokenUsage())
+        await self._journal(turn, rows).finish(None, texts.GIVEN_UP, "error", TokenUsage())
 
     async def _abandon(self, turn: OpenTurn) -> None:
         """End another source's turn whose process is gone; what it was to answer waits again."""
@@ -144,47 +206,9 @@ class Worker:
         await self.store.turns.cancel(turn, requeue=not turn.source.startswith(EPHEMERAL))
 
     async def _close_calls(self, turn: OpenTurn) -> None:
-        for call in unanswered(turn, await self.store.turns.progress(turn)):
+        entries = (await self.store.turns.progress(turn)).entries
+        for call in unanswered([entry.message for entry in entries if entry.turn == turn.id]):
             await self.store.turns.add(turn, ToolResult(call.id, call.name, texts.INTERRUPTED))
-
-    async def _settled(self, due: PendingWork) -> list[InboxRow]:
-        """The oldest waiting message and those that belong to it, once they have stopped coming."""
-        deadline = self.store.clock() + SETTLE_BOUND_SECONDS
-        while True:
-            rows = gathered(due.waiting)
-            if not rows:
-                return rows
-            now = self.store.clock()
-            quiet = max(row.received_at + row.incoming.settle_s for row in rows)
-            remaining = min(quiet, deadline) - now
-            if remaining <= 0:
-                return rows
-            self.wake.clear()
-            await set_within(self.wake, min(remaining, SETTLE_BOUND_SECONDS))
-            due = await self._due()
-
-    async def _play(self, turn: OpenTurn, rows: Sequence[InboxRow]) -> None:
-        journal = self._journal(turn, rows)
-        assignment = Assignment(turn, tuple(journal.answers), journal)
-        self.stop = assignment.stop
-        try:
-            async with self._heard(assignment) as emit:
-                await self._run(assignment, emit)
-        finally:
-            self.stop = None
-
-    async def _run(self, assignment: Assignment, emit: Emit) -> None:
-        began = time.monotonic()
-        try:
-            _tell(assignment, await self.run_turn(assignment, emit), time.monotonic() - began)
-        except StoreError:
-            self.put_down = assignment.turn.id
-            raise  # nothing can be written: the turn stays open and is resumed
-        except Exception:
-            log.exception("turn %s of %s failed", assignment.turn.id, self.chat)
-            await self._close_calls(assignment.turn)
-            await assignment.journal.finish(None, texts.BUG, "error", TokenUsage())
-            emit(TurnFinished(texts.BUG, "error", 0))
 
     def _journal(self, turn: OpenTurn, rows: Sequence[InboxRow]) -> StoredJournal:
         return StoredJournal(
@@ -192,66 +216,48 @@ class Worker:
             turn,
             self.window,
             self.zone,
-            self.service.sources,
-            self.service.compose,
-            self.service.fetch,
+            self.options.sources,
+            self.options.compose,
+            self.options.fetch,
             [row.incoming for row in rows],
         )
 
     @asynccontextmanager
-    async def _heard(self, assignment: Assignment) -> AsyncIterator[Emit]:
-        """An emitter whose events reach the listener in order, all of them before the turn is over."""
+    async def _listening(self, assignment: Assignment) -> AsyncIterator[Emit]:
+        """An emitter whose events reach the listener in order, all of them before the block is left."""
         events: asyncio.Queue[Event | None] = asyncio.Queue()
-        hearing = asyncio.create_task(self._hear(assignment, events))
-        try:
+        drained = asyncio.Event()
+
+        async def forward() -> None:
+            try:
+                while (event := await events.get()) is not None:
+                    await self.listener.event(assignment, event)
+            except Exception:
+                log.exception("the listener of turn %s failed", assignment.turn.id)
+            finally:
+                drained.set()
+
+        async with BackgroundTasks() as tasks:
+            tasks.start(forward(), f"listener of {self.chat}")
             yield events.put_nowait
             events.put_nowait(None)
-            await asyncio.wait([hearing], timeout=DRAIN_SECONDS)
-        finally:
-            hearing.cancel()
-            await asyncio.wait([hearing])
+            await set_within(drained, DRAIN_SECONDS)
 
-    async def _hear(self, assignment: Assignment, events: asyncio.Queue[Event | None]) -> None:
-        try:
-            while (event := await events.get()) is not None:
-                await self.listener.event(assignment, event)
-        except Exception:
-            log.exception("the listener of turn %s failed", assignment.turn.id)
-
-    def _wish_to_stop(self) -> bool:
+    def _stop_turn(self) -> bool:
+        """Stop the turn that runs; False when none does."""
         if self.stop:
             self.stop.set()
         return self.stop is not None
 
-    async def _waits(self, why: str) -> None:
+    async def _tell_waiting(self, why: str) -> None:
         try:
             await self.listener.waiting(self.chat, why)
         except Exception:
             log.exception("the listener of %s failed", self.chat)
 
-    async def _rest(self) -> None:
-        """After the reply: what may be done while nobody waits."""
-        with contextlib.suppress(BackendAway):
-            await self.window.rest(self.chat)
-
-    async def _held_up(self, why: str) -> None:
-        log.error("%s waits: %s", self.chat, why)
-        await self._waits(why)
-        await set_within(self.wake, STORE_RETRY_SECONDS)
-
-
-def _tell(assignment: Assignment, ended: TurnFinished, seconds: float) -> None:
-    """One line for the log: ids and figures, nothing that was said."""
-    turn, usage = assignment.turn, ended.usage
-    log.info(
-        "turn turn=%s chat=%s source=%s reason=%s tool_calls=%d prompt=%d cached=%d completion=%d seconds=%.2f",
-        *(turn.id, turn.chat, turn.source, ended.reason, ended.tool_calls),
-        *(usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens, seconds),
-    )
-
 
 def gathered(rows: Sequence[InboxRow]) -> list[InboxRow]:
-    """The first of the rows and those right behind it that were said as one (an album, a paste)."""
+    """The first of the rows and those right behind it that were sent as one (an album, a paste)."""
     taken = list(rows[:1])
     for row in rows[1:]:
         before, this = taken[-1].incoming, row.incoming
@@ -263,14 +269,11 @@ def gathered(rows: Sequence[InboxRow]) -> list[InboxRow]:
     return taken
 
 
-def plain(rows: Sequence[InboxRow]) -> RenderedMessage:
-    """The words alone."""
-    return RenderedMessage("", User("\n".join(row.incoming.text for row in rows)))
-
-
-def unanswered(turn: OpenTurn, steps: TurnProgress) -> list[ToolCall]:
-    """The turn's tool calls without a result."""
-    messages = [entry.message for entry in steps.entries if entry.turn == turn.id]
-    results = {message.call for message in messages if isinstance(message, ToolResult)}
-    calls = [call for m in messages if isinstance(m, Assistant) for call in m.calls]
-    return [call for call in calls if call.id not in results]
+def _log_turn(turn: OpenTurn, finished: TurnFinished, seconds: float) -> None:
+    """One line: ids and figures, nothing that was said."""
+    usage = finished.usage
+    log.info(
+        "turn turn=%s chat=%s source=%s reason=%s tool_calls=%d prompt=%d cached=%d completion=%d seconds=%.2f",
+        *(turn.id, turn.chat, turn.source, finished.reason, finished.tool_calls),
+        *(usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens, seconds),
+    )

@@ -30,7 +30,9 @@ async def as_they_are(rows: Sequence[InboxRow]) -> Sequence[InboxRow]:
     return rows
 
 
-async def tell(store: Store, rows: Sequence[InboxRow], zone: str, enter: Enter) -> RenderedMessage:
+async def render(
+    store: Store, rows: Sequence[InboxRow], zone: str, enter: Enter
+) -> RenderedMessage:
     """Waiting rows of one chat as the one message that the model gets. `zone` is an IANA name."""
     chat = rows[0].incoming.chat
     notes, shown = await store.notes.to_show(chat)

@@ -22,9 +22,9 @@ from agent.sandbox.sandbox import Sandbox
 from agent.sandbox.sandboxes import Sandboxes
 from agent.tools.context import ToolContext
 from agent.tools.tool import Tool
-from agent.turn.delegate import ShortJournal
-from agent.turn.limits import TurnLimits
-from agent.turn.loop import Turn, at_once, run_turn
+from agent.turn.delegate import TransientJournal
+from agent.turn.loop import run_turn
+from agent.turn.turn import Turn, TurnLimits, at_once
 
 SETUP_SECONDS = 60.0
 
@@ -69,14 +69,14 @@ async def _played(
     traces = Traces(notes=list(task.notes))
     now = datetime.now(UTC).astimezone(ZoneInfo(stage.zone))
     transcript = opening(prompt, task.ask, now, stage.zone, said_before)
-    journal = ShortJournal("eval", sandbox.chat, transcript, before=len(transcript) - 1)
-    desk = ToolContext(sandbox=sandbox, notes=traces, jobs=traces, file_sender=traces)
+    journal = TransientJournal("eval", sandbox.chat, transcript, before=len(transcript) - 1)
+    context = ToolContext(sandbox=sandbox, notes=traces, jobs=traces, file_sender=traces)
     turn = Turn(
         model=stage.model,
         journal=journal,
         tools=stage.tools,
         schemas=stage.schemas,
-        desk=desk,
+        context=context,
         approvals=Approvals(stage.approvals, None),
         limits=stage.limits,
         ready=stage.ready,

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from agent.aio import move_on_when
 from agent.errors import BackendAway
-from agent.model import Completion, Model, ModelRefused, Piece, Reading, Request
+from agent.model import Completion, Model, ModelRefused, Piece, PrefillProgress, Request
 from backend.client import BackendClient, BackendUnavailable, GpuLease
 from backend.protocol import CompletionReport, Priority, QueueState
 
@@ -114,7 +114,7 @@ class ReportingHold(GpuHold):
                 )
             )
             return
-        if isinstance(piece, Reading):
+        if isinstance(piece, PrefillProgress):
             self._read = piece.processed
         else:
             self._written += 1

@@ -1,50 +1,126 @@
-"""What is wrong with an answer that calls no tool: asked once to do better, then taken as it is."""
+"""What is wrong with an answer that calls no tool: the model is asked once to do better.
 
+An answer may be empty, cut off, or claim an action although no tool was called:
+small models confirm what they were asked for without doing it. The patterns are
+in English, German, French and Spanish; what they miss is not corrected.
+"""
+
+import re
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from agent.turn import texts
-from agent.turn.claims import Claim, false_claim
 from agent.turn.step import Step
 
 
 class AnswerChecks:
-    """Each kind of objection is made at most once a turn."""
+    """Each kind of fault is objected to at most once a turn; then the answer is taken as it is."""
 
     def __init__(self) -> None:
         self._made: set[str] = set()
-        self._parts: list[str] = []
+        self._parts: list[str] = []  # of an answer that was cut and is being continued
 
-    def __call__(self, step: Step, done: Collection[str]) -> str | None:
-        """What to tell the model, or None when the answer stands."""
-        kind, advice = self._fault(step, done)
-        if kind is None or kind in self._made:
+    def advice(self, step: Step, done: Collection[str]) -> str | None:
+        """What to tell the model, or None when the answer stands. `done`: tools that ran."""
+        if step.cut_call:
+            kind, advice = "cut_call", texts.CUT_CALL
+        elif not step.text:
+            kind, advice = "empty", texts.EMPTY
+        elif step.cut:
+            kind, advice = "cut", texts.CUT_ANSWER
+        elif claim := false_claim(step.text, done):
+            kind, advice = "claim", claim.note
+        else:
+            return None
+        if kind in self._made:
             return None
         self._made.add(kind)
         self._parts = [*self._parts, step.text] if kind == "cut" else []
         return advice
-
-    def _fault(self, step: Step, done: Collection[str]) -> tuple[str | None, str]:
-        if step.cut_call:
-            return "cut_call", texts.CUT_CALL
-        if not step.text:
-            return "empty", texts.EMPTY
-        if step.cut:
-            return "cut", texts.CUT_ANSWER
-        claim = false_claim(step.text, done)
-        return ("claim", claim.note) if claim else (None, "")
 
     def acted(self) -> None:
         """Tools were called after all: a part of an answer from before is no part of the next."""
         self._parts = []
 
     def text(self, step: Step, done: Collection[str]) -> str:
-        """The whole answer for the person, with what must be added to it; may be empty."""
-        said = " ".join([*self._parts, step.text]).strip()
-        claim = false_claim(step.text, done)
-        return _with(said, step, claim) if said else ""
+        """The whole answer for the person, with corrections; may be empty."""
+        text = " ".join([*self._parts, step.text]).strip()
+        if text and step.cut:
+            text = f"{text} {texts.CUT}"
+        if text and (claim := false_claim(step.text, done)):
+            text = f"{text}\n\n{claim.correction}"
+        return text
 
 
-def _with(said: str, step: Step, claim: Claim | None) -> str:
-    if step.cut:
-        said = f"{said} {texts.CUT}"
-    return f"{said}\n\n{claim.correction}" if claim else said
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """`note` goes to the model; `correction` to the person if it insists."""
+
+    words: re.Pattern[str]
+    tools: frozenset[str]  # one of these having run makes the claim true
+    note: str
+    correction: str
+
+
+def _pattern(*words: str) -> re.Pattern[str]:
+    return re.compile("|".join(words), re.IGNORECASE)
+
+
+_I = r"\b(?:i|we)(?:'ve| have| had)?(?: now| just| already| also| successfully)* "
+_WILL = r"\b(?:i'll|i will|i am going to|i'm going to) (?:now |also )?"
+_THING = (
+    r"[^.?!]{0,60}\b(?:files?|folders?|director(?:y|ies)|scripts?|commits?|commands?|tests?"
+    r"|repo(?:sitory)?|packages?|\S+\.\w{1,4})\b"
+)
+
+_SCHEDULED = _pattern(
+    _WILL + r"(?:remind|notify|message|ping) you\b",
+    _I + r"(?:scheduled|set (?:up )?(?:a|the|your) (?:reminder|alarm|timer))\b",
+    r"\b(?:reminder|alarm|timer) (?:(?:is|has been|was) )?(?:now )?(?:set|scheduled|created)\b",
+    r"\bich (?:werde )?(?:erinnere )?(?:dich|sie|euch) .{0,60}erinner|\bich erinnere (?:dich|sie|euch)\b",
+    r"\berinnerung .{0,30}(?:eingerichtet|gesetzt|geplant|erstellt)",
+    r"\bje (?:vous|te) (?:rappellerai|préviendrai)|\bje vais (?:vous|te) rappeler",
+    r"\brappel .{0,30}(?:programmé|créé|planifié)",
+    r"\bte (?:recordaré|avisaré)|\brecordatorio .{0,30}(?:creado|programado)",
+)
+_SAVED = _pattern(
+    _I + r"(?:saved|noted(?! that)|stored|remembered|memori[sz]ed|made a note)\b",
+    _WILL + r"(?:remember (?!to\b)|keep (?:that|this|it) in mind|make a note)",
+    r"\b(?:saved|added|noted|stored) (?:to|in) (?:my |your )?(?:memory|notes)\b",
+    r"\bhabe? .{0,40}(?:gespeichert|notiert|gemerkt)\b|\bich merke (?:es |das )?mir\b",
+    r"\bj'ai (?:bien )?(?:noté(?! que)|enregistré|sauvegardé|mémorisé|retenu)|\bje m'en souviendrai",
+    r"\bhe (?:guardado|anotado|apuntado|memorizado)|\blo recordaré",
+)
+_DONE = _pattern(
+    _I + r"(?:created|written|wrote|edited|changed|updated|fixed|deleted|removed|renamed|moved"
+    r"|copied|committed|installed|sent|executed|run|ran) (?!no\b|not\b|nothing\b)" + _THING,
+    r"\bich habe (?!kein|nicht)[^.?!]{0,60}(?:erstellt|gelöscht|geändert|umbenannt|verschoben|geschrieben)\b",
+    r"\bj'ai (?:créé|supprimé|modifié|renommé|déplacé|corrigé|écrit) [^.?!]{0,40}(?:fichier|dossier|script)",
+    r"\bhe (?:creado|borrado|eliminado|modificado|renombrado|movido|corregido|escrito) "
+    r"[^.?!]{0,40}(?:archivo|fichero|carpeta|script)",
+)
+
+CLAIMS = (
+    Claim(_SCHEDULED, frozenset(("schedule",)), texts.CLAIM_SCHEDULED, texts.NOTHING_SCHEDULED),
+    Claim(
+        _SAVED,
+        frozenset(("remember", "bash", "write_file", "edit_file", "schedule")),
+        texts.CLAIM_SAVED,
+        texts.NOTHING_SAVED,
+    ),
+    Claim(
+        _DONE,
+        frozenset(("bash", "write_file", "edit_file", "git_commit", "send_file", "delegate")),
+        texts.CLAIM_DONE,
+        texts.NOTHING_DONE,
+    ),
+)
+
+
+def false_claim(text: str, done: Collection[str]) -> Claim | None:
+    """The first claim in `text` for which no tool of this turn (names in `done`) stands."""
+    plain = text.replace("\u2019", "'")
+    for claim in CLAIMS:
+        if not claim.tools & set(done) and claim.words.search(plain):
+            return claim
+    return None

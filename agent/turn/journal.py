@@ -6,6 +6,7 @@ from typing import Protocol
 
 from agent import prompt
 from agent.context import user_message
+from agent.context.window import ModelWindow
 from agent.events import Reason, TokenUsage
 from agent.messages import Assistant, Message, System, ToolResult, User
 from agent.model import Completion
@@ -41,36 +42,31 @@ class Journal(Protocol):
 
     async def open(self) -> TurnState: ...
 
-    async def asked(self, completion: Completion) -> None:
-        """A model call ended: its token figures, for usage and the cache record."""
+    async def called(self, completion: Completion, sent: Sequence[Message]) -> None:
+        """A model call with those messages ended: its token figures, for usage and the cache audit."""
         ...
 
-    async def aside(self, completion: Completion) -> None:
-        """A model call of a sub-task ended: its token figures, apart from the cache record."""
+    async def called_aside(self, completion: Completion) -> None:
+        """A model call of a sub-task ended: its token figures, apart from the cache audit."""
         ...
 
-    async def step(self, message: Assistant) -> None:
-        """The model's message with its tool calls."""
+    async def add(self, message: Message, *, own: bool) -> Message:
+        """The turn's next message, as it now stands in the transcript (cut when it alone is too large).
+
+        `own`: the program's own words to the model (advice, a repair).
+        """
         ...
 
     async def started(self, call: str) -> None:
         """A tool is about to run (so that a crash is told as an interruption)."""
         ...
 
-    async def result(self, result: ToolResult) -> ToolResult:
-        """A tool's result, as it now stands in the transcript (cut when it alone is too large)."""
-        ...
-
     async def steer(self) -> Sequence[User]:
         """Messages that arrived meanwhile, now part of this turn and its transcript."""
         ...
 
-    async def note(self, message: User) -> None:
-        """A message of the program's own to the model (advice, a repair), kept in the transcript."""
-        ...
-
-    async def compact(self, *, full: bool = False) -> TurnState | None:
-        """Shorten the transcript when it nears the window; the new opening, or None if nothing changed.
+    async def compact(self, messages: Sequence[Message], *, full: bool) -> TurnState | None:
+        """Shorten the transcript when it nears the window; the new state, or None if nothing changed.
 
         Asked before every model call. `full`: the server has just refused the
         transcript as too long, so shorten it whatever the count says.
@@ -107,47 +103,18 @@ def nothing(reply: TurnReply) -> Sequence[str]:  # noqa: ARG001 - the form of a 
     return ()
 
 
-class Window(Protocol):
-    """What leaves the prompt when it is full (agent.context.window)."""
-
-    async def roomy(self, messages: Sequence[Message]) -> bool:
-        """Whether a prompt of these messages, the system message left out, surely fits."""
-        ...
-
-    async def fit(self, turn: OpenTurn, *, full: bool) -> bool:
-        """Shorten the turn's conversation if it must be; whether anything changed."""
-        ...
-
-    async def rest(self, chat: str) -> None:
-        """While nobody waits: shorten what is nearly full, and read the new prompt in."""
-        ...
-
-    def cut(self, conversation: int) -> None:
-        """The tail of a prompt was cut on purpose: the next call need not go on from the last."""
-        ...
-
-    async def enter(self, chat: str, text: str) -> str:
-        """A text on its way into the prompt, cut with a clear mark when it alone is too large."""
-        ...
-
-    async def record(self, turn: OpenTurn, sent: Sequence[Message], completion: Completion) -> None:
-        """Keep a call's token figures and hold them against what the cache should have given."""
-        ...
-
-
 @dataclass
 class StoredJournal:
     """The journal over the store. Messages are cut to the window's measure as they enter."""
 
     store: Store
     open_turn: OpenTurn
-    window: Window
+    window: ModelWindow
     zone: str
     sources: frozenset[str]
     compose: Compose = nothing
     fetch: user_message.Fetch = user_message.as_they_are
     answers: list[Incoming] = field(default_factory=list)
-    sent: list[Message] = field(default_factory=list)
 
     @property
     def turn(self) -> str:
@@ -158,48 +125,42 @@ class StoredJournal:
         return self.open_turn.chat
 
     async def open(self) -> TurnState:
-        steps = await self.store.turns.progress(self.open_turn)
-        self.sent = [System(prompt.system_text()), *(entry.message for entry in steps.entries)]
-        own = sum(entry.turn == self.turn for entry in steps.entries)
-        return TurnState(tuple(self.sent), own, steps.started)
+        progress = await self.store.turns.progress(self.open_turn)
+        messages = (System(prompt.system_text()), *(e.message for e in progress.entries))
+        own = sum(entry.turn == self.turn for entry in progress.entries)
+        return TurnState(messages, own, progress.started)
 
-    async def asked(self, completion: Completion) -> None:
-        await self.window.record(self.open_turn, tuple(self.sent), completion)
+    async def called(self, completion: Completion, sent: Sequence[Message]) -> None:
+        await self.window.record(self.open_turn, sent, completion)
 
-    async def aside(self, completion: Completion) -> None:
+    async def called_aside(self, completion: Completion) -> None:
         turn = self.open_turn
         await self.store.usage.add(
             turn.chat, turn.conversation, turn.id, completion, CacheReuse(), "sub-task"
         )
 
-    async def step(self, message: Assistant) -> None:
-        await self._add(message)
+    async def add(self, message: Message, *, own: bool) -> Message:
+        if isinstance(message, ToolResult):
+            text = await self.window.enter(self.chat, message.text)
+            message = ToolResult(message.call, message.name, text)
+        await self.store.turns.add(self.open_turn, message, own=own)
+        return message
 
     async def started(self, call: str) -> None:
         await self.store.turns.started(self.open_turn, call)
 
-    async def result(self, result: ToolResult) -> ToolResult:
-        text = await self.window.enter(self.chat, result.text)
-        entered = ToolResult(result.call, result.name, text)
-        await self._add(entered)
-        return entered
-
     async def steer(self) -> Sequence[User]:
-        said = await self._arrived()
-        if not said:
+        rows = await self._arrived()
+        if not rows:
             return ()
-        said = await self.fetch(said)
-        told = await user_message.tell(self.store, said, self.zone, self.window.enter)
-        await self.store.turns.add_messages(self.open_turn, said, told)
-        self.answers += [row.incoming for row in said]
-        self.sent.append(told.message)
-        return (told.message,)
+        rows = await self.fetch(rows)
+        rendered = await user_message.render(self.store, rows, self.zone, self.window.enter)
+        await self.store.turns.add_messages(self.open_turn, rows, rendered)
+        self.answers += [row.incoming for row in rows]
+        return (rendered.message,)
 
-    async def note(self, message: User) -> None:
-        await self._add(message, own=True)
-
-    async def compact(self, *, full: bool = False) -> TurnState | None:
-        if not full and await self.window.roomy(self.sent[1:]):
+    async def compact(self, messages: Sequence[Message], *, full: bool) -> TurnState | None:
+        if not full and await self.window.roomy(messages[1:]):
             return None
         changed = await self.window.fit(self.open_turn, full=full)
         return await self.open() if changed else None
@@ -208,8 +169,8 @@ class StoredJournal:
         self, message: Assistant | None, text: str, reason: Reason, usage: TokenUsage
     ) -> None:
         reply = TurnReply(self.chat, self.turn, text, reason, tuple(self.answers))
-        ended = TurnEnd(message, text, reason, usage, self.compose(reply))
-        if await self.store.turns.end(self.open_turn, ended):
+        end = TurnEnd(message, text, reason, usage, self.compose(reply))
+        if await self.store.turns.end(self.open_turn, end):
             self.store.outbox.added.set()
 
     async def _arrived(self) -> Sequence[InboxRow]:
@@ -221,7 +182,3 @@ class StoredJournal:
         if chat is None or chat.conversation != self.open_turn.conversation:
             return []
         return [row for row in rows if row.incoming.kind != "job"]
-
-    async def _add(self, message: Message, *, own: bool = False) -> None:
-        await self.store.turns.add(self.open_turn, message, own=own)
-        self.sent.append(message)

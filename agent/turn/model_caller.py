@@ -3,29 +3,28 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from dataclasses import dataclass, field, replace
 
 from agent.errors import BackendAway, BackendLost, TurnError
-from agent.events import Event, ModelFinished, ModelProgress, Notice, TextDelta, ThoughtDelta
+from agent.events import Emit, ModelFinished, ModelProgress, Notice, TextDelta, ThoughtDelta
 from agent.llm.tool_call_parser import KnownTools, ToolCallParser
 from agent.model import (
     Completion,
     Model,
     ModelRefused,
-    Reading,
+    PrefillProgress,
     ReasoningPiece,
     Request,
     TextPiece,
 )
 from agent.turn import texts
-from agent.turn.limits import TurnLimits
-from agent.turn.request_fallback import RequestFallback
-from agent.turn.text_loop_detection import TextLoopDetector
+from agent.turn.loop_detection import TextLoopDetector
+from agent.turn.turn import TurnLimits
 
-Emit = Callable[[Event], None]
 MOST_BREAKS = 3
 _NO_KEY = (401, 403)
 _SERVER_ERROR = 500  # and above: said to be the server's own fault
-_PAUSES = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
+_PAUSES = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)  # seconds
 
 
 class ModelCaller:
@@ -44,18 +43,18 @@ class ModelCaller:
         self._limits = limits
         self._ready = ready
         self._emit = emit
-        self._forms = RequestFallback()
-        self._told_form = False
-        self._troubled = False  # the server has failed with a request in every form
+        self._fallback = RequestFallback()
+        self._without_tools_shown = False
+        self._failed = False  # the server has failed with a request in every form
         self._breaks = 0
         self._away_since: float | None = None
-        self._pauses = 0
-        self._reader = ToolCallParser(known)
+        self._waits = 0
+        self._parser = ToolCallParser(known)
 
     @property
     def partial(self) -> str:
         """What a person has seen of the completion that is under way."""
-        return self._reader.visible
+        return self._parser.visible
 
     async def window(self) -> int:
         """The context window in tokens, as soon as the server can tell it."""
@@ -65,34 +64,40 @@ class ModelCaller:
             except BackendAway as error:
                 await self._wait(str(error))
 
-    async def __call__(self, request: Request) -> tuple[Completion, ToolCallParser]:
-        """The completion and its text as read. Raises ContextFull, BackendLost, TurnError."""
+    async def complete(self, request: Request) -> tuple[Completion, ToolCallParser]:
+        """The completion and its text as parsed. Raises ContextFull, BackendLost, TurnError."""
         while True:
             try:
-                completion, reader = await self._stream(self._forms.of(request))
+                completion = await self._stream(self._fallback.of(request))
             except BackendAway as error:
                 await self._wait(str(error))
             except ModelRefused as error:
                 await self._refused(error)
             else:
                 if completion.finish_reason != "cut":
-                    self._answered(completion)
-                    return completion, reader
-                await self._broke_off()
+                    return self._completed(completion)
+                self._breaks += 1
+                if self._breaks >= MOST_BREAKS:
+                    raise BackendLost(texts.BACKEND_LOST.format(reason=texts.BREAKS_OFF))
+                await self._wait(texts.BROKE_OFF)
 
-    async def _stream(self, request: Request) -> tuple[Completion, ToolCallParser]:
-        self._reader = reader = ToolCallParser(self._known)
-        circling, completion = TextLoopDetector(), None
+    async def _stream(self, request: Request) -> Completion:
+        self._parser = parser = ToolCallParser(self._known)
+        detector = TextLoopDetector()
+        completion: Completion | None = None
         async with aclosing(self._model.stream(request)) as pieces:
             async for piece in pieces:
-                self._tell_form()
+                if self._fallback.reason and not self._without_tools_shown:
+                    self._without_tools_shown = True
+                    self._emit(Notice(texts.WITHOUT_TOOLS.format(reason=self._fallback.reason)))
                 match piece:
-                    case Reading(processed, total, cached):
+                    case PrefillProgress(processed, total, cached):
                         self._emit(ModelProgress(processed, total, cached))
                     case TextPiece(text):
-                        self._show(shown := reader.feed(text))
-                        if circling.feed(shown):
-                            completion = self._stopped(reader)
+                        self._show(shown := parser.feed(text))
+                        if detector.feed(shown):
+                            self._emit(Notice(texts.CIRCLING))
+                            completion = Completion(parser.generated, (), "", "stop")
                             break
                     case ReasoningPiece(text):
                         self._emit(ThoughtDelta(text))
@@ -100,46 +105,40 @@ class ModelCaller:
                         completion = piece
         assert completion, "a model's stream ends with its completion"
         if completion.finish_reason != "cut":
-            self._show(reader.close())
-        return completion, reader
-
-    def _stopped(self, reader: ToolCallParser) -> Completion:
-        """The end of a completion that would have gone in a circle up to its limit."""
-        self._emit(Notice(texts.CIRCLING))
-        return Completion(reader.generated, (), "", "stop")
-
-    def _tell_form(self) -> None:
-        """An answer comes, but without tools: the person is told why, once."""
-        if self._forms.why and not self._told_form:
-            self._told_form = True
-            self._emit(Notice(texts.WITHOUT_TOOLS.format(reason=self._forms.why)))
+            self._show(parser.close())
+        return completion
 
     def _show(self, text: str) -> None:
         if text:
             self._emit(TextDelta(text))
 
-    def _answered(self, completion: Completion) -> None:
-        self._breaks = self._pauses = 0
-        self._away_since, self._troubled = None, False
-        self._forms.answered()
-        self._reader = ToolCallParser(self._known)
-        self._emit(finished(completion))
+    def _completed(self, completion: Completion) -> tuple[Completion, ToolCallParser]:
+        self._breaks = self._waits = 0
+        self._away_since, self._failed = None, False
+        self._fallback.answered()
+        self._emit(
+            ModelFinished(
+                prompt_tokens=completion.prompt_tokens,
+                cached_tokens=completion.cached_tokens,
+                completion_tokens=completion.completion_tokens,
+                ttft_ms=completion.ttft_ms,
+                prefill_tok_s=completion.prefill_tok_s,
+                decode_tok_s=completion.decode_tok_s,
+                finish_reason=completion.finish_reason,
+            )
+        )
+        parser, self._parser = self._parser, ToolCallParser(self._known)
+        return completion, parser
 
     async def _refused(self, error: ModelRefused) -> None:
-        """A request that is refused in every form is the server's fault when it says so; once more then."""
-        if error.status not in _NO_KEY and self._forms.refused(error):
+        """What is refused in every form is the server's fault when it says so: ask once more then."""
+        if error.status not in _NO_KEY and self._fallback.refused(error):
             return
-        if error.status < _SERVER_ERROR or self._troubled:
+        if error.status < _SERVER_ERROR or self._failed:
             raise TurnError(texts.REFUSED.format(reason=error)) from None
-        self._troubled = True
-        await asyncio.sleep(self._limits.trouble_seconds)  # for whoever looks after it to notice
+        self._failed = True
+        await asyncio.sleep(self._limits.trouble_seconds)  # for the supervisor to notice
         await self._wait(texts.FAILED.format(reason=error))
-
-    async def _broke_off(self) -> None:
-        self._breaks += 1
-        if self._breaks >= MOST_BREAKS:
-            raise BackendLost(texts.BACKEND_LOST.format(reason=texts.BREAKS_OFF))
-        await self._wait(texts.BROKE_OFF)
 
     async def _wait(self, reason: str) -> None:
         """Until the backend is there again; the person is told why once, and whenever words they saw are void."""
@@ -148,26 +147,57 @@ class ModelCaller:
             self._emit(Notice(texts.AWAY.format(reason=reason.rstrip("."))))
         self._away_since = self._away_since or now
         deadline = self._away_since + self._limits.away_seconds
-        pause = _PAUSES[min(self._pauses, len(_PAUSES) - 1)]
-        self._pauses += 1
-        self._forms.anew()
+        pause = _PAUSES[min(self._waits, len(_PAUSES) - 1)]
+        self._waits += 1
+        self._fallback.reset()
         try:
             async with asyncio.timeout_at(deadline):
                 await self._ready()
-                if self._pauses > 1:  # ready, and yet away again: not at full speed
+                if self._waits > 1:  # ready, and yet away again: not at full speed
                     await asyncio.sleep(pause)
         except (BackendAway, TimeoutError) as error:
             why = str(error) or reason
             raise BackendLost(texts.BACKEND_LOST.format(reason=why)) from None
 
 
-def finished(completion: Completion) -> ModelFinished:
-    return ModelFinished(
-        prompt_tokens=completion.prompt_tokens,
-        cached_tokens=completion.cached_tokens,
-        completion_tokens=completion.completion_tokens,
-        ttft_ms=completion.ttft_ms,
-        prefill_tok_s=completion.prefill_tok_s,
-        decode_tok_s=completion.decode_tok_s,
-        finish_reason=completion.finish_reason,
-    )
+SAME, ANY = 2, 4  # refusals in a row: equal ones, or any, before the next form is tried
+AS_IT_IS, NO_CALLS, NO_TOOLS = range(3)
+
+
+@dataclass(slots=True)
+class RequestFallback:
+    """How a request is changed after its server refused it: no calls, then no tools.
+
+    Remembers over a turn which form its server takes. `reason` is the refusal after
+    which the form was changed; empty while the request is sent as it is.
+    """
+
+    reason: str = ""
+    _form: int = AS_IT_IS
+    _tries: int = 0  # of this form
+    _refusals: list[tuple[int, str]] = field(default_factory=list)
+
+    def of(self, request: Request) -> Request:
+        if self._form == AS_IT_IS:
+            return request
+        tools = request.tools if self._form == NO_CALLS else ()
+        return replace(request, tools=tools, tool_choice="none")
+
+    def refused(self, error: ModelRefused) -> bool:
+        """Whether there is something left to try: the same once more, or another form."""
+        self._refusals.append((error.status, str(error)))
+        self._tries += 1
+        alike = len(set(self._refusals[-SAME:])) == 1 and len(self._refusals) >= SAME
+        if not alike and self._tries < ANY:
+            return True
+        self._form, self._tries, self.reason = self._form + 1, 0, str(error)
+        return self._form <= NO_TOOLS
+
+    def answered(self) -> None:
+        self._refusals.clear()
+        self._tries = 0
+
+    def reset(self) -> None:
+        """Another server, or the same one restarted: the request was perhaps not at fault."""
+        self.answered()
+        self._form, self.reason = AS_IT_IS, ""

@@ -14,9 +14,9 @@ from agent.messages import Assistant, Message, System
 from agent.model import Completion, Request
 from agent.prompt import system_text
 from agent.store.turns import RecordedTurn
-from agent.turn.limits import TurnLimits
 from agent.turn.model_caller import ModelCaller
 from agent.turn.step import read_step
+from agent.turn.turn import TurnLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +49,14 @@ def _plain(arguments: str) -> str:
 class Replay:
     """`thinking` is the chat's setting, as for a turn."""
 
-    asking: ModelCaller
+    caller: ModelCaller
     schemas: Sequence[Mapping[str, Any]]
     limits: TurnLimits
     thinking: int = 0
 
     async def __call__(self, turn: RecordedTurn) -> AsyncIterator[Answered]:
         """Raises as a turn's model call does."""
-        most = self.limits.reply_cap(await self.asking.window())
+        most = self.limits.reply_cap(await self.caller.window())
         for place, message in enumerate(turn.own):
             if isinstance(message, Assistant):
                 last = place == len(turn.own) - 1 and turn.reason == "tool_limit"
@@ -73,6 +73,6 @@ class Replay:
             max_tokens=most,
             thinking=self.thinking,
         )
-        completion, reader = await self.asking(request)
+        completion, reader = await self.caller.complete(request)
         step = read_step(completion, reader, KnownTools.of(self.schemas), ())
         return Answered(then, step.message, completion)

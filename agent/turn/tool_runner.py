@@ -1,155 +1,156 @@
-"""Running the calls of a step: known tool, valid arguments, not once more the same, then run."""
+"""Running the calls of a step: known tool, valid arguments, no endless repetition, then run."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from agent.approvals import Approvals, GuardedCall
-from agent.errors import ToolError
-from agent.events import CallRefused, Event, ToolCalled, ToolFinished, ToolProgress
+from agent.approvals import GuardedCall
+from agent.errors import Looping, ToolError
+from agent.events import CallRefused, Emit, ToolCalled, ToolFinished, ToolProgress
 from agent.llm.tool_call_parser import arguments_of
 from agent.messages import ToolCall
-from agent.tools.context import ToolContext
 from agent.tools.tool import Call, Output, Tool
 from agent.turn import texts
-from agent.turn.tool_loop_detection import ToolLoopDetector
+from agent.turn.loop_detection import ToolLoopDetector
+from agent.turn.transcript import TurnTranscript
+from agent.turn.turn import Turn
 
-Emit = Callable[[Event], None]
-_LINE = 120
+_LINE = 120  # characters
+_REPORTED = 8  # lines of a report
 
 
-@dataclass
-class TurnProgress:
-    """What a turn has done so far.
+class ToolRunner:
+    """Runs one call at a time, and remembers what a turn has done.
 
-    `calls` were taken up (run, or answered as repetition); `done` are names of
-    tools that ran without an error; `tainted` once strangers' text was read.
+    `calls` counts those that were taken up (run, or answered as repeated); `done`
+    holds the names of tools that ran without an error; `malformed` counts steps
+    with calls that were none. `output_bytes` is that of agent.tools.tool.Call.
     """
 
-    calls: int = 0
-    done: set[str] = field(default_factory=set)
-    lines: list[str] = field(default_factory=list)
-    tainted: bool = False
-    repetition: ToolLoopDetector = field(default_factory=ToolLoopDetector)
+    def __init__(self, turn: Turn, transcript: TurnTranscript, emit: Emit) -> None:
+        self.calls = 0
+        self.done: set[str] = set()
+        self.malformed = 0
+        self.output_bytes = 0
+        self._turn = turn
+        self._tools = {tool.name: tool for tool in turn.tools}
+        self._transcript = transcript
+        self._emit = emit
+        self._lines: list[str] = []
+        self._tainted = False  # strangers' text was read
+        self._detector = ToolLoopDetector()
 
     def remember(self, call: ToolCall, result: str) -> None:
-        """A call of before a restart; whether its text was foreign is not known, so it counts as such."""
+        """A call from before a restart; whether its text was foreign is not known, so it counts as such."""
         self.calls += 1
         self.done.add(call.name)
-        self.tainted = True
-        self.lines.append(described(call))
-        self.repetition.ran(call.name, arguments_of(call.arguments) or {}, result)
+        self._tainted = True
+        self._lines.append(_described(call))
+        self._detector.ran(call.name, arguments_of(call.arguments) or {}, result)
 
+    def report(self, why: str) -> str:
+        """`why` the turn ended, and its last calls, for a person."""
+        lines = [f"- {line}" for line in self._lines[-_REPORTED:]]
+        return "\n".join([why, *([texts.DONE_SO_FAR, *lines] if lines else [])])
 
-@dataclass(frozen=True, slots=True)
-class CallOutcome:
-    """`text` is the model's result. `refused`: it was no call; `circle`: it ends the turn."""
+    async def run(
+        self,
+        calls: Sequence[ToolCall],
+        *,
+        unreadable: Collection[str] = (),
+        interrupted: Collection[str] = (),
+    ) -> None:
+        """Run the calls in order and write their results to the transcript.
 
-    text: str
-    refused: bool = False
-    circle: bool = False
+        The collections hold ids: `unreadable` calls have arguments that are no JSON
+        object, `interrupted` ones had started when the program was killed. Raises
+        Looping when a cycle of calls has been repeated too often.
+        """
+        most, refused = self._turn.limits.max_tool_calls, False
+        for call in calls:
+            if call.id in interrupted:
+                await self._transcript.result(call, texts.INTERRUPTED)
+                continue
+            if self.calls >= most:
+                await self._transcript.result(call, texts.NOT_RUN_LIMIT.format(count=most))
+                continue
+            verdict = "run"
+            try:
+                tool = self._known(call.name)
+                arguments = _arguments(tool, call, readable=call.id not in unreadable)
+            except ToolError as error:
+                refused, text = True, str(error)
+                self._emit(CallRefused(call.name, text))
+            else:
+                self.calls += 1
+                self._emit(ToolCalled(call.id, tool.name, arguments))
+                verdict = self._detector.verdict(tool.name, arguments)
+                if verdict == "run":
+                    text = await self._run(tool, call, arguments)
+                else:
+                    text = texts.REPEATED
+                    self._detector.skipped(call.name, arguments)
+                    self._finished(call, Output(text, ok=False), 0.0)
+            if self.calls >= most:
+                text = f"{text}\n{texts.LAST_CALL}"
+            await self._transcript.result(call, text)
+            if verdict == "end":
+                raise Looping(self.report(texts.LOOPING.format(call=_described(call))))
+        self.malformed += refused
 
+    def _known(self, name: str) -> Tool:
+        if name in self._tools:
+            return self._tools[name]
+        if near := get_close_matches(name, self._tools, 1):
+            form = self._tools[near[0]].signature
+            raise ToolError(texts.NO_TOOL.format(name=name, form=form))
+        raise ToolError(texts.UNKNOWN_TOOL.format(name=name, tools=", ".join(self._tools)))
 
-@dataclass
-class ToolRunner:
-    """One call at a time. `begun` is awaited before a tool starts; `room` is Call.output_bytes."""
-
-    tools: Mapping[str, Tool]
-    desk: ToolContext
-    approvals: Approvals
-    emit: Emit
-    turn: str
-    chat: str
-    tally: TurnProgress
-    room: int = 0
-
-    async def __call__(
-        self, call: ToolCall, begun: Callable[[], Awaitable[None]], *, readable: bool
-    ) -> CallOutcome:
+    async def _run(self, tool: Tool, call: ToolCall, arguments: dict[str, Any]) -> str:
+        await self._transcript.start(call)
+        turn, chat = self._turn.journal.turn, self._turn.journal.chat
+        guarded = GuardedCall(turn, call.id, chat, lambda: self._tainted)
+        context = Call(
+            id=call.id,
+            turn=turn,
+            chat=chat,
+            context=self._turn.context,
+            approve=self._turn.approvals.approver(guarded, self._emit),
+            progress=lambda text: self._emit(ToolProgress(call.id, text)),
+            output_bytes=self.output_bytes,
+        )
+        began = asyncio.get_running_loop().time()
         try:
-            tool = self._tool(call)
-            arguments = self._arguments(tool, call, readable=readable)
-        except ToolError as error:
-            self.emit(CallRefused(call.name, str(error)))
-            return CallOutcome(str(error), refused=True)
-        self.tally.calls += 1
-        verdict = self.tally.repetition.verdict(tool.name, arguments)
-        self.emit(ToolCalled(call.id, tool.name, arguments))
-        if verdict != "run":
-            return self._repeated(call, arguments, circle=verdict == "end")
-        await begun()
-        return await self._run(tool, call, arguments)
-
-    def _tool(self, call: ToolCall) -> Tool:
-        if call.name not in self.tools:
-            raise ToolError(self._unknown(call.name))
-        return self.tools[call.name]
-
-    def _unknown(self, name: str) -> str:
-        if near := get_close_matches(name, self.tools, 1):
-            return texts.NO_TOOL.format(name=name, form=self.tools[near[0]].signature)
-        return texts.UNKNOWN_TOOL.format(name=name, tools=", ".join(self.tools))
-
-    def _arguments(self, tool: Tool, call: ToolCall, *, readable: bool) -> dict[str, Any]:
-        arguments = arguments_of(call.arguments) if readable else None
-        if arguments is None:
-            raise ToolError(texts.UNREADABLE.format(form=tool.signature))
-        return tool.check(arguments)
-
-    def _repeated(
-        self, call: ToolCall, arguments: Mapping[str, Any], *, circle: bool
-    ) -> CallOutcome:
-        self.tally.repetition.noted(call.name, arguments)
-        self._finished(call, Output(texts.REPEATED, ok=False), 0.0)
-        return CallOutcome(texts.REPEATED, circle=circle)
-
-    async def _run(self, tool: Tool, call: ToolCall, arguments: dict[str, Any]) -> CallOutcome:
-        now = asyncio.get_running_loop().time
-        began = now()
-        try:
-            output = await tool.run(self._call(call), arguments)
+            output = await tool.run(context, arguments)
         except ToolError as error:
             output = Output(str(error), ok=False)
-        self._record(call, arguments, output)
-        self._finished(call, output, now() - began)
-        return CallOutcome(output.text)
-
-    def _record(self, call: ToolCall, arguments: Mapping[str, Any], output: Output) -> None:
-        self.tally.repetition.ran(call.name, arguments, output.text)
-        self.tally.lines.append(f"{described(call)}: {'ok' if output.ok else 'failed'}")
-        self.tally.tainted |= output.foreign
+        seconds = asyncio.get_running_loop().time() - began
+        self._detector.ran(call.name, arguments, output.text)
+        self._lines.append(f"{_described(call)}: {'ok' if output.ok else 'failed'}")
+        self._tainted |= output.foreign
         if output.ok:
-            self.tally.done.add(call.name)
+            self.done.add(call.name)
+        self._finished(call, output, seconds)
+        return output.text
 
     def _finished(self, call: ToolCall, output: Output, seconds: float) -> None:
-        self.emit(
-            ToolFinished(
-                call.id, call.name, output.ok, output.text, round(seconds * 1000), output.shown
-            )
-        )
-
-    def _call(self, call: ToolCall) -> Call:
-        step = GuardedCall(self.turn, call.id, self.chat, lambda: self.tally.tainted)
-        return Call(
-            id=call.id,
-            turn=self.turn,
-            chat=self.chat,
-            context=self.desk,
-            approve=self.approvals.approver(step, self.emit),
-            progress=lambda text: self.emit(ToolProgress(call.id, text)),
-            output_bytes=self.room,
+        milliseconds = round(seconds * 1000)
+        self._emit(
+            ToolFinished(call.id, call.name, output.ok, output.text, milliseconds, output.shown)
         )
 
 
-def described(call: ToolCall) -> str:
+def _arguments(tool: Tool, call: ToolCall, *, readable: bool) -> dict[str, Any]:
+    arguments = arguments_of(call.arguments) if readable else None
+    if arguments is None:
+        raise ToolError(texts.UNREADABLE.format(form=tool.signature))
+    return tool.check(arguments)
+
+
+def _described(call: ToolCall) -> str:
     """A call in one short line, for reports."""
     arguments = arguments_of(call.arguments) or {}
     shown = " ".join(str(value) for value in arguments.values())
     line = " ".join(f"{call.name} {shown}".split())
     return line if len(line) <= _LINE else line[: _LINE - 1] + "…"
-
-
-def by_name(tools: Sequence[Tool]) -> dict[str, Tool]:
-    return {tool.name: tool for tool in tools}

@@ -1,4 +1,4 @@
-"""What one turn is given, and how it ended."""
+"""What one turn is given, what it may use up, and how it ended."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -6,16 +6,36 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent.approvals import Approvals
-from agent.events import Event, Reason
+from agent.events import Reason
 from agent.messages import Assistant
 from agent.model import Model
 from agent.tools.context import ToolContext
 from agent.tools.tool import Tool
 from agent.turn.journal import Journal
-from agent.turn.limits import TurnLimits
 from agent.turn.step import NewId, new_call_id
 
-Emit = Callable[[Event], None]
+
+@dataclass(frozen=True, slots=True)
+class TurnLimits:
+    """Budgets of one turn. `tokens` counts what the model generates, over all its calls.
+
+    `away_seconds` is how long a turn waits for a backend that is gone before it
+    ends with reason "backend"; `trouble_seconds` how long it gives a server that
+    answers errors only before it asks once more. `max_repairs` bounds how often a
+    malformed call is sent back for repair.
+    """
+
+    max_tool_calls: int = 24
+    seconds: float = 1800.0
+    tokens: int = 48_000
+    reply_tokens: int = 8192
+    away_seconds: float = 600.0
+    trouble_seconds: float = 3.0
+    max_repairs: int = 2
+
+    def reply_cap(self, window: int) -> int:
+        """The most tokens of one model call: never more than compaction leaves free (a fifth)."""
+        return max(256, min(self.reply_tokens, window // 5))
 
 
 async def at_once() -> None:
@@ -36,10 +56,9 @@ class Turn:
     journal: Journal
     tools: Sequence[Tool]
     schemas: Sequence[Mapping[str, Any]]
-    desk: ToolContext
+    context: ToolContext
     approvals: Approvals
     limits: TurnLimits = field(default_factory=TurnLimits)
-    sampling: Mapping[str, Any] = field(default_factory=dict)
     thinking: int = 0  # tokens of agent.model.Request.thinking, for each call
     ready: Callable[[], Awaitable[None]] = at_once
     stop: asyncio.Event = field(default_factory=asyncio.Event)

@@ -41,7 +41,7 @@ async def command(ctx: click.Context, text: str, chat: str, as_json: bool) -> in
 
 async def ask(settings: Settings, text: str, chat: str, show: "Shown", model: str = "") -> int:
     """Put a message into a chat and show its turn; the exit code."""
-    from agent.chats.assignment import Service
+    from agent.chats.assignment import ChatOptions
     from agent.chats.chats import Incoming, cli_source
     from bot.backend_connection import reach_backend
     from bot.composition import open_chats, stored_agent
@@ -50,7 +50,7 @@ async def ask(settings: Settings, text: str, chat: str, show: "Shown", model: st
     async with reach_backend(settings, model) as backend, stored_agent(settings, backend) as agent:
         await agent.ready()
         await agent.window.check()
-        service = Service(frozenset({source}), settings.agent.timezone, resumes=False)
+        service = ChatOptions(frozenset({source}), settings.agent.timezone, resumes=False)
         async with open_chats(agent, service, show) as chats:
             await chats.submit(Incoming(chat, source, str(time.time_ns()), text))
             finished = await show.finished()

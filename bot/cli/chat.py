@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from agent.approvals import ApprovalRequest
-from agent.chats.assignment import Assignment, Service
+from agent.chats.assignment import Assignment, ChatOptions
 from agent.chats.chats import Chats, Incoming, cli_source
 from agent.events import Decision, Event, TurnFinished
 from bot.channel import ChannelFileSender, OutgoingMessage, send
@@ -65,7 +65,7 @@ async def _conversation(settings: Settings, chat: str) -> AsyncIterator["Convers
         await agent.ready()
         await agent.window.check()
         shown = Shown(terminal, replies)
-        service = Service(frozenset({source}), settings.agent.timezone, resumes=False)
+        service = ChatOptions(frozenset({source}), settings.agent.timezone, resumes=False)
         async with open_chats(agent, service, shown) as chats:
             yield Conversation(chat, source, terminal, lines, chats, shown)
 

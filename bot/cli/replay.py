@@ -62,11 +62,11 @@ async def _replay(agent: "Agent", chat: str) -> Any:
 
     bounds = limits(agent.settings)
     model = QueuedModel(agent.model, agent.window.queue, chat)
-    asking = ModelCaller(
+    caller = ModelCaller(
         model, KnownTools.of(agent.schemas), bounds, agent.ready, lambda event: None
     )
     thinking = thinking_of(await agent.store.chats.get(chat))
-    return Replay(asking, agent.schemas, bounds, thinking)
+    return Replay(caller, agent.schemas, bounds, thinking)
 
 
 def _head(recorded: "RecordedTurn") -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.chats.assignment import Service, Unheard
+from agent.chats.assignment import ChatOptions, SilentListener
 from agent.chats.maintenance import Maintenance
 from agent.events import TokenUsage
 from agent.messages import Assistant, User
@@ -62,7 +62,7 @@ async def test_recent_chats_are_read_in_again_when_the_model_server_was_killed(s
     async with (
         running(config) as it,
         stored_agent(settings, it.client) as agent,
-        open_chats(agent, Service(frozenset({"test"})), Unheard()) as chats,
+        open_chats(agent, ChatOptions(frozenset({"test"})), SilentListener()) as chats,
     ):
         await it.ready()
         for chat in ("one", "two"):

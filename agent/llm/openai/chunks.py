@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from agent.llm.openai.values import mapping, number, sequence, text, whole
 from agent.messages import ToolCall
-from agent.model import CallPiece, Completion, Piece, Reading, ReasoningPiece, TextPiece
+from agent.model import Completion, Piece, PrefillProgress, ReasoningPiece, TextPiece, ToolCallPiece
 
 FinishReason = Literal["stop", "tool_calls", "length", "cut"]
 _REASONS: dict[str, FinishReason] = {
@@ -45,7 +45,7 @@ class Chunks:
         progress = mapping(chunk.get("prompt_progress"))
         processed, total = whole(progress.get("processed")), whole(progress.get("total"))
         if processed is not None and total is not None:
-            yield Reading(processed, total, whole(progress.get("cache")) or 0)
+            yield PrefillProgress(processed, total, whole(progress.get("cache")) or 0)
         for choice in map(mapping, sequence(chunk.get("choices"))[:1]):
             yield from self._delta(mapping(choice.get("delta") or choice.get("message")))
             if reason := text(choice.get("finish_reason")):
@@ -62,7 +62,7 @@ class Chunks:
         for place, call in enumerate(map(mapping, sequence(delta.get("tool_calls")))):
             yield self._call(place, call)
 
-    def _call(self, place: int, delta: Mapping[str, Any]) -> CallPiece:
+    def _call(self, place: int, delta: Mapping[str, Any]) -> ToolCallPiece:
         call = self._calls.setdefault(self._index(place, delta), _Call())
         function = mapping(delta.get("function"))
         call.id = call.id or text(delta.get("id"))
@@ -73,7 +73,7 @@ class Chunks:
         if isinstance(arguments, dict):  # some servers give the object instead of its JSON text
             arguments = json.dumps(arguments, ensure_ascii=False)
         call.arguments.append(text(arguments))
-        return CallPiece(call.name)
+        return ToolCallPiece(call.name)
 
     def _index(self, place: int, delta: Mapping[str, Any]) -> int:
         """A server that leaves the index out begins each call with an id of its own."""

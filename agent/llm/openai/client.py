@@ -28,7 +28,7 @@ from agent.llm.openai.wire import (
     text_call_probe,
 )
 from agent.messages import Assistant
-from agent.model import ModelRefused, Piece, Reading, Request
+from agent.model import ModelRefused, Piece, PrefillProgress, Request
 from backend.client import BackendUnavailable
 from backend.protocol import Endpoint
 
@@ -133,7 +133,7 @@ class OpenAIModel:
             async with aclosing(_values(answer)) as values:
                 async for value in values:
                     for piece in chunks.feed(value):
-                        if ttft is None and not isinstance(piece, Reading):
+                        if ttft is None and not isinstance(piece, PrefillProgress):
                             now = asyncio.get_running_loop().time()
                             ttft = round((now - began) * 1000)
                         yield piece

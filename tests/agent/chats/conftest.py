@@ -9,18 +9,19 @@ from pathlib import Path
 import pytest
 
 from agent.approvals import Approvals
-from agent.chats.assignment import Assignment, Emit
-from agent.chats.chats import Chats, Service
+from agent.chats.assignment import Assignment
+from agent.chats.chats import ChatOptions, Chats
 from agent.context.user_message import Fetch, as_they_are
 from agent.context.window import ModelWindow
-from agent.events import Event, TurnFinished
+from agent.events import Emit, Event, TurnFinished
 from agent.llm.gpu_queue import QueuedModel
 from agent.messages import Assistant, ToolCall, User
 from agent.model import Request
 from agent.store import Incoming, Store, open_store
 from agent.tools.tool import Call, Output, Tool, tool
 from agent.turn.journal import TurnReply
-from agent.turn.loop import Turn, TurnLimits, run_turn
+from agent.turn.loop import run_turn
+from agent.turn.turn import Turn, TurnLimits
 from fakes.gpu_queue_local import LocalGpuQueue
 from fakes.model_caching import CachingModel
 from fakes.patience import SECONDS
@@ -97,7 +98,7 @@ class Bench:
         async with open_store(self.path) as store:
             self._store = store
             window = ModelWindow(store, self.model, self.queue, self.schemas)
-            service = Service(self.sources, self.zone, self.payloads, self.resumes, self.fetch)
+            service = ChatOptions(self.sources, self.zone, self.payloads, self.resumes, self.fetch)
             async with Chats(store, self._run, window, service, self.heard) as chats:
                 yield chats
 
@@ -108,7 +109,7 @@ class Bench:
             assignment.journal,
             self.tools,
             self.schemas,
-            desk=None,  # type: ignore[arg-type]
+            context=None,  # type: ignore[arg-type]
             approvals=Approvals(self._store.approvals, None),
             stop=assignment.stop,
             limits=self.limits,

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from agent.chats.chats import Chats, Service, cli_source
+from agent.chats.chats import ChatOptions, Chats, cli_source
 from agent.chats.worker import RESUMES
 from agent.events import Notice, TurnStarted
 from agent.messages import Assistant, ToolResult, User
@@ -421,7 +421,9 @@ async def test_a_listener_that_fails_ends_only_its_hearing(bench: Bench) -> None
             raise OSError
 
     async with bench.running() as chats:
-        deaf = Chats(chats.store, bench._run, chats._window, Service(frozenset({"other"})), Deaf())
+        deaf = Chats(
+            chats.store, bench._run, chats._window, ChatOptions(frozenset({"other"})), Deaf()
+        )
         async with deaf:
             from agent.store import Incoming
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from agent.context.user_message import tell
+from agent.context.user_message import render
 from agent.errors import ToolError
 from agent.events import TokenUsage
 from agent.memory.notes import ChatMemory, as_json, markdown
@@ -25,7 +25,7 @@ async def said(store: Store, chat: str, words: str, reply: str = "ok") -> str:
     turn_id = f"{chat}-{await store.inbox.count_waiting()}-{words[:12]}-{store.clock()}"
     await store.inbox.add(Incoming(chat, "s", turn_id, words))
     rows = await store.inbox.waiting(chat, ["s"])
-    turn = await store.turns.begin(turn_id, rows, await tell(store, rows, "UTC", as_is))
+    turn = await store.turns.begin(turn_id, rows, await render(store, rows, "UTC", as_is))
     await store.turns.end(turn, TurnEnd(Assistant(reply), reply, "done", TokenUsage()))
     return turn_id
 

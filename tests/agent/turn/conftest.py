@@ -12,8 +12,8 @@ from agent.events import Event, TextDelta, TurnFinished
 from agent.model import Model
 from agent.tools.context import ToolContext
 from agent.tools.tool import Call, Output, Tool, tool
-from agent.turn.limits import TurnLimits
-from agent.turn.loop import Turn, at_once, run_turn
+from agent.turn.loop import run_turn
+from agent.turn.turn import Turn, TurnLimits, at_once
 from fakes.journal_memory import MemoryApprovals, MemoryJournal
 from fakes.model_scripted import Line, ScriptedModel
 
@@ -70,7 +70,7 @@ class Bench:
             journal=self.journal,
             tools=tools,
             schemas=[one.schema for one in tools],
-            desk=ToolContext(sandbox=cast("Any", None)),
+            context=ToolContext(sandbox=cast("Any", None)),
             approvals=self.approvals or Approvals(self.rows, self.ask, new_id=lambda: "ask1"),
             limits=self.limits,
             ready=self.ready,

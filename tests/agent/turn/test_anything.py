@@ -11,7 +11,7 @@ from agent.errors import BackendAway, ContextFull
 from agent.events import ToolCalled
 from agent.llm.openai import OpenAIModel
 from agent.messages import Assistant, ToolCall, ToolResult
-from agent.turn.limits import TurnLimits
+from agent.turn.turn import TurnLimits
 from fakes.model_scripted import Line, ModelServer, Reply, ScriptedModel, refused
 from tests.agent.turn.conftest import Bench
 

@@ -5,7 +5,7 @@ import asyncio
 from agent.errors import BackendAway, ContextFull
 from agent.events import ModelFinished, Notice, TextDelta
 from agent.messages import System, User
-from agent.turn.limits import TurnLimits
+from agent.turn.turn import TurnLimits
 from fakes.model_scripted import calls, refused, says
 from tests.agent.turn.conftest import Bench
 

@@ -6,7 +6,7 @@ import pytest
 
 from agent.errors import BackendAway
 from agent.events import ToolCalled, TurnFinished
-from agent.messages import Assistant, System, ToolCall, ToolResult, User
+from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
 from agent.turn import texts
 from agent.turn.journal import TurnState
 from agent.turn.loop import run_turn
@@ -155,14 +155,15 @@ async def test_a_turn_of_before_is_not_counted(bench: Bench) -> None:
 
 async def test_a_write_under_way_is_finished_before_a_stop(bench: Bench) -> None:
     writing, go = asyncio.Event(), asyncio.Event()
-    plain = bench.journal.result
+    plain = bench.journal.add
 
-    async def slow(result: ToolResult) -> ToolResult:
-        writing.set()
-        await go.wait()
-        return await plain(result)
+    async def slow(message: Message, *, own: bool) -> Message:
+        if isinstance(message, ToolResult):
+            writing.set()
+            await go.wait()
+        return await plain(message, own=own)
 
-    bench.journal.result = slow
+    bench.journal.add = slow
     turn = bench.turn(ScriptedModel.of(calls("bash", id="a", command="1"), says("no")))
     running = asyncio.create_task(run_turn(turn, bench.events.append))
     await writing.wait()

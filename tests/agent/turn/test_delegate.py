@@ -10,8 +10,8 @@ from agent.prompt import system_text
 from agent.tools.delegate import delegate
 from agent.tools.tool import Tool
 from agent.turn import texts
-from agent.turn.delegate import ShortJournal
-from agent.turn.limits import TurnLimits
+from agent.turn.delegate import TransientJournal
+from agent.turn.turn import TurnLimits
 from fakes.model_scripted import Line, ScriptedModel, calls, says
 from tests.agent.turn.conftest import Bench
 
@@ -97,11 +97,13 @@ async def test_a_full_window_shortens_old_results() -> None:
     long = "x" * 1000
     call = ToolCall("a", "bash", "{}")
     results = [ToolResult(id, "bash", long) for id in "abc"]
-    journal = ShortJournal("t.1", "cli", [System("s"), User("u"), Assistant("", (call,)), *results])
-    assert await journal.compact() is None
-    opening = await journal.compact(full=True)
+    journal = TransientJournal(
+        "t.1", "cli", [System("s"), User("u"), Assistant("", (call,)), *results]
+    )
+    assert await journal.compact(journal.messages, full=False) is None
+    opening = await journal.compact(journal.messages, full=True)
     assert opening is not None
     short = f"{'x' * 200} {texts.SHORTENED}"
     texts_after = [m.text for m in opening.messages if isinstance(m, ToolResult)]
     assert texts_after == [short, short, long]
-    assert await journal.compact(full=True) is None
+    assert await journal.compact(journal.messages, full=True) is None

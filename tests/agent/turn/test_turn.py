@@ -18,7 +18,7 @@ from agent.events import (
 )
 from agent.messages import Assistant, System, ToolCall, ToolResult, User
 from agent.turn import texts
-from agent.turn.limits import TurnLimits
+from agent.turn.turn import TurnLimits
 from fakes.model_scripted import Line, ScriptedModel, also, calls, says
 from tests.agent.turn.conftest import Bench
 

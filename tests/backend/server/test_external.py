@@ -14,8 +14,8 @@ from agent.llm.openai import OpenAIModel
 from agent.llm.tool_call_parser import KnownTools
 from agent.messages import System, User
 from agent.model import Completion, Request, TextPiece
-from agent.turn.limits import TurnLimits
 from agent.turn.model_caller import ModelCaller
+from agent.turn.turn import TurnLimits
 from backend.client import BackendUnavailable
 from backend.config import BackendConfig
 from backend.protocol import CompletionReport
@@ -113,8 +113,8 @@ async def test_a_turn_goes_on_at_the_next_server_when_one_dies_in_its_answer(sta
         async with running(config) as it, OpenAIModel(it.client.endpoint) as model:
             events: list[Event] = []
             queued = QueuedModel(model, backend_queue(it.client), "a")
-            asking = ModelCaller(queued, KnownTools.of(()), TurnLimits(), it.ready, events.append)
-            answering = asyncio.create_task(asking(ASKED))
+            caller = ModelCaller(queued, KnownTools.of(()), TurnLimits(), it.ready, events.append)
+            answering = asyncio.create_task(caller.complete(ASKED))
             await wrote.wait()
             await dying.__aexit__()
             completion, reader = await answering

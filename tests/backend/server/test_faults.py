@@ -16,8 +16,8 @@ from agent.llm.openai import OpenAIModel
 from agent.llm.tool_call_parser import KnownTools
 from agent.messages import System, User
 from agent.model import Request
-from agent.turn.limits import TurnLimits
 from agent.turn.model_caller import ModelCaller
+from agent.turn.turn import TurnLimits
 from backend import proc
 from backend.client import BackendUnavailable
 from backend.config import BackendConfig
@@ -108,8 +108,8 @@ async def test_the_agent_goes_on_with_its_tools_after_a_streak_of_errors(
     ):
         await it.ready()
         queued = QueuedModel(model, backend_queue(it.client), "a")
-        asking = ModelCaller(queued, KnownTools.of((tool,)), TurnLimits(), it.ready, events.append)
-        completion, _ = await asking(request)
+        caller = ModelCaller(queued, KnownTools.of((tool,)), TurnLimits(), it.ready, events.append)
+        completion, _ = await caller.complete(request)
         status = (await it.client.status()).backend
     assert completion.text == "fine " * 20
     assert [type(event) for event in events if not isinstance(event, TextDelta)] == [

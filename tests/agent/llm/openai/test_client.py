@@ -12,14 +12,14 @@ from agent.errors import BackendAway, ContextFull
 from agent.llm.openai import OpenAIModel
 from agent.messages import Assistant, System, ToolCall, ToolResult, User
 from agent.model import (
-    CallPiece,
     Completion,
     ModelRefused,
     Piece,
-    Reading,
+    PrefillProgress,
     ReasoningPiece,
     Request,
     TextPiece,
+    ToolCallPiece,
 )
 from backend.client import BackendUnavailable
 from backend.protocol import Endpoint
@@ -70,7 +70,7 @@ async def test_a_request_in_the_form_of_openai_alone() -> None:
 async def test_extras_only_where_the_server_has_them() -> None:
     async with ModelServer(says("Hello"), extras=True) as server:
         pieces = await pieces_of(server)
-    assert pieces[0] == Reading(100, 100, 80)
+    assert pieces[0] == PrefillProgress(100, 100, 80)
     last = completion(pieces)
     assert (last.prefill_tok_s, last.decode_tok_s) == (1000.0, 50.0)
     [request] = server.requests
@@ -364,5 +364,5 @@ async def test_leaving_closes_the_connection_at_once() -> None:
 async def test_a_call_piece_is_a_sign_of_life() -> None:
     async with ModelServer(calls("bash", command="ls")) as server:
         pieces = await pieces_of(server)
-    assert CallPiece("bash") in pieces
+    assert ToolCallPiece("bash") in pieces
     assert completion(pieces).calls == (ToolCall("call_0", "bash", '{"command": "ls"}'),)

@@ -10,7 +10,7 @@ from agent.errors import ContextFull
 from agent.llm.openai import OpenAIModel
 from agent.llm.tool_call_parser import KnownTools, ToolCallParser
 from agent.messages import Assistant, System, ToolCall, ToolResult, User
-from agent.model import Completion, Reading, Request
+from agent.model import Completion, PrefillProgress, Request
 from agent.turn.step import read_step
 from backend.protocol import Endpoint
 from fakes.gguf_chain import make_chain
@@ -97,7 +97,7 @@ async def test_progress_and_a_full_window(tmp_path: Path) -> None:
     async with serve(model_file) as endpoint, model_of(endpoint) as model:
         long = Request((User("word " * 800),), max_tokens=1)
         pieces = [piece async for piece in model.stream(long)]
-        readings = [piece for piece in pieces if isinstance(piece, Reading)]
+        readings = [piece for piece in pieces if isinstance(piece, PrefillProgress)]
         assert readings[-1].processed == readings[-1].total > 2048
         with pytest.raises(ContextFull, match=r"needs \d+ tokens and the window holds 8192"):
             await complete(model, Request((User("word " * 4000),)))

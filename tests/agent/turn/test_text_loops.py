@@ -5,7 +5,7 @@ import pytest
 from agent.events import Notice
 from agent.messages import Assistant
 from agent.turn import texts
-from agent.turn.text_loop_detection import TextLoopDetector
+from agent.turn.loop_detection import TextLoopDetector
 from fakes.model_scripted import says
 from tests.agent.turn.conftest import Bench
 

@@ -3,7 +3,7 @@
 import pytest
 
 from agent.turn import texts
-from agent.turn.claims import false_claim
+from agent.turn.answer_checks import false_claim
 
 SAVED, SCHEDULED, DONE = texts.CLAIM_SAVED, texts.CLAIM_SCHEDULED, texts.CLAIM_DONE
 

@@ -1,0 +1,89 @@
+"""Two ways in which a model goes round in circles.
+
+ToolLoopDetector   the same tool calls with the same results, over the steps of a turn
+TextLoopDetector   the same words without end, within one completion
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Verdict = Literal["run", "skip", "end"]
+LONGEST_CYCLE = 3  # calls
+SKIP_FROM, END_AT = 3, 5  # the iteration of a cycle that is no longer run, and that ends the turn
+
+LONGEST_UNIT = 200  # characters of the words that are repeated
+FEWEST_REPETITIONS = 8
+LENGTH = 600  # characters of all repetitions together
+SHORT_UNIT, SHORT_LENGTH = 8, 2000  # a line of dashes is no loop yet
+STRIDE = 100  # characters between two checks
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    call: str
+    result: str
+
+
+class ToolLoopDetector:
+    """Remembers the calls of a turn and their results, in order.
+
+    A cycle is one, two or three calls that are made again and come to the same.
+    """
+
+    def __init__(self) -> None:
+        self._entries: list[_Entry] = []
+
+    def verdict(self, name: str, arguments: Mapping[str, Any]) -> Verdict:
+        """What to do with a call that has not been run yet."""
+        call = _signature(name, arguments)
+        iteration = max(self._iteration(call, period) for period in range(1, LONGEST_CYCLE + 1))
+        return "end" if iteration >= END_AT else "skip" if iteration >= SKIP_FROM else "run"
+
+    def ran(self, name: str, arguments: Mapping[str, Any], result: str) -> None:
+        self._entries.append(_Entry(_signature(name, arguments), result))
+
+    def skipped(self, name: str, arguments: Mapping[str, Any]) -> None:
+        """A call that was not run counts as having had the same result again."""
+        call = _signature(name, arguments)
+        last = next((e.result for e in reversed(self._entries) if e.call == call), "")
+        self._entries.append(_Entry(call, last))
+
+    def _iteration(self, call: str, period: int) -> int:
+        """Iteration within the cycle of `period` calls that this call would belong to, from 1."""
+        entries = self._entries
+        if len(entries) < period or entries[-period].call != call:
+            return 1
+        same = 1
+        while same + period <= len(entries) and entries[-same] == entries[-same - period]:
+            same += 1
+        return (same + period - 1) // period + 1
+
+
+def _signature(name: str, arguments: Mapping[str, Any]) -> str:
+    return json.dumps([name, arguments], sort_keys=True, ensure_ascii=False, default=str)
+
+
+class TextLoopDetector:
+    """Is fed with a text as it is generated. Small models come to repeat their last words."""
+
+    def __init__(self) -> None:
+        self._tail = ""
+        self._new = 0
+
+    def feed(self, piece: str) -> bool:
+        """Whether the text repeats itself by now."""
+        self._tail = (self._tail + piece)[-SHORT_LENGTH:]
+        self._new += len(piece)
+        if self._new < STRIDE:
+            return False
+        self._new = 0
+        return any(self._repeats(length) for length in range(1, LONGEST_UNIT + 1))
+
+    def _repeats(self, length: int) -> bool:
+        wanted = SHORT_LENGTH if length < SHORT_UNIT else LENGTH
+        count = max(FEWEST_REPETITIONS, math.ceil(wanted / length))
+        unit = self._tail[-length:]
+        return bool(unit.strip()) and self._tail.endswith(unit * count)
