@@ -100,9 +100,7 @@ class Delivery:
                 async with self._channel.permit(chat):
                     claimed = await self._outbox.claim(chat)
                     # A row that is claimed is settled even when we are to stop.
-                    if not claimed or not await complete(
-                        self._deliver(claimed), grace=STOP_SECONDS
-                    ):
+                    if not claimed or not await complete(self.deliver(claimed), grace=STOP_SECONDS):
                         return
         except StoreError as error:
             self._failures[chat] += 1
@@ -113,7 +111,7 @@ class Delivery:
                 self._look_again.discard(chat)
                 self._outbox.added.set()
 
-    async def _deliver(self, row: OutboxRow) -> bool:
+    async def deliver(self, row: OutboxRow) -> bool:
         """Send one part of a claimed row and record the outcome; False when the chat takes nothing now.
 
         Whatever happens the row leaves the state "sending", which would block its chat.

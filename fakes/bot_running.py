@@ -1,4 +1,4 @@
-"""A bot at home: the local Bot API server, a database, the real loop, and a scripted model."""
+"""A running bot: an app, a database, the real loop, and a scripted model."""
 
 import asyncio
 import time
@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Generic, TypeVar, cast
 
 from agent.approvals import Approvals
 from agent.chats.assignment import Assignment, ChatOptions
@@ -20,7 +20,7 @@ from agent.tools.context import ToolContext
 from agent.tools.tool import Tool
 from agent.turn.loop import run_turn
 from agent.turn.turn import Turn
-from bot.app import Apps
+from bot.app import Apps, MessagingApp
 from bot.attachments import AttachmentFetcher
 from bot.commands.context import Services
 from bot.localgram import Localgram, Person
@@ -32,56 +32,13 @@ from fakes.model_scripted import Script, ScriptedModel, says
 TOKEN = "4242:secret"
 OWNER = 111
 
-
-@dataclass
-class House:
-    """`script` is what the model says; `owner` a person who may do everything."""
-
-    gram: Localgram
-    folder: Path
-    owner: Person
-    script: Script = lambda request: says("Hello.")
-    tools: Sequence[Tool] = ()
-    config: dict[str, Any] = field(default_factory=dict)
-    approval_seconds: float = 300.0
-    plans: bool = False
-    sandbox: Callable[[str], Awaitable[Sandbox]] | None = None
-    sees: bool = False
-    transcribe_url: str = ""
-    services: Callable[["Running"], dict[str, Any]] = (
-        lambda run: {}
-    )  # more than chats and approvals
-    late: float = 0.0  # seconds by which the bot's clock is ahead of the messages
-
-    @property
-    def telegram(self) -> TelegramConfig:
-        base = TelegramConfig(
-            TOKEN, self.folder / "run", self.gram.url, owners=frozenset({self.owner.id})
-        )
-        return replace(base, **self.config)
-
-    @asynccontextmanager
-    async def open(self) -> AsyncIterator["Running"]:
-        """The bot, polling."""
-        async with (
-            open_store(self.folder / "voltaire.db", lambda: time.time() + self.late) as store,
-            telegram_app(self.telegram, store) as bot,
-            _agent(self, store, bot) as run,
-        ):
-            serving = asyncio.create_task(bot.serve(run.services))
-            run.serving = serving
-            try:
-                yield run
-            finally:
-                serving.cancel()
-                with suppress(asyncio.CancelledError):
-                    await serving
+App = TypeVar("App", bound=MessagingApp)
 
 
 @dataclass
-class Running:
+class RunningBot(Generic[App]):
     store: Store
-    bot: TelegramApp
+    bot: App
     services: Services
     model: ScriptedModel
     serving: asyncio.Task[None] | None = None
@@ -91,38 +48,80 @@ class Running:
         return Planner(self.store, chat, (known and known.timezone) or "UTC")
 
 
-@asynccontextmanager
-async def _agent(house: House, store: Store, bot: TelegramApp) -> AsyncIterator[Running]:
-    model = ScriptedModel(lambda request: house.script(request))
-    window = ModelWindow(store, model, LocalGpuQueue(), ())
-    apps = Apps([bot])
-    approvals = Approvals(store.approvals, apps.ask, seconds=house.approval_seconds)
-    schemas = tuple(tool.schema for tool in house.tools)
+@dataclass(kw_only=True)
+class ScriptedAgent:
+    """What the agent behind an app is like; `script` is what the model says."""
 
-    async def run(assignment: Assignment, emit: Emit) -> TurnFinished:
-        context = ToolContext(cast(Sandbox, None), file_sender=apps.file_sender(assignment.chat))
-        turn = Turn(
-            model,
-            assignment.journal,
-            house.tools,
-            schemas,
-            context,
-            approvals,
-            stop=assignment.stop,
-        )
-        return await run_turn(turn, emit)
+    script: Script = lambda request: says("Hello.")
+    tools: Sequence[Tool] = ()
+    approval_seconds: float = 300.0
+    plans: bool = False
+    sandbox: Callable[[str], Awaitable[Sandbox]] | None = None
+    sees: bool = False
+    transcribe_url: str = ""
+    # more than chats and approvals
+    services: Callable[[RunningBot[Any]], dict[str, Any]] = lambda run: {}
 
-    async def sees() -> bool:
-        return house.sees
+    @asynccontextmanager
+    async def serving(self, store: Store, app: App) -> AsyncIterator[RunningBot[App]]:
+        """The app with the agent behind it, taking updates."""
+        model = ScriptedModel(lambda request: self.script(request))
+        window = ModelWindow(store, model, LocalGpuQueue(), ())
+        apps = Apps([app])
+        approvals = Approvals(store.approvals, apps.ask, seconds=self.approval_seconds)
+        schemas = tuple(tool.schema for tool in self.tools)
 
-    options = ChatOptions(frozenset({bot.channel.source}), compose=apps.compose)
-    if house.sandbox:
-        url = house.transcribe_url
-        fetcher = AttachmentFetcher(apps.channel, store, house.sandbox, sees, url)
-        options = replace(options, fetch=fetcher.fetch)
-    async with Chats(store, run, window, options, apps) as chats:
-        running = Running(store, bot, Services(chats, approvals), model)
-        if house.plans:
-            running.services = replace(running.services, planner=running.planner)
-        running.services = replace(running.services, **house.services(running))
-        yield running
+        async def run(assignment: Assignment, emit: Emit) -> TurnFinished:
+            sender = apps.file_sender(assignment.chat)
+            context = ToolContext(cast(Sandbox, None), file_sender=sender)
+            journal, stop = assignment.journal, assignment.stop
+            turn = Turn(model, journal, self.tools, schemas, context, approvals, stop=stop)
+            return await run_turn(turn, emit)
+
+        async def sees() -> bool:
+            return self.sees
+
+        options = ChatOptions(frozenset({app.channel.source}), compose=apps.compose)
+        if self.sandbox:
+            url = self.transcribe_url
+            fetcher = AttachmentFetcher(apps.channel, store, self.sandbox, sees, url)
+            options = replace(options, fetch=fetcher.fetch)
+        async with Chats(store, run, window, options, apps) as chats:
+            running = RunningBot(store, app, Services(chats, approvals), model)
+            if self.plans:
+                running.services = replace(running.services, planner=running.planner)
+            running.services = replace(running.services, **self.services(running))
+            running.serving = asyncio.create_task(app.serve(running.services))
+            try:
+                yield running
+            finally:
+                running.serving.cancel()
+                with suppress(asyncio.CancelledError):
+                    await running.serving
+
+
+@dataclass
+class TelegramScenario(ScriptedAgent):
+    """A Telegram bot at the local Bot API server; `owner` is a person who may do everything."""
+
+    gram: Localgram
+    folder: Path
+    owner: Person
+    config: dict[str, Any] = field(default_factory=dict)
+    late: float = 0.0  # seconds by which the bot's clock is ahead of the messages
+
+    @property
+    def telegram(self) -> TelegramConfig:
+        owners = frozenset({self.owner.id})
+        base = TelegramConfig(TOKEN, self.folder / "run", self.gram.url, owners=owners)
+        return replace(base, **self.config)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[RunningBot[TelegramApp]]:
+        """The bot, polling."""
+        async with (
+            open_store(self.folder / "voltaire.db", lambda: time.time() + self.late) as store,
+            telegram_app(self.telegram, store) as bot,
+            self.serving(store, bot) as running,
+        ):
+            yield running

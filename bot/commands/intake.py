@@ -19,7 +19,7 @@ BACKLOG_BUTTON = "held"
 async def receive(context: HandlerContext, incoming: Incoming) -> None:
     """Keep a message of somebody who may write, and have it answered."""
     starting = context.store.clock() - context.started_at < BACKLOG_SECONDS
-    if starting and incoming.at + 1 < context.started_at:
+    if starting and 0 < incoming.at < context.started_at - 1:
         await hold(context, incoming)
     elif not await context.services.chats.submit(incoming):
         return

@@ -82,7 +82,7 @@ async def timezone(context: HandlerContext, call: Invocation) -> None:
 
 
 def find_timezone(text: str) -> str | None:
-    """The IANA name meant: itself in any case, with spaces for underscores, or its city alone."""
+    """The IANA name meant: itself in any spelling of its words, or its city alone."""
     found = zones_by_name().get(normalized(text), [])
     exact = [zone for zone in found if normalized(zone) == normalized(text)]
     return (exact or found)[0] if exact or len(found) == 1 else None
@@ -106,4 +106,5 @@ def zones_by_name() -> dict[str, list[str]]:
 
 
 def normalized(text: str) -> str:
-    return "_".join(text.replace("_", " ").split()).lower()
+    """In lower case, with single spaces in place of slashes and underscores."""
+    return " ".join(text.replace("_", " ").replace("/", " ").split()).lower()

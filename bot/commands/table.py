@@ -1,10 +1,12 @@
 """Every command and every button, with who handles it; the texts of commands stand in bot.texts."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
 from agent.errors import AgentError
+from bot.channel import ChannelError
 from bot.commands import (
     approvals,
     conversations,
@@ -89,6 +91,12 @@ BUTTONS: Mapping[str, PressHandler] = {
 }
 
 
+def command_named(name: str) -> Command:
+    """Without its slash; /help for a name that is none."""
+    known = {command.name: command for command in (*COMMANDS, *HIDDEN)}
+    return known.get(name, known["help"])
+
+
 async def run_command(context: HandlerContext, command: Command, call: Invocation) -> None:
     """Run a command for whoever may use it; a plain error is sent in its own words."""
     chat, sender = call.chat, call.sender
@@ -116,3 +124,13 @@ async def handle_press(context: HandlerContext, kind: str, press: ButtonPress) -
         return await BUTTONS[kind](context, press)
     except AgentError as error:
         return PressResult(str(error))
+
+
+async def show_press_result(
+    context: HandlerContext, press: ButtonPress, result: PressResult
+) -> None:
+    """Change the message whose button was pressed; its toast is the app's to show, before."""
+    text, keyboard = await result.later() if result.later else (result.text, result.keyboard)
+    if text is not None:
+        with suppress(ChannelError):  # the decision stands; only its message is as it was
+            await context.channel.edit(press.chat, press.message, text, keyboard)

@@ -30,11 +30,18 @@ from telegram.ext import (
     filters,
 )
 
-from bot.channel import ChannelError
 from bot.commands import intake, pairing
 from bot.commands.access import Sender
-from bot.commands.context import ButtonPress, HandlerContext, Invocation, PressResult
-from bot.commands.table import COMMANDS, HIDDEN, Command, handle_press, help_, run_command
+from bot.commands.context import ButtonPress, HandlerContext, Invocation
+from bot.commands.table import (
+    COMMANDS,
+    HIDDEN,
+    Command,
+    command_named,
+    handle_press,
+    run_command,
+    show_press_result,
+)
 from bot.telegram.chat_key import ChatKey
 from bot.telegram.incoming_message import addressed, chat_of, incoming_message
 
@@ -112,7 +119,7 @@ async def on_unknown_command(context: HandlerContext, update: Update) -> None:
     _, _, name = message.text.split()[0].partition("@")
     mine = name.lower() == (message.get_bot().bot.username or "").lower()
     if mine or (call.sender.group is None and not name):
-        await run_command(context, Command("help", help_), call)
+        await run_command(context, command_named("help"), call)
 
 
 async def on_press(context: HandlerContext, update: Update) -> None:
@@ -132,7 +139,12 @@ async def on_press(context: HandlerContext, update: Update) -> None:
         argument,
     )
     result = await handle_press(context, kind, press)
-    context.start(show_result(context, query, press, result))
+
+    async def show() -> None:
+        await answer(query, result.toast)
+        await show_press_result(context, press, result)
+
+    context.start(show())
 
 
 async def on_stop_button(context: HandlerContext, update: Update) -> None:
@@ -209,18 +221,6 @@ def is_meant(context: HandlerContext, message: Message, user: User) -> bool:
         return message.sender_chat is not None
     alone = message.chat.id > 0
     return alone or context.access.groups == "all" or addressed(message, message.get_bot().bot)
-
-
-async def show_result(
-    context: HandlerContext, query: CallbackQuery, press: ButtonPress, result: PressResult
-) -> None:
-    await answer(query, result.toast)
-    text, keyboard = await result.later() if result.later else (result.text, result.keyboard)
-    if text is not None:
-        try:
-            await context.channel.edit(press.chat, press.message, text, keyboard)
-        except ChannelError:
-            return  # the decision stands; only its message is as it was
 
 
 async def answer(query: CallbackQuery, toast: str) -> None:

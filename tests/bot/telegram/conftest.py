@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from bot.localgram import Localgram
-from fakes.bot_running import OWNER, TOKEN, House
+from fakes.bot_running import OWNER, TOKEN, TelegramScenario
 
 
 @pytest.fixture
@@ -14,5 +14,7 @@ async def gram() -> AsyncIterator[Localgram]:
 
 
 @pytest.fixture
-def house(gram: Localgram, tmp_path: Path) -> House:
-    return House(gram, tmp_path, gram.user("Olga Owner", id=OWNER, username="olga", started=True))
+def scenario(gram: Localgram, tmp_path: Path) -> TelegramScenario:
+    return TelegramScenario(
+        gram, tmp_path, gram.user("Olga Owner", id=OWNER, username="olga", started=True)
+    )

@@ -7,7 +7,7 @@ from agent.store import open_store
 from bot.commands.access import BURST, Access, Sender
 from bot.localgram import Person, is_final
 from bot.localgram.feed import Answered
-from fakes.bot_running import House
+from fakes.bot_running import TelegramScenario
 
 STRANGER = "This is somebody's own assistant. Send /pair to ask its owner to let you in."
 
@@ -16,34 +16,34 @@ def answers(person: Person) -> list[str]:
     return [m.text for m in person.messages() if m.sender.is_bot]
 
 
-async def test_a_stranger_gets_one_line_a_day_and_costs_nothing(house: House) -> None:
-    stranger = house.gram.user("Sam Stranger")
-    async with house.open() as run:
+async def test_a_stranger_gets_one_line_a_day_and_costs_nothing(scenario: TelegramScenario) -> None:
+    stranger = scenario.gram.user("Sam Stranger")
+    async with scenario.open() as run:
         for words in ("hi", "/start", "/help", "please", "/status", "/nonsense"):
             await stranger.send(words)
-        await house.owner.ask("hi")
+        await scenario.owner.ask("hi")
         assert len(run.model.requests) == 1
         assert await run.store.inbox.waiting(f"tg:{stranger.id}", ["telegram"]) == []
     assert answers(stranger) == [STRANGER]
 
 
-async def test_a_stranger_asks_and_the_owner_decides_once(house: House) -> None:
-    sam, zoe = house.gram.user("Sam Stranger"), house.gram.user("Zoe Zero")
-    async with house.open():
+async def test_a_stranger_asks_and_the_owner_decides_once(scenario: TelegramScenario) -> None:
+    sam, zoe = scenario.gram.user("Sam Stranger"), scenario.gram.user("Zoe Zero")
+    async with scenario.open():
         for person in (sam, zoe):
             await person.send("/pair")
             await person.send("/pair")
-        first = await house.owner.next_message(where=lambda m: m.text.startswith("Sam"))
-        second = await house.owner.next_message(where=lambda m: m.text.startswith("Zoe"))
-        await house.owner.press(first, "Let in")
-        let_in = await house.owner.until(first, lambda m: not m.keyboard)
+        first = await scenario.owner.next_message(where=lambda m: m.text.startswith("Sam"))
+        second = await scenario.owner.next_message(where=lambda m: m.text.startswith("Zoe"))
+        await scenario.owner.press(first, "Let in")
+        let_in = await scenario.owner.until(first, lambda m: not m.keyboard)
         await sam.next_message(where=lambda m: m.text.startswith("You may talk"))
-        await house.owner.press(second, "Refuse")
-        refused = await house.owner.until(second, lambda m: not m.keyboard)
+        await scenario.owner.press(second, "Refuse")
+        refused = await scenario.owner.until(second, lambda m: not m.keyboard)
         answer = await sam.ask("hello")
         await zoe.send("hello?")
         await zoe.send("/pair")
-        await house.owner.ask("hi")
+        await scenario.owner.ask("hi")
     assert first.text == f"Sam Stranger ({sam.id}) asks to talk to me."
     assert let_in.text.startswith("Sam Stranger was let in by Olga Owner at ")
     assert refused.text.startswith("Zoe Zero was refused by Olga Owner at ")
@@ -52,32 +52,34 @@ async def test_a_stranger_asks_and_the_owner_decides_once(house: House) -> None:
     assert answers(zoe) == ["I have asked the owner."]
 
 
-async def test_a_pairing_link_makes_the_first_owner_once(house: House) -> None:
-    house.config = {"owners": frozenset()}
-    late = house.gram.user("Late Comer")
-    async with house.open() as run:
+async def test_a_pairing_link_makes_the_first_owner_once(scenario: TelegramScenario) -> None:
+    scenario.config = {"owners": frozenset()}
+    late = scenario.gram.user("Late Comer")
+    async with scenario.open() as run:
         code = await run.store.people.make_code("owner", 600)
-        welcome = await house.owner.ask(f"/start {code}")
+        welcome = await scenario.owner.ask(f"/start {code}")
         used = await late.ask(f"/start {code}")
         wrong = await late.ask("/start nonsense")
-        answer = await house.owner.ask("hi")
-        assert run.bot.access.owners == {str(house.owner.id)}
+        answer = await scenario.owner.ask("hi")
+        assert run.bot.access.owners == {str(scenario.owner.id)}
     assert welcome.text == "You are my owner now. Write to me, or see /help."
     assert used.text == wrong.text
     assert used.text == "This link has been used or has expired; ask for a new one."
     assert answer.text == "Hello."
 
 
-async def test_strangers_cannot_press_buttons_or_edit_their_way_in(house: House) -> None:
-    sam = house.gram.user("Sam Stranger")
-    group = house.gram.group("Team", house.owner, sam)
-    async with house.open() as run:
-        question = await house.owner.next_message(chat=group)
+async def test_strangers_cannot_press_buttons_or_edit_their_way_in(
+    scenario: TelegramScenario,
+) -> None:
+    sam = scenario.gram.user("Sam Stranger")
+    group = scenario.gram.group("Team", scenario.owner, sam)
+    async with scenario.open() as run:
+        question = await scenario.owner.next_message(chat=group)
         query = await sam.press(question, "Let in")
         told: Answered = await sam.answer(query)
         said = await sam.send("@voltaire_bot hi", chat=group)
         await sam.edit(said, "@voltaire_bot hello")
-        await house.owner.ask("hi")
+        await scenario.owner.ask("hi")
         assert len(run.model.requests) == 1
     assert told.text == "This is not for you."
     assert [m.text for m in sam.messages(chat=group) if m.sender.is_bot] == [
@@ -85,36 +87,36 @@ async def test_strangers_cannot_press_buttons_or_edit_their_way_in(house: House)
     ]
 
 
-async def test_a_group_is_let_in_by_its_owner(house: House) -> None:
-    mia = house.gram.user("Mia Member")
-    group = house.gram.group("Team", house.owner, mia)
-    async with house.open():
-        question = await house.owner.next_message(chat=group)
-        await house.owner.press(question, "Let in")
-        await house.owner.until(question, lambda m: not m.keyboard)
+async def test_a_group_is_let_in_by_its_owner(scenario: TelegramScenario) -> None:
+    mia = scenario.gram.user("Mia Member")
+    group = scenario.gram.group("Team", scenario.owner, mia)
+    async with scenario.open():
+        question = await scenario.owner.next_message(chat=group)
+        await scenario.owner.press(question, "Let in")
+        await scenario.owner.until(question, lambda m: not m.keyboard)
         await mia.send("@voltaire_bot hi", chat=group)
         answer = await mia.next_message(chat=group, where=lambda m: m.text == "Hello.")
     assert is_final(answer)
 
 
-async def test_groups_can_be_off(house: House) -> None:
-    house.config = {"groups": "off"}
-    group = house.gram.group("Team", house.owner)
-    async with house.open() as run:
-        await house.owner.send("@voltaire_bot hi", chat=group)
-        await house.owner.send("/help@voltaire_bot", chat=group)
-        await house.owner.ask("hi")
+async def test_groups_can_be_off(scenario: TelegramScenario) -> None:
+    scenario.config = {"groups": "off"}
+    group = scenario.gram.group("Team", scenario.owner)
+    async with scenario.open() as run:
+        await scenario.owner.send("@voltaire_bot hi", chat=group)
+        await scenario.owner.send("/help@voltaire_bot", chat=group)
+        await scenario.owner.ask("hi")
         assert len(run.model.requests) == 1
-    assert [m for m in house.owner.messages(chat=group) if m.sender.is_bot] == []
+    assert [m for m in scenario.owner.messages(chat=group) if m.sender.is_bot] == []
 
 
-async def test_everything_in_a_group_can_be_answered(house: House) -> None:
-    house.config = {"groups": "all"}
-    house.gram.world.privacy = False
-    group = house.gram.group("Team", house.owner)
-    async with house.open():
-        await house.owner.send("no mention", chat=group)
-        answer = await house.owner.next_message(chat=group, where=lambda m: m.text == "Hello.")
+async def test_everything_in_a_group_can_be_answered(scenario: TelegramScenario) -> None:
+    scenario.config = {"groups": "all"}
+    scenario.gram.world.privacy = False
+    group = scenario.gram.group("Team", scenario.owner)
+    async with scenario.open():
+        await scenario.owner.send("no mention", chat=group)
+        answer = await scenario.owner.next_message(chat=group, where=lambda m: m.text == "Hello.")
     assert answer.reply_to is not None
 
 

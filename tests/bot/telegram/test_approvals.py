@@ -9,7 +9,7 @@ from agent.tools.tool import Call, Output, tool
 from bot.commands.approvals import question
 from bot.localgram import Message, is_final
 from bot.texts import Texts
-from fakes.bot_running import House
+from fakes.bot_running import TelegramScenario
 from fakes.model_scripted import calls, in_order, says
 from fakes.patience import soon
 
@@ -21,27 +21,27 @@ async def push(call: Call, what: Annotated[str, Field(description="what")]) -> O
     return Output(f"pushed {what}")
 
 
-def pushing(house: House, *things: str) -> None:
-    house.tools = [push]
-    house.script = in_order([*(calls("push", what=thing) for thing in things), says("Done.")])
+def pushing(scenario: TelegramScenario, *things: str) -> None:
+    scenario.tools = [push]
+    scenario.script = in_order([*(calls("push", what=thing) for thing in things), says("Done.")])
 
 
 def is_question(message: Message) -> bool:
     return message.text.startswith("May I do this?")
 
 
-async def test_allowed_once_then_asked_again(house: House) -> None:
-    pushing(house, "A", "B")
-    async with house.open() as run:
-        await house.owner.send("push")
-        first = await house.owner.next_message(where=is_question)
-        query = await house.owner.press(first, "Allow once")
-        told = await house.owner.answer(query)
-        decided = await house.owner.until(first, lambda m: not m.keyboard)
-        second = await house.owner.next_message(where=is_question)
-        await house.owner.press(second, "Deny")
-        denied = await house.owner.until(second, lambda m: not m.keyboard)
-        await house.owner.next_message(where=is_final)
+async def test_allowed_once_then_asked_again(scenario: TelegramScenario) -> None:
+    pushing(scenario, "A", "B")
+    async with scenario.open() as run:
+        await scenario.owner.send("push")
+        first = await scenario.owner.next_message(where=is_question)
+        query = await scenario.owner.press(first, "Allow once")
+        told = await scenario.owner.answer(query)
+        decided = await scenario.owner.until(first, lambda m: not m.keyboard)
+        second = await scenario.owner.next_message(where=is_question)
+        await scenario.owner.press(second, "Deny")
+        denied = await scenario.owner.until(second, lambda m: not m.keyboard)
+        await scenario.owner.next_message(where=is_final)
         results = [m.text for r in run.model.requests[-1:] for m in r.messages[-1:]]
     assert first.text == "May I do this?\n\npush A"
     assert [e["type"] for e in first.entities] == ["bold", "pre"]
@@ -52,96 +52,100 @@ async def test_allowed_once_then_asked_again(house: House) -> None:
     assert results == ["The owner denied this step. Say so, and go on without it."]
 
 
-async def test_allowed_for_the_chat_until_taken_back(house: House) -> None:
-    pushing(house, "A", "B")
-    async with house.open():
-        await house.owner.send("push")
-        first = await house.owner.next_message(where=is_question)
-        await house.owner.press(first, "Always in this chat")
-        await house.owner.next_message(where=is_final)
-        await house.owner.send("/approve")
-        grants = await house.owner.next_message(where=lambda m: m.keyboard)
-        await house.owner.press(grants, "✕ push")
-        none = await house.owner.until(grants, lambda m: not m.keyboard)
-    assert len([m for m in house.owner.messages() if is_question(m)]) == 0
+async def test_allowed_for_the_chat_until_taken_back(scenario: TelegramScenario) -> None:
+    pushing(scenario, "A", "B")
+    async with scenario.open():
+        await scenario.owner.send("push")
+        first = await scenario.owner.next_message(where=is_question)
+        await scenario.owner.press(first, "Always in this chat")
+        await scenario.owner.next_message(where=is_final)
+        await scenario.owner.send("/approve")
+        grants = await scenario.owner.next_message(where=lambda m: m.keyboard)
+        await scenario.owner.press(grants, "✕ push")
+        none = await scenario.owner.until(grants, lambda m: not m.keyboard)
+    assert len([m for m in scenario.owner.messages() if is_question(m)]) == 0
     assert grants.text == "Allowed in this chat without asking:\n• push (Olga Owner)"
     assert none.text == "Nothing is open, and nothing is allowed without asking."
 
 
-async def test_an_old_button_says_expired_and_does_nothing(house: House) -> None:
-    pushing(house, "A")
-    house.approval_seconds = 3.0
-    async with house.open():
-        await house.owner.send("push")
-        asked = await house.owner.next_message(where=is_question)
-        await house.owner.next_message(where=is_final)
-        expired = await house.owner.until(asked, lambda m: not m.keyboard)
+async def test_an_old_button_says_expired_and_does_nothing(scenario: TelegramScenario) -> None:
+    pushing(scenario, "A")
+    scenario.approval_seconds = 3.0
+    async with scenario.open():
+        await scenario.owner.send("push")
+        asked = await scenario.owner.next_message(where=is_question)
+        await scenario.owner.next_message(where=is_final)
+        expired = await scenario.owner.until(asked, lambda m: not m.keyboard)
         old = asked.keyboard[0][0]
-        late = await house.owner.answer(
-            house.owner._speech.press_button(house.owner.chat(), asked, old)
+        late = await scenario.owner.answer(
+            scenario.owner._speech.press_button(scenario.owner.chat(), asked, old)
         )
     assert expired.text.startswith("push A\n\n✗ Nobody answered; expired at ")
     assert late.text == "This has expired."
 
 
-async def test_a_member_asks_and_the_owner_decides_in_their_own_chat(house: House) -> None:
-    mia = house.gram.user("Mia Member")
-    house.config = {"allow": frozenset({mia.id})}
-    pushing(house, "A")
-    async with house.open():
+async def test_a_member_asks_and_the_owner_decides_in_their_own_chat(
+    scenario: TelegramScenario,
+) -> None:
+    mia = scenario.gram.user("Mia Member")
+    scenario.config = {"allow": frozenset({mia.id})}
+    pushing(scenario, "A")
+    async with scenario.open():
         await mia.send("push")
-        asked = await house.owner.next_message(where=is_question)
-        await house.owner.press(asked, "Allow once")
+        asked = await scenario.owner.next_message(where=is_question)
+        await scenario.owner.press(asked, "Allow once")
         answer = await mia.next_message(where=is_final)
     assert asked.text == f"May I do this? (asked in tg:{mia.id})\n\npush A"
     assert answer.text == "Done."
     assert not any(is_question(m) for m in mia.messages())
 
 
-async def test_only_owners_press_in_a_group(house: House) -> None:
-    mia = house.gram.user("Mia Member")
-    group = house.gram.group("Team", house.owner, mia)
-    house.config = {"allow": frozenset({group.id})}
-    pushing(house, "A")
-    async with house.open():
+async def test_only_owners_press_in_a_group(scenario: TelegramScenario) -> None:
+    mia = scenario.gram.user("Mia Member")
+    group = scenario.gram.group("Team", scenario.owner, mia)
+    scenario.config = {"allow": frozenset({group.id})}
+    pushing(scenario, "A")
+    async with scenario.open():
         await mia.send("@voltaire_bot push", chat=group)
         asked = await mia.next_message(chat=group, where=is_question)
         told = await mia.answer(await mia.press(asked, "Allow once"))
-        own = await house.owner.next_message(where=is_question)
-        await house.owner.press(own, "Allow once")
+        own = await scenario.owner.next_message(where=is_question)
+        await scenario.owner.press(own, "Allow once")
         both = [
             await mia.until(asked, lambda m: not m.keyboard),
-            await house.owner.until(own, lambda m: not m.keyboard),
+            await scenario.owner.until(own, lambda m: not m.keyboard),
         ]
         await mia.next_message(chat=group, where=is_final)
     assert told.text == "Only an owner can do that."
     assert all("✓ Allowed once by Olga Owner" in message.text for message in both)
 
 
-async def test_a_question_survives_a_restart_and_is_asked_once(house: House) -> None:
-    pushing(house, "A")
-    async with house.open():
-        await house.owner.send("push")
-        asked = await house.owner.next_message(where=is_question)
-    house.script = lambda request: says("Done.")
-    async with house.open():
-        await house.owner.press(asked, "Allow once")
-        await house.owner.until(asked, lambda m: not m.keyboard)
-        answer = await house.owner.next_message(where=is_final)
+async def test_a_question_survives_a_restart_and_is_asked_once(scenario: TelegramScenario) -> None:
+    pushing(scenario, "A")
+    async with scenario.open():
+        await scenario.owner.send("push")
+        asked = await scenario.owner.next_message(where=is_question)
+    scenario.script = lambda request: says("Done.")
+    async with scenario.open():
+        await scenario.owner.press(asked, "Allow once")
+        await scenario.owner.until(asked, lambda m: not m.keyboard)
+        answer = await scenario.owner.next_message(where=is_final)
     assert answer.text == "Done."
-    questions = [c for c in house.gram.called("sendMessage") if "May I" in c.fields["text"]]
+    questions = [c for c in scenario.gram.called("sendMessage") if "May I" in c.fields["text"]]
     assert len(questions) == 1
 
 
-async def test_a_question_that_may_not_have_arrived_is_asked_again(house: House) -> None:
-    pushing(house, "A")
-    async with house.open():
-        house.gram.fault("sendMessage", "execute_then_drop", times=2)
-        await house.owner.send("push")
-        await soon(lambda: len([m for m in house.owner.messages() if is_question(m)]) >= 2)
-        questions = [m for m in house.owner.messages() if is_question(m)]
-        await house.owner.press(questions[-1], "Allow once")
-        answer = await house.owner.next_message(where=is_final)
+async def test_a_question_that_may_not_have_arrived_is_asked_again(
+    scenario: TelegramScenario,
+) -> None:
+    pushing(scenario, "A")
+    async with scenario.open():
+        scenario.gram.fault("sendMessage", "execute_then_drop", times=2)
+        await scenario.owner.send("push")
+        await soon(lambda: len([m for m in scenario.owner.messages() if is_question(m)]) >= 2)
+        questions = [m for m in scenario.owner.messages() if is_question(m)]
+        await scenario.owner.press(questions[-1], "Allow once")
+        answer = await scenario.owner.next_message(where=is_final)
     assert answer.text == "Done."
 
 

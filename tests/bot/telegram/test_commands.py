@@ -2,12 +2,18 @@
 
 import json
 import re
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
+import pytest
+
+from agent.schedule.planner import Planner
+from agent.store.jobs import JobSpec
 from bot.commands.table import COMMANDS
 from bot.localgram import Message, is_final
 from bot.texts import TABLES, Texts
-from fakes.bot_running import House
+from fakes.bot_running import TelegramScenario
 from fakes.model_scripted import says
 from fakes.patience import soon
 
@@ -18,18 +24,18 @@ CONTRACT = (
 ).split()
 
 
-async def card(house: House, command: str) -> Message:
+async def card(scenario: TelegramScenario, command: str) -> Message:
     """The bot's next message after a command, buttons or not."""
-    await house.owner.send(command)
-    return await house.owner.next_message()
+    await scenario.owner.send(command)
+    return await scenario.owner.next_message()
 
 
-async def test_all_commands_are_there_and_listed_per_scope(house: House) -> None:
-    async with house.open():
-        help_ = await house.owner.ask("/help")
-        unknown = await house.owner.ask("/nonsense")
-        await soon(lambda: len(house.gram.called("setMyCommands")) >= 3)
-        scopes = [made.fields["scope"] for made in house.gram.called("setMyCommands")]
+async def test_all_commands_are_there_and_listed_per_scope(scenario: TelegramScenario) -> None:
+    async with scenario.open():
+        help_ = await scenario.owner.ask("/help")
+        unknown = await scenario.owner.ask("/nonsense")
+        await soon(lambda: len(scenario.gram.called("setMyCommands")) >= 3)
+        scopes = [made.fields["scope"] for made in scenario.gram.called("setMyCommands")]
     assert [command.name for command in COMMANDS] == CONTRACT
     assert [[*table.commands] for table in TABLES.values()] == [CONTRACT]
     assert all(f"/{name}: " in help_.text for name in CONTRACT)
@@ -41,60 +47,60 @@ async def test_all_commands_are_there_and_listed_per_scope(house: House) -> None
     ]
 
 
-async def test_a_member_is_not_offered_what_owners_do(house: House) -> None:
-    mia = house.gram.user("Mia Member")
-    house.config = {"allow": frozenset({mia.id})}
-    async with house.open():
+async def test_a_member_is_not_offered_what_owners_do(scenario: TelegramScenario) -> None:
+    mia = scenario.gram.user("Mia Member")
+    scenario.config = {"allow": frozenset({mia.id})}
+    async with scenario.open():
         help_ = await mia.ask("/help")
         refused = await mia.ask("/approve")
     assert "/approve" not in help_.text
     assert refused.text == "Only an owner can do that."
 
 
-async def test_new_and_resume_change_the_conversation(house: House) -> None:
-    async with house.open() as run:
-        await house.owner.ask("my cat is called Tom")
-        await house.owner.ask("/new")
-        await house.owner.ask("another thing")
-        list_ = await card(house, "/resume")
+async def test_new_and_resume_change_the_conversation(scenario: TelegramScenario) -> None:
+    async with scenario.open() as run:
+        await scenario.owner.ask("my cat is called Tom")
+        await scenario.owner.ask("/new")
+        await scenario.owner.ask("another thing")
+        list_ = await card(scenario, "/resume")
         (label,) = list_.buttons
         assert label.endswith("my cat is called Tom")
-        await house.owner.press(list_, label)
-        chosen = await house.owner.until(list_, lambda m: not m.keyboard)
-        await house.owner.ask("which cat?")
+        await scenario.owner.press(list_, label)
+        chosen = await scenario.owner.until(list_, lambda m: not m.keyboard)
+        await scenario.owner.ask("which cat?")
     assert chosen.text == "We go on with: my cat is called Tom"
     lengths = [len(request.messages) for request in run.model.requests]
     assert lengths == [2, 2, 4]
 
 
-async def test_retry_answers_once_more(house: House) -> None:
-    async with house.open() as run:
-        nothing = await house.owner.ask("/retry")
-        await house.owner.ask("hi")
-        house.script = lambda request: says("Better.")
-        better = await house.owner.ask("/retry")
+async def test_retry_answers_once_more(scenario: TelegramScenario) -> None:
+    async with scenario.open() as run:
+        nothing = await scenario.owner.ask("/retry")
+        await scenario.owner.ask("hi")
+        scenario.script = lambda request: says("Better.")
+        better = await scenario.owner.ask("/retry")
     assert nothing.text == "There is nothing to answer again."
     assert better.text == "Better."
     assert [len(request.messages) for request in run.model.requests] == [2, 2]
 
 
-async def test_notes_are_shown_deleted_and_restored(house: House) -> None:
-    async with house.open() as run:
-        empty = await house.owner.ask("/memory")
+async def test_notes_are_shown_deleted_and_restored(scenario: TelegramScenario) -> None:
+    async with scenario.open() as run:
+        empty = await scenario.owner.ask("/memory")
         await run.store.notes.add("tg:111", "tea, no sugar")
         await run.store.notes.add("tg:111", "lives in Lyon")
         day = f"{datetime.fromtimestamp(run.store.clock(), UTC):%Y-%m-%d}"
-        list_ = await card(house, "/memory")
-        await house.owner.press(list_, "✕ 1")
-        shorter = await house.owner.until(list_, lambda m: "Undo" in m.buttons)
-        await house.owner.press(list_, "Undo")
-        whole = await house.owner.until(list_, lambda m: "Undo" not in m.buttons)
-        gone = await card(house, "/forget 2")
-        await house.owner.press(gone, "Undo")
-        back = await house.owner.until(gone, lambda m: "Undo" not in m.buttons)
-        none = await house.owner.ask("/forget 77")
-        also_none = await card(house, f"/forget {'9' * 40}")
-        corrected = await house.owner.ask("/memory 1 tea,  much sugar")
+        list_ = await card(scenario, "/memory")
+        await scenario.owner.press(list_, "✕ 1")
+        shorter = await scenario.owner.until(list_, lambda m: "Undo" in m.buttons)
+        await scenario.owner.press(list_, "Undo")
+        whole = await scenario.owner.until(list_, lambda m: "Undo" not in m.buttons)
+        gone = await card(scenario, "/forget 2")
+        await scenario.owner.press(gone, "Undo")
+        back = await scenario.owner.until(gone, lambda m: "Undo" not in m.buttons)
+        none = await scenario.owner.ask("/forget 77")
+        also_none = await card(scenario, f"/forget {'9' * 40}")
+        corrected = await scenario.owner.ask("/memory 1 tea,  much sugar")
         notes = [note.text for note in await run.store.notes.all("tg:111")]
     assert empty.text == NO_NOTES
     tea, lyon = f"1. tea, no sugar ({day})", f"2. lives in Lyon ({day})"
@@ -107,28 +113,134 @@ async def test_notes_are_shown_deleted_and_restored(house: House) -> None:
     assert (corrected.text, notes) == ("Corrected.", ["tea, much sugar", "lives in Lyon"])
 
 
-async def test_everything_of_a_chat_is_deleted_after_a_second_question(house: House) -> None:
-    async with house.open() as run:
-        await house.owner.ask("a secret")
+async def test_notes_are_pinned_by_word_and_by_button(scenario: TelegramScenario) -> None:
+    async with scenario.open() as run:
+        for text in ("tea, no sugar", "lives in Lyon"):
+            await run.store.notes.add("tg:111", text)
+        pinned = await scenario.owner.ask("/memory pin 2")
+        missing = await scenario.owner.ask("/memory pin 7")
+        list_ = await card(scenario, "/memory")
+        await scenario.owner.press(list_, "📌 1")
+        both = await scenario.owner.until(list_, lambda m: "Unpin 1" in m.buttons)
+        await scenario.owner.press(list_, "Unpin 2")
+        first = await scenario.owner.until(list_, lambda m: "📌 2" in m.buttons)
+        notes = {note.text: note.pinned for note in await run.store.notes.all("tg:111")}
+        await scenario.owner.ask("/memory unpin 1")
+        assert not any(note.pinned for note in await run.store.notes.all("tg:111"))
+    assert (pinned.text, missing.text) == ("Pinned.", "There is no such note.")
+    assert list_.buttons == ["✕ 1", "📌 1", "✕ 2", "Unpin 2"]
+    assert "📌 tea, no sugar" in both.text and "📌 lives in Lyon" in both.text
+    assert "📌 lives in Lyon" not in first.text
+    assert notes == {"tea, no sugar": True, "lives in Lyon": False}
+
+
+async def test_a_pinned_note_is_shown_when_not_all_have_room(scenario: TelegramScenario) -> None:
+    async with scenario.open() as run:
+        for number in range(12):
+            await run.store.notes.add("tg:111", f"note {number} " + "x" * 400)
+        await scenario.owner.ask("/memory pin 1")
+        await scenario.owner.ask("hi")
+        prompt = str(run.model.requests[-1].messages[-1])
+        listed = await card(scenario, "/memory")
+    assert "note 0 " in prompt and "note 11 " in prompt and "note 1 " not in prompt
+    assert listed.text.splitlines()[1].startswith("1. 📌 note 0 ")
+
+
+async def test_a_time_zone_moves_the_jobs_of_its_chat_alone(scenario: TelegramScenario) -> None:
+    scenario.plans = True
+    async with scenario.open() as run:
+        spec = (
+            await Planner(run.store, "tg:111", "UTC").propose_text("every day at 9 stretch")
+        ).spec
+        tokyo = await Planner(run.store, "tg:111", "UTC").propose_text(
+            "every day at 9 Tokyo time call"
+        )
+        for job in (spec, tokyo.spec, replace(spec, chat="tg:222"), replace(spec, state="paused")):
+            await run.store.jobs.add(job)
+        before = await run.store.jobs.of_chat("tg:111")
+        told = await scenario.owner.ask("/timezone europe berlin")
+        after = await run.store.jobs.of_chat("tg:111")
+        others = await run.store.jobs.of_chat("tg:222")
+        chat = await run.store.chats.get("tg:111")
+        await scenario.owner.ask("what time is it?")
+        prompt = str(run.model.requests[-1].messages[-1])
+    assert chat and chat.timezone == "Europe/Berlin"
+    assert "Europe/Berlin" in told.text and "every day at 09:00" in told.text
+    assert "Europe/Berlin" in prompt
+    moved, kept, paused = [
+        (then.spec.next_at, now.spec.next_at) for then, now in zip(before, after, strict=True)
+    ]
+    assert all(then != now for then, now in [moved])
+    assert moved[1] == first_due(spec, "Europe/Berlin", run.store.clock())
+    assert kept[0] == kept[1]
+    assert paused[1] is None and after[2].spec.timing["zone"] == "Europe/Berlin"
+    assert others[0].spec == replace(spec, chat="tg:222")
+
+
+def first_due(spec: JobSpec, zone: str, now: float) -> int:
+    """The next 9 o'clock in that zone."""
+    here = datetime.fromtimestamp(now, ZoneInfo(zone))
+    due = here.replace(hour=9, minute=0, second=0, microsecond=0)
+    return int((due if due > here else due + timedelta(days=1)).timestamp())
+
+
+@pytest.mark.parametrize(
+    ("asked", "zone"),
+    [
+        ("Europe/Berlin", "Europe/Berlin"),
+        ("america/new york", "America/New_York"),
+        ("tokyo", "Asia/Tokyo"),
+        ("utc", "UTC"),
+    ],
+)
+async def test_a_time_zone_is_found_by_its_name_or_city(
+    scenario: TelegramScenario, asked: str, zone: str
+) -> None:
+    async with scenario.open() as run:
+        await scenario.owner.ask(f"/timezone {asked}")
+        shown = await scenario.owner.ask("/timezone")
+        settings = await card(scenario, "/settings")
+        chat = await run.store.chats.get("tg:111")
+    assert chat and chat.timezone == zone
+    assert zone in shown.text and zone in settings.text
+
+
+async def test_a_time_zone_that_is_unknown_names_the_nearest(scenario: TelegramScenario) -> None:
+    async with scenario.open() as run:
+        misspelt = await scenario.owner.ask("/timezone Europe/Berln")
+        unclear = await scenario.owner.ask("/timezone Louisville")
+        nonsense = await scenario.owner.ask("/timezone qqqqqq")
+        chat = await run.store.chats.get("tg:111")
+    assert "no time zone Europe/Berln" in misspelt.text and "Europe/Berlin" in misspelt.text
+    assert "America/Louisville" in unclear.text and "America/Kentucky/Louisville" in unclear.text
+    assert "no time zone qqqqqq" in nonsense.text and "Europe/Berlin" in nonsense.text
+    assert chat is None or chat.timezone == ""
+
+
+async def test_everything_of_a_chat_is_deleted_after_a_second_question(
+    scenario: TelegramScenario,
+) -> None:
+    async with scenario.open() as run:
+        await scenario.owner.ask("a secret")
         await run.store.notes.add("tg:111", "a note")
-        question = await card(house, "/forget all")
+        question = await card(scenario, "/forget all")
         assert question.buttons == ["Delete all", "No"]
-        await house.owner.press(question, "Delete all")
-        told = await house.owner.until(question, lambda m: not m.keyboard)
-        notes = await card(house, "/memory")
+        await scenario.owner.press(question, "Delete all")
+        told = await scenario.owner.until(question, lambda m: not m.keyboard)
+        notes = await card(scenario, "/memory")
         conversations = await run.store.chats.conversations("tg:111")
     assert told.text == "All of this chat is deleted."
     assert notes.text == NO_NOTES
     assert conversations == []
 
 
-async def test_a_conversation_is_exported(house: House) -> None:
-    async with house.open():
-        nothing = await house.owner.ask("/export")
-        await house.owner.ask("hi")
-        await house.owner.send("/export")
-        page = await house.owner.next_message(where=lambda m: m.media)
-        data = await house.owner.next_message(where=lambda m: m.media)
+async def test_a_conversation_is_exported(scenario: TelegramScenario) -> None:
+    async with scenario.open():
+        nothing = await scenario.owner.ask("/export")
+        await scenario.owner.ask("hi")
+        await scenario.owner.send("/export")
+        page = await scenario.owner.next_message(where=lambda m: m.media)
+        data = await scenario.owner.next_message(where=lambda m: m.media)
     assert nothing.text == "Nothing has been said yet."
     assert page.media and data.media
     content = page.media.file.content.decode()
@@ -138,11 +250,11 @@ async def test_a_conversation_is_exported(house: House) -> None:
     assert said == [("user", "hi"), ("assistant", "Hello.")]
 
 
-async def test_thinking_is_set_by_a_button(house: House) -> None:
-    async with house.open() as run:
-        settings = await card(house, "/settings")
-        await house.owner.press(settings, "2,048")
-        changed = await house.owner.until(settings, lambda m: "• 2,048" in m.buttons)
+async def test_thinking_is_set_by_a_button(scenario: TelegramScenario) -> None:
+    async with scenario.open() as run:
+        settings = await card(scenario, "/settings")
+        await scenario.owner.press(settings, "2,048")
+        changed = await scenario.owner.until(settings, lambda m: "• 2,048" in m.buttons)
         chat = await run.store.chats.get("tg:111")
     assert settings.text.splitlines()[0] == "Thinking before an answer, in tokens: off"
     assert settings.buttons == ["• off", "512", "2,048", "8,192"]
@@ -150,30 +262,32 @@ async def test_thinking_is_set_by_a_button(house: House) -> None:
     assert chat and chat.settings == {"thinking": 2048}
 
 
-async def test_status_tells_and_refreshes(house: House) -> None:
-    async with house.open():
-        shown = await card(house, "/status")
-        query = await house.owner.press(shown, "Refresh")
-        answer = await house.owner.answer(query)
+async def test_status_tells_and_refreshes(scenario: TelegramScenario) -> None:
+    async with scenario.open():
+        shown = await card(scenario, "/status")
+        query = await scenario.owner.press(shown, "Refresh")
+        answer = await scenario.owner.answer(query)
     assert shown.text.startswith("The model backend is not known here.\n0 waiting · ")
     assert answer.text == ""
 
 
-async def test_a_job_is_shown_with_its_next_times_and_made_by_a_press(house: House) -> None:
-    house.plans = True
-    async with house.open() as run:
-        shown = await card(house, "/schedule every day at 9:00 stretch")
-        none = await house.owner.ask("/jobs")
-        await house.owner.press(shown, "Plan it")
-        made = await house.owner.until(shown, lambda m: not m.keyboard)
-        refused = await card(house, "/schedule every day at 10:00 run")
-        await house.owner.press(refused, "No")
-        dropped = await house.owner.until(refused, lambda m: not m.keyboard)
-        list_ = await card(house, "/jobs")
-        late = await card(house, "/schedule in 2 minutes drink")
+async def test_a_job_is_shown_with_its_next_times_and_made_by_a_press(
+    scenario: TelegramScenario,
+) -> None:
+    scenario.plans = True
+    async with scenario.open() as run:
+        shown = await card(scenario, "/schedule every day at 9:00 stretch")
+        none = await scenario.owner.ask("/jobs")
+        await scenario.owner.press(shown, "Plan it")
+        made = await scenario.owner.until(shown, lambda m: not m.keyboard)
+        refused = await card(scenario, "/schedule every day at 10:00 run")
+        await scenario.owner.press(refused, "No")
+        dropped = await scenario.owner.until(refused, lambda m: not m.keyboard)
+        list_ = await card(scenario, "/jobs")
+        late = await card(scenario, "/schedule in 2 minutes drink")
         assert (await run.store.jobs.active_and_next())[0] == 1
-        house.late = 600
-        answer = await house.owner.answer(await house.owner.press(late, "Plan it"))
+        scenario.late = 600
+        answer = await scenario.owner.answer(await scenario.owner.press(late, "Plan it"))
         assert (await run.store.jobs.active_and_next())[0] == 1
     assert re.fullmatch(
         r"Task “stretch”, every day at 09:00(?: \(UTC\))?; next: (?:\w{3} \d\d \w{3} 09:00(?:, )?){3}"
@@ -188,19 +302,19 @@ async def test_a_job_is_shown_with_its_next_times_and_made_by_a_press(house: Hou
     assert answer.text == "That time is over; nothing was planned."
 
 
-async def test_jobs_are_planned_paused_and_deleted(house: House) -> None:
-    house.plans = True
-    async with house.open():
-        none = await house.owner.ask("/jobs")
-        how = await house.owner.ask("/schedule")
-        shown = await card(house, "/schedule every day at 9:00 stretch")
-        await house.owner.press(shown, "Plan it")
-        await house.owner.until(shown, lambda m: not m.keyboard)
-        list_ = await card(house, "/jobs")
-        await house.owner.press(list_, "⏸ 1")
-        paused = await house.owner.until(list_, lambda m: "▶ 1" in m.buttons)
-        await house.owner.press(list_, "✕ 1")
-        deleted = await house.owner.until(list_, lambda m: not m.keyboard)
+async def test_jobs_are_planned_paused_and_deleted(scenario: TelegramScenario) -> None:
+    scenario.plans = True
+    async with scenario.open():
+        none = await scenario.owner.ask("/jobs")
+        how = await scenario.owner.ask("/schedule")
+        shown = await card(scenario, "/schedule every day at 9:00 stretch")
+        await scenario.owner.press(shown, "Plan it")
+        await scenario.owner.until(shown, lambda m: not m.keyboard)
+        list_ = await card(scenario, "/jobs")
+        await scenario.owner.press(list_, "⏸ 1")
+        paused = await scenario.owner.until(list_, lambda m: "▶ 1" in m.buttons)
+        await scenario.owner.press(list_, "✕ 1")
+        deleted = await scenario.owner.until(list_, lambda m: not m.keyboard)
     assert none.text == "Nothing is planned."
     assert how.text.startswith("Say when and what:")
     assert list_.buttons == ["⏸ 1", "Now 1", "✕ 1"]
@@ -208,10 +322,10 @@ async def test_jobs_are_planned_paused_and_deleted(house: House) -> None:
     assert deleted.text == "Nothing is planned."
 
 
-async def test_what_is_not_set_up_says_so(house: House) -> None:
-    async with house.open():
+async def test_what_is_not_set_up_says_so(scenario: TelegramScenario) -> None:
+    async with scenario.open():
         said = [
-            (await house.owner.ask(command)).text
+            (await scenario.owner.ask(command)).text
             for command in ("/gpu", "/model", "/context", "/jobs", "/repos", "/summary", "/approve")
         ]
     assert said == [
@@ -225,14 +339,14 @@ async def test_what_is_not_set_up_says_so(house: House) -> None:
     ]
 
 
-async def test_commands_work_in_groups_when_addressed(house: House) -> None:
-    group = house.gram.group("Team", house.owner)
-    async with house.open():
-        await house.owner.send("/help@voltaire_bot", chat=group)
-        await house.owner.send("/help@another_bot", chat=group)
-        await house.owner.send("/nonsense@voltaire_bot", chat=group)
-        first = await house.owner.next_message(chat=group, where=is_final)
-        second = await house.owner.next_message(chat=group, where=is_final)
-        sent = [m for m in house.owner.messages(chat=group) if m.sender.is_bot and is_final(m)]
+async def test_commands_work_in_groups_when_addressed(scenario: TelegramScenario) -> None:
+    group = scenario.gram.group("Team", scenario.owner)
+    async with scenario.open():
+        await scenario.owner.send("/help@voltaire_bot", chat=group)
+        await scenario.owner.send("/help@another_bot", chat=group)
+        await scenario.owner.send("/nonsense@voltaire_bot", chat=group)
+        first = await scenario.owner.next_message(chat=group, where=is_final)
+        second = await scenario.owner.next_message(chat=group, where=is_final)
+        sent = [m for m in scenario.owner.messages(chat=group) if m.sender.is_bot and is_final(m)]
     assert first.text == second.text
     assert len(sent) == 2

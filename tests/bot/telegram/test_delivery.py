@@ -9,17 +9,18 @@ import pytest
 from bot.channel import OutgoingMessage
 from bot.delivery import Delivery
 from bot.localgram import is_final
-from fakes.bot_running import House, Running
+from bot.telegram.app import TelegramApp
+from fakes.bot_running import RunningBot, TelegramScenario
 from fakes.model_scripted import says
 from fakes.patience import SECONDS, soon
 
 
-def finals(house: House) -> list[str]:
-    answers = [m for m in house.owner.messages() if m.sender.is_bot and is_final(m)]
+def finals(scenario: TelegramScenario) -> list[str]:
+    answers = [m for m in scenario.owner.messages() if m.sender.is_bot and is_final(m)]
     return [m.text for m in answers if m.edited is None]
 
 
-async def postponed(run: Running) -> str:
+async def postponed(run: RunningBot[TelegramApp]) -> str:
     """Why the oldest waiting text could not be sent."""
     async with asyncio.timeout(SECONDS):
         while not ((row := await run.store.outbox.next("tg:111")) and row.error):
@@ -27,132 +28,142 @@ async def postponed(run: Running) -> str:
     return row.error
 
 
-async def drained(run: Running) -> None:
+async def drained(run: RunningBot[TelegramApp]) -> None:
     """Nothing waits to be sent any more."""
     async with asyncio.timeout(SECONDS):
         while await run.store.outbox.next(f"tg:{111}"):
             await asyncio.sleep(0.01)
 
 
-async def test_an_answer_lost_on_its_way_back_is_told_and_not_repeated(house: House) -> None:
-    house.gram.fault("sendMessage", "execute_then_drop")
-    async with house.open() as run:
-        asked = await house.owner.send("hi")
-        notice = await house.owner.next_message(where=lambda m: m.keyboard)
+async def test_an_answer_lost_on_its_way_back_is_told_and_not_repeated(
+    scenario: TelegramScenario,
+) -> None:
+    scenario.gram.fault("sendMessage", "execute_then_drop")
+    async with scenario.open() as run:
+        asked = await scenario.owner.send("hi")
+        notice = await scenario.owner.next_message(where=lambda m: m.keyboard)
         assert notice.reply_to == asked.id
         assert notice.text == "I could not tell whether my last message reached you."
         assert notice.buttons == ["Show again"]
         assert await run.store.outbox.counts() == {"uncertain": 1}
-    assert finals(house) == ["Hello."]
+    assert finals(scenario) == ["Hello."]
 
 
-async def test_a_send_that_never_arrived_is_shown_once_by_its_button(house: House) -> None:
-    house.gram.fault("sendMessage", "drop")
-    async with house.open() as run:
-        await house.owner.send("hi")
-        notice = await house.owner.next_message(where=lambda m: m.keyboard)
-        assert finals(house) == []
-        first = await house.owner.press(notice, "Show again")
-        again = await house.owner.press(notice, "Show again")
-        answers = [await house.owner.answer(first), await house.owner.answer(again)]
-        await house.owner.next_message(where=is_final)
-        told = await house.owner.until(notice, lambda m: not m.keyboard)
+async def test_a_send_that_never_arrived_is_shown_once_by_its_button(
+    scenario: TelegramScenario,
+) -> None:
+    scenario.gram.fault("sendMessage", "drop")
+    async with scenario.open() as run:
+        await scenario.owner.send("hi")
+        notice = await scenario.owner.next_message(where=lambda m: m.keyboard)
+        assert finals(scenario) == []
+        first = await scenario.owner.press(notice, "Show again")
+        again = await scenario.owner.press(notice, "Show again")
+        answers = [await scenario.owner.answer(first), await scenario.owner.answer(again)]
+        await scenario.owner.next_message(where=is_final)
+        told = await scenario.owner.until(notice, lambda m: not m.keyboard)
         await drained(run)
     assert [a.text for a in answers] == ["", "That message was already sent again."]
     assert told.text == "Sent again."
-    assert finals(house) == ["Hello."]
+    assert finals(scenario) == ["Hello."]
 
 
-async def test_what_is_lost_a_second_time_is_told_a_second_time(house: House) -> None:
-    house.gram.fault("sendMessage", "drop")
-    async with house.open() as run:
-        await house.owner.send("hi")
-        first = await house.owner.next_message(where=lambda m: m.keyboard)
-        house.gram.fault("sendMessage", "drop")
-        await house.owner.press(first, "Show again")
-        second = await house.owner.next_message(where=lambda m: m.keyboard)
-        await house.owner.press(second, "Show again")
-        await house.owner.next_message(where=is_final)
+async def test_what_is_lost_a_second_time_is_told_a_second_time(scenario: TelegramScenario) -> None:
+    scenario.gram.fault("sendMessage", "drop")
+    async with scenario.open() as run:
+        await scenario.owner.send("hi")
+        first = await scenario.owner.next_message(where=lambda m: m.keyboard)
+        scenario.gram.fault("sendMessage", "drop")
+        await scenario.owner.press(first, "Show again")
+        second = await scenario.owner.next_message(where=lambda m: m.keyboard)
+        await scenario.owner.press(second, "Show again")
+        await scenario.owner.next_message(where=is_final)
         await drained(run)
         assert await run.store.outbox.counts() == {}
-    assert finals(house) == ["Hello."]
+    assert finals(scenario) == ["Hello."]
 
 
 @pytest.mark.parametrize("fault", ["truncate", "delay"])
-async def test_half_an_answer_and_a_late_one_are_in_doubt(house: House, fault: str) -> None:
-    house.config = {"answer_seconds": 0.5}
-    house.gram.fault("sendMessage", fault, seconds=30.0)  # type: ignore[arg-type]
-    async with house.open():
-        await house.owner.send("hi")
-        await house.owner.next_message(where=lambda m: m.keyboard)
-    assert finals(house) == ["Hello."]
+async def test_half_an_answer_and_a_late_one_are_in_doubt(
+    scenario: TelegramScenario, fault: str
+) -> None:
+    scenario.config = {"answer_seconds": 0.5}
+    scenario.gram.fault("sendMessage", fault, seconds=30.0)  # type: ignore[arg-type]
+    async with scenario.open():
+        await scenario.owner.send("hi")
+        await scenario.owner.next_message(where=lambda m: m.keyboard)
+    assert finals(scenario) == ["Hello."]
 
 
 @pytest.mark.parametrize("fault", ["bad_gateway", "unauthorized"])
-async def test_what_was_surely_not_sent_is_sent_again(house: House, fault: str) -> None:
-    house.gram.fault("sendMessage", fault)  # type: ignore[arg-type]
-    async with house.open() as run:
-        await house.owner.ask("hi")
+async def test_what_was_surely_not_sent_is_sent_again(
+    scenario: TelegramScenario, fault: str
+) -> None:
+    scenario.gram.fault("sendMessage", fault)  # type: ignore[arg-type]
+    async with scenario.open() as run:
+        await scenario.owner.ask("hi")
         await drained(run)
         assert await run.store.outbox.counts() == {}
-    assert finals(house) == ["Hello."]
+    assert finals(scenario) == ["Hello."]
 
 
 async def test_what_a_locked_database_cannot_write_down_is_written_later(
-    house: House, caplog: pytest.LogCaptureFixture
+    scenario: TelegramScenario, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with house.open() as run:
+    async with scenario.open() as run:
         database = run.store.database
         async with database.without_transaction() as tx:
             await tx.run("PRAGMA busy_timeout = 50")
         with (
-            house.gram.hold("sendMessage", executed=True) as hold,
+            scenario.gram.hold("sendMessage", executed=True) as hold,
             closing(sqlite3.connect(database.path, isolation_level=None)) as other,
         ):
-            await house.owner.send("hi")
+            await scenario.owner.send("hi")
             await hold.reached()
             other.execute("BEGIN IMMEDIATE")
             hold.release()
             await soon(lambda: "is not written yet" in caplog.text)
         await drained(run)
         assert await run.store.outbox.counts() == {}
-    assert finals(house) == ["Hello."]
+    assert finals(scenario) == ["Hello."]
 
 
-async def test_flood_control_is_obeyed_in_its_chat_alone(house: House) -> None:
-    other = house.gram.user("Mia Member")
-    house.config = {"allow": frozenset({other.id})}
-    house.gram.fault("sendMessage", "flood", seconds=4, chat=house.owner.id)
-    async with house.open() as run:
+async def test_flood_control_is_obeyed_in_its_chat_alone(scenario: TelegramScenario) -> None:
+    other = scenario.gram.user("Mia Member")
+    scenario.config = {"allow": frozenset({other.id})}
+    scenario.gram.fault("sendMessage", "flood", seconds=4, chat=scenario.owner.id)
+    async with scenario.open() as run:
         started = asyncio.get_running_loop().time()
-        await house.owner.send("hi")
+        await scenario.owner.send("hi")
         assert "Flood control exceeded" in await postponed(run)
         await other.ask("hi")
-        assert finals(house) == []
-        await house.owner.next_message(where=is_final)
+        assert finals(scenario) == []
+        await scenario.owner.next_message(where=is_final)
         assert asyncio.get_running_loop().time() - started > 4
-    assert finals(house) == ["Hello."]
+    assert finals(scenario) == ["Hello."]
 
 
-async def test_a_chat_that_blocked_the_bot_rests_until_it_is_back(house: House) -> None:
-    async with house.open() as run:
-        await house.owner.ask("hi")
-        await house.owner.block()
+async def test_a_chat_that_blocked_the_bot_rests_until_it_is_back(
+    scenario: TelegramScenario,
+) -> None:
+    async with scenario.open() as run:
+        await scenario.owner.ask("hi")
+        await scenario.owner.block()
         await run.store.outbox.add("tg:111", [OutgoingMessage("while away").to_json()])
         assert "blocked" in await postponed(run)
         async with asyncio.timeout(SECONDS):
             while not (chat := await run.store.chats.get("tg:111")) or not chat.blocked:
                 await asyncio.sleep(0.01)
-        assert [c.error for c in house.gram.called("sendMessage")].count("") == 1
-        await house.owner.unblock()
-        late = await house.owner.next_message(where=lambda m: m.text == "while away")
+        assert [c.error for c in scenario.gram.called("sendMessage")].count("") == 1
+        await scenario.owner.unblock()
+        late = await scenario.owner.next_message(where=lambda m: m.text == "while away")
     assert is_final(late)
 
 
-async def test_an_owner_who_never_wrote_is_told_once_they_do(house: House) -> None:
-    second = house.gram.user("Otto Owner")
-    house.config = {"owners": frozenset({second.id})}
-    async with house.open() as run:
+async def test_an_owner_who_never_wrote_is_told_once_they_do(scenario: TelegramScenario) -> None:
+    second = scenario.gram.user("Otto Owner")
+    scenario.config = {"owners": frozenset({second.id})}
+    async with scenario.open() as run:
         await run.store.outbox.add(f"tg:{second.id}", [OutgoingMessage("news").to_json()])
         async with asyncio.timeout(SECONDS):
             while not (chat := await run.store.chats.get(f"tg:{second.id}")) or not chat.blocked:
@@ -162,65 +173,65 @@ async def test_an_owner_who_never_wrote_is_told_once_they_do(house: House) -> No
     assert news.text == "news"
 
 
-async def test_an_answer_of_many_parts_keeps_its_order(house: House) -> None:
+async def test_an_answer_of_many_parts_keeps_its_order(scenario: TelegramScenario) -> None:
     text = "\n\n".join(f"Paragraph {n}: " + "word " * 90 for n in range(22))
-    house.script = lambda request: says(text, size=4000)
-    async with house.open() as run:
-        await house.owner.send("long, please")
-        await house.owner.next_message(where=lambda m: "Paragraph 21" in m.text)
+    scenario.script = lambda request: says(text, size=4000)
+    async with scenario.open() as run:
+        await scenario.owner.send("long, please")
+        await scenario.owner.next_message(where=lambda m: "Paragraph 21" in m.text)
         await drained(run)
-    sent = finals(house)
+    sent = finals(scenario)
     assert len(sent) == 3
     assert "".join("".join(part.split()) for part in sent) == "".join(text.split())
 
 
-async def test_a_very_long_answer_comes_as_a_document(house: House) -> None:
+async def test_a_very_long_answer_comes_as_a_document(scenario: TelegramScenario) -> None:
     words = [" ".join(f"{part}-{n}" for n in range(300)) for part in range(20)]
     text = "\n\n".join(f"## Part {part}\n\n{said}" for part, said in enumerate(words))
-    house.script = lambda request: says(text, size=8000)
-    async with house.open():
-        await house.owner.send("all of it")
-        document = await house.owner.next_message(where=lambda m: m.media)
+    scenario.script = lambda request: says(text, size=8000)
+    async with scenario.open():
+        await scenario.owner.send("all of it")
+        document = await scenario.owner.next_message(where=lambda m: m.media)
     assert document.media and document.media.kind == "document"
     assert document.media.file.content.decode() == text.strip()
-    assert [m[:6] for m in finals(house)] == ["Part 0", ""]
+    assert [m[:6] for m in finals(scenario)] == ["Part 0", ""]
 
 
-async def test_formatting_that_is_refused_comes_as_plain_text(house: House) -> None:
+async def test_formatting_that_is_refused_comes_as_plain_text(scenario: TelegramScenario) -> None:
     """Telegram's parser may change; the words must come through all the same."""
-    house.script = lambda request: says("**Hello** there")
-    with house.gram.hold("sendMessage") as hold:
-        async with house.open():
-            await house.owner.send("hi")
+    scenario.script = lambda request: says("**Hello** there")
+    with scenario.gram.hold("sendMessage") as hold:
+        async with scenario.open():
+            await scenario.owner.send("hi")
             call = await hold.reached()
             assert '"bold"' in call.fields["entities"]
             assert isinstance(call.fields, dict)
             call.fields["entities"] = '[{"type": "bold", "offset": 0, "length": 999}]'
             hold.release()
-            answer = await house.owner.next_message()
+            answer = await scenario.owner.next_message()
     assert (answer.text, answer.entities) == ("Hello there", ())
 
 
-async def test_a_group_that_became_a_supergroup_is_followed(house: House) -> None:
-    group = house.gram.group("Team", house.owner)
-    async with house.open() as run:
-        await house.owner.send("@voltaire_bot hi", chat=group)
-        await house.owner.next_message(chat=group, where=is_final)
-        upgraded = house.gram.migrate(group)
+async def test_a_group_that_became_a_supergroup_is_followed(scenario: TelegramScenario) -> None:
+    group = scenario.gram.group("Team", scenario.owner)
+    async with scenario.open() as run:
+        await scenario.owner.send("@voltaire_bot hi", chat=group)
+        await scenario.owner.next_message(chat=group, where=is_final)
+        upgraded = scenario.gram.migrate(group)
         await run.store.outbox.add(f"tg:{group.id}", [OutgoingMessage("news").to_json()])
-        news = await house.owner.next_message(chat=upgraded, where=lambda m: m.text == "news")
+        news = await scenario.owner.next_message(chat=upgraded, where=lambda m: m.text == "news")
     assert news.chat == upgraded.id
 
 
-async def test_two_deliveries_share_no_message(house: House) -> None:
-    async with house.open() as run:
+async def test_two_deliveries_share_no_message(scenario: TelegramScenario) -> None:
+    async with scenario.open() as run:
         second = Delivery(run.store, run.bot.channel, run.bot.texts)
         task = asyncio.create_task(second.run())
-        await house.owner.ask("hi")
+        await scenario.owner.ask("hi")
         for n in range(6):
             await run.store.outbox.add("tg:111", [OutgoingMessage(f"n{n}").to_json()])
-        await house.owner.next_message(where=lambda m: m.text == "n5")
+        await scenario.owner.next_message(where=lambda m: m.text == "n5")
         await drained(run)
         task.cancel()
         await asyncio.wait([task])
-    assert finals(house) == ["Hello.", *(f"n{n}" for n in range(6))]
+    assert finals(scenario) == ["Hello.", *(f"n{n}" for n in range(6))]

@@ -14,7 +14,7 @@ from agent.sandbox.limits import SandboxLimits
 from agent.sandbox.sandboxes import Sandboxes, open_sandboxes
 from agent.tools.tool import Call, Output, tool
 from bot.localgram import is_final
-from fakes.bot_running import House
+from fakes.bot_running import TelegramScenario
 from fakes.model_scripted import calls, in_order, says
 
 
@@ -40,85 +40,97 @@ def told(run: object) -> str:
     return str(run.model.requests[-1].messages[-1].text)  # type: ignore[attr-defined]
 
 
-async def test_a_document_is_saved_and_named(house: House, sandboxes: Sandboxes) -> None:
-    house.sandbox = sandboxes.of
-    async with house.open() as run:
-        await house.owner.send_file("document", b"a,b\n1,2\n", name="table.csv", caption="sum it")
-        await house.owner.next_message(where=is_final)
+async def test_a_document_is_saved_and_named(
+    scenario: TelegramScenario, sandboxes: Sandboxes
+) -> None:
+    scenario.sandbox = sandboxes.of
+    async with scenario.open() as run:
+        await scenario.owner.send_file(
+            "document", b"a,b\n1,2\n", name="table.csv", caption="sum it"
+        )
+        await scenario.owner.next_message(where=is_final)
         assert "file: received/table.csv (document, text/csv, 1 kB)" in told(run)
         assert told(run).endswith("\nsum it")
-        await house.owner.send_file("document", b"other", name="table.csv", caption="and this")
-        await house.owner.next_message(where=is_final)
+        await scenario.owner.send_file("document", b"other", name="table.csv", caption="and this")
+        await scenario.owner.next_message(where=is_final)
         assert "file: received/table-" in told(run)
     box = await sandboxes.of("tg:111")
     with await box.files.open("received/table.csv") as file:
         assert file.read() == b"a,b\n1,2\n"
 
 
-async def test_a_photo_is_shown_to_a_model_that_sees(house: House, sandboxes: Sandboxes) -> None:
-    house.sandbox, house.sees = sandboxes.of, True
-    async with house.open() as run:
-        await house.owner.send_file("photo", PNG, caption="what is it?")
-        await house.owner.next_message(where=is_final)
+async def test_a_photo_is_shown_to_a_model_that_sees(
+    scenario: TelegramScenario, sandboxes: Sandboxes
+) -> None:
+    scenario.sandbox, scenario.sees = sandboxes.of, True
+    async with scenario.open() as run:
+        await scenario.owner.send_file("photo", PNG, caption="what is it?")
+        await scenario.owner.next_message(where=is_final)
         message = run.model.requests[-1].messages[-1]
         assert message.images[0].startswith("data:image/jpeg;base64,")  # type: ignore[union-attr]
         assert "; shown)" in told(run)
 
 
 async def test_a_photo_for_a_blind_model_is_said_to_be_one(
-    house: House, sandboxes: Sandboxes
+    scenario: TelegramScenario, sandboxes: Sandboxes
 ) -> None:
-    house.sandbox = sandboxes.of
-    async with house.open() as run:
-        await house.owner.send_file("photo", PNG, caption="what is it?")
-        await house.owner.next_message(where=is_final)
+    scenario.sandbox = sandboxes.of
+    async with scenario.open() as run:
+        await scenario.owner.send_file("photo", PNG, caption="what is it?")
+        await scenario.owner.next_message(where=is_final)
         assert "; this model cannot see pictures)" in told(run)
 
 
-async def test_an_album_is_one_message(house: House, sandboxes: Sandboxes) -> None:
-    house.sandbox = sandboxes.of
-    async with house.open() as run:
-        await house.owner.send_album([PNG, PNG], caption="both")
-        await house.owner.next_message(where=is_final)
+async def test_an_album_is_one_message(scenario: TelegramScenario, sandboxes: Sandboxes) -> None:
+    scenario.sandbox = sandboxes.of
+    async with scenario.open() as run:
+        await scenario.owner.send_album([PNG, PNG], caption="both")
+        await scenario.owner.next_message(where=is_final)
         assert len(run.model.requests) == 1
         assert told(run).count("file: received/photo-") == 2
 
 
-async def test_a_file_too_large_is_explained_at_once(house: House, sandboxes: Sandboxes) -> None:
-    house.sandbox = sandboxes.of
-    async with house.open() as run:
-        await house.owner.send_file(
+async def test_a_file_too_large_is_explained_at_once(
+    scenario: TelegramScenario, sandboxes: Sandboxes
+) -> None:
+    scenario.sandbox = sandboxes.of
+    async with scenario.open() as run:
+        await scenario.owner.send_file(
             "document", b"x", name="big.bin", caption="look", size=300 << 20
         )
-        warning = await house.owner.next_message(where=lambda m: "larger than" in m.text)
-        await house.owner.next_message(where=is_final)
+        warning = await scenario.owner.next_message(where=lambda m: "larger than" in m.text)
+        await scenario.owner.next_message(where=is_final)
         assert "big.bin (document, application/octet-stream, 300.0 MB; not fetched: larger" in told(
             run
         )
     assert warning.silent
 
 
-async def test_a_dead_link_is_asked_for_again(house: House, sandboxes: Sandboxes) -> None:
-    house.sandbox = sandboxes.of
-    house.gram.fault("getFile", "stale_link")
-    async with house.open() as run:
-        await house.owner.send_file("document", b"text", name="a.txt", caption="read")
-        await house.owner.next_message(where=is_final)
+async def test_a_dead_link_is_asked_for_again(
+    scenario: TelegramScenario, sandboxes: Sandboxes
+) -> None:
+    scenario.sandbox = sandboxes.of
+    scenario.gram.fault("getFile", "stale_link")
+    async with scenario.open() as run:
+        await scenario.owner.send_file("document", b"text", name="a.txt", caption="read")
+        await scenario.owner.next_message(where=is_final)
         assert "received/a.txt (document, text/plain, 1 kB)" in told(run)
 
 
-async def test_speech_is_transcribed_where_a_server_is(house: House, sandboxes: Sandboxes) -> None:
-    house.sandbox = sandboxes.of
+async def test_speech_is_transcribed_where_a_server_is(
+    scenario: TelegramScenario, sandboxes: Sandboxes
+) -> None:
+    scenario.sandbox = sandboxes.of
     async with whisper("Good morning") as url:
-        house.transcribe_url = url
-        async with house.open() as run:
-            await house.owner.send_file("voice", b"OggS", name="v.oga")
-            await house.owner.next_message(where=is_final)
+        scenario.transcribe_url = url
+        async with scenario.open() as run:
+            await scenario.owner.send_file("voice", b"OggS", name="v.oga")
+            await scenario.owner.next_message(where=is_final)
             assert told(run).endswith("</context>\nGood morning")
-    house.transcribe_url = ""
-    async with house.open() as run:
-        await house.owner.send_file("voice", b"OggS2", name="v.oga")
-        await house.owner.next_message(where=is_final)
+    scenario.transcribe_url = ""
+    async with scenario.open() as run:
+        await scenario.owner.send_file("voice", b"OggS2", name="v.oga")
+        await scenario.owner.next_message(where=is_final)
         assert "no transcription server is configured" in told(run)
 
 
@@ -154,16 +166,16 @@ async def give(call: Call, file: Annotated[str, Field(description="name")]) -> O
     return Output("sent")
 
 
-async def test_files_and_pictures_are_sent(house: House) -> None:
-    house.tools = [give]
-    house.script = in_order(
+async def test_files_and_pictures_are_sent(scenario: TelegramScenario) -> None:
+    scenario.tools = [give]
+    scenario.script = in_order(
         [calls("give", file="a.txt"), calls("give", file="b.png"), says("There.")]
     )
-    async with house.open():
-        await house.owner.send("files, please")
-        document = await house.owner.next_message(where=lambda m: m.media)
-        photo = await house.owner.next_message(where=lambda m: m.media)
-        await house.owner.next_message(where=lambda m: m.text == "There.")
+    async with scenario.open():
+        await scenario.owner.send("files, please")
+        document = await scenario.owner.next_message(where=lambda m: m.media)
+        photo = await scenario.owner.next_message(where=lambda m: m.media)
+        await scenario.owner.next_message(where=lambda m: m.text == "There.")
     assert document.media and photo.media
     assert (document.media.kind, document.media.file.content) == ("document", b"content")
     assert (document.text, [e["type"] for e in document.entities]) == ("a.txt", ["bold"])
@@ -179,19 +191,19 @@ async def give_all(call: Call, files: list[str]) -> Output:
     return Output("sent")
 
 
-async def test_several_files_are_sent_as_an_album(house: House) -> None:
-    house.tools = [give_all]
-    house.script = in_order(
+async def test_several_files_are_sent_as_an_album(scenario: TelegramScenario) -> None:
+    scenario.tools = [give_all]
+    scenario.script = in_order(
         [
             calls("give_all", files=["a.png", "b.png", "c.png"]),
             calls("give_all", files=["a.png", "a.txt"]),
             says("There."),
         ]
     )
-    async with house.open():
-        await house.owner.send("all, please")
-        await house.owner.next_message(where=lambda m: m.text == "There.")
-    sent = [m for m in house.owner.messages() if m.media]
+    async with scenario.open():
+        await scenario.owner.send("all, please")
+        await scenario.owner.next_message(where=lambda m: m.text == "There.")
+    sent = [m for m in scenario.owner.messages() if m.media]
     pictures, documents = sent[:3], sent[3:]
     assert [m.media.kind for m in sent if m.media] == ["photo"] * 3 + ["document"] * 2
     assert [m.media.file.content for m in documents if m.media] == [PNG, b"content"]

@@ -15,9 +15,10 @@ from agent.llm.selftest import SelftestStore
 from agent.tools.registry import chosen
 from backend.config import BackendConfig
 from bot.localgram import Message
+from bot.telegram.app import TelegramApp
 from fakes.backend_running import Running, running
-from fakes.bot_running import House
-from fakes.bot_running import Running as Bot
+from fakes.bot_running import RunningBot as Bot
+from fakes.bot_running import TelegramScenario
 from fakes.gguf_chain import make_chain
 
 CALL = '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>'
@@ -48,7 +49,9 @@ def profile(state: Path, name: str, path: Path, more: str = "") -> None:
 
 
 @asynccontextmanager
-async def home(house: House, state: Path) -> AsyncIterator[tuple[Running, Bot]]:
+async def home(
+    scenario: TelegramScenario, state: Path
+) -> AsyncIterator[tuple[Running, Bot[TelegramApp]]]:
     profile(state, "first", make_chain(state / "first.gguf", "Hello."))
     profile(state, "second", make_chain(state / "second.gguf", CALL))
     profile(state, "broken", state / "first.gguf", '"--no-such-flag" = ""')
@@ -58,24 +61,26 @@ async def home(house: House, state: Path) -> AsyncIterator[tuple[Running, Bot]]:
     async with running(config) as it, OpenAIModel(it.client.endpoint) as model:
         await it.ready()
 
-        def services(bot: Bot) -> dict[str, Any]:
+        def services(bot: Bot[TelegramApp]) -> dict[str, Any]:
             schemas = [tool.schema for tool in chosen(("bash",))]
             selftests = SelftestStore(bot.store, model, backend_queue(it.client), schemas)
             return {"backend": it.client, "selftests": selftests}
 
-        house.services = services
-        async with house.open() as bot:
+        scenario.services = services
+        async with scenario.open() as bot:
             yield it, bot
 
 
-async def said(house: House, start: str) -> Message:
-    return await house.owner.next_message(where=lambda m: m.text.startswith(start))
+async def said(scenario: TelegramScenario, start: str) -> Message:
+    return await scenario.owner.next_message(where=lambda m: m.text.startswith(start))
 
 
-async def test_a_model_is_chosen_by_a_button_and_tried_once(house: House, state: Path) -> None:
-    async with home(house, state) as (it, _):
-        await house.owner.send("/model")
-        card = await said(house, "The model is")
+async def test_a_model_is_chosen_by_a_button_and_tried_once(
+    scenario: TelegramScenario, state: Path
+) -> None:
+    async with home(scenario, state) as (it, _):
+        await scenario.owner.send("/model")
+        card = await said(scenario, "The model is")
         assert card.text.splitlines() == [
             "The model is first.",
             "The first one",
@@ -83,24 +88,24 @@ async def test_a_model_is_chosen_by_a_button_and_tried_once(house: House, state:
             "Bad at others.",
             "A window of 8,192 tokens.",
         ]
-        await house.owner.press(card, "second")
-        ready = await said(house, "second is ready after ")
-        tried = await house.owner.next_message()
+        await scenario.owner.press(card, "second")
+        ready = await said(scenario, "second is ready after ")
+        tried = await scenario.owner.next_message()
         assert (await it.client.endpoint()).profile == "second"
-        await house.owner.send("/model")
-        again = await said(house, "The model is second.")
+        await scenario.owner.send("/model")
+        again = await said(scenario, "The model is second.")
     assert ready.text.endswith(" s.")
     assert tried.text == "It calls tools as it should."
     assert again.text.splitlines()[-1] == "It calls tools as it should."
 
 
 async def test_a_model_that_does_not_start_gives_way_to_the_old_one(
-    house: House, state: Path
+    scenario: TelegramScenario, state: Path
 ) -> None:
-    async with home(house, state) as (it, _):
-        await house.owner.send("/model")
-        await house.owner.press(await said(house, "The model is"), "broken")
-        failed = await said(house, "broken could not be started: ")
+    async with home(scenario, state) as (it, _):
+        await scenario.owner.send("/model")
+        await scenario.owner.press(await said(scenario, "The model is"), "broken")
+        failed = await said(scenario, "broken could not be started: ")
         assert (await it.client.endpoint()).profile == "first"
     assert failed.text == (
         "broken could not be started: The model server lacks the flag --no-such-flag."

@@ -8,20 +8,21 @@ import pytest
 from agent.schedule.job_kind import Wishes
 from agent.schedule.planner import Planner
 from bot.localgram import Person
-from fakes.bot_running import House, Running
+from bot.telegram.app import TelegramApp
+from fakes.bot_running import RunningBot, TelegramScenario
 
 
 @pytest.fixture
-def house(house: House) -> House:
-    def services(run: Running) -> dict[str, Any]:
+def scenario(scenario: TelegramScenario) -> TelegramScenario:
+    def services(run: RunningBot[TelegramApp]) -> dict[str, Any]:
         async def planner(chat: str) -> Planner:
             return Planner(run.store, chat, "UTC", Wishes(["site"], lambda: ["coder"]))
 
         return {"planner": planner}
 
-    house.services = services
-    house.config = {"repos": ("site",)}
-    return house
+    scenario.services = services
+    scenario.config = {"repos": ("site",)}
+    return scenario
 
 
 async def said(person: Person, text: str) -> str:
@@ -29,22 +30,22 @@ async def said(person: Person, text: str) -> str:
     return (await person.next_message()).text
 
 
-async def planned(house: House, text: str) -> None:
-    await house.owner.send(f"/schedule {text}")
-    card = await house.owner.next_message()
-    await house.owner.press(card, "Plan it")
-    await house.owner.until(card, lambda m: not m.keyboard)
+async def planned(scenario: TelegramScenario, text: str) -> None:
+    await scenario.owner.send(f"/schedule {text}")
+    card = await scenario.owner.next_message()
+    await scenario.owner.press(card, "Plan it")
+    await scenario.owner.until(card, lambda m: not m.keyboard)
 
 
-async def test_one_job_is_told_and_changed_by_its_number(house: House) -> None:
-    async with house.open():
-        await planned(house, "every day at 9 stretch")
-        first = await said(house.owner, "/jobs 1")
-        other = await said(house.owner, "/jobs 1 say missed")
-        policy = await said(house.owner, "/jobs 1")
-        moved = await said(house.owner, "/jobs 1 every Monday at 10")
-        unclear = await said(house.owner, "/jobs 1 soonish")
-        none = await said(house.owner, "/jobs 7")
+async def test_one_job_is_told_and_changed_by_its_number(scenario: TelegramScenario) -> None:
+    async with scenario.open():
+        await planned(scenario, "every day at 9 stretch")
+        first = await said(scenario.owner, "/jobs 1")
+        other = await said(scenario.owner, "/jobs 1 say missed")
+        policy = await said(scenario.owner, "/jobs 1")
+        moved = await said(scenario.owner, "/jobs 1 every Monday at 10")
+        unclear = await said(scenario.owner, "/jobs 1 soonish")
+        none = await said(scenario.owner, "/jobs 7")
     assert first.startswith("Task “stretch”, every day at 09:00; next: ")
     assert first.endswith("\nWhen times were missed, it runs once.")
     assert other.startswith("Job 1: Task “stretch”, every day at 09:00")
@@ -54,26 +55,26 @@ async def test_one_job_is_told_and_changed_by_its_number(house: House) -> None:
     assert none == "There is no job 7 in this chat."
 
 
-async def test_a_switch_of_the_model_is_for_owners(house: House) -> None:
-    member = house.gram.user("Max", id=222, started=True)
-    house.config |= {"allow": frozenset({member.id})}
-    async with house.open() as run:
+async def test_a_switch_of_the_model_is_for_owners(scenario: TelegramScenario) -> None:
+    member = scenario.gram.user("Max", id=222, started=True)
+    scenario.config |= {"allow": frozenset({member.id})}
+    async with scenario.open() as run:
         assert await said(member, "/schedule every day at 8 switch to the model coder") == (
             "Only an owner can do that."
         )
         assert await said(member, "/schedule every day at 8 switch to the model gone") == (
             "There is no model gone. There are: coder."
         )
-        await planned(house, "every day at 8 switch to the model coder")
+        await planned(scenario, "every day at 8 switch to the model coder")
         (job,) = await run.store.jobs.active()
     assert (job.spec.kind, job.spec.task, job.spec.chat) == ("profile", "coder", "tg:111")
 
 
-async def test_in_a_group_only_an_owner_stops_a_switch(house: House) -> None:
-    member = house.gram.user("Max", id=222, started=True)
-    group = house.gram.group("Us", house.owner, member)
-    house.config |= {"allow": frozenset({group.id}), "groups": "all"}
-    async with house.open() as run:
+async def test_in_a_group_only_an_owner_stops_a_switch(scenario: TelegramScenario) -> None:
+    member = scenario.gram.user("Max", id=222, started=True)
+    group = scenario.gram.group("Us", scenario.owner, member)
+    scenario.config |= {"allow": frozenset({group.id}), "groups": "all"}
+    async with scenario.open() as run:
         chat = f"tg:{group.id}"
         planner = await run.services.planner(chat)  # type: ignore[misc]
         proposal = await planner.propose_text("every day at 8 switch to coder")
@@ -82,16 +83,16 @@ async def test_in_a_group_only_an_owner_stops_a_switch(house: House) -> None:
         card = await member.next_message(chat=group, where=lambda m: m.keyboard)
         refused = await member.answer(await member.press(card, "✕ 1"))
         still = await run.store.jobs.active()
-        await house.owner.press(card, "✕ 1")
-        await house.owner.until(card, lambda m: not m.keyboard)
+        await scenario.owner.press(card, "✕ 1")
+        await scenario.owner.until(card, lambda m: not m.keyboard)
         assert len(still) == 1 and await run.store.jobs.active() == []
     assert refused.text == "Only an owner can do that."
 
 
-async def test_a_summary_asked_for_is_a_job_that_survives(house: House) -> None:
-    async with house.open() as run:
-        await house.owner.send("/summary")
-        await house.owner.ask("hi")
+async def test_a_summary_asked_for_is_a_job_that_survives(scenario: TelegramScenario) -> None:
+    async with scenario.open() as run:
+        await scenario.owner.send("/summary")
+        await scenario.owner.ask("hi")
         (job,) = await run.store.jobs.active()
     assert (job.spec.kind, job.spec.task, job.spec.timing["kind"]) == ("summary", "site", "once")
     assert job.spec.next_at and job.spec.next_at <= run.store.clock()

@@ -10,12 +10,12 @@ import pytest
 from bot.localgram import Localgram, is_final
 from bot.telegram.app import TelegramUnavailable
 from bot.telegram.polling import AlreadyPolling, only_poller
-from fakes.bot_running import TOKEN, House
+from fakes.bot_running import TOKEN, TelegramScenario
 from fakes.patience import SECONDS
 
 
-def said(house: House) -> list[str]:
-    return [m.text for m in house.owner.messages() if m.sender.is_bot]
+def said(scenario: TelegramScenario) -> list[str]:
+    return [m.text for m in scenario.owner.messages() if m.sender.is_bot]
 
 
 async def trouble(poll: object) -> str:
@@ -34,20 +34,20 @@ async def steal(gram: Localgram) -> None:
             assert answer.status == 200
 
 
-async def test_a_wrong_token_is_one_sentence(house: House) -> None:
-    house.config = {"token": "4242:wrong"}
+async def test_a_wrong_token_is_one_sentence(scenario: TelegramScenario) -> None:
+    scenario.config = {"token": "4242:wrong"}
     with pytest.raises(TelegramUnavailable) as told:
-        async with house.open() as run:
+        async with scenario.open() as run:
             assert run.serving
             await run.serving
     assert str(told.value) == "Telegram does not know this bot token; see @BotFather."
     assert told.value.refused
 
 
-async def test_an_unreachable_server_is_one_sentence(house: House) -> None:
-    house.config = {"base_url": "http://127.0.0.1:9", "start_seconds": 0.3}
+async def test_an_unreachable_server_is_one_sentence(scenario: TelegramScenario) -> None:
+    scenario.config = {"base_url": "http://127.0.0.1:9", "start_seconds": 0.3}
     with pytest.raises(TelegramUnavailable) as told:
-        async with house.open() as run:
+        async with scenario.open() as run:
             assert run.serving
             await run.serving
     assert str(told.value) == (
@@ -56,33 +56,35 @@ async def test_an_unreachable_server_is_one_sentence(house: House) -> None:
     assert not told.value.refused
 
 
-async def test_a_server_that_accepts_and_is_silent_is_one_sentence(house: House) -> None:
+async def test_a_server_that_accepts_and_is_silent_is_one_sentence(
+    scenario: TelegramScenario,
+) -> None:
     silent = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
     async with silent:
         url = f"http://127.0.0.1:{silent.sockets[0].getsockname()[1]}"
-        house.config = {"base_url": url, "start_seconds": 0.3}
+        scenario.config = {"base_url": url, "start_seconds": 0.3}
         with pytest.raises(TelegramUnavailable) as told:
-            async with house.open() as run:
+            async with scenario.open() as run:
                 assert run.serving
                 await run.serving
     assert str(told.value) == f"The Bot API server at {url} cannot be reached (no answer)."
 
 
-async def test_one_poller_per_token_and_machine(house: House) -> None:
+async def test_one_poller_per_token_and_machine(scenario: TelegramScenario) -> None:
     taken = pytest.raises(AlreadyPolling, match="Another voltaire bot runs with this token")
-    with only_poller(house.telegram.lock), taken:
-        async with house.open():
+    with only_poller(scenario.telegram.lock), taken:
+        async with scenario.open():
             pass
-    async with house.open():
-        assert (await house.owner.ask("hi")).text == "Hello."
+    async with scenario.open():
+        assert (await scenario.owner.ask("hi")).text == "Hello."
 
 
-async def test_another_poller_elsewhere_is_named_and_outlived(house: House) -> None:
-    async with house.open() as run:
-        await house.owner.ask("hi")
-        await steal(house.gram)
+async def test_another_poller_elsewhere_is_named_and_outlived(scenario: TelegramScenario) -> None:
+    async with scenario.open() as run:
+        await scenario.owner.ask("hi")
+        await steal(scenario.gram)
         sentence = await trouble(run.bot.poll)
-        await house.owner.ask("hi")
+        await scenario.owner.ask("hi")
     assert sentence == (
         "Another copy of this bot asks for updates with the same token; stop one of them."
     )
@@ -90,51 +92,53 @@ async def test_another_poller_elsewhere_is_named_and_outlived(house: House) -> N
 
 
 @pytest.mark.parametrize("fault", ["bad_gateway", "drop", "truncate", "unauthorized", "flood"])
-async def test_polling_goes_on_after(house: House, fault: str) -> None:
-    house.gram.fault("getUpdates", fault, seconds=1.0)  # type: ignore[arg-type]
-    async with house.open():
-        await house.owner.send("hi")
-        await house.owner.next_message()
-        await house.owner.ask("again")
-    assert said(house) == ["Hello.", "Hello."]
+async def test_polling_goes_on_after(scenario: TelegramScenario, fault: str) -> None:
+    scenario.gram.fault("getUpdates", fault, seconds=1.0)  # type: ignore[arg-type]
+    async with scenario.open():
+        await scenario.owner.send("hi")
+        await scenario.owner.next_message()
+        await scenario.owner.ask("again")
+    assert said(scenario) == ["Hello.", "Hello."]
 
 
-async def test_an_update_that_comes_twice_is_answered_once(house: House) -> None:
-    house.gram.fault("getUpdates", "duplicate", times=4)
-    async with house.open() as run:
-        await house.owner.ask("hi")
-        await house.owner.ask("/help")
-        await house.owner.ask("bye")
+async def test_an_update_that_comes_twice_is_answered_once(scenario: TelegramScenario) -> None:
+    scenario.gram.fault("getUpdates", "duplicate", times=4)
+    async with scenario.open() as run:
+        await scenario.owner.ask("hi")
+        await scenario.owner.ask("/help")
+        await scenario.owner.ask("bye")
         assert len(run.model.requests) == 2
-    assert len(said(house)) == 3
+    assert len(said(scenario)) == 3
 
 
-async def test_nothing_is_acknowledged_that_is_not_kept(house: House) -> None:
-    async with house.open() as run:
-        await house.owner.ask("hi")
-        other = sqlite3.connect(house.folder / "voltaire.db", isolation_level=None)
+async def test_nothing_is_acknowledged_that_is_not_kept(scenario: TelegramScenario) -> None:
+    async with scenario.open() as run:
+        await scenario.owner.ask("hi")
+        other = sqlite3.connect(scenario.folder / "voltaire.db", isolation_level=None)
         with ExitStack() as stack:
             stack.callback(other.close)
             other.execute("BEGIN IMMEDIATE")
-            await house.owner.send("are you there?")
-            polls = house.gram.world.updates.polls
+            await scenario.owner.send("are you there?")
+            polls = scenario.gram.world.updates.polls
             await asyncio.sleep(0.3)
-            assert len(house.gram.world.updates.pending()) == 1
-            assert house.gram.world.updates.polls <= polls + 1
+            assert len(scenario.gram.world.updates.pending()) == 1
+            assert scenario.gram.world.updates.polls <= polls + 1
             other.execute("ROLLBACK")
-        await house.owner.next_message(where=is_final)
+        await scenario.owner.next_message(where=is_final)
         assert len(run.model.requests) == 2
 
 
-async def test_what_was_said_while_off_is_answered_in_order(house: House, gram: Localgram) -> None:
-    async with house.open():
-        await house.owner.ask("hi")
+async def test_what_was_said_while_off_is_answered_in_order(
+    scenario: TelegramScenario, gram: Localgram
+) -> None:
+    async with scenario.open():
+        await scenario.owner.ask("hi")
     for word in ("one", "two", "three"):
-        await house.owner.send(word)
-    async with house.open() as run:
+        await scenario.owner.send(word)
+    async with scenario.open() as run:
         async with asyncio.timeout(SECONDS):
-            while len(said(house)) < 4:
-                await house.owner.next_message()
+            while len(said(scenario)) < 4:
+                await scenario.owner.next_message()
         words = [r.messages[-1].text.rpartition("\n")[2] for r in run.model.requests]
     assert words == ["one", "two", "three"]
 
@@ -148,37 +152,39 @@ async def test_what_was_said_while_off_is_answered_in_order(house: House, gram: 
     ],
 )
 async def test_many_messages_while_off_are_one_card(
-    house: House, choice: str, told: str, answered: int
+    scenario: TelegramScenario, choice: str, told: str, answered: int
 ) -> None:
-    house.late = 100.0
+    scenario.late = 100.0
     for number in range(7):
-        await house.owner.send(f"message {number}")
-    async with house.open() as run:
-        card = await house.owner.next_message(where=lambda m: m.keyboard)
+        await scenario.owner.send(f"message {number}")
+    async with scenario.open() as run:
+        card = await scenario.owner.next_message(where=lambda m: m.keyboard)
         assert run.model.requests == []
-        await house.owner.press(card, choice)
-        decided = await house.owner.until(card, lambda m: not m.keyboard)
+        await scenario.owner.press(card, choice)
+        decided = await scenario.owner.until(card, lambda m: not m.keyboard)
         async with asyncio.timeout(SECONDS):
             while len(run.model.requests) < answered:
-                await house.owner.next_message(where=is_final)
-        await house.owner.ask("/help")
+                await scenario.owner.next_message(where=is_final)
+        await scenario.owner.ask("/help")
         assert len(run.model.requests) == answered
     assert card.text == "You sent 7 messages while I was off."
     assert decided.text == told
 
 
-def test_the_token_is_in_no_sentence(house: House) -> None:
-    assert TOKEN not in repr(house.telegram)
+def test_the_token_is_in_no_sentence(scenario: TelegramScenario) -> None:
+    assert TOKEN not in repr(scenario.telegram)
 
 
-async def test_numbers_that_begin_anew_after_a_quiet_week_lose_nothing(house: House) -> None:
-    async with house.open():
-        await house.owner.ask("hi")
-        house.gram.world.updates._next -= 1_000_000
-        with house.gram.hold("getUpdates") as hold:
-            await house.owner.send("a week later")
+async def test_numbers_that_begin_anew_after_a_quiet_week_lose_nothing(
+    scenario: TelegramScenario,
+) -> None:
+    async with scenario.open():
+        await scenario.owner.ask("hi")
+        scenario.gram.world.updates._next -= 1_000_000
+        with scenario.gram.hold("getUpdates") as hold:
+            await scenario.owner.send("a week later")
             await hold.reached()  # the question that acknowledges it
-            await house.owner.send("and one more")
+            await scenario.owner.send("and one more")
             hold.release()
-            answers = [await house.owner.next_message(where=is_final) for _ in range(2)]
+            answers = [await scenario.owner.next_message(where=is_final) for _ in range(2)]
     assert [answer.text for answer in answers] == ["Hello.", "Hello."]

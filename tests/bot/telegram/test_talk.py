@@ -8,26 +8,26 @@ from pydantic import Field
 from agent.tools.tool import Call, Output, tool
 from bot.localgram import is_final
 from bot.localgram.feed import Acted, Drafted
-from fakes.bot_running import House
+from fakes.bot_running import TelegramScenario
 from fakes.model_scripted import Line, calls, in_order, says
 from fakes.patience import SECONDS, within
 
 
-async def test_a_message_is_seen_and_answered_once(house: House) -> None:
-    house.script = lambda request: says("**Hello**, `Olga`.")
-    async with house.open():
-        asked = await house.owner.send("hi")
-        answer = await house.owner.next_message()
-        await house.owner.until(asked, lambda m: m.reactions)
+async def test_a_message_is_seen_and_answered_once(scenario: TelegramScenario) -> None:
+    scenario.script = lambda request: says("**Hello**, `Olga`.")
+    async with scenario.open():
+        asked = await scenario.owner.send("hi")
+        answer = await scenario.owner.next_message()
+        await scenario.owner.until(asked, lambda m: m.reactions)
     assert answer.text == "Hello, Olga."
     assert [(e["type"], e["offset"], e["length"]) for e in answer.entities] == [
         ("bold", 0, 5),
         ("code", 7, 4),
     ]
     assert not answer.silent and answer.reply_to is None
-    asked = house.owner.messages()[0]
+    asked = scenario.owner.messages()[0]
     assert [emoji for _, emoji in asked.reactions] == ["👀"]
-    assert [m.text for m in house.owner.messages()] == ["hi", "Hello, Olga."]
+    assert [m.text for m in scenario.owner.messages()] == ["hi", "Hello, Olga."]
 
 
 @tool
@@ -36,11 +36,11 @@ async def look(call: Call, place: Annotated[str, Field(description="where")]) ->
     return Output(f"There are 3 birds in the {place}.")
 
 
-async def test_the_text_grows_in_a_draft_and_typing_is_shown(house: House) -> None:
+async def test_the_text_grows_in_a_draft_and_typing_is_shown(scenario: TelegramScenario) -> None:
     go_on = asyncio.Event()
-    house.script = lambda request: says("One **two** three", hold=go_on.wait)
-    async with house.open():
-        await house.owner.send("count")
+    scenario.script = lambda request: says("One **two** three", hold=go_on.wait)
+    async with scenario.open():
+        await scenario.owner.send("count")
         seen: dict[type, Any] = {}
 
         def grown(event: object) -> object:
@@ -48,96 +48,98 @@ async def test_the_text_grows_in_a_draft_and_typing_is_shown(house: House) -> No
             whole = Drafted in seen and "three" in seen[Drafted].text
             return (whole and Acted in seen) or None
 
-        await house.owner.event(grown)
-        assert [m.text for m in house.owner.messages()] == ["count"]
+        await scenario.owner.event(grown)
+        assert [m.text for m in scenario.owner.messages()] == ["count"]
         go_on.set()
-        answer = await house.owner.next_message()
+        answer = await scenario.owner.next_message()
     draft = seen[Drafted]
     assert seen[Acted].action == "typing"
     assert (draft.text, [e["type"] for e in draft.entities]) == ("One two three", ["bold"])
     assert answer.text == "One two three"
 
 
-async def test_a_tool_call_becomes_its_result_in_a_silent_line(house: House) -> None:
+async def test_a_tool_call_becomes_its_result_in_a_silent_line(scenario: TelegramScenario) -> None:
     go_on = asyncio.Event()
-    house.tools = [look]
+    scenario.tools = [look]
     script = in_order([calls("look", place="tree"), says("Three birds.", hold=go_on.wait)])
-    house.script = script
-    async with house.open():
-        await house.owner.send("birds?")
-        line = await house.owner.next_message(where=lambda m: m.silent)
-        done = await house.owner.until(line, lambda m: "✓" in m.text)
+    scenario.script = script
+    async with scenario.open():
+        await scenario.owner.send("birds?")
+        line = await scenario.owner.next_message(where=lambda m: m.silent)
+        done = await scenario.owner.until(line, lambda m: "✓" in m.text)
         go_on.set()
-        answer = await house.owner.next_message(where=is_final)
+        answer = await scenario.owner.next_message(where=is_final)
     assert done.text == "✓ look tree\nThere are 3 birds in the tree."
     assert [e["type"] for e in done.entities] == ["bold", "code", "expandable_blockquote"]
     assert answer.text == "Three birds."
-    assert [m.id for m in house.owner.messages()] == sorted(m.id for m in house.owner.messages())
+    assert [m.id for m in scenario.owner.messages()] == sorted(
+        m.id for m in scenario.owner.messages()
+    )
 
 
-async def test_a_quick_tools_line_stands_before_its_answer(house: House) -> None:
-    house.tools = [look]
-    house.script = in_order([calls("look", place="tree"), says("Three birds.")])
-    async with house.open():
-        await house.owner.send("birds?")
-        line = await house.owner.next_message(where=lambda m: m.silent)
-        await house.owner.next_message(where=is_final)
-        await house.owner.until(line, lambda m: "✓" in m.text)
-    said = [m.text.partition("\n")[0] for m in house.owner.messages()]
+async def test_a_quick_tools_line_stands_before_its_answer(scenario: TelegramScenario) -> None:
+    scenario.tools = [look]
+    scenario.script = in_order([calls("look", place="tree"), says("Three birds.")])
+    async with scenario.open():
+        await scenario.owner.send("birds?")
+        line = await scenario.owner.next_message(where=lambda m: m.silent)
+        await scenario.owner.next_message(where=is_final)
+        await scenario.owner.until(line, lambda m: "✓" in m.text)
+    said = [m.text.partition("\n")[0] for m in scenario.owner.messages()]
     assert said == ["birds?", "✓ look tree", "Three birds."]
 
 
-async def test_stop_ends_a_running_turn_at_once(house: House) -> None:
+async def test_stop_ends_a_running_turn_at_once(scenario: TelegramScenario) -> None:
     never = asyncio.Event()
-    house.script = lambda request: says("Thinking about it", hold=never.wait)
-    async with house.open() as run:
-        await house.owner.send("think")
-        await house.owner.event(lambda e: e if isinstance(e, Drafted) else None)
+    scenario.script = lambda request: says("Thinking about it", hold=never.wait)
+    async with scenario.open() as run:
+        await scenario.owner.send("think")
+        await scenario.owner.event(lambda e: e if isinstance(e, Drafted) else None)
         with within(2):
-            await house.owner.send("/stop")
-            answer = await house.owner.next_message(where=is_final)
+            await scenario.owner.send("/stop")
+            answer = await scenario.owner.next_message(where=is_final)
         assert answer.text.endswith("Stopped.")
-        await house.owner.send("/stop")
-        idle = await house.owner.next_message(where=is_final)
+        await scenario.owner.send("/stop")
+        idle = await scenario.owner.next_message(where=is_final)
         assert run.services.chats.running() == []
     assert idle.text == "Nothing is running."
 
 
-async def test_the_button_under_a_draft_ends_the_turn(house: House) -> None:
+async def test_the_button_under_a_draft_ends_the_turn(scenario: TelegramScenario) -> None:
     never = asyncio.Event()
-    house.script = lambda request: says("Thinking about it", hold=never.wait)
-    async with house.open():
-        await house.owner.send("think")
-        draft = await house.owner.event(lambda e: e if isinstance(e, Drafted) else None)
+    scenario.script = lambda request: says("Thinking about it", hold=never.wait)
+    async with scenario.open():
+        await scenario.owner.send("think")
+        draft = await scenario.owner.event(lambda e: e if isinstance(e, Drafted) else None)
         assert draft.can_stop
         with within(2):
-            await house.owner.stop_draft()
-            answer = await house.owner.next_message(where=is_final)
+            await scenario.owner.stop_draft()
+            answer = await scenario.owner.next_message(where=is_final)
     assert answer.text == "Thinking about it\n\nStopped."
 
 
-async def test_messages_in_a_row_are_answered_in_order(house: House) -> None:
+async def test_messages_in_a_row_are_answered_in_order(scenario: TelegramScenario) -> None:
     def script(request: object) -> Line:
         words = request.messages[-1].text.rpartition("\n")[2]  # type: ignore[attr-defined]
         return says(f"You said {words}.")
 
-    house.script = script
-    async with house.open():
+    scenario.script = script
+    async with scenario.open():
         for word in ("one", "two", "three"):
-            answer = await house.owner.ask(word)
+            answer = await scenario.owner.ask(word)
             assert answer.text == f"You said {word}."
 
 
-async def test_a_long_turn_in_one_chat_holds_up_no_other(house: House) -> None:
-    other = house.gram.user("Mia Member")
-    house.config = {"allow": frozenset({other.id})}
+async def test_a_long_turn_in_one_chat_holds_up_no_other(scenario: TelegramScenario) -> None:
+    other = scenario.gram.user("Mia Member")
+    scenario.config = {"allow": frozenset({other.id})}
     never = asyncio.Event()
-    house.tools = [wait_for(never)]
+    scenario.tools = [wait_for(never)]
     script = in_order([calls("wait"), says("Quick.")])
-    house.script = script
-    async with house.open():
-        await house.owner.send("wait")
-        await house.owner.next_message(where=lambda m: m.silent)
+    scenario.script = script
+    async with scenario.open():
+        await scenario.owner.send("wait")
+        await scenario.owner.next_message(where=lambda m: m.silent)
         answer = await other.ask("hi")
         never.set()
     assert answer.text == "Quick."
@@ -153,13 +155,15 @@ def wait_for(event: asyncio.Event):  # type: ignore[no-untyped-def]
     return wait
 
 
-async def test_a_group_is_answered_by_reply_and_its_live_message_goes(house: House) -> None:
+async def test_a_group_is_answered_by_reply_and_its_live_message_goes(
+    scenario: TelegramScenario,
+) -> None:
     go_on = asyncio.Event()
-    house.script = lambda request: says("One two three", hold=go_on.wait)
-    mia = house.gram.user("Mia Member")
-    group = house.gram.group("Team", house.owner, mia)
-    house.config = {"allow": frozenset({group.id})}
-    async with house.open() as run:
+    scenario.script = lambda request: says("One two three", hold=go_on.wait)
+    mia = scenario.gram.user("Mia Member")
+    group = scenario.gram.group("Team", scenario.owner, mia)
+    scenario.config = {"allow": frozenset({group.id})}
+    async with scenario.open() as run:
         await mia.send("nothing for you", chat=group)
         asked = await mia.send("@voltaire_bot count", chat=group)
         live = await mia.next_message(chat=group)
@@ -167,21 +171,21 @@ async def test_a_group_is_answered_by_reply_and_its_live_message_goes(house: Hou
         assert live.silent
         go_on.set()
         answer = await mia.next_message(chat=group, where=is_final)
-        await house.gram.until(lambda: mia.now(live) is None or None)
+        await scenario.gram.until(lambda: mia.now(live) is None or None)
         (request,) = run.model.requests
     assert (answer.text, answer.reply_to) == ("One two three", asked.id)
     told = request.messages[-1]
     assert "from: Mia Member" in told.text and told.text.endswith("\ncount")
 
 
-async def test_an_edit_corrects_and_a_quote_is_context(house: House) -> None:
-    async with house.open() as run:
-        asked = await house.owner.send("What is 2+2?")
-        answer = await house.owner.next_message(where=is_final)
-        await house.owner.edit(asked, "What is 3+3?")
-        await house.owner.next_message(where=is_final)
-        await house.owner.send("why?", reply_to=answer)
-        await house.owner.next_message(where=is_final)
+async def test_an_edit_corrects_and_a_quote_is_context(scenario: TelegramScenario) -> None:
+    async with scenario.open() as run:
+        asked = await scenario.owner.send("What is 2+2?")
+        answer = await scenario.owner.next_message(where=is_final)
+        await scenario.owner.edit(asked, "What is 3+3?")
+        await scenario.owner.next_message(where=is_final)
+        await scenario.owner.send("why?", reply_to=answer)
+        await scenario.owner.next_message(where=is_final)
     first, second, third = (r.messages[-1].text for r in run.model.requests)
     assert first.endswith("What is 2+2?")
     assert 'correction: this replaces "What is 2+2?"' in second
@@ -189,14 +193,14 @@ async def test_an_edit_corrects_and_a_quote_is_context(house: House) -> None:
     assert "reply to: you: Hello." in third
 
 
-async def test_topics_are_conversations_of_their_own(house: House) -> None:
-    group = house.gram.group("Forum", house.owner, forum=True)
-    one = await house.owner.create_topic("One", chat=group)
-    two = await house.owner.create_topic("Two", chat=group)
-    async with house.open() as run:
+async def test_topics_are_conversations_of_their_own(scenario: TelegramScenario) -> None:
+    group = scenario.gram.group("Forum", scenario.owner, forum=True)
+    one = await scenario.owner.create_topic("One", chat=group)
+    two = await scenario.owner.create_topic("Two", chat=group)
+    async with scenario.open() as run:
         for topic in (one, two):
-            await house.owner.send("@voltaire_bot hi", chat=group, thread=topic.thread)
-            answer = await house.owner.next_message(chat=group, where=is_final)
+            await scenario.owner.send("@voltaire_bot hi", chat=group, thread=topic.thread)
+            answer = await scenario.owner.next_message(chat=group, where=is_final)
             assert answer.thread == topic.thread
         chats = {chat.key for chat in await run.store.chats.recent(prefix="tg:")}
     general = {f"tg:{group.id}"}  # where the bot said that it was added
@@ -204,45 +208,45 @@ async def test_topics_are_conversations_of_their_own(house: House) -> None:
     assert [len(r.messages) for r in run.model.requests] == [2, 2]
 
 
-async def test_a_paste_in_pieces_and_forwards_are_one_message(house: House) -> None:
-    async with house.open() as run:
-        await house.owner.send("a" * 4096)
-        await house.owner.send("b" * 100)
-        await house.owner.next_message(where=is_final)
+async def test_a_paste_in_pieces_and_forwards_are_one_message(scenario: TelegramScenario) -> None:
+    async with scenario.open() as run:
+        await scenario.owner.send("a" * 4096)
+        await scenario.owner.send("b" * 100)
+        await scenario.owner.next_message(where=is_final)
         (request,) = run.model.requests
     assert request.messages[-1].text.endswith("a" * 4096 + "\n" + "b" * 100)
 
 
-async def test_reading_progress_is_shown(house: House) -> None:
+async def test_reading_progress_is_shown(scenario: TelegramScenario) -> None:
     go_on = asyncio.Event()
-    house.script = lambda request: says("", tokens=(14000, 200, 10), hold=go_on.wait)
-    async with house.open():
-        await house.owner.send("read")
-        draft = await house.owner.event(lambda e: e if isinstance(e, Drafted) else None)
-        house.script = lambda request: says("Done.")
+    scenario.script = lambda request: says("", tokens=(14000, 200, 10), hold=go_on.wait)
+    async with scenario.open():
+        await scenario.owner.send("read")
+        draft = await scenario.owner.event(lambda e: e if isinstance(e, Drafted) else None)
+        scenario.script = lambda request: says("Done.")
         go_on.set()
-        answer = await house.owner.next_message(where=is_final)
+        answer = await scenario.owner.next_message(where=is_final)
     assert (draft.text, answer.text) == ("reading 14,000 of 14,000 tokens", "Done.")
 
 
 async def test_the_lines_of_a_turn_that_was_cut_off_are_ended_by_the_next_start(
-    house: House,
+    scenario: TelegramScenario,
 ) -> None:
     never = asyncio.Event()
-    house.tools = [look, wait_for(never)]
+    scenario.tools = [look, wait_for(never)]
     asks = [calls("look", place="tree"), calls("wait")]
-    house.script = in_order([*asks, says("Never mind.")])
-    async with house.open() as run:
-        await house.owner.send("how long?")
-        line = await house.owner.next_message(where=lambda m: m.silent)
-        shown = await house.owner.until(line, lambda m: "⏳ wait" in m.text)
+    scenario.script = in_order([*asks, says("Never mind.")])
+    async with scenario.open() as run:
+        await scenario.owner.send("how long?")
+        line = await scenario.owner.next_message(where=lambda m: m.silent)
+        shown = await scenario.owner.until(line, lambda m: "⏳ wait" in m.text)
         async with asyncio.timeout(SECONDS):
             while "wait" not in str(await run.store.key_values.with_prefix("live:")):
                 await asyncio.sleep(0.01)
     assert "⏳ wait" in shown.text
-    async with house.open() as run:
-        ended = await house.owner.until(line, lambda m: "⏳" not in m.text)
-        await house.owner.next_message(where=is_final)
+    async with scenario.open() as run:
+        ended = await scenario.owner.until(line, lambda m: "⏳" not in m.text)
+        await scenario.owner.next_message(where=is_final)
         async with asyncio.timeout(SECONDS):
             while await run.store.key_values.with_prefix("live:"):
                 await asyncio.sleep(0.01)
@@ -251,20 +255,22 @@ async def test_the_lines_of_a_turn_that_was_cut_off_are_ended_by_the_next_start(
     )
 
 
-async def test_the_live_message_of_a_group_is_gone_after_a_restart(house: House) -> None:
+async def test_the_live_message_of_a_group_is_gone_after_a_restart(
+    scenario: TelegramScenario,
+) -> None:
     never = asyncio.Event()
     lines = in_order([says("One two three", hold=never.wait), says("Four.")])
-    house.script = lines
-    group = house.gram.group("Team", house.owner)
-    house.config = {"allow": frozenset({group.id})}
-    async with house.open() as run:
-        await house.owner.send("@voltaire_bot count", chat=group)
-        live = await house.owner.next_message(chat=group)
-        live = await house.owner.until(live, lambda m: m.text == "One two three")
+    scenario.script = lines
+    group = scenario.gram.group("Team", scenario.owner)
+    scenario.config = {"allow": frozenset({group.id})}
+    async with scenario.open() as run:
+        await scenario.owner.send("@voltaire_bot count", chat=group)
+        live = await scenario.owner.next_message(chat=group)
+        live = await scenario.owner.until(live, lambda m: m.text == "One two three")
         async with asyncio.timeout(SECONDS):
             while not await run.store.key_values.with_prefix("live:"):
                 await asyncio.sleep(0.01)
-    async with house.open():
-        await house.gram.until(lambda: house.owner.now(live) is None or None)
-        answer = await house.owner.next_message(chat=group, where=is_final)
+    async with scenario.open():
+        await scenario.gram.until(lambda: scenario.owner.now(live) is None or None)
+        answer = await scenario.owner.next_message(chat=group, where=is_final)
     assert (live.text, answer.text) == ("One two three", "Four.")

@@ -6,21 +6,23 @@ from pathlib import Path
 from bot.localgram import Localgram, is_final
 from bot.localgram.feed import Drafted
 from fakes.bot_process import Process
-from fakes.bot_running import OWNER, House
+from fakes.bot_running import OWNER, TelegramScenario
 from fakes.model_scripted import ModelServer, says
 from fakes.patience import soon
 
 
-async def test_what_is_thought_is_folded_in_the_draft_and_not_in_the_answer(house: House) -> None:
+async def test_what_is_thought_is_folded_in_the_draft_and_not_in_the_answer(
+    scenario: TelegramScenario,
+) -> None:
     release = asyncio.Event()
-    house.script = lambda request: says("Forty-two.", reasoning="Let me see.", hold=release.wait)
-    async with house.open():
-        await house.owner.send("the answer?")
-        draft = await house.owner.event(
+    scenario.script = lambda request: says("Forty-two.", reasoning="Let me see.", hold=release.wait)
+    async with scenario.open():
+        await scenario.owner.send("the answer?")
+        draft = await scenario.owner.event(
             lambda e: e if isinstance(e, Drafted) and "Forty-two." in e.text else None
         )
         release.set()
-        answer = await house.owner.next_message(where=is_final)
+        answer = await scenario.owner.next_message(where=is_final)
     assert draft.text == "Let me see.\n\nForty-two."
     assert draft.entities == ({"type": "expandable_blockquote", "offset": 0, "length": 11},)
     assert (answer.text, answer.entities) == ("Forty-two.", ())

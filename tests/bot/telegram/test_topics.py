@@ -9,7 +9,7 @@ import pytest
 from agent.messages import User
 from agent.model import Request
 from bot.localgram import Localgram, Message, Topic, is_final
-from fakes.bot_running import OWNER, TOKEN, House
+from fakes.bot_running import OWNER, TOKEN, TelegramScenario
 from fakes.model_scripted import Reply, says
 from fakes.patience import SECONDS
 
@@ -21,9 +21,11 @@ async def gram() -> AsyncIterator[Localgram]:
 
 
 @pytest.fixture
-def house(gram: Localgram, tmp_path: Path) -> House:
+def scenario(gram: Localgram, tmp_path: Path) -> TelegramScenario:
     owner = gram.user("Olga Owner", id=OWNER, username="olga", started=True)
-    return House(gram, tmp_path, owner, lambda request: says(f"heard {', '.join(words(request))}"))
+    return TelegramScenario(
+        gram, tmp_path, owner, script=lambda request: says(f"heard {', '.join(words(request))}")
+    )
 
 
 def words(request: Request) -> list[str]:
@@ -32,22 +34,22 @@ def words(request: Request) -> list[str]:
     return [text.splitlines()[-1] for text in said]
 
 
-async def ask(house: House, text: str, topic: Topic | None) -> Message:
+async def ask(scenario: TelegramScenario, text: str, topic: Topic | None) -> Message:
     """The answer that came to the same topic."""
     thread = topic.thread if topic else None
-    await house.owner.send(text, thread=thread)
-    return await house.owner.next_message(where=lambda m: is_final(m) and m.thread == thread)
+    await scenario.owner.send(text, thread=thread)
+    return await scenario.owner.next_message(where=lambda m: is_final(m) and m.thread == thread)
 
 
-async def test_each_topic_has_a_conversation_of_its_own(house: House) -> None:
-    async with house.open() as run:
-        work, home = [await house.owner.create_topic(name) for name in ("Work", "Home")]
+async def test_each_topic_has_a_conversation_of_its_own(scenario: TelegramScenario) -> None:
+    async with scenario.open() as run:
+        work, home = [await scenario.owner.create_topic(name) for name in ("Work", "Home")]
         answers = [
-            await ask(house, "w1", work),
-            await ask(house, "h1", home),
-            await ask(house, "m1", None),
-            await ask(house, "w2", work),
-            await ask(house, "h2", home),
+            await ask(scenario, "w1", work),
+            await ask(scenario, "h1", home),
+            await ask(scenario, "m1", None),
+            await ask(scenario, "w2", work),
+            await ask(scenario, "h2", home),
         ]
         chats = {chat.key for chat in await run.store.chats.recent()}
     assert [(a.thread, a.text) for a in answers] == [
@@ -60,64 +62,64 @@ async def test_each_topic_has_a_conversation_of_its_own(house: House) -> None:
     assert chats == {"tg:111", f"tg:111:{work.thread}", f"tg:111:{home.thread}"}
 
 
-async def test_a_busy_topic_keeps_no_other_waiting(house: House) -> None:
+async def test_a_busy_topic_keeps_no_other_waiting(scenario: TelegramScenario) -> None:
     release = asyncio.Event()
 
     def script(request: Request) -> Reply:
         [word] = words(request)
         return says(f"{word} " * 8, hold=release.wait if word == "slow" else None)
 
-    house.script = script
-    async with house.open():
-        slow, quick = [await house.owner.create_topic(name) for name in ("Slow", "Quick")]
-        await house.owner.send("slow", thread=slow.thread)
+    scenario.script = script
+    async with scenario.open():
+        slow, quick = [await scenario.owner.create_topic(name) for name in ("Slow", "Quick")]
+        await scenario.owner.send("slow", thread=slow.thread)
         async with asyncio.timeout(SECONDS):
-            while house.owner.draft(thread=slow.thread) is None:
-                await house.owner.chat().feed.changed()
-        answer = await ask(house, "quick", quick)
-        assert house.owner.draft(thread=quick.thread) is None
+            while scenario.owner.draft(thread=slow.thread) is None:
+                await scenario.owner.chat().feed.changed()
+        answer = await ask(scenario, "quick", quick)
+        assert scenario.owner.draft(thread=quick.thread) is None
         release.set()
-        late = await house.owner.next_message(where=lambda m: m.thread == slow.thread)
+        late = await scenario.owner.next_message(where=lambda m: m.thread == slow.thread)
     assert (answer.thread, late.thread) == (quick.thread, slow.thread)
     assert late.text == " ".join(["slow"] * 8)
 
 
-async def test_the_button_under_a_draft_stops_its_topic_alone(house: House) -> None:
+async def test_the_button_under_a_draft_stops_its_topic_alone(scenario: TelegramScenario) -> None:
     release = asyncio.Event()
-    house.script = lambda request: says("Let me see", hold=release.wait)
-    async with house.open():
-        one, two = [await house.owner.create_topic(name) for name in ("One", "Two")]
+    scenario.script = lambda request: says("Let me see", hold=release.wait)
+    async with scenario.open():
+        one, two = [await scenario.owner.create_topic(name) for name in ("One", "Two")]
         for topic in (one, two):
-            await house.owner.send("hi", thread=topic.thread)
+            await scenario.owner.send("hi", thread=topic.thread)
             async with asyncio.timeout(SECONDS):
-                while house.owner.draft(thread=topic.thread) is None:
-                    await house.owner.chat().feed.changed()
-        await house.owner.stop_draft(thread=two.thread)
-        stopped = await house.owner.next_message(where=lambda m: m.thread == two.thread)
+                while scenario.owner.draft(thread=topic.thread) is None:
+                    await scenario.owner.chat().feed.changed()
+        await scenario.owner.stop_draft(thread=two.thread)
+        stopped = await scenario.owner.next_message(where=lambda m: m.thread == two.thread)
         release.set()
-        whole = await house.owner.next_message(where=lambda m: m.thread == one.thread)
+        whole = await scenario.owner.next_message(where=lambda m: m.thread == one.thread)
     assert (stopped.text, whole.text) == ("Let me see\n\nStopped.", "Let me see")
 
 
-async def test_new_ends_the_conversation_of_its_topic_alone(house: House) -> None:
-    async with house.open():
-        work, home = [await house.owner.create_topic(name) for name in ("Work", "Home")]
-        await ask(house, "w1", work)
-        await ask(house, "h1", home)
-        told = await ask(house, "/new", work)
-        again = [await ask(house, "w2", work), await ask(house, "h2", home)]
+async def test_new_ends_the_conversation_of_its_topic_alone(scenario: TelegramScenario) -> None:
+    async with scenario.open():
+        work, home = [await scenario.owner.create_topic(name) for name in ("Work", "Home")]
+        await ask(scenario, "w1", work)
+        await ask(scenario, "h1", home)
+        told = await ask(scenario, "/new", work)
+        again = [await ask(scenario, "w2", work), await ask(scenario, "h2", home)]
     assert told.thread == work.thread
     assert [a.text for a in again] == ["heard w2", "heard h1, h2"]
 
 
-async def test_a_button_in_a_topic_acts_there(house: House) -> None:
-    async with house.open() as run:
-        work = await house.owner.create_topic("Work")
-        house.gram.fault("sendMessage", "drop")
-        await house.owner.send("w1", thread=work.thread)
-        notice = await house.owner.next_message(where=lambda m: m.keyboard)
-        await house.owner.press(notice, "Show again")
-        answer = await house.owner.next_message(where=is_final)
+async def test_a_button_in_a_topic_acts_there(scenario: TelegramScenario) -> None:
+    async with scenario.open() as run:
+        work = await scenario.owner.create_topic("Work")
+        scenario.gram.fault("sendMessage", "drop")
+        await scenario.owner.send("w1", thread=work.thread)
+        notice = await scenario.owner.next_message(where=lambda m: m.keyboard)
+        await scenario.owner.press(notice, "Show again")
+        answer = await scenario.owner.next_message(where=is_final)
         async with asyncio.timeout(SECONDS):
             while await run.store.outbox.next(f"tg:111:{work.thread}"):
                 await asyncio.sleep(0.01)

@@ -4,7 +4,7 @@ import socket
 
 import aiohttp
 
-from fakes.bot_running import House
+from fakes.bot_running import TelegramScenario
 from fakes.patience import soon
 
 
@@ -14,12 +14,12 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-async def test_updates_come_by_webhook_and_only_from_telegram(house: House) -> None:
+async def test_updates_come_by_webhook_and_only_from_telegram(scenario: TelegramScenario) -> None:
     here = f"127.0.0.1:{free_port()}"
-    house.config = {"webhook_url": f"http://{here}", "webhook_listen": here}
-    async with house.open() as run:
-        await soon(lambda: house.gram.called("setWebhook"))
-        answer = await house.owner.ask("hi")
+    scenario.config = {"webhook_url": f"http://{here}", "webhook_listen": here}
+    async with scenario.open() as run:
+        await soon(lambda: scenario.gram.called("setWebhook"))
+        answer = await scenario.owner.ask("hi")
         forged = {"update_id": 1, "message": {"message_id": 1}}
         async with aiohttp.ClientSession() as session:
             for headers in ({}, {"X-Telegram-Bot-Api-Secret-Token": "guess"}):
@@ -29,4 +29,4 @@ async def test_updates_come_by_webhook_and_only_from_telegram(house: House) -> N
                     assert said.status == 403
         assert run.bot.poll.problem() is None
     assert answer.text == "Hello."
-    assert house.gram.world.updates.polls == 0
+    assert scenario.gram.world.updates.polls == 0
