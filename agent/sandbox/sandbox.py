@@ -78,7 +78,8 @@ class Sandbox:
         )
         if proxy and proxy.reached:
             self.files.mark_reached()
-        text, truncated = process.output.excerpt(self.output_limit(output_bytes))
+        most = self.config.limits.output_kib << 10
+        text, truncated = process.output.excerpt(min(output_bytes or most, most))
         return CommandResult(
             exit_code=exit_code(process, reason),
             output=text,
@@ -96,10 +97,6 @@ class Sandbox:
         if reason:
             raise ToolError(reason)
         return CommandResult(exit_code(process, reason), decode(bytes(process.output.raw)))
-
-    def output_limit(self, output_bytes: int | None = None) -> int:
-        """How many bytes of output a model may get: `output_bytes`, at most the owner's `output_kib`."""
-        return min(output_bytes or 1 << 30, self.config.limits.output_kib << 10)
 
     async def _execute(
         self,

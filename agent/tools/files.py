@@ -9,57 +9,64 @@ from agent.sandbox.files import Files
 from agent.sandbox.output_buffer import clean
 from agent.tools.tool import Call, Output, tool
 
-LARGEST = 8 << 20  # bytes of a file that is read whole
+MOST_BYTES = 8 << 20  # of a file that is read whole
+MOST_CHANGES = 20  # changed lines that the model is told of
 
 
 @tool
 async def read_file(call: Call, path: str, first: int = 1, last: int = 0) -> Output:
     """Read a text file, or its lines first to last."""
-    text = await _text(call, path)
-    lines = text.splitlines(keepends=True)
+    lines = (await read_text(call.sandbox.files, path)).splitlines(keepends=True)
     if not lines:
         return Output(f"{path} is empty.")
     start, end = max(first, 1), last if last > 0 else len(lines)
     if start > len(lines):
         raise ToolError(f"{path} has only {len(lines)} lines.")
-    shown = _fitting(lines[start - 1 : end], call.context.sandbox.output_limit(call.output_bytes))
-    text = clean("".join(shown)).rstrip("\n") or "(blank)"
-    until = start + len(shown) - 1
+    fitting = lines_within(lines[start - 1 : end], call.output_limit)
+    text = clean("".join(fitting)).rstrip("\n") or "(blank)"
+    until = start + len(fitting) - 1
     if until < min(end, len(lines)):
         text += f"\n[lines {start} to {until} of {len(lines)}; read on with first={until + 1}]"
-    return Output(text, foreign=await call.context.sandbox.files.has_foreign_text())
+    return Output(text, foreign=await call.sandbox.files.has_foreign_text())
 
 
 @tool
 async def write_file(call: Call, path: str, content: str) -> Output:
     """Create or replace a file."""
     raw = content.encode()
-    new = await call.context.sandbox.files.write(path, raw)
-    name = call.context.sandbox.files.resolve(path).name
+    new = await call.sandbox.files.write(path, raw)
+    name = call.sandbox.files.resolve(path).name
     return Output(f"{'created' if new else 'replaced'} {name}, {len(raw)} bytes")
 
 
 @tool
 async def edit_file(call: Call, path: str, old: str, new: str) -> Output:
     """Replace old by new in a file. old must be copied exactly and occur once."""
-    before = await _text(call, path)
-    after = _replaced(before, old, new, path)
-    await call.context.sandbox.files.write(path, after.encode())
-    diff = _diff(before, after, path)
-    return Output(f"edited {path}\n{_changes(diff)}", shown=diff)
+    before = await read_text(call.sandbox.files, path)
+    after = replaced(before, old, new, path)
+    await call.sandbox.files.write(path, after.encode())
+    lines = difflib.unified_diff(
+        before.splitlines(), after.splitlines(), f"a/{path}", f"b/{path}", lineterm="", n=2
+    )
+    diff = clean("\n".join(islice(lines, 400)))
+    changed = [line for line in diff.splitlines()[2:] if line.startswith(("+", "-"))]
+    if len(changed) > MOST_CHANGES:
+        changed[MOST_CHANGES:] = [f"[... {len(changed) - MOST_CHANGES} more]"]
+    return Output("\n".join([f"edited {path}", *changed]), shown=diff)
 
 
-async def _text(call: Call, path: str) -> str:
-    files = call.context.sandbox.files
+async def read_text(files: Files, path: str) -> str:
+    """The whole of a text file; ToolError for anything else, with names like the one that is not there."""
     try:
         file = await files.open(path)
     except ToolError as error:
-        near = await _nearest(files, path) if _is_missing(error) else ""
+        missing = isinstance(error.__cause__, FileNotFoundError)
+        near = await near_names(files, path) if missing else ""
         raise ToolError(f"{error}{near}") from None
     with file:
-        raw = file.read(LARGEST + 1)
-    if len(raw) > LARGEST:
-        raise ToolError(f"{path} has more than {LARGEST >> 20} MiB. Use bash: head, tail, grep.")
+        raw = file.read(MOST_BYTES + 1)
+    if len(raw) > MOST_BYTES:
+        raise ToolError(f"{path} has more than {MOST_BYTES >> 20} MiB. Use bash: head, tail, grep.")
     if b"\0" in raw[:8192]:
         raise ToolError(f"{path} is a binary file. Use bash: file, strings, xxd.")
     try:
@@ -70,11 +77,7 @@ async def _text(call: Call, path: str) -> str:
         ) from None
 
 
-def _is_missing(error: ToolError) -> bool:
-    return isinstance(error.__cause__, FileNotFoundError)
-
-
-async def _nearest(files: Files, path: str) -> str:
+async def near_names(files: Files, path: str) -> str:
     """Names like the one that was not there, from its directory or else the workspace."""
     parent, name = posixpath.split(path.rstrip("/"))
     for place in dict.fromkeys((parent, "")):
@@ -89,17 +92,17 @@ async def _nearest(files: Files, path: str) -> str:
     return ""
 
 
-def _fitting(lines: list[str], room: int) -> list[str]:
-    """As many whole lines as fit, and at least a piece of the first."""
+def lines_within(lines: list[str], limit: int) -> list[str]:
+    """As many whole lines as have at most `limit` bytes, and at least a piece of the first."""
     used = 0
     for count, line in enumerate(lines):
         used += len(line.encode())
-        if used > room:
-            return lines[:count] or [line.encode()[:room].decode("utf-8", "ignore")]
+        if used > limit:
+            return lines[:count] or [line.encode()[:limit].decode("utf-8", "ignore")]
     return lines
 
 
-def _replaced(text: str, old: str, new: str, path: str) -> str:
+def replaced(text: str, old: str, new: str, path: str) -> str:
     if not old:
         raise ToolError(
             "old is empty. Copy the lines to replace exactly; write_file makes a new file."
@@ -109,25 +112,21 @@ def _replaced(text: str, old: str, new: str, path: str) -> str:
     if old not in text and "\r\n" in text:
         old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
     count = text.count(old)
-    if count == 1:
-        return text.replace(old, new)
-    if count:
-        raise ToolError(_ambiguous(text, old, count, path))
-    raise ToolError(_absent(text, old, path))
+    if not count:
+        raise ToolError(not_found(text, old, path))
+    if count > 1:
+        lines, at = [], -1
+        for _ in range(min(count, 5)):
+            at = text.index(old, at + 1)
+            lines.append(str(text.count("\n", 0, at) + 1))
+        raise ToolError(
+            f"old occurs {count} times in {path}, at lines {', '.join(lines)}. "
+            "Copy more of the lines around the one you mean."
+        )
+    return text.replace(old, new)
 
 
-def _ambiguous(text: str, old: str, count: int, path: str) -> str:
-    places, at = [], -1
-    for _ in range(min(count, 5)):
-        at = text.index(old, at + 1)
-        places.append(str(text.count("\n", 0, at) + 1))
-    return (
-        f"old occurs {count} times in {path}, at lines {', '.join(places)}. "
-        "Copy more of the lines around the one you mean."
-    )
-
-
-def _absent(text: str, old: str, path: str) -> str:
+def not_found(text: str, old: str, path: str) -> str:
     lines, sought = text.splitlines(), old.strip("\n").splitlines() or [old]
     best = difflib.get_close_matches(sought[0], lines[:20_000], 1, 0.4)
     if not best:
@@ -135,17 +134,3 @@ def _absent(text: str, old: str, path: str) -> str:
     start = lines.index(best[0])
     near = "\n".join(lines[start : start + min(len(sought), 12)])
     return f"old does not occur in {path}. The nearest lines, from line {start + 1}, are:\n{near}"
-
-
-def _diff(before: str, after: str, path: str) -> str:
-    lines = difflib.unified_diff(
-        before.splitlines(), after.splitlines(), f"a/{path}", f"b/{path}", lineterm="", n=2
-    )
-    return clean("\n".join(islice(lines, 400)))
-
-
-def _changes(diff: str) -> str:
-    """What the model is told: the changed lines alone, a few of them."""
-    changed = [line for line in diff.splitlines()[2:] if line.startswith(("+", "-"))]
-    more = [f"[... {len(changed) - 20} more]"] if len(changed) > 20 else []
-    return "\n".join(changed[:20] + more)

@@ -2,8 +2,8 @@
 
 import re
 
-_PIECE = re.compile(r"\*\*/|\*\*|\*|\?|\[!?\]?[^]/]*\]|\{[^{}/]*\}|.", re.DOTALL)
-_WILD = {"**/": "(.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+PIECE = re.compile(r"\*\*/|\*\*|\*|\?|\[!?\]?[^]/]*\]|\{[^{}/]*\}|.", re.DOTALL)
+WILDCARDS = {"**/": "(.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
 def beneath(folder: str, pattern: str) -> str:
@@ -24,7 +24,7 @@ def expression(pattern: str) -> str:
         return ".*"
     anywhere = "" if here or "/" in pattern.replace("**/", "") else "(.*/)?"
     below = "" if is_wild(pattern) else "(/.*)?"
-    return f"{anywhere}{_joined(pattern)}{below}"
+    return f"{anywhere}{translated(pattern)}{below}"
 
 
 def is_wild(pattern: str) -> bool:
@@ -35,15 +35,15 @@ def escaped(text: str) -> str:
     return re.sub(r"[.^$+*?()|\[\]{}\\]", r"\\\g<0>", text)
 
 
-def _joined(pattern: str) -> str:
-    return "".join(_translated(piece) for piece in _PIECE.findall(pattern))
+def translated(pattern: str) -> str:
+    return "".join(piece_expression(piece) for piece in PIECE.findall(pattern))
 
 
-def _translated(piece: str) -> str:
-    if piece in _WILD:
-        return _WILD[piece]
+def piece_expression(piece: str) -> str:
+    if piece in WILDCARDS:
+        return WILDCARDS[piece]
     if len(piece) > 1 and piece[0] == "{":
-        return f"({'|'.join(_joined(choice) for choice in piece[1:-1].split(','))})"
+        return f"({'|'.join(translated(choice) for choice in piece[1:-1].split(','))})"
     if len(piece) > 1 and piece[0] == "[":
         return "[^" + piece[2:] if piece[1] == "!" else piece
     return escaped(piece)

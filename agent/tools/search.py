@@ -13,12 +13,12 @@ from agent.tools.tool import Call, Output, tool
 MOST_FILES = 200
 MOST_LINES = 300
 LONGEST_LINE = 300  # bytes
-_SECONDS = 30
-_ABSENT = 44  # exit code of the script
+SECONDS = 30
+ABSENT = 44  # exit code of the script
 
 # Arguments: 1 top directory, 2 where to look beneath it, 3 expression for paths.
-_FILES = rf"""
-cd -- "$1" && [ -e "./$2" ] || exit {_ABSENT}
+FILES = rf"""
+cd -- "$1" && [ -e "./$2" ] || exit {ABSENT}
 export GIT_DIR={EMPTY_GIT} GIT_WORK_TREE="$1"
 find -H "./$2" -name .git -prune -o -type f -print0 |
   sed -z 's|^\./*||; s|//*|/|g' | grep -zE -e "$3" | sort -z > /tmp/all
@@ -30,14 +30,14 @@ else
 fi
 """
 
-_NEWEST = rf"""{_FILES}
+NEWEST = rf"""{FILES}
 tr -cd '\0' < /tmp/files | wc -c
 xargs -0 -r stat --printf='%.9Y\t%n\0' -- < /tmp/files |
   sort -z -k1,1nr | head -z -n {MOST_FILES} | cut -z -f2- | tr '\n\0' '?\n'
 """
 
 # Argument 4: what to find; as plain text when it is no regular expression.
-_LINES = rf"""{_FILES}
+LINES = rf"""{FILES}
 kind=-P
 grep -qP -e "$4" /dev/null 2>/dev/null
 [ $? -lt 2 ] || kind=-F
@@ -54,11 +54,11 @@ async def list_files(
     path: Annotated[str, Field(description="folder to search")] = "",
 ) -> Output:
     """List files that match a glob, newest first, such as *.py or src/**."""
-    spot, glob = _place(call, path, pattern)
-    count, *names = await _look(call, spot, _NEWEST, beneath(spot.path, glob))
+    place, glob = split_pattern(call, path, pattern)
+    count, *names = await search(call, place, NEWEST, beneath(place.path, glob))
     if not names:
-        return Output(f"No file matches {pattern} in {spot.name}.")
-    return Output(_bounded(call, spot, names, int(count), "files more; use a narrower pattern"))
+        return Output(f"No file matches {pattern} in {place.name}.")
+    return Output(bounded(call, place, names, int(count), "files more; use a narrower pattern"))
 
 
 @tool
@@ -71,41 +71,41 @@ async def grep(
     """Search file contents by regular expression."""
     if not pattern:
         raise ToolError("pattern is empty.")
-    spot, glob = _place(call, path, glob)
-    kind, *lines = await _look(call, spot, _LINES, beneath(spot.path, glob), pattern)
-    text = f"No line matches {pattern} in {spot.name}."
+    place, glob = split_pattern(call, path, glob)
+    kind, *lines = await search(call, place, LINES, beneath(place.path, glob), pattern)
+    text = f"No line matches {pattern} in {place.name}."
     if lines:
-        text = _bounded(call, spot, lines, len(lines), "or more lines; narrow it with path or glob")
+        text = bounded(call, place, lines, len(lines), "or more lines; narrow it with path or glob")
     if kind == "-F":
         text += "\n[pattern is not a regular expression, so it was searched as plain text]"
-    return Output(text, foreign=await call.context.sandbox.files.has_foreign_text())
+    return Output(text, foreign=await call.sandbox.files.has_foreign_text())
 
 
-def _place(call: Call, path: str, pattern: str) -> tuple[SandboxPath, str]:
+def split_pattern(call: Call, path: str, pattern: str) -> tuple[SandboxPath, str]:
     """Where to look, and the pattern beneath it: a pattern may begin with /repos/NAME/."""
     if not path and pattern.startswith("/"):
         parts = pattern.split("/")
         plain = next((n for n, p in enumerate(parts) if is_wild(p)), len(parts) - 1)
         path, pattern = "/".join(parts[:plain]), "./" + "/".join(parts[plain:])
-    return call.context.sandbox.files.resolve(path), pattern
+    return call.sandbox.files.resolve(path), pattern
 
 
-async def _look(call: Call, spot: SandboxPath, script: str, *arguments: str) -> list[str]:
-    ran = await call.context.sandbox.run_internal(
-        ["/bin/bash", "-c", script, "search", spot.top, spot.path, *arguments], seconds=_SECONDS
+async def search(call: Call, place: SandboxPath, script: str, *arguments: str) -> list[str]:
+    result = await call.sandbox.run_internal(
+        ["/bin/bash", "-c", script, "search", place.top, place.path, *arguments], seconds=SECONDS
     )
-    if ran.exit_code == _ABSENT:
-        raise ToolError(f"There is no file or folder {spot.name}.")
-    return ran.output.splitlines() or [""]
+    if result.exit_code == ABSENT:
+        raise ToolError(f"There is no file or folder {place.name}.")
+    return result.output.splitlines() or [""]
 
 
-def _bounded(call: Call, spot: SandboxPath, lines: list[str], count: int, more: str) -> str:
-    """Lines with full paths, as many as there is room for."""
-    prefix = f"{spot.top}/" if spot.repo else ""
-    room, shown = call.context.sandbox.output_limit(call.output_bytes), []
+def bounded(call: Call, place: SandboxPath, lines: list[str], count: int, more: str) -> str:
+    """Lines with full paths, as many as the output may hold."""
+    prefix = f"{place.top}/" if place.repo else ""
+    left, shown = call.output_limit, []
     for line in lines[: max(MOST_FILES, MOST_LINES)]:
-        room -= len(prefix) + len(line.encode()) + 1
-        if room < 0:
+        left -= len(prefix) + len(line.encode()) + 1
+        if left < 0:
             break
         shown.append(prefix + line)
     if len(shown) < count:

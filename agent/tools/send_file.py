@@ -4,7 +4,6 @@ import os
 import posixpath
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
-from typing import BinaryIO
 
 from agent.errors import ToolError
 from agent.sandbox.files import Files
@@ -16,40 +15,34 @@ from agent.tools.tool import Call, Output, tool
 @tool
 async def send_file(call: Call, path: str, caption: str = "") -> Output:
     """Send a file to the person."""
-    if call.context.file_sender is None:
+    sender, files = call.context.file_sender, call.sandbox.files
+    if sender is None:
         raise ToolError("Files cannot be sent in this chat.")
-    files = call.context.sandbox.files
     with ExitStack() as stack:
+        paths = [path]
         try:
-            opened = [(stack.enter_context(await files.open(path)), path)]
+            opened = [stack.enter_context(await files.open(path))]
         except ToolError:
             if not is_wild(path):
                 raise
-            paths = await _matching(files, path)
-            opened = [(stack.enter_context(await files.open(each)), each) for each in paths]
-        return await _send(call, opened, caption)
-
-
-async def _send(call: Call, opened: list[tuple[BinaryIO, str]], caption: str) -> Output:
-    assert call.context.file_sender
-    spots = [call.context.sandbox.files.resolve(path) for _, path in opened]
-    size = sum(file.seek(0, os.SEEK_END) for file, _ in opened)
-    for file, _ in opened:
-        file.seek(0)
-    what = ", ".join(spot.name for spot in spots)
-    if repo := spots[0].repo:
-        await call.approve(f"Send {what} ({size:,} bytes)", scope=f"send:{repo}")
-    named = [
-        (file, posixpath.basename(spot.path)) for (file, _), spot in zip(opened, spots, strict=True)
-    ]
-    if len(named) == 1:
-        await call.context.file_sender.send_file(*named[0], caption)
-    else:
-        await call.context.file_sender.send_album(named, caption)
+            paths = await matching(files, path)
+            opened = [stack.enter_context(await files.open(each)) for each in paths]
+        size = sum(file.seek(0, os.SEEK_END) for file in opened)
+        for file in opened:
+            file.seek(0)
+        places = [files.resolve(each) for each in paths]
+        what = ", ".join(place.name for place in places)
+        if repo := places[0].repo:
+            await call.approve(f"Send {what} ({size:,} bytes)", scope=f"send:{repo}")
+        names = [posixpath.basename(place.path) for place in places]
+        if len(opened) == 1:
+            await sender.send_file(opened[0], names[0], caption)
+        else:
+            await sender.send_album(list(zip(opened, names, strict=True)), caption)
     return Output(f"sent {what}, {size:,} bytes")
 
 
-async def _matching(files: Files, pattern: str) -> list[str]:
+async def matching(files: Files, pattern: str) -> list[str]:
     """The files of one folder that a pattern names: several are sent as an album."""
     folder, name = posixpath.split(pattern)
     names = [each for each in await files.names(folder or ".") if not each.endswith("/")]

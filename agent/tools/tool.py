@@ -4,7 +4,7 @@
                    path: Annotated[str, Field(description="file or folder")] = "") -> Output:
         "Search file contents by regular expression."
 
-The first parameter is the call's surroundings and is not shown. Arguments are
+The first parameter is what the tool works with and is not shown. Arguments are
 flat (str, int, bool, Literal, list of str), so that every server's grammar
 takes them.
 """
@@ -13,12 +13,15 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from agent.errors import ToolError
 from agent.tools.context import Approver, ToolContext
+
+if TYPE_CHECKING:
+    from agent.sandbox.sandbox import Sandbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +40,10 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """The surroundings of one tool call.
+    """One tool call and what it works with.
 
     `output_bytes` is the share of this model's window that one output may take (an
-    eighth of it); the owner's `output_kib` bounds it as well. `progress` takes
-    the newest output of a running command, whole lines.
+    eighth of it). `progress` takes the newest output of a running command, whole lines.
     """
 
     id: str
@@ -51,6 +53,24 @@ class Call:
     approve: Approver
     progress: Callable[[str], None] = lambda text: None
     output_bytes: int = 1 << 20
+
+    @property
+    def sandbox(self) -> "Sandbox":
+        return self.context.sandbox
+
+    @property
+    def output_limit(self) -> int:
+        """How many bytes an output may have: `output_bytes`, at most the owner's `output_kib`."""
+        return min(self.output_bytes, self.sandbox.config.limits.output_kib << 10)
+
+    def host_permit(self, purpose: str) -> Callable[[str], Awaitable[None]]:
+        """For agent.sandbox.hosts.Permit: an owner is asked where strangers' text was read."""
+
+        async def permit(host: str) -> None:
+            what = f"Connect to {host}, for: {purpose}"
+            await self.approve(what, scope=f"network:{host}", standing=True)
+
+        return permit
 
 
 @dataclass(frozen=True)
@@ -68,8 +88,13 @@ class Tool:
     @cached_property
     def schema(self) -> dict[str, Any]:
         """The wire form, compact and free of what grammars refuse."""
-        parameters = _plain(self.arguments.model_json_schema())
-        parameters.setdefault("required", [])
+        full = self.arguments.model_json_schema()
+        properties = {name: plain_property(p) for name, p in full.get("properties", {}).items()}
+        parameters = {
+            "type": "object",
+            "properties": properties,
+            "required": full.get("required", []),
+        }
         function = {
             "name": self.name,
             "description": self.description,
@@ -77,57 +102,44 @@ class Tool:
         }
         return {"type": "function", "function": function}
 
-    def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The validated arguments that were given; ToolError says what is wrong, and the form."""
-        given = {k: v for k, v in arguments.items() if v is not None or k not in self.fields}
-        try:
-            model = self.arguments.model_validate(given)
-        except ValidationError as error:
-            raise ToolError(f"{_complaint(error)} {self.signature}") from None
-        checked = model.model_dump(exclude_unset=True)
-        for name, value in checked.items():
-            _encodable(name, value)
-        return checked
-
     @property
     def signature(self) -> str:
         names = [k if v[1] is ... else f"{k}?" for k, v in self.fields.items()]
         return f"Use {self.name}({', '.join(names)})."
 
+    def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The validated arguments that were given; ToolError says what is wrong, and the signature."""
+        given = {k: v for k, v in arguments.items() if v is not None or k not in self.fields}
+        try:
+            model = self.arguments.model_validate(given)
+        except ValidationError as error:
+            raise ToolError(f"{first_complaint(error)} {self.signature}") from None
+        checked = model.model_dump(exclude_unset=True)
+        for name, value in checked.items():
+            try:
+                str(value).encode()
+            except UnicodeEncodeError as error:
+                # JSON can hold half of a character (\ud800), which no file, name or command can.
+                half = f"\\u{ord(error.object[error.start]):04x}"
+                raise ToolError(f"{name} holds {half}, half of a character.") from None
+        return checked
+
     async def run(self, call: Call, arguments: Mapping[str, Any]) -> Output:
         return await self.function(call, **self.check(arguments))
-
-
-def _encodable(name: str, value: Any) -> None:
-    """JSON can hold half of a character (\\ud800), which no file, name or command can."""
-    try:
-        str(value).encode()
-    except UnicodeEncodeError as error:
-        half = f"\\u{ord(error.object[error.start]):04x}"
-        raise ToolError(f"{name} holds {half}, half of a character.") from None
 
 
 def tool(function: Callable[..., Awaitable[Output]]) -> Tool:
     """Make a tool of a typed async function."""
     hints = get_type_hints(function, include_extras=True)
     parameters = list(inspect.signature(function).parameters.values())[1:]
-    fields = {p.name: (hints[p.name], _default(p)) for p in parameters}
+    fields = {
+        p.name: (hints[p.name], ... if p.default is inspect.Parameter.empty else p.default)
+        for p in parameters
+    }
     return Tool(function, function.__name__, inspect.getdoc(function) or "", fields)
 
 
-def _default(parameter: inspect.Parameter) -> Any:
-    return ... if parameter.default is inspect.Parameter.empty else parameter.default
-
-
-def _plain(schema: dict[str, Any]) -> dict[str, Any]:
-    properties = {k: _property(v) for k, v in schema.get("properties", {}).items()}
-    plain: dict[str, Any] = {"type": "object", "properties": properties}
-    if "required" in schema:
-        plain["required"] = schema["required"]
-    return plain
-
-
-def _property(schema: dict[str, Any]) -> dict[str, Any]:
+def plain_property(schema: dict[str, Any]) -> dict[str, Any]:
     """One argument: type, what it holds, choices, description; in that order."""
     kinds = [kind for kind in schema.get("anyOf", ()) if kind.get("type") != "null"]
     schema = {**schema, **(kinds[0] if kinds else {})}
@@ -135,14 +147,14 @@ def _property(schema: dict[str, Any]) -> dict[str, Any]:
     return {key: schema[key] for key in keep if key in schema}
 
 
-def _complaint(error: ValidationError) -> str:
+def first_complaint(error: ValidationError) -> str:
     first = error.errors()[0]
     name = ".".join(str(part) for part in first["loc"]) or "arguments"
-    said = {
+    messages = {
         "missing": f"{name} is missing.",
         "extra_forbidden": f"{name} is not an argument of this tool.",
     }
-    return said.get(first["type"], f"{name}: {first['msg']}.")
+    return messages.get(first["type"], f"{name}: {first['msg']}.")
 
 
 __all__ = ["Approver", "Call", "Output", "Tool", "ToolContext", "tool"]

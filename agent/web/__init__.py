@@ -1,4 +1,4 @@
-"""The web, as text: fetch.py gets a page from an allowed host, page.py reads its HTML."""
+"""The web, as text: fetch.py gets a page from an allowed host, html_text.py reads its HTML."""
 
 from agent.web.fetch import Fetcher
 

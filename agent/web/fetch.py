@@ -1,25 +1,27 @@
 """Pages from the hosts that the owner allows. The one place of the agent that fetches from the web."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
+import socket
+from collections.abc import Sequence
 from urllib.parse import urljoin, urlsplit
 
-from agent.errors import ToolError
-from agent.sandbox.hosts import HostRefused, Hosts
-from agent.sandbox.output_buffer import clean
-from agent.web.page import text_of
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
 
-if TYPE_CHECKING:
-    import aiohttp
+from agent.errors import ToolError
+from agent.sandbox.hosts import HostRefused, Hosts, Permit
+from agent.sandbox.output_buffer import clean
+from agent.web.html_text import html_text
 
 MOST_BYTES = 4 << 20  # of a page, decompressed
 MOST_REDIRECTS = 5
-_SECONDS = 30
-_REDIRECTS = (301, 302, 303, 307, 308)
-_TEXT = ("text/", "application/json", "application/xml", "application/xhtml", "application/rss")
-
-Permit = Callable[[str], Awaitable[None]]
+SECONDS = 30
+REDIRECTS = (301, 302, 303, 307, 308)
+TEXT = ("text/", "application/json", "application/xml", "application/xhtml", "application/rss")
+HEADERS = {
+    "User-Agent": "Mozilla/5.0 (compatible; Voltaire)",
+    "Accept": "text/html, text/plain, application/json, */*",
+}
 
 
 class Fetcher:
@@ -31,24 +33,20 @@ class Fetcher:
     async def fetch(self, url: str, permit: Permit) -> str:
         """The text of a page; each redirect is a new address to check and to permit."""
         for _ in range(MOST_REDIRECTS + 1):
-            page, onward = await self._step(url, permit)
-            if not onward:
+            host, port = host_and_port(url)
+            try:
+                addresses = await self._hosts.addresses(host, port)
+            except HostRefused as error:
+                raise ToolError(str(error)) from None
+            await permit(f"{host}:{port}")
+            page, location = await get(url, addresses)
+            if not location:
                 return page
-            url = onward
+            url = location
         raise ToolError("The page redirects too often.")
 
-    async def _step(self, url: str, permit: Permit) -> tuple[str, str]:
-        """The text, or where it went."""
-        host, port = _place(url)
-        try:
-            addresses = await self._hosts.addresses(host, port)
-        except HostRefused as error:
-            raise ToolError(str(error)) from None
-        await permit(f"{host}:{port}")
-        return await _get(url, addresses)
 
-
-def _place(url: str) -> tuple[str, int]:
+def host_and_port(url: str) -> tuple[str, int]:
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -59,44 +57,73 @@ def _place(url: str) -> tuple[str, int]:
     return parts.hostname, port or (443 if parts.scheme == "https" else 80)
 
 
-async def _get(url: str, addresses: Sequence[str]) -> tuple[str, str]:
-    import aiohttp
-
-    from agent.web.pinned import session
-
+async def get(url: str, addresses: Sequence[str]) -> tuple[str, str]:
+    """The text of the page, or the address that it redirects to."""
+    # Without a deadline of aiohttp's own: its total time-out may swallow a cancellation.
+    session = aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(resolver=CheckedAddresses(addresses), use_dns_cache=False),
+        timeout=aiohttp.ClientTimeout(total=None),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        headers=HEADERS,
+    )
     try:
         async with (
-            asyncio.timeout(_SECONDS),
-            session(addresses) as web,
-            web.get(url, allow_redirects=False) as response,
+            asyncio.timeout(SECONDS),
+            session,
+            session.get(url, allow_redirects=False) as response,
         ):
-            if response.status in _REDIRECTS:
+            if response.status in REDIRECTS:
                 return "", urljoin(url, response.headers.get("Location", ""))
-            return await _text(url, response), ""
+            return await response_text(url, response), ""
     except TimeoutError:
-        raise ToolError(f"{url} did not answer within {_SECONDS} s.") from None
+        raise ToolError(f"{url} did not answer within {SECONDS} s.") from None
     except (aiohttp.ClientError, OSError) as error:
         raise ToolError(f"{url} cannot be fetched: {str(error) or type(error).__name__}.") from None
 
 
-async def _text(url: str, response: "aiohttp.ClientResponse") -> str:
+class CheckedAddresses(AbstractResolver):
+    """Resolves every name to addresses that were checked before, and not to what DNS says later."""
+
+    def __init__(self, addresses: Sequence[str]) -> None:
+        self._addresses = addresses
+
+    async def resolve(
+        self,
+        host: str,
+        port: int = 0,
+        family: socket.AddressFamily = socket.AF_INET,
+    ) -> list[ResolveResult]:
+        return [
+            ResolveResult(
+                hostname=host,
+                host=address,
+                port=port,
+                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+                proto=socket.IPPROTO_TCP,
+                flags=socket.AI_NUMERICHOST,
+            )
+            for address in self._addresses
+        ]
+
+    async def close(self) -> None:
+        return
+
+
+async def response_text(url: str, response: aiohttp.ClientResponse) -> str:
     kind = response.content_type
     if response.status >= 400:
         raise ToolError(f"{url} answered {response.status} {response.reason or ''}".rstrip() + ".")
-    if not kind.startswith(_TEXT):
+    if not kind.startswith(TEXT):
         raise ToolError(f"{url} is {kind}, not text.")
     raw = bytearray()
     async for piece in response.content.iter_chunked(1 << 16):
         raw += piece
         if len(raw) >= MOST_BYTES:
             break
-    text = bytes(raw[:MOST_BYTES]).decode(_charset(response), "replace")
-    return clean(text_of(text) if "html" in kind else text)
-
-
-def _charset(response: "aiohttp.ClientResponse") -> str:
+    page = bytes(raw[:MOST_BYTES])
     try:
-        b"".decode(response.charset or "utf-8")
+        text = page.decode(response.charset or "utf-8", "replace")
     except LookupError:
-        return "utf-8"
-    return response.charset or "utf-8"
+        text = page.decode("utf-8", "replace")
+    # Beside the event loop: a hostile page takes seconds.
+    return clean(await asyncio.to_thread(html_text, text) if "html" in kind else text)
