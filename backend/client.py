@@ -36,6 +36,7 @@ from backend.protocol import (
 ANSWER_SECONDS = 10.0  # the control API answers from memory; longer means that it hangs
 ENDPOINT_SECONDS = 30.0  # servers of others are asked first
 PICTURE_SECONDS = 70.0  # drawn in a process of its own
+RETRY_SECONDS = 0.1  # between two looks for a backend that may come
 LONGEST_SOCKET = 100  # bytes
 NO_ANSWER = "The model backend does not answer."
 JsonObject = Mapping[str, Any]
@@ -108,6 +109,23 @@ class BackendClient:
     def session(self) -> aiohttp.ClientSession:
         assert self._session, "use `async with BackendClient(...)`"
         return self._session
+
+    async def answers(self) -> bool:
+        """Whether a backend answers now."""
+        try:
+            await self.status()
+        except BackendUnavailable:
+            return False
+        return True
+
+    async def answers_within(self, seconds: float) -> bool:
+        """Whether a backend answers now, or does so within that time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not await self.answers():
+                    await asyncio.sleep(RETRY_SECONDS)
+                return True
+        return False
 
     async def status(self) -> Status:
         return Status.model_validate_json(await self._request("GET", "/v1/status"))

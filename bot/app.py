@@ -29,6 +29,14 @@ class AppHealth:
     problem: str | None = None
 
 
+class AppUnavailable(Exception):
+    """A messaging app cannot run; `str` is one sentence, `refused` whether its token is wrong."""
+
+    def __init__(self, sentence: str, *, refused: bool = False) -> None:
+        super().__init__(sentence)
+        self.refused = refused
+
+
 class MessagingApp(ABC):
     """One messaging app: its channel, its people, its live replies and its share of the outbox.
 

@@ -1,12 +1,15 @@
-"""Where the objects of a program are put together: settings in, a running agent out."""
+"""The agent, put together from the settings."""
 
-import logging
 import math
 import time
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    suppress,
+)
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from agent.approvals import Approvals, Ask
@@ -17,14 +20,15 @@ from agent.context.window import ModelWindow
 from agent.errors import BackendAway, ToolError
 from agent.events import Emit, Notice, TurnFinished
 from agent.llm.gpu_queue import QueuedModel, backend_queue, profile_held
-from agent.llm.openai import OpenAIModel
-from agent.llm.openai.wire import message_json
+from agent.llm.openai import OpenAIModel, message_json
 from agent.llm.selftest import SelftestStore
 from agent.messages import System
 from agent.prompt import system_text
+from agent.sandbox import sandboxes
 from agent.sandbox.host_report import HostReport
+from agent.sandbox.limits import HostRepo, SandboxLimits
 from agent.sandbox.sandboxes import Sandboxes
-from agent.store import Store, open_store
+from agent.store import Store
 from agent.store.chats import Chat
 from agent.store.retention import Retention
 from agent.tools.context import FileSender
@@ -34,20 +38,17 @@ from agent.turn.loop import run_turn
 from agent.turn.turn import Turn, TurnLimits
 from backend.client import BackendClient, BackendUnavailable
 from backend.protocol import Status
-from bot.backend_failover import RETURN_SECONDS, answers, answers_within
-from bot.sandboxes import open_sandboxes
 from bot.settings import ConfigurationError, Settings
-from bot.state import DATABASE, private
-from bot.tool_contexts import ToolContexts, zone_of
+from bot.state import make_private, open_state
+from bot.tool_contexts import ToolContexts, allowed_hosts, zone_of
 
-log = logging.getLogger(__name__)
-
-LOOKED_SECONDS = 5.0  # how old the machine's figures may be when a turn begins
+STATUS_SECONDS = 5.0  # how old the machine's figures may be when a turn begins
+RETURN_SECONDS = 30.0  # a service that was restarted answers again within seconds
 
 
 @dataclass(frozen=True)
 class Agent:
-    """A running agent: everything that the ways in (Telegram, terminal, command line) work with."""
+    """A running agent: what the messaging apps, the terminal and the commands work with."""
 
     settings: Settings
     store: Store
@@ -56,11 +57,11 @@ class Agent:
     model: OpenAIModel
     window: ModelWindow
     approvals: Approvals
-    desks: ToolContexts
+    tool_contexts: ToolContexts
     tools: tuple[Tool, ...]
     schemas: tuple[Mapping[str, Any], ...]
     host: HostReport
-    _warm: "Warmth"
+    _registration: "PrefixRegistration"
 
     async def context(self, chat: str) -> dict[str, int]:
         """A chat's tokens by part, what is free last."""
@@ -69,27 +70,26 @@ class Agent:
 
     async def run(self, assignment: Assignment, emit: Emit) -> TurnFinished:
         """Run or resume one turn of a chat."""
-        if self._warm.age() > LOOKED_SECONDS:
-            await self.look()
-        known = await self.store.chats.get(assignment.chat)
+        if time.monotonic() - self._registration.checked_at > STATUS_SECONDS:
+            await self.refresh_status()
+        chat, known = assignment.chat, await self.store.chats.get(assignment.chat)
 
-        def waits(why: str) -> None:
+        def on_wait(why: str) -> None:
             emit(Notice(why))
 
-        chat = assignment.chat
         turn = Turn(
-            model=QueuedModel(self.model, self.window.queue, chat, assignment.priority, waits),
+            model=QueuedModel(self.model, self.window.queue, chat, assignment.priority, on_wait),
             journal=assignment.journal,
             tools=self.tools,
             schemas=self.schemas,
-            context=await self.desks.at(assignment.chat, zone_of(known, self.settings)),
+            context=await self.tool_contexts.of(chat, zone_of(known, self.settings)),
             approvals=self.approvals,
-            limits=limits(self.settings),
-            thinking=thinking_of(known),
+            limits=turn_limits(self.settings),
+            thinking=thinking_tokens(known),
             ready=self.ready,
             stop=assignment.stop,
         )
-        async with profile_held(self.backend, chat, assignment.stop, waits):
+        async with profile_held(self.backend, chat, assignment.stop, on_wait):
             return await run_turn(turn, emit)
 
     @property
@@ -101,39 +101,39 @@ class Agent:
         """Return once the model server serves; BackendAway when it has failed or is gone."""
         while True:
             try:
-                async for _ in self.backend.ready(limits(self.settings).away_seconds):
+                async for _ in self.backend.ready(turn_limits(self.settings).away_seconds):
                     pass
             except BackendUnavailable as error:
-                if await answers(self.backend) or not await answers_within(
-                    self.backend, RETURN_SECONDS
+                if await self.backend.answers() or not await self.backend.answers_within(
+                    RETURN_SECONDS
                 ):
                     raise BackendAway(str(error)) from None
             else:
                 return
 
-    async def sees(self) -> bool:
+    async def has_vision(self) -> bool:
         """Whether the model takes pictures."""
         with suppress(BackendUnavailable):
             return (await self.backend.endpoint()).vision
         return False
 
-    async def look(self) -> Status | None:
-        """The backend's newest status, for /host.txt as well; a new backend learns the fixed prefix."""
+    async def refresh_status(self) -> Status | None:
+        """The backend's status, for /host.txt as well; a new backend gets the prefix to keep warm."""
         try:
             status = await self.backend.status()
-            await self._warm.register(self.backend, self.schemas, status)
+            await self._registration.update(self.backend, self.schemas, status)
         except BackendUnavailable:
             status = None
         self.host.status = status
         return status
 
-    async def life(self) -> Hashable | None:
-        """What tells the lives of the model server apart.
+    async def server_identity(self) -> Hashable | None:
+        """Another value after each restart of the model server.
 
         None while none serves, or it sleeps; and of a server that does not say what
-        it keeps: reading chats in there may cost money and gain nothing.
+        it keeps cached: reading chats in there may cost money and gain nothing.
         """
-        status = await self.look()
+        status = await self.refresh_status()
         if status is None or status.backend.state not in ("ready", "busy"):
             return None
         with suppress(BackendUnavailable):
@@ -144,105 +144,99 @@ class Agent:
 
 
 @dataclass
-class Warmth:
-    """Tells each backend once what to keep warm."""
+class PrefixRegistration:
+    """Registers the fixed prefix with each backend process once."""
 
-    known: float | None = None  # uptime of the backend that was told
-    looked_at: float = -math.inf  # on the monotonic clock
+    uptime_s: float | None = None  # of the backend that has it
+    checked_at: float = -math.inf  # on the monotonic clock
 
-    def age(self) -> float:
-        """Seconds since the backend was last looked at."""
-        return time.monotonic() - self.looked_at
-
-    async def register(
+    async def update(
         self, backend: BackendClient, schemas: Sequence[Mapping[str, Any]], status: Status
     ) -> None:
-        if self.known is None or status.uptime_s < self.known:
+        if self.uptime_s is None or status.uptime_s < self.uptime_s:
             await backend.warm([message_json(System(system_text()))], schemas)
-        self.known = status.uptime_s
-        self.looked_at = time.monotonic()
-
-
-def thinking_of(known: Chat | None) -> int:
-    """How many tokens the model may think in a chat; 0: as its profile has it."""
-    return int(known.settings.get("thinking", 0)) if known else 0
+        self.uptime_s = status.uptime_s
+        self.checked_at = time.monotonic()
 
 
 @asynccontextmanager
 async def open_agent(
     settings: Settings,
     backend: BackendClient,
-    store: Store,
+    store: Store | None = None,
     *,
     ask: Ask | None = None,
     file_sender: Callable[[str], FileSender | None] | None = None,
 ) -> AsyncIterator[Agent]:
-    """The agent over a backend; without `ask` nobody can be asked, and approvals are denied."""
+    """The agent over a backend, and over the database, which is opened here unless it is given.
+
+    Without `ask` nobody can be asked, and approvals are denied; without
+    `file_sender` files cannot be sent.
+    """
     host = HostReport(settings.state_dir, settings.agent.timezone)
+    try:
+        tools = chosen(settings.agent.tools)
+    except ValueError as error:
+        raise ConfigurationError(f"agent.tools: {error}") from None
+    schemas = tuple(tool.schema for tool in tools)
     async with AsyncExitStack() as stack:
-        sandboxes = await stack.enter_async_context(open_sandboxes(settings, host))
+        if store is None:
+            store = await stack.enter_async_context(open_state(settings))
+        boxes = await stack.enter_async_context(open_sandboxes(settings, host))
         model = await stack.enter_async_context(OpenAIModel(backend.endpoint))
-        tools = _tools(settings)
-        schemas = tuple(tool.schema for tool in tools)
-        window = ModelWindow(
-            store,
-            model,
-            backend_queue(backend),
-            schemas,
-            partial(_spill, sandboxes),
-            model.useful,
-        )
-        desks = ToolContexts(sandboxes, store, settings, file_sender)
-        approvals = Approvals(store.approvals, ask)
+
+        async def spill(chat: str, text: str) -> str:
+            """Keep an old output in the chat's workspace; empty where it has no room."""
+            try:
+                return await (await boxes.of(chat)).files.save_output(
+                    text.encode("utf-8", "replace")
+                )
+            except ToolError:
+                return ""
+
         yield Agent(
             settings,
             store,
-            sandboxes,
+            boxes,
             backend,
             model,
-            window,
-            approvals,
-            desks,
+            ModelWindow(store, model, backend_queue(backend), schemas, spill, model.useful),
+            Approvals(store.approvals, ask),
+            ToolContexts(settings, store, boxes, backend, file_sender),
             tools,
             schemas,
             host,
-            Warmth(),
+            PrefixRegistration(),
         )
 
 
-async def _spill(sandboxes: Sandboxes, chat: str, text: str) -> str:
-    """Keep an old output in the chat's workspace; empty where it has no room."""
-    try:
-        return await (await sandboxes.of(chat)).files.save_output(text.encode("utf-8", "replace"))
-    except ToolError:
-        return ""
+def open_sandboxes(settings: Settings, host: HostReport) -> AbstractAsyncContextManager[Sandboxes]:
+    """The sandboxes of all chats, within the configured limits."""
+    make_private(settings.state_dir)
+    box = settings.agent.sandbox
+    limits = SandboxLimits(
+        box.memory_mib, box.pids, box.disk_mib, box.files, box.command_seconds, box.output_kib
+    )
+    return sandboxes.open_sandboxes(
+        settings.state_dir,
+        limits=limits,
+        repos=[
+            HostRepo(name, repo.path, repo.write) for name, repo in settings.agent.repos.items()
+        ],
+        zone=settings.agent.timezone,
+        report=host.text,
+        hosts=allowed_hosts(settings),
+    )
 
 
-def _tools(settings: Settings) -> tuple[Tool, ...]:
-    try:
-        return chosen(settings.agent.tools)
-    except ValueError as error:
-        raise ConfigurationError(f"agent.tools: {error}") from None
-
-
-@asynccontextmanager
-async def stored_agent(settings: Settings, backend: BackendClient) -> AsyncIterator[Agent]:
-    """The agent with its own opening of the database, for one command's duration."""
-    private(settings.state_dir)
-    async with (
-        open_store(settings.state_dir / DATABASE) as store,
-        open_agent(settings, backend, store) as agent,
-    ):
-        yield agent
-
-
-@asynccontextmanager
-async def open_chats(
-    agent: Agent, service: ChatOptions, listener: Listener
-) -> AsyncIterator[Chats]:
+def open_chats(agent: Agent, options: ChatOptions, listener: Listener) -> Chats:
     """The workers of an agent's chats."""
-    async with Chats(agent.store, agent.run, agent.window, service, listener) as chats:
-        yield chats
+    return Chats(agent.store, agent.run, agent.window, options, listener)
+
+
+def thinking_tokens(chat: Chat | None) -> int:
+    """How many tokens the model may think in a chat; 0: as its profile has it."""
+    return int(chat.settings.get("thinking", 0)) if chat else 0
 
 
 def retention_of(settings: Settings) -> Retention:
@@ -250,5 +244,5 @@ def retention_of(settings: Settings) -> Retention:
     return Retention(kept.keep_days, kept.records_days, kept.usage_days, kept.keep_mib << 20)
 
 
-def limits(settings: Settings) -> TurnLimits:
+def turn_limits(settings: Settings) -> TurnLimits:
     return TurnLimits(settings.agent.max_tool_calls, settings.agent.turn_seconds)

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Collection
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +17,7 @@ from agent.events import Event
 from agent.schedule.job_runners import Submit, Summary, Task, remind
 from agent.schedule.occurrences import Kind, Quiet, Rounds
 from agent.schedule.scheduler import Scheduler
-from agent.store import Store, open_store
+from agent.store import Store
 from agent.store.errors import StoreError
 from backend.client import BackendClient, BackendUnavailable
 from backend.protocol import Alert
@@ -30,10 +30,8 @@ from bot.composition import Agent, open_agent, open_chats, retention_of
 from bot.digest import Digest
 from bot.reports import summaries
 from bot.settings import Settings
-from bot.state import DATABASE, private
+from bot.state import open_state
 from bot.status import PRESENCE
-from bot.telegram.app import telegram_app
-from bot.telegram.config import telegram_config
 from bot.tool_contexts import meaning_of
 
 PRESENCE_SECONDS = 10.0
@@ -43,41 +41,39 @@ JOB = "job"
 LAST_ALERT = "alert"
 
 
+OpenApps = Callable[[Settings, Store], AbstractAsyncContextManager[Apps]]
+
+
 async def serve_bot(
     settings: Settings,
     backend: BackendClient,
+    open_apps: OpenApps,
     also: Listener | None = None,
     notify: Callable[[str], None] = lambda line: None,
 ) -> None:
-    """Run until cancelled; `also` hears every turn, too; `notify` tells the service manager. Raises TelegramUnavailable, AlreadyPolling, StoreError."""
-    private(settings.state_dir)
+    """Run the messaging apps until cancelled. Raises bot.app.AppUnavailable, StoreError.
+
+    `also` is told of every turn, too; `notify` tells the service manager.
+    """
     async with (
-        open_store(settings.state_dir / DATABASE) as store,
+        open_state(settings) as store,
         open_apps(settings, store) as apps,
         open_agent(settings, backend, store, ask=apps.ask, file_sender=apps.file_sender) as agent,
         open_chats(agent, _service(agent, apps), _Both(apps, also)) as chats,
         _schedule(agent, chats.submit) as scheduler,
         _beside(settings, agent, apps, chats, notify),
     ):
-        agent.desks.planned = scheduler.wake_soon
+        agent.tool_contexts.jobs_changed = scheduler.wake_soon
         await apps.serve(
             Services(
                 chats,
                 agent.approvals,
                 backend,
                 agent.context,
-                agent.desks.planner,
+                agent.tool_contexts.planner,
                 selftests=agent.selftests,
             )
         )
-
-
-@asynccontextmanager
-async def open_apps(settings: Settings, store: Store) -> AsyncIterator[Apps]:
-    """The messaging apps, a line each."""
-    async with AsyncExitStack() as stack:
-        telegram = telegram_app(telegram_config(settings), store)
-        yield Apps([await stack.enter_async_context(telegram)])
 
 
 @dataclass(frozen=True)
@@ -103,7 +99,7 @@ def _service(agent: Agent, apps: Apps) -> ChatOptions:
         apps.channel,
         agent.store,
         agent.sandboxes.of,
-        agent.sees,
+        agent.has_vision,
         agent.settings.agent.transcribe_url,
     )
     sources = frozenset({JOB, *(app.channel.source for app in apps.apps)})
@@ -168,7 +164,7 @@ async def _beside(
 def _idle(agent: Agent, chats: Chats) -> Maintenance:
     meaning = meaning_of(agent.store, agent.settings)
     retention = retention_of(agent.settings)
-    return Maintenance(agent.store, agent.window, chats, agent.life, retention, meaning)
+    return Maintenance(agent.store, agent.window, chats, agent.server_identity, retention, meaning)
 
 
 async def _tell_presence(path: Path, apps: Apps, notify: Callable[[str], None]) -> None:
@@ -204,7 +200,7 @@ async def _look(agent: Agent, apps: Apps) -> None:
     measured = False
     while True:
         with suppress(StoreError):  # it is said the next time
-            if await agent.look() and not measured:
+            if await agent.refresh_status() and not measured:
                 measured = await _measured(agent, apps)
         await asyncio.sleep(LOOK_SECONDS)
 

@@ -9,6 +9,7 @@ import json
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TypeGuard, get_args, get_origin
 
@@ -225,6 +226,19 @@ class Settings(BaseSettings):
         return self.state.dir if self.state.dir != Path() else default_state_dir()
 
 
+def config_folder() -> Path:
+    """The user's own configuration."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "voltaire"
+
+
+def machine_timezone() -> str:
+    """The machine's own time zone; UTC where it cannot be told."""
+    with suppress(OSError, ValueError):
+        name = str(Path("/etc/localtime").resolve()).partition("/zoneinfo/")[2]
+        return Agent(timezone=name or "UTC").timezone
+    return "UTC"
+
+
 def default_state_dir() -> Path:
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base) / "voltaire"
@@ -240,8 +254,7 @@ def find_file(given: Path | None) -> Path | None:
     )
     if named is not None:
         return named
-    home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
-    candidates = [Path(home) / "voltaire" / "config.toml", Path("/etc/voltaire/config.toml")]
+    candidates = [config_folder() / "config.toml", Path("/etc/voltaire/config.toml")]
     return next((path for path in candidates if path.exists()), None)
 
 

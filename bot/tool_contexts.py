@@ -1,10 +1,12 @@
-"""The desk of each chat: what its tools work with."""
+"""What the tools of each chat work with."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
 
 from agent.memory.embeddings import Embedder, SemanticSearch
 from agent.memory.notes import ChatMemory
+from agent.sandbox.hosts import Hosts
 from agent.sandbox.sandboxes import Sandboxes
 from agent.schedule.job_kind import Wishes
 from agent.schedule.planner import Planner
@@ -12,57 +14,71 @@ from agent.store import Store
 from agent.store.chats import Chat
 from agent.tools.context import FileSender, ToolContext
 from agent.web import Fetcher
-from bot.backend_connection import profile_names
-from bot.sandboxes import hosts_of
+from backend.client import BackendClient, BackendUnavailable
 from bot.settings import Settings
 from bot.switching import keep_file
 
 
 @dataclass
 class ToolContexts:
-    """Makes what the tools of a chat work with."""
+    """Makes the tool context of a chat. `jobs_changed` is called after each change of its jobs."""
 
-    sandboxes: Sandboxes
-    store: Store
     settings: Settings
+    store: Store
+    sandboxes: Sandboxes
+    backend: BackendClient
     file_sender: Callable[[str], FileSender | None] | None = None
-    planned: Callable[[], None] = lambda: None
+    jobs_changed: Callable[[], None] = lambda: None
 
-    async def of(self, chat: str) -> ToolContext:
-        return await self.at(chat, zone_of(await self.store.chats.get(chat), self.settings))
-
-    async def at(self, chat: str, zone: str) -> ToolContext:
-        """The desk of a chat whose time zone is known."""
+    async def of(self, chat: str, zone: str | None = None) -> ToolContext:
+        """The context of a chat; `zone` is its IANA time zone where the caller knows it."""
+        zone = zone or zone_of(await self.store.chats.get(chat), self.settings)
+        hosts = allowed_hosts(self.settings)
         return ToolContext(
             sandbox=await self.sandboxes.of(chat),
-            web=Fetcher(hosts) if (hosts := hosts_of(self.settings)) else None,
+            web=Fetcher(hosts) if hosts else None,
             notes=ChatMemory(self.store, chat, zone, meaning_of(self.store, self.settings)),
-            jobs=planner_in(self.store, chat, zone, self.settings, self.planned),
+            jobs=self._planner(chat, zone),
             file_sender=self.file_sender(chat) if self.file_sender else None,
         )
 
     async def planner(self, chat: str) -> Planner:
-        return await planner_of(self.store, chat, self.settings, self.planned)
+        """The jobs of a chat, in its time zone."""
+        return self._planner(chat, zone_of(await self.store.chats.get(chat), self.settings))
+
+    def _planner(self, chat: str, zone: str) -> Planner:
+        names = self._profile_names
+        return planner(self.settings, self.store, chat, zone, names, lambda: self.jobs_changed())
+
+    async def _profile_names(self) -> list[str]:
+        """Of the backend; none while it is away, or where the server is not ours."""
+        with suppress(BackendUnavailable):
+            return [profile.name for profile in await self.backend.profiles()]
+        return []
 
 
-async def planner_of(
-    store: Store, chat: str, settings: Settings, planned: Callable[[], None] = lambda: None
+def planner(
+    settings: Settings,
+    store: Store,
+    chat: str,
+    zone: str,
+    profiles: Callable[[], Awaitable[Collection[str]]],
+    changed: Callable[[], None] = lambda: None,
 ) -> Planner:
-    """The jobs of a chat, in its own time zone; `planned` hears of each change."""
-    zone = zone_of(await store.chats.get(chat), settings)
-    return planner_in(store, chat, zone, settings, planned)
+    """The jobs of a chat. `profiles` gives the names of the models that a job may switch to."""
 
-
-def planner_in(
-    store: Store, chat: str, zone: str, settings: Settings, planned: Callable[[], None]
-) -> Planner:
-    async def changed() -> None:
-        planned()
+    async def keep() -> None:
+        changed()
         await keep_file(store, settings.path, settings.agent.timezone)
 
-    return Planner(
-        store, chat, zone, Wishes(list(settings.agent.repos), profile_names), changed=changed
-    )
+    wishes = Wishes(list(settings.agent.repos), profiles)
+    return Planner(store, chat, zone, wishes, changed=keep)
+
+
+def allowed_hosts(settings: Settings) -> Hosts | None:
+    """What tools may reach; None: no network."""
+    box = settings.agent.sandbox
+    return Hosts(tuple(box.allow_hosts)) if box.network else None
 
 
 def meaning_of(store: Store, settings: Settings) -> SemanticSearch | None:
@@ -71,5 +87,6 @@ def meaning_of(store: Store, settings: Settings) -> SemanticSearch | None:
     return SemanticSearch(store, Embedder(url)) if url else None
 
 
-def zone_of(known: Chat | None, settings: Settings) -> str:
-    return known.timezone if known and known.timezone else settings.agent.timezone
+def zone_of(chat: Chat | None, settings: Settings) -> str:
+    """A chat's own time zone, else the agent's."""
+    return chat.timezone if chat and chat.timezone else settings.agent.timezone

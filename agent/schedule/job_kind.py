@@ -1,7 +1,7 @@
 """What kind of job the words of a task ask for: a reminder, a summary, the digest, a switch, or a turn."""
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 
 from agent.errors import ToolError
@@ -15,18 +15,22 @@ _SWITCH = re.compile(
 _REMIND = ("remind me to ", "remind me of ", "remind me about ", "remind me that ", "remind me ")
 
 
+async def _none() -> Collection[str]:
+    return ()
+
+
 @dataclass(frozen=True)
 class Wishes:
     """`repos` and `profiles` (asked for only when a switch is meant) are the names known here."""
 
     repos: Collection[str] = ()
-    profiles: Callable[[], Collection[str]] = tuple
+    profiles: Callable[[], Awaitable[Collection[str]]] = _none
 
-    def read(self, task: str, kind: str = "") -> tuple[str, str]:
+    async def read(self, task: str, kind: str = "") -> tuple[str, str]:
         """The kind, and the task as that kind has it; ToolError with what to ask back."""
         if not kind and _DIGEST.fullmatch(task.lower()):
             return "digest", "health digest"
-        if kind in ("", "task") and (profile := self._profile(task)):
+        if kind in ("", "task") and (profile := await self._profile(task)):
             return "profile", profile
         named = [repo for repo in self.repos if repo.lower() in task.lower().split()]
         if kind == "summary" or (not kind and named and "summar" in task.lower()):
@@ -35,19 +39,18 @@ class Wishes:
             return kind, _reminder(task) if kind == "remind" else task
         return ("remind", _reminder(task)) if task.lower().startswith("remind") else ("task", task)
 
-    def _profile(self, task: str) -> str:
+    async def _profile(self, task: str) -> str:
         """The profile to switch to; empty where the words mean something else."""
         match = _SWITCH.fullmatch(task.lower())
         if match is None:
             return ""
-        known = self.profiles()
+        known = await self.profiles()
         if match["name"] in known:
             return match["name"]
         if not (match["said"].strip(" the") or match["after"]):
             return ""
-        raise ToolError(
-            f"There is no model {match['name']}. There are: {', '.join(sorted(known))}."
-        )
+        others = f" There are: {', '.join(sorted(known))}." if known else ""
+        raise ToolError(f"There is no model {match['name']}.{others}")
 
     def _repo(self, task: str, named: list[str]) -> str:
         if named:

@@ -251,7 +251,7 @@ class Planner:
     async def _proposal(self, rule: Rule, words: str, task: str, kind: str, by: Maker) -> Proposal:
         if not task:
             raise ToolError("What shall be done then?")
-        kind, task = self.wishes.read(task, kind)
+        kind, task = await self.wishes.read(task, kind)
         await self._check(rule, by)
         first = self._first(rule)
         plan = JobSpec(

@@ -143,7 +143,47 @@ async def look(library: str | None = None, seconds: float = STALE_SECONDS) -> Sa
 
 
 class NvmlUnusable(Exception):
-    """NVML is installed and does not work (no driver loaded, or another version)."""
+    """NVML is not installed, or does not work (no driver loaded, or another version)."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledGpu:
+    """`capability` is (major, minor) of CUDA's, `memory` in bytes; None: not told."""
+
+    name: str
+    capability: tuple[int, int] | None
+    memory: int | None
+
+
+def installed_gpus() -> tuple[str | None, list[InstalledGpu]]:
+    """The driver's version and the cards of this machine. Blocks; raises NvmlUnusable."""
+    import pynvml
+
+    nvml: Any = pynvml  # its functions have no types
+
+    def ask(name: str, *arguments: Any) -> Any:
+        with suppress(nvml.NVMLError):
+            return getattr(nvml, name)(*arguments)
+        return None
+
+    def card(handle: Any) -> InstalledGpu:
+        capability = ask("nvmlDeviceGetCudaComputeCapability", handle)
+        memory = ask("nvmlDeviceGetMemoryInfo", handle)
+        return InstalledGpu(
+            str(ask("nvmlDeviceGetName", handle) or "GPU"),
+            capability and (int(capability[0]), int(capability[1])),
+            memory and int(memory.total),
+        )
+
+    try:
+        nvml.nvmlInit()
+        try:
+            handles = [nvml.nvmlDeviceGetHandleByIndex(n) for n in range(nvml.nvmlDeviceGetCount())]
+            return ask("nvmlSystemGetDriverVersion"), [card(handle) for handle in handles]
+        finally:
+            nvml.nvmlShutdown()
+    except nvml.NVMLError as error:
+        raise NvmlUnusable(str(error)) from None
 
 
 class Nvml:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bot.setup.units import UNITS, Installation, Place, render
+from bot.setup.units import UNITS, Installation, SystemdScope, render
 from fakes.booted import CODE, SHARED, Booted, booted
 
 BOT = UNITS[1]
@@ -62,5 +62,5 @@ def _write(folder: Path, starts: str) -> None:
     drop_in.mkdir(parents=True)
     etc = Path("/etc/voltaire")
     installation = Installation(etc / "config.toml", etc / "token", STATE)
-    (folder / BOT).write_text(render(Place(True, folder), installation)[BOT])
+    (folder / BOT).write_text(render(SystemdScope(True, folder), installation)[BOT])
     (drop_in / "instead.conf").write_text(_INSTEAD + starts)

@@ -43,11 +43,11 @@ async def ask(settings: Settings, text: str, chat: str, show: "Shown", model: st
     """Put a message into a chat and show its turn; the exit code."""
     from agent.chats.assignment import ChatOptions
     from agent.chats.chats import Incoming, cli_source
-    from bot.backend_connection import reach_backend
-    from bot.composition import open_chats, stored_agent
+    from bot.cli.connect import running_agent
+    from bot.composition import open_chats
 
     source = cli_source()
-    async with reach_backend(settings, model) as backend, stored_agent(settings, backend) as agent:
+    async with running_agent(settings, model) as agent:
         await agent.ready()
         await agent.window.check()
         service = ChatOptions(frozenset({source}), settings.agent.timezone, resumes=False)

@@ -12,7 +12,7 @@ from bot.log import start_logging
 @runs
 async def command(ctx: click.Context, model: str) -> None:
     from backend.service import serve_backend
-    from bot.backend_connection import backend_config
+    from bot.cli.connect import backend_config
 
     start_logging(ctx.obj.verbose, service=True)
     async with serve_backend(backend_config(settings_of(ctx), model)) as backend:

@@ -95,9 +95,9 @@ async def _running(settings: "Settings", told: "Told") -> None:
     from backend.client import BackendUnavailable
     from backend.measure.bench import sizes_of
     from backend.models.profile import ProfileError, load
-    from bot.backend_connection import profiles_folder, reach_backend
+    from bot.cli.connect import profiles_folder, running_backend
 
-    async with reach_backend(settings) as backend, _sampled() as sampler:
+    async with running_backend(settings) as backend, _sampled() as sampler:
         async for _ in backend.ready():
             pass
         place = await backend.endpoint()
@@ -172,8 +172,8 @@ async def _own(
     from dataclasses import replace
 
     from backend.measure.bench import bench_server
-    from bot.backend_connection import backend_config
     from bot.cli.checks.server import driver
+    from bot.cli.connect import backend_config
 
     config = backend_config(settings)
     config = replace(config, server=server) if server else config
@@ -183,21 +183,19 @@ async def _own(
 
 
 async def _nobody_runs(settings: "Settings") -> None:
-    from backend.client import BackendClient
-    from bot.backend_connection import socket_of
-    from bot.backend_failover import answers
-    from bot.state import private
+    from bot.cli.connect import backend_client
+    from bot.state import make_private
 
-    private(settings.state_dir)
-    async with BackendClient(socket_of(settings)) as backend:
-        if await answers(backend):
+    make_private(settings.state_dir)
+    async with backend_client(settings) as backend:
+        if await backend.answers():
             raise Failed("A backend runs and holds the card: stop it first, then measure again.")
 
 
 def _profile(settings: "Settings") -> "Profile":
     from backend.models.profile import load
     from backend.server.launch import with_context
-    from bot.backend_connection import backend_config, profiles_folder
+    from bot.cli.connect import backend_config, profiles_folder
 
     return with_context(backend_config(settings), load(settings.backend.profile, profiles_folder()))
 
@@ -281,7 +279,7 @@ def _propose(profile: "Profile", found: "SweepResult", as_json: bool) -> None:
 def _tell_flags(profile: "Profile", found: "SweepResult", flags: dict[str, str]) -> None:
     """What to write where."""
     from backend.measure.sweep import READ, WRITE
-    from bot.backend_connection import profiles_folder
+    from bot.cli.connect import profiles_folder
 
     turn = f"a turn that reads {READ:,} tokens and writes {WRITE}"
     click.echo(f"{found.gain:.0%} faster here, for {turn}:")

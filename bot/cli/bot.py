@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bot.cli import Failed, Misused
-from bot.cli.options import runs, settings_of
+from bot.cli.options import first_error, runs, settings_of
 from bot.log import start_logging
 from bot.settings import Settings
 
@@ -18,12 +18,11 @@ if TYPE_CHECKING:
 @click.pass_context
 @runs
 async def command(ctx: click.Context) -> None:
-    from backend.client import BackendClient
-    from bot.backend_connection import socket_of
+    from bot.cli.connect import backend_client
 
     start_logging(ctx.obj.verbose, service=True)
     settings = settings_of(ctx)
-    async with BackendClient(socket_of(settings)) as backend:
+    async with backend_client(settings) as backend:
         await serve(settings, backend)
 
 
@@ -35,9 +34,9 @@ async def serve(
     `also` hears every turn besides the person in the chat.
     """
     from backend.control.sd_notify import notify
+    from bot.app import AppUnavailable
+    from bot.cli.apps import open_apps
     from bot.service import serve_bot
-    from bot.telegram.app import TelegramUnavailable
-    from bot.telegram.polling import AlreadyPolling
 
     if not settings.telegram.token.get_secret_value():
         if kept := settings.telegram.token_file:
@@ -46,16 +45,8 @@ async def serve(
             "telegram.token is missing: run `voltaire setup`, or put it into the configuration."
         )
     try:
-        await serve_bot(settings, backend, also, notify)
-    except* TelegramUnavailable as group:
-        raise _told(group) from None
-    except* AlreadyPolling as group:
-        raise Failed(str(group.exceptions[0])) from None
-
-
-def _told(group: BaseExceptionGroup[BaseException]) -> Exception:
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    refused = getattr(error, "refused", False)
-    return (Misused if refused else Failed)(str(error))
+        await serve_bot(settings, backend, open_apps, also, notify)
+    except* AppUnavailable as group:
+        error = first_error(group)
+        refused = isinstance(error, AppUnavailable) and error.refused
+        raise (Misused if refused else Failed)(str(error)) from None

@@ -40,23 +40,16 @@ async def command(ctx: click.Context, chat: str) -> None:
 async def _conversation(settings: Settings, chat: str) -> AsyncIterator["Conversation"]:
     from rich.console import Console
 
-    from agent.store import open_store
-    from bot.backend_connection import reach_backend
-    from bot.composition import open_agent, open_chats
-    from bot.state import DATABASE, private
+    from bot.cli.connect import running_agent
+    from bot.composition import open_chats
 
     table, source = texts(settings.telegram.language), cli_source()
     lines = InputLines(sys.stdin)
     terminal = Terminal(Console(), lines, Path.cwd() / FILES_FOLDER)
     replies = Replies(terminal, table)
-    private(settings.state_dir)
     async with (
-        reach_backend(settings) as backend,
-        open_store(settings.state_dir / DATABASE) as store,
-        open_agent(
+        running_agent(
             settings,
-            backend,
-            store,
             ask=TerminalApprovals(terminal, table),
             file_sender=partial(ChannelFileSender, terminal),
         ) as agent,

@@ -4,6 +4,7 @@ import json
 
 import click
 
+from bot.cli.connect import running_agent
 from bot.cli.options import chat_option, json_option, runs, settings_of
 
 BAR = 30
@@ -17,11 +18,9 @@ BAR = 30
 @click.pass_context
 @runs
 async def command(ctx: click.Context, chat: str, as_json: bool) -> None:
-    from bot.backend_connection import reach_backend
-    from bot.composition import stored_agent
 
     settings = settings_of(ctx)
-    async with reach_backend(settings) as backend, stored_agent(settings, backend) as agent:
+    async with running_agent(settings) as agent:
         await agent.ready()
         parts = await agent.context(chat)
     limit = sum(parts.values())

@@ -5,7 +5,7 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import click
@@ -14,7 +14,15 @@ from pydantic import SecretStr
 from bot.cli import Failed, Misused
 from bot.cli.options import runs
 from bot.localgram import Localgram, Person
-from bot.settings import Agent, Backend, Settings, State, Telegram, default_state_dir
+from bot.settings import (
+    Agent,
+    Backend,
+    Settings,
+    State,
+    Telegram,
+    default_state_dir,
+    machine_timezone,
+)
 
 PORT = 8765
 OWNER = 1
@@ -79,38 +87,29 @@ def _settings(state: Path, gram: Localgram) -> Settings:
     """Defaults, whatever the user's own configuration says."""
     return Settings.model_construct(
         telegram=Telegram(token=SecretStr(gram.token), base_url=gram.url, owners=[OWNER]),
-        agent=Agent(timezone=zone_here()),
+        agent=Agent(timezone=machine_timezone()),
         backend=Backend(),
         state=State(dir=state),
     )
 
 
-def zone_here() -> str:
-    """The machine's own zone where it can be told."""
-    link = Path("/etc/localtime")
-    with suppress(OSError, ValueError):
-        name = str(link.resolve()).partition("/zoneinfo/")[2]
-        return Agent(timezone=name or "UTC").timezone
-    return "UTC"
-
-
 async def _until_interrupted(settings: Settings, gram: Localgram, model: str) -> None:
-    from bot.backend_connection import reach_backend
     from bot.cli.bot import serve
+    from bot.cli.connect import running_backend
 
-    async with reach_backend(settings, model) as backend:
+    async with running_backend(settings, model) as backend:
         click.echo(f"Voltaire is at {gram.url} (Ctrl-C ends it). Try: how much disk space is free?")
         await serve(settings, backend)
 
 
 async def _one_answer(settings: Settings, owner: Person, text: str, model: str) -> int:
     """The message goes in as an update and comes back as a message, as on a phone."""
-    from bot.backend_connection import reach_backend
     from bot.cli.ask import Plain
     from bot.cli.bot import serve
+    from bot.cli.connect import running_backend
 
     shown = Plain(quiet=False)
-    async with reach_backend(settings, model) as backend:
+    async with running_backend(settings, model) as backend:
         serving = asyncio.create_task(serve(settings, backend, shown))
         reply = asyncio.create_task(owner.ask(text, seconds=ANSWER_SECONDS))
         try:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bot.cli import Misused
+from bot.cli.connect import running_agent
 from bot.cli.options import json_option, runs, settings_of
 
 if TYPE_CHECKING:
@@ -47,16 +48,15 @@ async def command(
 ) -> None:
     """The task suite on the current model, with our prompt and a naive one; it goes on where it was interrupted."""
     from agent.evaluate.scores import saved
-    from bot.backend_connection import reach_backend
-    from bot.composition import stored_agent
 
     tasks = _chosen(names, kinds, easy=easy)
     prompts = ("ours",) if no_naive else ("ours", "naive")
     wanted = {(t.name, p, b) for t in tasks for p in prompts for b in befores or (0,)}
     settings = settings_of(ctx)
-    async with reach_backend(settings) as backend, stored_agent(settings, backend) as agent:
+    async with running_agent(settings) as agent:
         await agent.ready()
-        model = (await backend.endpoint()).model or (await backend.status()).backend.profile
+        place = await agent.backend.endpoint()
+        model = place.model or (await agent.backend.status()).backend.profile
         path = settings.state_dir / "eval" / f"{_plain(model or 'model')}.jsonl"
         if fresh:
             path.unlink(missing_ok=True)
@@ -95,7 +95,7 @@ async def _play(
     from agent.evaluate.play import Stage, play
     from agent.evaluate.scores import save, saved
     from agent.llm.gpu_queue import IDLE, QueuedModel
-    from bot.composition import limits
+    from bot.composition import turn_limits
 
     stage = Stage(
         model=QueuedModel(agent.model, agent.window.queue, "eval", IDLE),
@@ -104,7 +104,7 @@ async def _play(
         tools=agent.tools,
         schemas=agent.schemas,
         zone=agent.settings.agent.timezone,
-        limits=limits(agent.settings),
+        limits=turn_limits(agent.settings),
         ready=agent.ready,
         watts=_watts(agent),
     )

@@ -127,14 +127,18 @@ async def remove(ctx: click.Context, number: int, chat: str) -> None:
 
 @asynccontextmanager
 async def _planner(ctx: click.Context, chat: str) -> AsyncIterator[tuple[Store, Planner]]:
-    from agent.store import open_store
-    from bot.state import DATABASE, private
-    from bot.tool_contexts import planner_of
+    from backend.models.profile import names
+    from bot.cli.connect import profiles_folder
+    from bot.state import open_state
+    from bot.tool_contexts import planner, zone_of
+
+    async def profiles() -> list[str]:
+        return names(profiles_folder())
 
     settings = settings_of(ctx)
-    private(settings.state_dir)
-    async with open_store(settings.state_dir / DATABASE) as store:
-        yield store, await planner_of(store, chat, settings)
+    async with open_state(settings) as store:
+        zone = zone_of(await store.chats.get(chat), settings)
+        yield store, planner(settings, store, chat, zone, profiles)
 
 
 async def _fields(store: Store, planner: Planner, job: Job) -> dict[str, Any]:

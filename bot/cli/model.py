@@ -33,7 +33,7 @@ def command() -> None:
 async def list_profiles(ctx: click.Context, as_json: bool) -> None:
     """Every profile, what it is good and bad at, and whether its file is here."""
     from backend.models import profile
-    from bot.backend_connection import profiles_folder
+    from bot.cli.connect import profiles_folder
 
     settings = settings_of(ctx)
     found = [profile.load(name, profiles_folder()) for name in profile.names(profiles_folder())]
@@ -99,7 +99,7 @@ def _headers(settings: "Settings", profile: "Profile") -> tuple["Header", "Heade
     from functools import partial
 
     from backend.server.launch import models_folder
-    from bot.backend_connection import backend_config
+    from bot.cli.connect import backend_config
     from bot.cli.outlook import header
 
     def say(line: str) -> None:
@@ -117,7 +117,7 @@ def _headers(settings: "Settings", profile: "Profile") -> tuple["Header", "Heade
 async def pull(ctx: click.Context, model: str) -> None:
     """Download a profile's model, or REPO/FILE from the hub; resumes where it was cut."""
     from backend.models.pull import PullError, pull
-    from bot.backend_connection import backend_config
+    from bot.cli.connect import backend_config
 
     settings = settings_of(ctx)
     try:
@@ -133,17 +133,16 @@ async def pull(ctx: click.Context, model: str) -> None:
 @runs
 async def use(ctx: click.Context, model: str) -> None:
     """Switch the running backend to a profile, and keep it for the next start."""
-    from backend.client import BackendClient, BackendRefused, BackendUnavailable
-    from bot.backend_connection import socket_of
-    from bot.backend_failover import answers
-    from bot.setup import file
+    from backend.client import BackendRefused, BackendUnavailable
+    from bot.cli.connect import backend_client
+    from bot.setup import config_file
 
     settings = settings_of(ctx)
     profile = _profile(model)
     if not _path(settings, profile).is_file():
         raise Failed(f"{profile.name} is not downloaded yet: voltaire model pull {profile.name}")
-    async with BackendClient(socket_of(settings)) as backend:
-        if await answers(backend):
+    async with backend_client(settings) as backend:
+        if await backend.answers():
             try:
                 await _switch(backend, profile.name)
                 await _first_use(settings, backend)
@@ -153,9 +152,9 @@ async def use(ctx: click.Context, model: str) -> None:
                 raise NoBackend(str(error)) from None
     config = _config(ctx)
     if config:
-        values = file.read(config)
-        file.put(values, "backend.profile", profile.name)
-        file.write(config, values)
+        values = config_file.read(config)
+        config_file.put(values, "backend.profile", profile.name)
+        config_file.write(config, values)
     click.echo(
         f"{profile.name} is in use"
         + ("." if config else "; put backend.profile into the configuration to keep it.")
@@ -178,10 +177,10 @@ async def _first_use(settings: "Settings", backend: "BackendClient") -> None:
     from agent.errors import AgentError
     from agent.llm.selftest import sentence
     from agent.model import ModelRefused
-    from bot.composition import stored_agent
+    from bot.composition import open_agent
 
     try:
-        async with stored_agent(settings, backend) as agent:
+        async with open_agent(settings, backend) as agent:
             found = await agent.selftests.of((await backend.status()).backend)
     except (AgentError, ModelRefused) as error:
         click.echo(f"Its self-test failed: {error}", err=True)
@@ -204,7 +203,7 @@ def _told(stand: Any) -> str:
 def _profile(name: str) -> "Profile":
     """A profile by name, or a bare GGUF file as one."""
     from backend.models.profile import Profile, ProfileError, Source, load
-    from bot.backend_connection import profiles_folder
+    from bot.cli.connect import profiles_folder
 
     if name.endswith(".gguf"):
         return Profile(name=Path(name).stem, title=name, context=32768, model=Source(path=name))
@@ -227,7 +226,7 @@ def _sources(model: str) -> list[Any]:
 def _path(settings: "Settings", profile: "Profile") -> Path:
     from backend.models.profile import locate
     from backend.server.launch import models_folder
-    from bot.backend_connection import backend_config
+    from bot.cli.connect import backend_config
 
     return locate(profile.model, models_folder(backend_config(settings)))
 

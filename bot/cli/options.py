@@ -38,7 +38,7 @@ def runs(function: Callable[..., Coroutine[Any, Any, int | None]]) -> Callable[.
         try:
             return asyncio.run(_cancellable(function(*args, **kwargs))) or 0
         except BaseExceptionGroup as group:
-            raise _told(_first(group)) from group
+            raise _told(first_error(group)) from group
         except Exception as error:
             raise _told(error) from error
 
@@ -56,7 +56,7 @@ async def _cancellable(work: Coroutine[Any, Any, int | None]) -> int | None:
         return 130
 
 
-def _first(error: BaseException) -> BaseException:
+def first_error(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

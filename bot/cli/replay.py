@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bot.cli import Failed
+from bot.cli.connect import running_agent
 from bot.cli.options import chat_option, json_option, runs, settings_of
 
 if TYPE_CHECKING:
@@ -29,11 +30,9 @@ if TYPE_CHECKING:
 @click.pass_context
 @runs
 async def command(ctx: click.Context, turn: str, chat: str, as_json: bool) -> None:
-    from bot.backend_connection import reach_backend
-    from bot.composition import stored_agent
 
     settings = settings_of(ctx)
-    async with reach_backend(settings) as backend, stored_agent(settings, backend) as agent:
+    async with running_agent(settings) as agent:
         recorded = await _recorded(agent.store, turn, chat)
         await agent.ready()
         click.echo(_head(recorded), err=as_json)
@@ -58,14 +57,14 @@ async def _replay(agent: "Agent", chat: str) -> Any:
     from agent.llm.tool_call_parser import KnownTools
     from agent.turn.model_caller import ModelCaller
     from agent.turn.replay import Replay
-    from bot.composition import limits, thinking_of
+    from bot.composition import thinking_tokens, turn_limits
 
-    bounds = limits(agent.settings)
+    bounds = turn_limits(agent.settings)
     model = QueuedModel(agent.model, agent.window.queue, chat)
     caller = ModelCaller(
         model, KnownTools.of(agent.schemas), bounds, agent.ready, lambda event: None
     )
-    thinking = thinking_of(await agent.store.chats.get(chat))
+    thinking = thinking_tokens(await agent.store.chats.get(chat))
     return Replay(caller, agent.schemas, bounds, thinking)
 
 

@@ -18,17 +18,15 @@ from bot.cli.options import runs, settings_of
 @runs
 async def command(ctx: click.Context, file: Path) -> None:
     from agent.store import open_store
-    from backend.client import BackendClient
     from bot import presence
-    from bot.backend_connection import socket_of
-    from bot.backend_failover import answers
     from bot.backup import CONFIG, BackupError, holds_configuration, restore
+    from bot.cli.connect import backend_client
     from bot.state import DATABASE
     from bot.status import PRESENCE
 
     settings = settings_of(ctx)
-    async with BackendClient(socket_of(settings)) as backend:
-        if presence.read(settings.state_dir / PRESENCE) or await answers(backend):
+    async with backend_client(settings) as backend:
+        if presence.read(settings.state_dir / PRESENCE) or await backend.answers():
             raise Failed("Bot or backend still run on this state; stop them first.")
     try:
         aside = await asyncio.to_thread(restore, file, settings.state_dir)

@@ -11,10 +11,10 @@ from bot.log import start_logging
 @click.pass_context
 @runs
 async def command(ctx: click.Context, model: str) -> None:
-    from bot.backend_connection import reach_backend
     from bot.cli.bot import serve
+    from bot.cli.connect import running_backend
 
     start_logging(ctx.obj.verbose, service=True)
     settings = settings_of(ctx)
-    async with reach_backend(settings, model) as backend:
+    async with running_backend(settings, model) as backend:
         await serve(settings, backend)

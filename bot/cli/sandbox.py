@@ -23,11 +23,11 @@ _TELLING = ("/bin/bash", "--noprofile", "--norc", "-c", _RUN, "sandbox")
 @click.pass_context
 @runs
 async def command(ctx: click.Context, chat: str, where: bool, argv: tuple[str, ...]) -> int:
-    from bot.sandboxes import open_sandboxes_of
+    from bot.cli.connect import chat_sandboxes
 
     if bool(argv) == where:
         raise Misused("Give a command after --, or --where alone.")
-    async with open_sandboxes_of(settings_of(ctx)) as sandboxes:
+    async with chat_sandboxes(settings_of(ctx)) as sandboxes:
         sandbox = await sandboxes.of(chat)
         if where:
             click.echo(sandbox.workspace)

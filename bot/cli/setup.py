@@ -39,26 +39,26 @@ READY = "Voltaire is set up and listens. Write to me."
 async def command(
     options: Options, yes: bool, remove: bool, upgrade: bool, **answers: object
 ) -> None:
-    from bot.cli.engine import LocalEngine
-    from bot.setup.engine import SetupError
-    from bot.setup.units import Place, UnitsError
+    from bot.cli.setup_models import BackendModelSetup
+    from bot.setup import SetupError
+    from bot.setup.units import SystemdScope
     from bot.setup.units import remove as remove_units
     from bot.setup.wizard import Given, Wizard
 
-    place = Place.here()
+    scope = SystemdScope.here()
     config = options.config or find_file(None) or _default_config()
     state = _state(config)
-    engine = LocalEngine(state, click.echo)
-    wizard = Wizard(config, state, Given(**answers), yes, click.echo, _ask, engine, place)  # type: ignore[arg-type]
+    models = BackendModelSetup(state, click.echo)
+    wizard = Wizard(config, state, Given(**answers), yes, click.echo, _ask, models, scope)  # type: ignore[arg-type]
     try:
         if remove:
-            _tell(await asyncio.to_thread(remove_units, place), "Removed")
+            _tell(await asyncio.to_thread(remove_units, scope), "Removed")
         elif upgrade:
             _tell(await wizard.upgrade(), "Restarted")
         else:
             await wizard.run(_greet, _serve)
             click.echo(f"Configuration: {config}")
-    except (SetupError, UnitsError) as error:
+    except SetupError as error:
         raise Failed(str(error)) from None
     except ConfigurationError as error:
         raise Misused(str(error)) from None
@@ -98,11 +98,11 @@ def _state(config: Path) -> Path:
 
 async def _serve(wizard: "Wizard") -> None:
     """Where there is no systemd: bot and backend here, until the owner is there and was greeted."""
-    from bot.backend_connection import reach_backend
     from bot.cli.bot import serve
+    from bot.cli.connect import running_backend
 
     settings = load(wizard.config)
-    async with reach_backend(settings) as backend:
+    async with running_backend(settings) as backend:
         serving = asyncio.create_task(serve(settings, backend))
         greeting = asyncio.create_task(_greet(wizard))
         try:
@@ -118,7 +118,7 @@ async def _serve(wizard: "Wizard") -> None:
 
 
 async def _greet(wizard: "Wizard") -> None:
-    from bot.setup.pairing import first_message, pair
+    from bot.setup.telegram import first_message, pair
 
     settings = load(wizard.config)
     owners = settings.telegram.owners or await pair(settings, wizard.username, click.echo)

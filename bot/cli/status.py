@@ -15,14 +15,13 @@ from bot.cli.options import json_option, runs, settings_of
 @runs
 async def command(ctx: click.Context, as_json: bool) -> None:
     from agent.store import open_store
-    from backend.client import BackendClient
-    from bot.backend_connection import socket_of
+    from bot.cli.connect import backend_client
     from bot.state import DATABASE
     from bot.status import gather
 
     settings = settings_of(ctx)
     async with AsyncExitStack() as stack:
-        backend = await stack.enter_async_context(BackendClient(socket_of(settings)))
+        backend = await stack.enter_async_context(backend_client(settings))
         database = settings.state_dir / DATABASE
         store = await stack.enter_async_context(open_store(database)) if database.exists() else None
         facts = await gather(settings.state_dir, store, backend)

@@ -2,11 +2,17 @@
 
 import json
 import secrets
+from difflib import get_close_matches
 
 import click
 
-from bot.cli import Misused
+from agent.approvals import GuardedCall
+from agent.errors import ToolError
+from agent.tools.tool import Call, Output
+from bot.cli import Failed, Misused
+from bot.cli.connect import backend_client
 from bot.cli.options import chat_option, json_option, runs, settings_of
+from bot.composition import Agent, open_agent
 
 
 @click.command("tool", help="Run one tool as the agent would and print what the model would see.")
@@ -17,23 +23,32 @@ from bot.cli.options import chat_option, json_option, runs, settings_of
 @click.pass_context
 @runs
 async def command(ctx: click.Context, name: str, arguments: str, chat: str, as_json: bool) -> int:
-    from bot.tool_run import run_tool
-
-    call = secrets.token_hex(4)
-    output = await run_tool(settings_of(ctx), chat, call, name, _object(arguments))
-    if as_json:
-        fields = {"id": call, "name": name, "ok": output.ok, "output": output.text}
-        click.echo(json.dumps(fields, ensure_ascii=False))
-    else:
-        click.echo(output.text)
+    try:
+        values = json.loads(arguments)
+    except ValueError as error:
+        raise Misused(f"The arguments are not JSON: {error}.") from None
+    if not isinstance(values, dict):
+        raise Misused('The arguments must be a JSON object, such as {"path": "notes.txt"}.')
+    settings, call = settings_of(ctx), secrets.token_hex(4)
+    async with backend_client(settings) as backend, open_agent(settings, backend) as agent:
+        output = await _run(agent, chat, call, name, values)
+    fields = {"id": call, "name": name, "ok": output.ok, "output": output.text}
+    click.echo(json.dumps(fields, ensure_ascii=False) if as_json else output.text)
     return 0 if output.ok else 1
 
 
-def _object(text: str) -> dict[str, object]:
+async def _run(agent: Agent, chat: str, id: str, name: str, arguments: dict[str, object]) -> Output:
+    """One call; what went wrong is its output."""
+    tools = {tool.name: tool for tool in agent.tools}
+    if name not in tools:
+        near = get_close_matches(name, tools, 1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        raise Failed(f"There is no tool named {name}.{hint}")
+    await agent.refresh_status()
+    step = GuardedCall(f"cli-{id}", id, chat, lambda: False)
+    approve = agent.approvals.approver(step, lambda event: None)
+    call = Call(id, step.turn, chat, await agent.tool_contexts.of(chat), approve)
     try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise Misused(f"The arguments are not JSON: {error}.") from None
-    if not isinstance(value, dict):
-        raise Misused('The arguments must be a JSON object, such as {"path": "notes.txt"}.')
-    return value
+        return await tools[name].run(call, arguments)
+    except ToolError as error:
+        return Output(f"Error: {error}", ok=False)

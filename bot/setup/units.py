@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from bot.setup import SetupError
+
 TEMPLATES = Path(__file__).resolve().parents[2] / "systemd"
 UNITS = ("voltaire-backend.service", "voltaire-bot.service", "voltaire.target")
 HIDDEN = ("/home", "/root", "/run/user")  # by ProtectHome=tmpfs
@@ -18,12 +20,8 @@ LOOPBACK = "# The server listens on loopback alone.\nIPAddressDeny=any\nIPAddres
 SECONDS = 60
 
 
-class UnitsError(Exception):
-    """`str` is one sentence."""
-
-
 @dataclass(frozen=True, slots=True)
-class Place:
+class SystemdScope:
     """Where units go. `systemctl` may be another program (tests)."""
 
     root: bool
@@ -31,14 +29,14 @@ class Place:
     systemctl: str = "systemctl"
 
     @classmethod
-    def here(cls) -> "Place":
+    def here(cls) -> "SystemdScope":
         if os.geteuid() == 0:
             return cls(True, Path("/etc/systemd/system"))
         home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
         return cls(False, Path(home) / "systemd" / "user")
 
     @property
-    def scope(self) -> tuple[str, ...]:
+    def flags(self) -> tuple[str, ...]:
         return () if self.root else ("--user",)
 
 
@@ -61,12 +59,12 @@ class Installation:
             "TOKEN": str(self.token),
             "MEMORY": self.memory,
             "NETWORK": LOOPBACK if self.managed else "",
-            "PROGRAM": "\n".join(_bind(path, writable=False) for path in own()),
+            "PROGRAM": "\n".join(_bind(path, writable=False) for path in program_folders()),
             "REPOS": "\n".join(_bind(path, writable) for path, writable in self.repos),
         }
 
 
-def own(hidden: Iterable[str] = HIDDEN) -> list[Path]:
+def program_folders(hidden: Iterable[str] = HIDDEN) -> list[Path]:
     """Where the program and its Python are, as far as the units would hide that from themselves."""
     places = {Path(__file__).parents[2], Path(sys.prefix), Path(sys.base_prefix).resolve()}
     return sorted(place for place in places if any(place.is_relative_to(h) for h in hidden))
@@ -77,74 +75,69 @@ def _bind(path: Path, writable: bool) -> str:
     return f"{'BindPaths' if writable else 'BindReadOnlyPaths'}=-{path}"
 
 
-def available() -> bool:
+def systemd_runs() -> bool:
     """Whether systemd runs this machine."""
     return Path("/run/systemd/system").is_dir()
 
 
-def render(place: Place, installation: Installation) -> dict[str, str]:
+def render(scope: SystemdScope, installation: Installation) -> dict[str, str]:
     """Each unit's text."""
-    folder = TEMPLATES / ("system" if place.root else "user")
-    return {
-        name: _filled((folder / name).read_text("utf-8"), installation.values) for name in UNITS
-    }
+    folder = TEMPLATES / ("system" if scope.root else "user")
+    texts = {name: (folder / name).read_text("utf-8") for name in UNITS}
+    for key, value in installation.values.items():
+        texts = {name: text.replace(f"@{key}@", value) for name, text in texts.items()}
+    return texts
 
 
-def _filled(text: str, values: Mapping[str, str]) -> str:
-    for name, value in values.items():
-        text = text.replace(f"@{name}@", value)
-    return text
-
-
-def install(place: Place, installation: Installation) -> None:
-    """Write, enable and start the units; UnitsError when systemd refuses."""
-    if place.root:
+def install(scope: SystemdScope, installation: Installation) -> None:
+    """Write, enable and start the units; SetupError when systemd refuses."""
+    if scope.root:
         _make_user()
         _hand_over(installation)
-    _write(place, installation)
-    _systemctl(place, "enable", "--now", "voltaire.target")
-    _systemctl(place, "restart", *UNITS[:2])
+    _write(scope, installation)
+    _systemctl(scope, "enable", "--now", "voltaire.target")
+    _systemctl(scope, "restart", *UNITS[:2])
 
 
-def renew(place: Place, installation: Installation) -> list[str]:
+def renew(scope: SystemdScope, installation: Installation) -> list[str]:
     """After an update of the program: its units, restarted. The names that were there; none are made."""
-    there = [name for name in UNITS if (place.folder / name).exists()]
+    there = [name for name in UNITS if (scope.folder / name).exists()]
     if there:
-        _write(place, installation)
-        _systemctl(place, "restart", *UNITS[:2])
+        _write(scope, installation)
+        _systemctl(scope, "restart", *UNITS[:2])
     return there
 
 
-def _write(place: Place, installation: Installation) -> None:
-    place.folder.mkdir(parents=True, exist_ok=True)
-    for name, text in render(place, installation).items():
-        (place.folder / name).write_text(text, "utf-8")
-    _systemctl(place, "daemon-reload")
+def _write(scope: SystemdScope, installation: Installation) -> None:
+    scope.folder.mkdir(parents=True, exist_ok=True)
+    for name, text in render(scope, installation).items():
+        (scope.folder / name).write_text(text, "utf-8")
+    _systemctl(scope, "daemon-reload")
 
 
-def linger() -> bool:
+def enable_linger() -> bool:
     """Let this user's services run while nobody is logged in; False where that is not allowed."""
     try:
         _run("loginctl", "enable-linger")
-    except UnitsError:
+    except SetupError:
         return False
     return True
 
 
-def remove(place: Place) -> list[str]:
+def remove(scope: SystemdScope) -> list[str]:
     """Stop and remove the units; state and configuration stay. The names that were there."""
-    there = [name for name in UNITS if (place.folder / name).exists()]
+    there = [name for name in UNITS if (scope.folder / name).exists()]
     if there:
-        _systemctl(place, "disable", "--now", "voltaire.target", *there)
+        _systemctl(scope, "disable", "--now", "voltaire.target", *there)
         for name in there:
-            (place.folder / name).unlink()
-        _systemctl(place, "daemon-reload")
+            (scope.folder / name).unlink()
+        _systemctl(scope, "daemon-reload")
     return there
 
 
-def active(place: Place) -> dict[str, str]:
+def unit_states(scope: SystemdScope) -> dict[str, str]:
     """Each service's state as systemd tells it."""
-    return {name: _told(place, "is-active", name) for name in UNITS[:2]}
+    return {name: _output(scope, "is-active", name) for name in UNITS[:2]}
 
 
 def _make_user() -> None:
@@ -165,12 +158,12 @@ def _hand_over(installation: Installation) -> None:
         _run("chown", "-R", "voltaire:voltaire", str(installation.state))
 
 
-def _systemctl(place: Place, *words: str) -> None:
-    _run(place.systemctl, *place.scope, *words)
+def _systemctl(scope: SystemdScope, *words: str) -> None:
+    _run(scope.systemctl, *scope.flags, *words)
 
 
-def _told(place: Place, *words: str) -> str:
-    argv = [place.systemctl, *place.scope, *words]
+def _output(scope: SystemdScope, *words: str) -> str:
+    argv = [scope.systemctl, *scope.flags, *words]
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -182,9 +175,9 @@ def _run(*argv: str) -> None:
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, check=False)
     except FileNotFoundError:
-        raise UnitsError(f"{argv[0]} is not installed here.") from None
+        raise SetupError(f"{argv[0]} is not installed here.") from None
     except subprocess.TimeoutExpired:
-        raise UnitsError(f"`{' '.join(argv)}` did not end within {SECONDS} s.") from None
+        raise SetupError(f"`{' '.join(argv)}` did not end within {SECONDS} s.") from None
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise UnitsError(f"`{' '.join(argv)}` failed: {last.rstrip('.')}.")
+        raise SetupError(f"`{' '.join(argv)}` failed: {last.rstrip('.')}.")

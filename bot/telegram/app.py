@@ -13,7 +13,7 @@ from telegram.error import InvalidToken, TelegramError
 from telegram.ext import ApplicationBuilder
 
 from agent.store import Store
-from bot.app import AppHealth, MessagingApp
+from bot.app import AppHealth, AppUnavailable, MessagingApp
 from bot.commands.access import Access
 from bot.commands.context import HandlerContext
 from bot.telegram.channel import TelegramChannel
@@ -32,16 +32,8 @@ from bot.texts import texts
 POLL_ANSWER_SECONDS = 5.0  # beyond the time that a poll may wait
 
 
-class TelegramUnavailable(Exception):
-    """The bot cannot run; `str` is one plain sentence, `refused` whether the token is wrong."""
-
-    def __init__(self, sentence: str, *, refused: bool = False) -> None:
-        super().__init__(sentence)
-        self.refused = refused
-
-
 class TelegramApp(MessagingApp):
-    """`serve` raises TelegramUnavailable."""
+    """`serve` raises AppUnavailable."""
 
     def __init__(self, config: TelegramConfig, store: Store) -> None:
         self.config = config
@@ -85,7 +77,7 @@ class TelegramApp(MessagingApp):
                     try:
                         return await self.application.initialize()
                     except InvalidToken:
-                        raise TelegramUnavailable(
+                        raise AppUnavailable(
                             "Telegram does not know this bot token; see @BotFather.", refused=True
                         ) from None
                     except TelegramError as error:
@@ -93,7 +85,7 @@ class TelegramApp(MessagingApp):
                     await asyncio.sleep(pause)
                     pause *= 1.5
         except TimeoutError:
-            raise TelegramUnavailable(
+            raise AppUnavailable(
                 f"The Bot API server at {self.config.root} cannot be reached ({reason})."
             ) from None
 
@@ -114,7 +106,7 @@ class TelegramApp(MessagingApp):
 
 @asynccontextmanager
 async def telegram_app(config: TelegramConfig, store: Store) -> AsyncIterator[TelegramApp]:
-    """The app, not yet listening. Raises AlreadyPolling where another process polls this token."""
+    """The app, not yet listening. Raises AppUnavailable where another process polls this token."""
     with only_poller(config.lock):
         app = TelegramApp(config, store)
         await app.unfinished.load()

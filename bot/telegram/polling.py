@@ -13,6 +13,7 @@ from telegram import Bot, Update
 from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError, TimedOut
 
 from agent.aio import complete
+from bot.app import AppUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -26,13 +27,9 @@ REPEATED_IDS = 10_000  # by how much the id of an update that comes once more ma
 TakeUpdate = Callable[[Update], Awaitable[None]]
 
 
-class AlreadyPolling(Exception):
-    """Another process on this machine polls with the same token; `str` is a sentence."""
-
-
 @contextmanager
 def only_poller(lock: Path) -> Iterator[None]:
-    """Hold the token's lock file. Raises AlreadyPolling."""
+    """Hold the token's lock file. Raises AppUnavailable."""
     lock.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -40,7 +37,7 @@ def only_poller(lock: Path) -> Iterator[None]:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             holder = os.read(fd, 20).decode() or "?"
-            raise AlreadyPolling(
+            raise AppUnavailable(
                 f"Another voltaire bot runs with this token (process {holder})."
             ) from None
         os.truncate(fd, 0)

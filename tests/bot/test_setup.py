@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from backend.build.build import VERSION
-from bot.cli.demo import zone_here
 from bot.localgram import Localgram
-from bot.setup import file
+from bot.settings import machine_timezone
+from bot.setup import config_file
 from fakes import gguf_maker
 from fakes.hub import Hub
 from fakes.patience import SECONDS
@@ -133,7 +133,7 @@ async def test_the_model_is_pulled_and_an_interrupted_wizard_goes_on(
                 "base_url": gram.url,
                 "owners": [7],
             },
-            "agent": {"timezone": zone_here()},
+            "agent": {"timezone": machine_timezone()},
         }
         hub.status = 200
         again = ("--yes", "--profile", "tiny")
@@ -230,6 +230,6 @@ def test_the_file_is_read_back_as_it_was_written(tmp_path: Path) -> None:
             "schedule": [{"at": "08:00", "profile": "a"}],
         },
     }
-    file.write(tmp_path / "c.toml", values)
-    assert file.read(tmp_path / "c.toml") == values
+    config_file.write(tmp_path / "c.toml", values)
+    assert config_file.read(tmp_path / "c.toml") == values
     assert list(tmp_path.iterdir()) == [tmp_path / "c.toml"]

@@ -16,9 +16,9 @@ from agent.schedule.times import Calendar, dump
 from agent.store import Store, open_store
 from agent.store.jobs import Job, JobSpec
 from backend.config import BackendConfig, ScheduledProfile
-from bot.backend_connection import backend_config
+from bot.cli.connect import backend_config
 from bot.settings import load
-from bot.setup import file
+from bot.setup import config_file
 from bot.switching import ProfileSwitch, keep_file
 from fakes import gguf_maker, llama_server
 from fakes.backend_running import QUICK, Running, running
@@ -116,7 +116,7 @@ async def test_the_file_keeps_step_with_the_jobs_and_nothing_else_changes(tmp_pa
         ]
         assert path.read_text().startswith(mine)
         assert path.stat().st_mode & 0o777 == 0o640
-        file.write(path, file.read(path))  # as the wizard does: comments are gone
+        config_file.write(path, config_file.read(path))  # as the wizard does: comments are gone
         mine = HAND.replace("# mine\n", "").replace("  # at home", "") + mine.removeprefix(HAND)
         await store.jobs.set_state(job.id, "paused")
         await keep_file(store, path, "Europe/Paris")
@@ -143,7 +143,7 @@ async def test_an_edited_schedule_counts_at_once_and_a_broken_file_changes_nothi
     path = tmp_path / "c.toml"
     path.write_text("")
     config = backend_config(load(path))
-    assert config.reschedule() == ()
+    assert config.reschedule and config.reschedule() == ()
     path.write_text('[[backend.schedule]]\nat = "08:00"\nprofile = "a"\n')
     assert config.reschedule() == (ScheduledProfile("08:00", "a"),)
     path.write_text("[[backend.sched")

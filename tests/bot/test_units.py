@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from bot.setup import SetupError
 from bot.setup.units import (
     UNITS,
     Installation,
-    Place,
-    UnitsError,
-    active,
+    SystemdScope,
     install,
-    own,
+    program_folders,
     remove,
     render,
     renew,
+    unit_states,
 )
 
 needs_systemd = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd-analyze")
@@ -41,7 +41,7 @@ def installation(tmp_path: Path) -> Installation:
 def written(tmp_path: Path, installation: Installation, *, root: bool) -> list[Path]:
     folder = tmp_path / ("system" if root else "user")
     folder.mkdir()
-    for name, text in render(Place(root, folder), installation).items():
+    for name, text in render(SystemdScope(root, folder), installation).items():
         (folder / name).write_text(
             re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", text, flags=re.M)
         )
@@ -76,15 +76,16 @@ def test_exposure_is_at_most_what_was_promised(tmp_path: Path, installation: Ins
         assert level and float(level[1]) <= most
 
 
-def test_every_placeholder_is_filled_and_repositories_show_through(
+def test_every_scopeholder_is_filled_and_repositories_show_through(
     installation: Installation,
 ) -> None:
     for root in (True, False):
-        texts = render(Place(root, Path("/x")), installation)
+        texts = render(SystemdScope(root, Path("/x")), installation)
         assert tuple(texts) == UNITS
         assert not re.findall(r"@[A-Z]+@", "".join(texts.values()))
     assert (
-        "BindReadOnlyPaths=-/home/a/site" in render(Place(True, Path("/x")), installation)[UNITS[1]]
+        "BindReadOnlyPaths=-/home/a/site"
+        in render(SystemdScope(True, Path("/x")), installation)[UNITS[1]]
     )
 
 
@@ -94,12 +95,12 @@ def test_install_check_and_remove_speak_to_systemctl(
     log, program = tmp_path / "log", tmp_path / "systemctl"
     program.write_text(STANDIN.format(log=log))
     program.chmod(0o755)
-    place = Place(False, tmp_path / "units", str(program))
-    install(place, installation)
-    assert sorted(path.name for path in place.folder.iterdir()) == sorted(UNITS)
-    assert active(place) == dict.fromkeys(UNITS[:2], "active")
-    assert remove(place) == list(UNITS)
-    assert list(place.folder.iterdir()) == [] and remove(place) == []
+    scope = SystemdScope(False, tmp_path / "units", str(program))
+    install(scope, installation)
+    assert sorted(path.name for path in scope.folder.iterdir()) == sorted(UNITS)
+    assert unit_states(scope) == dict.fromkeys(UNITS[:2], "active")
+    assert remove(scope) == list(UNITS)
+    assert list(scope.folder.iterdir()) == [] and remove(scope) == []
     assert log.read_text().splitlines() == [
         "--user daemon-reload",
         "--user enable --now voltaire.target",
@@ -117,14 +118,14 @@ def test_an_upgrade_renews_the_units_that_are_there(
     log, program = tmp_path / "log", tmp_path / "systemctl"
     program.write_text(STANDIN.format(log=log))
     program.chmod(0o755)
-    place = Place(False, tmp_path / "units", str(program))
-    assert renew(place, installation) == [] and not place.folder.exists()
-    install(place, installation)
-    bot = place.folder / "voltaire-bot.service"
+    scope = SystemdScope(False, tmp_path / "units", str(program))
+    assert renew(scope, installation) == [] and not scope.folder.exists()
+    install(scope, installation)
+    bot = scope.folder / "voltaire-bot.service"
     text = bot.read_text()
     bot.write_text("of an earlier version")
     log.unlink()
-    assert renew(place, installation) == list(UNITS)
+    assert renew(scope, installation) == list(UNITS)
     assert bot.read_text() == text
     assert log.read_text().splitlines() == [
         "--user daemon-reload",
@@ -133,12 +134,15 @@ def test_an_upgrade_renews_the_units_that_are_there(
 
 
 def test_the_program_shows_through_where_the_units_hide_homes(installation: Installation) -> None:
-    shown = {"BindReadOnlyPaths=-" + str(path) for path in own(("/home", "/root", sys.prefix))}
+    shown = {
+        "BindReadOnlyPaths=-" + str(path)
+        for path in program_folders(("/home", "/root", sys.prefix))
+    }
     assert f"BindReadOnlyPaths=-{sys.prefix}" in shown
     for name in UNITS[:2]:
-        text = render(Place(True, Path("/x")), installation)[name]
+        text = render(SystemdScope(True, Path("/x")), installation)[name]
         assert shown & set(text.splitlines()) == {
-            "BindReadOnlyPaths=-" + str(path) for path in own()
+            "BindReadOnlyPaths=-" + str(path) for path in program_folders()
         }
 
 
@@ -148,7 +152,7 @@ def test_what_systemd_says_is_told_in_one_sentence(
     program = tmp_path / "systemctl"
     program.write_text("#!/bin/sh\necho 'Unit is masked.' >&2\nexit 1\n")
     program.chmod(0o755)
-    with pytest.raises(UnitsError, match="failed: Unit is masked.$"):
-        install(Place(False, tmp_path / "units", str(program)), installation)
-    with pytest.raises(UnitsError, match="is not installed here"):
-        install(Place(False, tmp_path / "units", str(tmp_path / "absent")), installation)
+    with pytest.raises(SetupError, match="failed: Unit is masked.$"):
+        install(SystemdScope(False, tmp_path / "units", str(program)), installation)
+    with pytest.raises(SetupError, match="is not installed here"):
+        install(SystemdScope(False, tmp_path / "units", str(tmp_path / "absent")), installation)

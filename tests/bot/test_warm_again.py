@@ -16,7 +16,7 @@ from agent.messages import Assistant, User
 from agent.store import Incoming, Store
 from agent.store.turns import RenderedMessage, TurnEnd
 from backend.config import BackendConfig
-from bot.composition import open_chats, stored_agent
+from bot.composition import open_agent, open_chats
 from bot.settings import Settings, State
 from fakes import gguf_maker
 from fakes.backend_running import Running, running
@@ -61,14 +61,14 @@ async def test_recent_chats_are_read_in_again_when_the_model_server_was_killed(s
     settings = Settings(state=State(dir=state / "a"))
     async with (
         running(config) as it,
-        stored_agent(settings, it.client) as agent,
+        open_agent(settings, it.client) as agent,
         open_chats(agent, ChatOptions(frozenset({"test"})), SilentListener()) as chats,
     ):
         await it.ready()
         for chat in ("one", "two"):
             await talk(agent.store, chat)
-        idle = Maintenance(agent.store, agent.window, chats, agent.life)
-        await agent.look()
+        idle = Maintenance(agent.store, agent.window, chats, agent.server_identity)
+        await agent.refresh_status()
         prefix = await it.until(lambda status: status.backend.warm is not None)
         assert prefix.backend.warm
         await idle._once()
@@ -87,9 +87,9 @@ async def test_a_server_that_tells_nothing_of_its_cache_is_asked_for_nothing(sta
     async with ModelServer() as server:
         config = BackendConfig(state_dir=state / "b", kind="external", urls=(server.url,))
         settings = Settings(state=State(dir=state / "a"))
-        async with running(config) as it, stored_agent(settings, it.client) as agent:
+        async with running(config) as it, open_agent(settings, it.client) as agent:
             await it.ready()
-            assert await agent.life() is None
+            assert await agent.server_identity() is None
             assert (await it.client.status()).backend.state == "ready"
 
 
@@ -99,12 +99,12 @@ async def test_after_everything_was_killed_a_chat_costs_its_own_transcript_once(
     model = gguf_maker.make(state / "noise.gguf")
     config = BackendConfig(state_dir=state / "b", model=str(model), server="embedded")
     settings = Settings(state=State(dir=state / "a"))
-    async with running(config) as it, stored_agent(settings, it.client) as agent:
+    async with running(config) as it, open_agent(settings, it.client) as agent:
         await it.ready()
         await talk(agent.store, "one")
-        await agent.look()
+        await agent.refresh_status()
         prefix = (await it.until(lambda status: status.backend.warm is not None)).backend.warm
-    async with running(config) as it, stored_agent(settings, it.client) as agent:
+    async with running(config) as it, open_agent(settings, it.client) as agent:
         await it.ready()
         for _ in range(2):
             await agent.window.warm("one")

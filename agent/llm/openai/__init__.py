@@ -9,5 +9,6 @@ errors.py   a server's error as one of the agent's
 """
 
 from agent.llm.openai.client import OpenAIModel
+from agent.llm.openai.wire import message_json
 
-__all__ = ["OpenAIModel"]
+__all__ = ["OpenAIModel", "message_json"]

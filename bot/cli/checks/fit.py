@@ -18,7 +18,7 @@ async def fit(settings: Settings) -> list[Finding]:
     from backend.models.gguf_header import NotAModel, read_header
     from backend.models.profile import ProfileError, load, locate
     from backend.server.launch import models_folder
-    from bot.backend_connection import backend_config, profiles_folder
+    from bot.cli.connect import backend_config, profiles_folder
 
     if settings.backend.kind == "external":
         return []

@@ -24,10 +24,10 @@ async def python(_: Settings) -> list[Finding]:
 async def sandbox(settings: Settings) -> list[Finding]:
     from agent.errors import AgentError
     from agent.sandbox.isolation_probe import probe
-    from bot.sandboxes import open_sandboxes_of
+    from bot.cli.connect import chat_sandboxes
 
     try:
-        async with open_sandboxes_of(settings) as sandboxes:
+        async with chat_sandboxes(settings) as sandboxes:
             found = await probe(await sandboxes.of("doctor"))
     except AgentError as error:
         return [Finding("sandbox", "fail", str(error), "See docs/security.md.")]

@@ -1,12 +1,8 @@
 """What people would lose or miss: the database, and Telegram."""
 
-import asyncio
-from typing import Any
-
 from bot.cli.checks import Finding, passed
 from bot.settings import Settings
-
-ANSWER_SECONDS = 10
+from bot.setup.telegram import get_me
 
 
 async def database(settings: Settings) -> list[Finding]:
@@ -66,22 +62,3 @@ async def telegram(settings: Settings) -> list[Finding]:
             )
         )
     return findings
-
-
-async def get_me(base_url: str, token: str) -> dict[str, Any] | str:
-    """The bot's account, or why it cannot be had, in one sentence without the token."""
-    import aiohttp
-
-    url = f"{base_url.rstrip('/')}/bot{token}/getMe"
-    try:
-        async with (
-            asyncio.timeout(ANSWER_SECONDS),  # aiohttp's own may swallow a cancellation
-            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session,
-            session.get(url) as answer,
-        ):
-            body = await answer.json(content_type=None)
-    except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
-        return f"The Bot API server {base_url} cannot be reached ({type(error).__name__})."
-    if not body.get("ok"):
-        return f"Telegram refuses the token: {body.get('description', 'no reason given')}."
-    return dict(body["result"])

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backend.client import BackendClient, BackendUnavailable
+from backend.gpu.nvml import InstalledGpu, NvmlUnusable, installed_gpus
 from bot.cli.checks import Finding, Status, passed
 from bot.settings import Settings
 
@@ -20,20 +21,20 @@ VOLTA_DRIVERS = (570, 580)
 
 
 async def card(settings: Settings) -> list[Finding]:
-    found = await asyncio.to_thread(_cards)
-    if isinstance(found, str):
+    try:
+        driver, cards = await asyncio.to_thread(installed_gpus)
+    except NvmlUnusable as error:
         if settings.backend.kind == "external" or not _wants_card(settings):
-            return [passed("gpu", f"No GPU ({found}); none is needed for this configuration.")]
+            return [passed("gpu", f"No GPU ({error}); none is needed for this configuration.")]
         return [
             Finding(
                 "gpu",
                 "warn",
-                f"No GPU can be used: {found}.",
+                f"No GPU can be used: {error}.",
                 "Install the NVIDIA driver for the card.",
             )
         ]
-    driver, cards = found
-    return [_driver(name, capability, driver) for name, capability in cards] or [
+    return [_driver(card, driver) for card in cards] or [
         Finding(
             "gpu",
             "warn",
@@ -45,7 +46,7 @@ async def card(settings: Settings) -> list[Finding]:
 
 def _wants_card(settings: Settings) -> bool:
     from backend.models.profile import ProfileError, load
-    from bot.backend_connection import profiles_folder
+    from bot.cli.connect import profiles_folder
 
     try:
         return load(settings.backend.profile, profiles_folder()).gpu
@@ -53,63 +54,35 @@ def _wants_card(settings: Settings) -> bool:
         return True
 
 
-def _cards() -> str | tuple[str, list[tuple[str, tuple[int, int]]]]:
-    import pynvml
-
-    nvml: Any = pynvml  # its functions have no types
-    try:
-        nvml.nvmlInit()
-    except nvml.NVMLError as error:
-        return str(error)
-    try:
-        handles = [nvml.nvmlDeviceGetHandleByIndex(n) for n in range(nvml.nvmlDeviceGetCount())]
-        cards = [(str(nvml.nvmlDeviceGetName(h)), _capability(nvml, h)) for h in handles]
-        return str(nvml.nvmlSystemGetDriverVersion()), cards
-    except nvml.NVMLError as error:
-        return str(error)
-    finally:
-        nvml.nvmlShutdown()
-
-
 def capabilities() -> list[tuple[int, int]]:
     """The compute capability of each card; none where there is no GPU."""
-    found = _cards()
-    return [] if isinstance(found, str) else [capability for _, capability in found[1]]
+    try:
+        return [card.capability for card in installed_gpus()[1] if card.capability]
+    except NvmlUnusable:
+        return []
 
 
 def driver() -> str | None:
     """The NVIDIA driver's version; None without one."""
-    found = _cards()
-    return None if isinstance(found, str) else found[0]
+    try:
+        return installed_gpus()[0]
+    except NvmlUnusable:
+        return None
 
 
 def memory_of_cards() -> list[float]:
     """GiB of each card; none where there is no GPU."""
-    import pynvml
-
-    nvml: Any = pynvml
     try:
-        nvml.nvmlInit()
-    except nvml.NVMLError:
+        return [card.memory / 2**30 for card in installed_gpus()[1] if card.memory]
+    except NvmlUnusable:
         return []
-    try:
-        handles = [nvml.nvmlDeviceGetHandleByIndex(n) for n in range(nvml.nvmlDeviceGetCount())]
-        return [nvml.nvmlDeviceGetMemoryInfo(handle).total / 2**30 for handle in handles]
-    except nvml.NVMLError:
-        return []
-    finally:
-        nvml.nvmlShutdown()
 
 
-def _capability(nvml: Any, handle: Any) -> tuple[int, int]:
-    major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
-    return int(major), int(minor)
-
-
-def _driver(name: str, capability: tuple[int, int], driver: str) -> Finding:
-    detail = f"{name}, compute {capability[0]}.{capability[1]}, driver {driver}"
+def _driver(card: InstalledGpu, driver: str | None) -> Finding:
+    compute = ".".join(map(str, card.capability)) if card.capability else "unknown"
+    detail = f"{card.name}, compute {compute}, driver {driver or 'unknown'}"
     low, high = VOLTA_DRIVERS
-    if capability != VOLTA or low <= int(driver.split(".")[0]) < high + 1:
+    if card.capability != VOLTA or not driver or low <= int(driver.split(".")[0]) <= high:
         return passed("gpu", detail)
     remedy = f"Install a driver from {low} to {high}: a newer one drops Volta, an older one lacks its CUDA 12."
     return Finding("gpu", "fail", f"{detail}: this driver does not fit the card.", remedy)
@@ -120,7 +93,7 @@ async def binary(settings: Settings) -> list[Finding]:
     from backend.models.profile import ProfileError, load
     from backend.server.binary import CannotStart, find
     from backend.server.launch import prepare
-    from bot.backend_connection import backend_config, profiles_folder
+    from bot.cli.connect import backend_config, profiles_folder
 
     if settings.backend.kind == "external":
         return []
@@ -160,7 +133,7 @@ async def model(settings: Settings) -> list[Finding]:
     """The model file: there, whole, as its profile names it."""
     from backend.models.profile import ProfileError, load, locate
     from backend.server.launch import models_folder
-    from bot.backend_connection import backend_config, profiles_folder
+    from bot.cli.connect import backend_config, profiles_folder
 
     if settings.backend.kind == "external":
         return []
@@ -203,9 +176,9 @@ def _sha256(path: Path) -> str:
 
 async def running(settings: Settings) -> list[Finding]:
     """The backend, when it runs: state, warmth, and how long a warm first token takes."""
-    from bot.backend_connection import socket_of
+    from bot.cli.connect import backend_client
 
-    async with BackendClient(socket_of(settings)) as backend:
+    async with backend_client(settings) as backend:
         try:
             status = await backend.status()
         except BackendUnavailable:
@@ -235,15 +208,15 @@ async def tool_calls(settings: Settings) -> list[Finding]:
     """Whether the model that serves calls tools, and whether its template keeps the prefix."""
     from agent.errors import AgentError
     from agent.model import ModelRefused
-    from bot.backend_connection import socket_of
-    from bot.composition import stored_agent
+    from bot.cli.connect import backend_client
+    from bot.composition import open_agent
 
-    async with BackendClient(socket_of(settings)) as backend:
+    async with backend_client(settings) as backend:
         try:
             server = (await backend.status()).backend
             if not server.serving:
                 return []
-            async with stored_agent(settings, backend) as agent:
+            async with open_agent(settings, backend) as agent:
                 found = await agent.selftests.of(server)
         except BackendUnavailable:
             return []

@@ -384,14 +384,20 @@ async def test_jobs_are_paused_edited_run_and_removed(store: Store, clock) -> No
         ("send me the daily digest", ("digest", "health digest")),
     ],
 )
-def test_what_the_words_ask_for(task: str, meant: tuple[str, str]) -> None:
-    wishes = Wishes(["website"], lambda: ["coder", "pocket"])
-    assert wishes.read(task) == meant
+async def test_what_the_words_ask_for(task: str, meant: tuple[str, str]) -> None:
+    wishes = Wishes(["website"], models)
+    assert await wishes.read(task) == meant
 
 
-def test_a_model_that_is_not_there_is_asked_back() -> None:
+async def models() -> list[str]:
+    return ["pocket", "coder"]
+
+
+async def test_a_model_that_is_not_there_is_asked_back() -> None:
     with pytest.raises(ToolError, match="There is no model gemma. There are: coder, pocket."):
-        Wishes((), lambda: ["pocket", "coder"]).read("switch to the model gemma")
+        await Wishes((), models).read("switch to the model gemma")
+    with pytest.raises(ToolError, match=r"There is no model gemma\.$"):
+        await Wishes().read("switch to the model gemma")
 
 
 async def test_a_switch_that_the_model_proposes_is_asked_for_even_once(store: Store) -> None:
@@ -400,7 +406,7 @@ async def test_a_switch_that_the_model_proposes_is_asked_for_even_once(store: St
     async def approve(what: str, *, scope: str) -> None:
         asked.append((what, scope))
 
-    planner = Planner(store, CHAT, "UTC", Wishes((), lambda: ["coder"]))
+    planner = Planner(store, CHAT, "UTC", Wishes((), models))
     await planner.schedule("tomorrow at 9", "switch to coder", "", approve)
     assert asked == [("Switch to the model coder, once, on Sat 21 Nov 2026 at 09:00", "schedule")]
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from agent.store import Incoming, open_store
 from backend.client import BackendClient
-from bot.backend_failover import answers_within
 from fakes.patience import SECONDS
 
 VOLTAIRE = Path(sys.executable).with_name("voltaire")
@@ -47,7 +46,7 @@ async def test_there_and_back_but_not_under_a_running_backend(tmp_path: Path) ->
     backend = await start(tmp_path, "backend")
     try:
         async with BackendClient(tmp_path / "b.sock") as client:
-            assert await answers_within(client, SECONDS)
+            assert await client.answers_within(SECONDS)
         code, out, err = await voltaire(tmp_path, "backup", str(file))
         assert (code, err) == (0, "")
         assert re.fullmatch(rf"{file}: [\d.]+ MiB, without secrets\.\n", out)

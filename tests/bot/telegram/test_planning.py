@@ -12,11 +12,15 @@ from bot.telegram.app import TelegramApp
 from fakes.bot_running import RunningBot, TelegramScenario
 
 
+async def models() -> list[str]:
+    return ["coder"]
+
+
 @pytest.fixture
 def scenario(scenario: TelegramScenario) -> TelegramScenario:
     def services(run: RunningBot[TelegramApp]) -> dict[str, Any]:
         async def planner(chat: str) -> Planner:
-            return Planner(run.store, chat, "UTC", Wishes(["site"], lambda: ["coder"]))
+            return Planner(run.store, chat, "UTC", Wishes(["site"], models))
 
         return {"planner": planner}
 

@@ -7,9 +7,9 @@ from contextlib import ExitStack
 import aiohttp
 import pytest
 
+from bot.app import AppUnavailable
 from bot.localgram import Localgram, is_final
-from bot.telegram.app import TelegramUnavailable
-from bot.telegram.polling import AlreadyPolling, only_poller
+from bot.telegram.polling import only_poller
 from fakes.bot_running import TOKEN, TelegramScenario
 from fakes.patience import SECONDS
 
@@ -36,7 +36,7 @@ async def steal(gram: Localgram) -> None:
 
 async def test_a_wrong_token_is_one_sentence(scenario: TelegramScenario) -> None:
     scenario.config = {"token": "4242:wrong"}
-    with pytest.raises(TelegramUnavailable) as told:
+    with pytest.raises(AppUnavailable) as told:
         async with scenario.open() as run:
             assert run.serving
             await run.serving
@@ -46,7 +46,7 @@ async def test_a_wrong_token_is_one_sentence(scenario: TelegramScenario) -> None
 
 async def test_an_unreachable_server_is_one_sentence(scenario: TelegramScenario) -> None:
     scenario.config = {"base_url": "http://127.0.0.1:9", "start_seconds": 0.3}
-    with pytest.raises(TelegramUnavailable) as told:
+    with pytest.raises(AppUnavailable) as told:
         async with scenario.open() as run:
             assert run.serving
             await run.serving
@@ -63,7 +63,7 @@ async def test_a_server_that_accepts_and_is_silent_is_one_sentence(
     async with silent:
         url = f"http://127.0.0.1:{silent.sockets[0].getsockname()[1]}"
         scenario.config = {"base_url": url, "start_seconds": 0.3}
-        with pytest.raises(TelegramUnavailable) as told:
+        with pytest.raises(AppUnavailable) as told:
             async with scenario.open() as run:
                 assert run.serving
                 await run.serving
@@ -71,7 +71,7 @@ async def test_a_server_that_accepts_and_is_silent_is_one_sentence(
 
 
 async def test_one_poller_per_token_and_machine(scenario: TelegramScenario) -> None:
-    taken = pytest.raises(AlreadyPolling, match="Another voltaire bot runs with this token")
+    taken = pytest.raises(AppUnavailable, match="Another voltaire bot runs with this token")
     with only_poller(scenario.telegram.lock), taken:
         async with scenario.open():
             pass

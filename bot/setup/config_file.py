@@ -1,4 +1,4 @@
-"""The configuration file as the wizard writes it: whole or not at all, valid at every step."""
+"""The configuration file as the wizard writes it: replaced whole, valid at every step."""
 
 import json
 import os
@@ -35,10 +35,15 @@ def get(values: Mapping[str, Any], key: str) -> Any:
 def write(path: Path, values: Values, *, group: int = -1) -> None:
     """Replace the file at once, readable to its owner (and `group`) alone."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
+    replace_file(path, "\n".join(_lines(values)) + "\n", group=group)
+
+
+def replace_file(path: Path, text: str, *, group: int = -1) -> None:
+    """Replace a file at once, readable to its owner (and `group`) alone, and on the disk."""
     new = path.with_name(f".{path.name}.new")
     fd = os.open(new, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
     with os.fdopen(fd, "w", encoding="utf-8") as file:
-        file.write("\n".join(_lines(values)) + "\n")
+        file.write(text)
         file.flush()
         os.fsync(file.fileno())
     if group >= 0:
@@ -57,13 +62,9 @@ def _lines(values: Values, path: tuple[str, ...] = ()) -> Iterator[str]:
         if isinstance(value, dict):
             yield from _lines(value, (*path, key))
         elif _tables(value):
-            yield from _array(value, (*path, key))
-
-
-def _array(tables: list[Values], path: tuple[str, ...]) -> Iterator[str]:
-    for table in tables:
-        yield f"[[{'.'.join(map(_key, path))}]]"
-        yield from (f"{_key(key)} = {_value(value)}" for key, value in table.items())
+            for table in value:
+                yield f"[[{'.'.join(map(_key, (*path, key)))}]]"
+                yield from (f"{_key(name)} = {_value(each)}" for name, each in table.items())
 
 
 def _tables(value: object) -> bool:
@@ -71,11 +72,8 @@ def _tables(value: object) -> bool:
 
 
 def _key(name: str) -> str:
-    return (
-        name
-        if name.replace("-", "").replace("_", "").isalnum() and name.isascii()
-        else json.dumps(name)
-    )
+    bare = name.replace("-", "").replace("_", "").isalnum() and name.isascii()
+    return name if bare else json.dumps(name)
 
 
 def _value(value: object) -> str:

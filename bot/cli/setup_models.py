@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bot.setup.engine import SetupError
+from bot.setup import SetupError
 
 if TYPE_CHECKING:
     from backend.build.recipe import Recipe
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class LocalEngine:
-    """bot.setup.engine.Engine over `state`; `say` prints."""
+class BackendModelSetup:
+    """bot.setup.models.ModelSetup over the state folder `state`; `say` prints."""
 
     state: Path
     say: Callable[[str], None]
@@ -53,11 +53,11 @@ class LocalEngine:
         except PullError as error:
             raise SetupError(str(error)) from None
 
-    async def server(self, wish: str) -> str:
+    async def server(self, wanted: str) -> str:
         from backend.server.binary import EMBEDDED, CannotStart, find
 
         try:
-            found = await find(self._config(wish))
+            found = await find(self._config(wanted))
         except CannotStart as error:
             raise SetupError(str(error)) from None
         return "" if found.command == EMBEDDED else found.command[0]
@@ -93,7 +93,7 @@ class LocalEngine:
 
     def _profile(self, name: str) -> "Profile":
         from backend.models.profile import ProfileError, load
-        from bot.backend_connection import profiles_folder
+        from bot.cli.connect import profiles_folder
 
         try:
             return load(name, profiles_folder())

@@ -1,21 +1,42 @@
-"""The first owner: a one-time link, shown as text and as a QR code; then the first message."""
+"""The bot's account, and its first owner: a pairing link, then the first message."""
 
 import asyncio
 import io
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import aiohttp
 
 from agent.store import Store, open_store
 from bot.channel import OutgoingMessage
 from bot.settings import Settings
-from bot.setup.engine import SetupError
-from bot.setup.wizard import PAIRING_SECONDS
+from bot.setup import SetupError
 from bot.state import DATABASE
 
+ANSWER_SECONDS = 10
+PAIRING_SECONDS = 900.0
 LOOK_SECONDS = 0.5
 DELIVERY_SECONDS = 60
 SOURCE = "telegram"
+
+
+async def get_me(base_url: str, token: str) -> dict[str, Any] | str:
+    """The bot's account, or why it cannot be had, in one sentence without the token."""
+    url = f"{base_url.rstrip('/')}/bot{token}/getMe"
+    try:
+        async with (
+            asyncio.timeout(ANSWER_SECONDS),  # aiohttp's own may swallow a cancellation
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session,
+            session.get(url) as answer,
+        ):
+            body = await answer.json(content_type=None)
+    except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
+        return f"The Bot API server {base_url} cannot be reached ({type(error).__name__})."
+    if not body.get("ok"):
+        return f"Telegram refuses the token: {body.get('description', 'no reason given')}."
+    return dict(body["result"])
 
 
 async def pair(settings: Settings, username: str, say: Callable[[str], None]) -> list[int]:
