@@ -1,16 +1,54 @@
-"""A parsed value to the calls in it, in the layouts that models have been seen to write."""
+"""Tools by name, calls to them, and a parsed value to the calls in it, in the layouts that models write."""
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from agent.llm.tool_call_parser.known import KnownTools
 from agent.llm.tool_call_parser.repair import arguments_of
 
 _NAMES = ("name", "tool", "tool_name", "function_name", "function", "recipient_name", "action")
 _ARGUMENTS = ("arguments", "parameters", "args", "params", "input", "tool_input", "action_input")
 _WRAPPERS = ("tool_calls", "tool_call", "function_call", "function")
 KEYS = frozenset((*_NAMES, *_ARGUMENTS, *_WRAPPERS, "type", "id"))
+_DEEPEST = 4
+
+
+@dataclass(frozen=True)
+class KnownTools:
+    """For each tool its arguments in order, with the JSON type of each."""
+
+    tools: Mapping[str, Mapping[str, str]]
+
+    @classmethod
+    def of(cls, schemas: Iterable[Mapping[str, Any]]) -> "KnownTools":
+        functions = [schema["function"] for schema in schemas]
+        return cls({f["name"]: _kinds(f.get("parameters", {})) for f in functions})
+
+    @cached_property
+    def beginnings(self) -> tuple[str, ...]:
+        """How a Python call of a tool may begin."""
+        before = ("", "default_api.", "functions.")
+        dotted = [b + name + "(" for b in before for name in self.tools]
+        return (*dotted, *(f"print({call}" for call in dotted))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.tools
+
+    def value(self, tool: str, argument: str, text: str) -> Any:
+        """An argument written as plain text: JSON where the tool wants no string."""
+        if self.tools.get(tool, {}).get(argument, "string") == "string":
+            return text
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+
+
+def _kinds(parameters: Mapping[str, Any]) -> dict[str, str]:
+    properties = parameters.get("properties", {})
+    return {name: str(schema.get("type", "string")) for name, schema in properties.items()}
 
 
 @dataclass(frozen=True)
@@ -21,48 +59,32 @@ class ParsedCall:
     arguments: Mapping[str, Any] | None
 
 
-def calls_in(value: Any, known: KnownTools) -> list[ParsedCall]:
+def calls_in(value: Any, known: KnownTools, depth: int = 0) -> list[ParsedCall]:
     """Every call in the value; an empty list when it is something else."""
-    return list(_calls(value, known, 0))
-
-
-def _calls(value: Any, known: KnownTools, depth: int) -> Iterator[ParsedCall]:
-    if depth > 4:
-        return
+    if depth > _DEEPEST:
+        return []
     if isinstance(value, list):
-        for item in value:
-            yield from _calls(item, known, depth + 1)
-    elif isinstance(value, dict):
-        yield from _call(value, known, depth)
-
-
-def _call(value: dict[str, Any], known: KnownTools, depth: int) -> Iterator[ParsedCall]:
+        return [call for item in value for call in calls_in(item, known, depth + 1)]
+    if not isinstance(value, dict):
+        return []
     name = next((value[key] for key in _NAMES if isinstance(value.get(key), str)), None)
     if name is not None:
-        yield from _named(name.removeprefix("functions."), value)
-        return
+        return _named(name.removeprefix("functions."), value)
     if len(value) == 1 and next(iter(value)) in known:
         [(tool, arguments)] = value.items()
-        yield from [ParsedCall(tool, arguments)] if isinstance(arguments, dict) else []
-        return
-    for key in _WRAPPERS:
-        yield from _calls(value.get(key), known, depth + 1)
+        return [ParsedCall(tool, arguments)] if isinstance(arguments, dict) else []
+    return [c for key in _WRAPPERS for c in calls_in(value.get(key), known, depth + 1)]
 
 
-def _named(name: str, value: dict[str, Any]) -> Iterator[ParsedCall]:
-    given = next((value[key] for key in _ARGUMENTS if key in value), None)
-    if isinstance(given, dict):
-        yield ParsedCall(name, given)
-    elif isinstance(given, str):
-        yield ParsedCall(name, arguments_of(given))
-    elif given is None and any(key in value for key in _ARGUMENTS):
-        yield ParsedCall(name, {})
-    else:
-        yield from _flat(name, value)
-
-
-def _flat(name: str, value: dict[str, Any]) -> Iterator[ParsedCall]:
-    """`{"name": "bash", "command": "ls"}`: the arguments stand beside the name."""
+def _named(name: str, value: dict[str, Any]) -> list[ParsedCall]:
+    key = next((key for key in _ARGUMENTS if key in value), None)
+    arguments = value[key] if key else None
+    if isinstance(arguments, dict):
+        return [ParsedCall(name, arguments)]
+    if isinstance(arguments, str):
+        return [ParsedCall(name, arguments_of(arguments))]
+    if key and arguments is None:
+        return [ParsedCall(name, {})]
+    # {"name": "bash", "command": "ls"}: the arguments stand beside the name.
     rest = {k: v for k, v in value.items() if k not in (*_NAMES, "type", "id")}
-    if rest:
-        yield ParsedCall(name, rest)
+    return [ParsedCall(name, rest)] if rest else []

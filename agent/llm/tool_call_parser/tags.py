@@ -76,7 +76,7 @@ def _body(view: ParserView, start: int) -> Outcome:
 
 
 def _unreadable(view: ParserView, body: int) -> Outcome:
-    closing = view.find(_CLOSING, body)
+    closing = _CLOSING.search(view.text, body)
     if closing:
         return Hidden(closing.end(), (BROKEN,))
     return Hidden(len(view.text), (BROKEN,)) if view.final else WAIT
@@ -104,7 +104,7 @@ def _value_end(view: ParserView, start: int) -> int | None:
     if closing is not None and (end is None or closing < end):
         return closing
     if end is None and view.final:
-        first = view.find(_CLOSING, start)
+        first = _CLOSING.search(view.text, start)
         return first.start() if first else len(view.text)
     return end
 
@@ -147,7 +147,7 @@ def function(view: ParserView, start: int) -> Outcome:
     if head is None:
         growing = len(view.text) - start < _HEAD_LONGEST and not view.final
         return WAIT if growing else None
-    tail = view.find(_TAIL, head.end())
+    tail = _TAIL.search(view.text, head.end())
     if tail is None and not view.final:
         return WAIT
     end = tail.end() if tail else len(view.text)
@@ -194,7 +194,7 @@ def _named_json(view: ParserView, name: str, start: int) -> Outcome:
 
 
 def _glm(view: ParserView, name: str, start: int) -> Outcome:
-    closing = view.find(_CLOSING, start)
+    closing = _CLOSING.search(view.text, start)
     if closing is None:
         return Hidden(len(view.text), (ParsedCall(name, None),)) if view.final else WAIT
     pairs = _GLM.findall(view.text[start : closing.start()])

@@ -1,11 +1,13 @@
-"""The text so far, as the recognisers see it, and what they answer."""
+"""The text so far, as the recognisers of call formats see it, and what they answer.
+
+A recogniser takes a view and the place of a sign, and answers with an Outcome.
+"""
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from agent.llm.tool_call_parser.calls import ParsedCall
-from agent.llm.tool_call_parser.known import KnownTools
+from agent.llm.tool_call_parser.calls import KnownTools, ParsedCall
 
 _SPACE = re.compile(r"\s*")
 
@@ -70,6 +72,3 @@ class ParserView:
         if found is WAIT:
             return WAIT
         return place
-
-    def find(self, pattern: re.Pattern[str], place: int) -> re.Match[str] | None:
-        return pattern.search(self.text, place)

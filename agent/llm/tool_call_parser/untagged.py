@@ -1,4 +1,4 @@
-"""Calls without tags: bare JSON, JSON in a Markdown fence, Python calls.
+"""Calls without tags: bare JSON, JSON in a Markdown fence, Python calls, a line of words and JSON.
 
 These forms are ordinary text as well, so only a complete call to a known tool
 counts, and whatever turns out to be none is shown.
@@ -9,7 +9,8 @@ import re
 from typing import Any
 
 from agent.llm.tool_call_parser.calls import KEYS, ParsedCall, calls_in
-from agent.llm.tool_call_parser.repair import value_end, value_of
+from agent.llm.tool_call_parser.repair import arguments_of, value_end, value_of
+from agent.llm.tool_call_parser.tags import function, tag
 from agent.llm.tool_call_parser.view import BROKEN, WAIT, Hidden, Outcome, ParserView, Wait
 
 _FENCES = frozenset(
@@ -24,6 +25,20 @@ _PYTHON = re.compile(r"[ \t]*\[?\s*(?:print\()?(?:default_api\.|functions\.)?(\w
 # What may follow the bracket: a literal, a keyword with one, or as yet a part of that.
 _ARGUMENT = re.compile(r"""\s*(?:\w+\s*=\s*)?(?:["'\[\d)]|True|False|\w*\Z)""")
 _AFTER_CALL = re.compile(r"[ \t]*(?:[\],);]|\r?\n|\Z)")
+_HEAD = re.compile(
+    r"[ \t]*(?:"
+    r"(?:assistant)?(?:commentary|analysis) to=(?:functions\.)?([\w-]+)[ \t]*(?:code|json)?\s*(?=\{)"
+    r"|Action:[ \t]*([\w-]+)[ \t]*\n+[ \t]*Action Input:[ \t]*(?=\{)"
+    r")"
+)
+_BEGINNINGS = (
+    "assistantcommentary to=",
+    "assistantanalysis to=",
+    "commentary to=",
+    "analysis to=",
+    "Action:",
+)
+_HEAD_LONGEST = 120
 
 
 def bare_json(view: ParserView, start: int) -> Outcome:
@@ -86,8 +101,6 @@ def fence(view: ParserView, start: int) -> Outcome:
 
 
 def _inside(view: ParserView, place: int) -> Outcome:
-    from agent.llm.tool_call_parser.tags import function, tag  # a fence may hold tags
-
     letter = view.text[place : place + 1]
     if not letter:
         return None if view.final else WAIT
@@ -174,3 +187,25 @@ def _literals(node: ast.Call, names: list[str]) -> dict[str, Any]:
             raise ValueError
         given[keyword.arg] = ast.literal_eval(keyword.value)
     return given
+
+
+def headed(view: ParserView, start: int) -> Outcome:
+    """`commentary to=functions.NAME json{...}`, or `Action: NAME` over `Action Input: {...}`."""
+    head = _HEAD.match(view.text, start)
+    if head is None:
+        return WAIT if _growing(view, start) else None
+    name = head[1] or head[2]
+    if name not in view.known:
+        return None
+    end = value_end(view.text, head.end())
+    if end is None and not view.final:
+        return WAIT
+    end = len(view.text) if end is None else end
+    return Hidden(end, (ParsedCall(name, arguments_of(view.text[head.end() : end])),))
+
+
+def _growing(view: ParserView, start: int) -> bool:
+    rest = view.text[start : start + _HEAD_LONGEST].lstrip(" \t")
+    if not view.ends_in(start, view.text[start : start + _HEAD_LONGEST]) or "{" in rest:
+        return False
+    return any(b.startswith(rest) or rest.startswith(b) for b in _BEGINNINGS)

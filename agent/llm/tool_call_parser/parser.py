@@ -2,12 +2,10 @@
 
 import re
 
-from agent.llm.tool_call_parser.calls import ParsedCall
-from agent.llm.tool_call_parser.harmony import channel, mistral, stray, thought, thought_end
-from agent.llm.tool_call_parser.headed import headed
-from agent.llm.tool_call_parser.known import KnownTools
-from agent.llm.tool_call_parser.plain import bare_json, fence, python_call
+from agent.llm.tool_call_parser.calls import KnownTools, ParsedCall
+from agent.llm.tool_call_parser.special_tokens import channel, mistral, stray, thought, thought_end
 from agent.llm.tool_call_parser.tags import function, named_tag, tag
+from agent.llm.tool_call_parser.untagged import bare_json, fence, headed, python_call
 from agent.llm.tool_call_parser.view import Hidden, Outcome, ParserView, Wait
 
 _RECOGNISERS = {

@@ -65,7 +65,7 @@ def channel(view: ParserView, start: int) -> Outcome:
     if recipient := _RECIPIENT.search(header[1]):
         return _recipient(view, recipient[1], header.end())
     if "analysis" in header[1]:
-        end = view.find(_CHANNEL_END, header.end())
+        end = _CHANNEL_END.search(view.text, header.end())
         if end is None:
             return Hidden(len(view.text), thought=True) if view.final else WAIT
         return Hidden(end.start(), thought=True)
@@ -75,7 +75,7 @@ def channel(view: ParserView, start: int) -> Outcome:
 def _recipient(view: ParserView, name: str, start: int) -> Outcome:
     end = value_end(view.text, start)
     if end is None:
-        closing = view.find(_CHANNEL_END, start)
+        closing = _CHANNEL_END.search(view.text, start)
         if closing is None and not view.final:
             return WAIT
         end = closing.start() if closing else len(view.text)
