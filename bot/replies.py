@@ -55,7 +55,7 @@ class Replies:
         reply = self._open.get(turn)
         if reply is None and not isinstance(event, TurnFinished):
             speed = self._speeds.setdefault(chat, ReadingSpeed())
-            reply = LiveReply(self._channel, chat, TurnProgress(self._texts, speed))
+            reply = LiveReply(self._channel, chat, TurnViewBuilder(self._texts, speed))
             self._open[turn] = reply
             self.tasks.start(reply.run(), "a live reply")
         if reply is not None:
@@ -81,7 +81,7 @@ class Replies:
 class LiveReply:
     """One turn's live reply. `add` is called with each event and never blocks."""
 
-    def __init__(self, channel: Channel, chat: str, progress: "TurnProgress") -> None:
+    def __init__(self, channel: Channel, chat: str, progress: "TurnViewBuilder") -> None:
         self._channel = channel
         self._chat = chat
         self._progress = progress
@@ -143,7 +143,7 @@ class ReadingSpeed:
             self.ttft_s = finished.ttft_ms / 1000
 
 
-class TurnProgress:
+class TurnViewBuilder:
     """Folds the events of a turn into its view."""
 
     def __init__(

@@ -22,36 +22,36 @@ class Texts:
 
     # who may talk
     hello: str = "Hello. Write to me, or see /help."
-    stranger: str = "This is somebody's own assistant. Send /pair to ask its owner to let you in."
+    stranger: str = "This is a private assistant. Send /pair to ask its owner for access."
     asked_to_pair: str = "I have asked the owner."
-    already_in: str = "You may talk to me already."
+    already_in: str = "You already have access."
     bad_code: str = "This link has been used or has expired; ask for a new one."
     paired: Mapping[str, str] = field(
         default_factory=lambda: {
-            "owner": "You are my owner now. Write to me, or see /help.",
-            "member": "You may talk to me now. See /help.",
+            "owner": "You are now my owner. Write to me, or see /help.",
+            "member": "You have access now. Write to me, or see /help.",
         }
     )
-    wants_in: str = "{name} asks to talk to me."
+    wants_in: str = "{name} asks for access."
     let_in: str = "Let in"
     refuse: str = "Refuse"
     was_let_in: str = "{name} was let in by {by} at {at}."
     was_refused: str = "{name} was refused by {by} at {at}."
-    added_to_group: str = "I was added here. May everybody in this group talk to me?"
+    added_to_group: str = "I was added to this group. May everybody here talk to me?"
     only_owners: str = "Only an owner can do that."
     not_yours: str = "This is not for you."
     expired: str = "This has expired."
-    slower: str = "That is more than I can follow; please write more slowly."
+    slower: str = "You are sending messages faster than I can answer; please slow down."
     too_large: str = (
         "{name} is larger than {limit} MB, the most that I can receive here, so I cannot read it."
         " Send it in parts, compressed, or as a link."
     )
     # messages from before the start
-    backlog: str = "You sent {count} messages while I was off."
+    backlog: str = "You sent {count} messages while I was offline."
     answer_all: str = "Answer all"
     answer_last: str = "Only the last"
     answer_none: str = "None"
-    backlog_decided: str = "Answering {answered}, leaving {dropped}."
+    backlog_decided: str = "Answering {answered}, skipping {dropped}."
     # approvals
     approval: str = "**May I do this?**"
     approval_from: str = " (asked in {chat})"
@@ -71,46 +71,44 @@ class Texts:
         }
     )
     grants: str = "Allowed in this chat without asking:\n\n{grants}"
-    no_grants: str = "Nothing is open, and nothing is allowed without asking."
+    no_grants: str = "There are no open questions, and nothing is allowed without asking."
     # commands: what each does, then what they say
     commands: Mapping[str, str] = field(
         default_factory=lambda: {
             "start": "begin",
             "help": "what I can do",
-            "new": "a new conversation",
-            "resume": "go on with an older conversation",
+            "new": "start a new conversation",
+            "resume": "return to an older conversation",
             "stop": "stop what I am doing",
             "retry": "answer the last message again",
-            "status": "how I am",
-            "gpu": "a picture of the graphics card",
-            "model": "which model, and switch it",
+            "status": "model, queues and problems",
+            "gpu": "the last hours of the GPU as a picture",
+            "model": "show or switch the model",
             "context": "what fills the context",
-            "memory": "what I remember, and correct it",
-            "forget": "forget a note, or all of this chat",
-            "jobs": "what is planned",
-            "schedule": "plan a reminder or a task",
+            "memory": "show, correct and pin my notes",
+            "forget": "delete a note, or all of this chat",
+            "jobs": "scheduled jobs",
+            "schedule": "schedule a reminder or a task",
             "repos": "the repositories I can see",
             "summary": "what happened in a repository",
             "approve": "open questions and standing permissions",
-            "export": "this chat as files, to read and as JSON",
+            "export": "this chat as Markdown and JSON",
             "settings": "thinking and other settings",
-            "timezone": "your time zone, for times and jobs",
+            "timezone": "the time zone of this chat",
         }
     )
-    help: str = (
-        "Write to me as to a person; I can use files, commands and repositories.\n\n{commands}"
-    )
-    new: str = "A new conversation. What I have noted, I still know; /resume goes back."
+    help: str = "Just write to me. I can work with files, commands and repositories.\n\n{commands}"
+    new: str = "This is a new conversation. My notes are kept; /resume returns to an older one."
     go_on: str = "Go on"
-    goes_on: str = "I go on."
+    goes_on: str = "Continuing."
     nothing_runs: str = "Nothing is running."
     nothing_to_retry: str = "There is nothing to answer again."
     not_here: str = "That is not set up here."
     resume: str = "Which conversation?"
-    resumed: str = "We go on with: {title}"
+    resumed: str = "Resumed: {title}"
     no_conversations: str = "There is no older conversation."
     nothing_said: str = "Nothing has been said yet."
-    notes: str = "My notes:\n\n{notes}\n\n/memory NUMBER WORDS corrects one; pinned ones (📌) always stay in mind."
+    notes: str = "My notes:\n\n{notes}\n\n/memory NUMBER WORDS corrects a note. Pinned notes (📌) come first in every prompt."
     no_notes: str = "I have no notes in this chat."
     no_such_note: str = "There is no such note."
     corrected: str = "Corrected."
@@ -124,19 +122,19 @@ class Texts:
     forget_yes: str = "Delete all"
     no: str = "No"
     kept: str = "Nothing was deleted."
-    all_forgotten: str = "All of this chat is deleted."
+    all_forgotten: str = "Everything of this chat was deleted."
     schedule_how: str = "Say when and what: /schedule tomorrow at 9 call the bank"
-    plan_question: str = "{told}\n\nShall I plan this?"
-    plan_it: str = "Plan it"
-    not_planned: str = "Nothing was planned."
+    plan_question: str = "{told}\n\nShall I schedule this?"
+    plan_it: str = "Schedule it"
+    not_planned: str = "Nothing was scheduled."
     planned: str = "Job {number}: {told}"
-    no_jobs: str = "Nothing is planned."
+    no_jobs: str = "Nothing is scheduled."
     run_now: str = "Now"
     job_done: Mapping[str, str] = field(
         default_factory=lambda: {
             "pause": "Paused.",
-            "go": "Goes on.",
-            "run": "It runs now.",
+            "go": "Resumed.",
+            "run": "Running now.",
             "rm": "Deleted.",
         }
     )
@@ -160,17 +158,17 @@ class Texts:
     hours: str = "{hours} h {minutes} min"
     minutes: str = "{minutes} min"
     context_head: str = "| part | tokens |"
-    no_backend: str = "The model backend is not known here."
-    no_gpu: str = "This machine has no graphics card that I can see."
+    no_backend: str = "There is no model backend here."
+    no_gpu: str = "No GPU was found on this machine."
     model: str = "The model is **{now}**."
     switching: str = "Switching to **{name}**."
     model_window: str = "A window of {tokens:,} tokens."
-    model_speed: str = "Here it writes {speed:.0f} tokens/s."
+    model_speed: str = "It writes {speed:.0f} tokens/s here."
     switched: str = "**{name}** is ready after {seconds:.0f} s."
-    switched_warm: str = "Its {tokens:,} fixed tokens are warm."
+    switched_warm: str = "Its fixed prefix of {tokens:,} tokens is warm."
     refresh: str = "Refresh"
     settings: str = "Thinking before an answer, in tokens: **{thinking}**"
-    no_thinking: str = "The model server in use takes no such budget: this has no effect."
+    no_thinking: str = "This model server has no such budget, so the setting has no effect."
     off: str = "off"
     settings_timezone: str = "Time zone: **{zone}** (/timezone changes it)"
     timezone: str = "The time zone of this chat is **{zone}**; it is {at} there."

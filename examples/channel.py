@@ -28,7 +28,7 @@ from bot.channel import (
 )
 from bot.commands import intake
 from bot.commands.access import Access, Sender
-from bot.commands.context import ButtonPress, HandlerContext, Invocation
+from bot.commands.context import ButtonPress, CommandCall, HandlerContext
 from bot.commands.table import command_named, handle_press, run_command, show_press_result
 from bot.texts import Texts
 
@@ -135,7 +135,7 @@ class SocketApp(MessagingApp):
             await show_press_result(context, press, result)
         elif fields["text"].startswith("/"):
             name, _, argument = fields["text"][1:].partition(" ")
-            call = Invocation(chat, sender, level, argument)
+            call = CommandCall(chat, sender, level, argument)
             await run_command(context, command_named(name), call)
         elif await intake.may_write(context, chat, sender, level):
             id = fields["id"]

@@ -20,6 +20,7 @@ import pytest
 
 from bot.localgram import Localgram
 from bot.settings import Settings
+from bot.texts import Texts
 from fakes.patience import soon
 
 ROOT = Path(__file__).parent.parent
@@ -216,7 +217,7 @@ async def test_the_services_start(tmp_path: Path) -> None:
             assert "pocket" in (await olga.next_message(seconds=SECONDS)).text
         async with home.started("run", **bot):
             await olga.send("/jobs")
-            assert (await olga.next_message(seconds=SECONDS)).text == "Nothing is planned."
+            assert (await olga.next_message(seconds=SECONDS)).text == Texts().no_jobs
 
 
 # -- what is written beside commands ----------------------------------------------

@@ -17,7 +17,7 @@ from bot.channel import (
     send,
 )
 from bot.commands.access import Access
-from bot.commands.context import ButtonPress, HandlerContext, Invocation, PressResult
+from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
 from bot.texts import Texts
 
 APPROVAL = "ok"
@@ -136,7 +136,7 @@ async def show_decision(context: HandlerContext, id: str) -> None:
             continue
 
 
-async def approve(context: HandlerContext, call: Invocation) -> None:
+async def approve(context: HandlerContext, call: CommandCall) -> None:
     """/approve: open questions are asked again; standing permissions can be taken back."""
     texts = context.texts
     for request in await context.store.approvals.open_requests():

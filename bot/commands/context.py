@@ -36,7 +36,7 @@ class Services:
 
 
 @dataclass(frozen=True, slots=True)
-class Invocation:
+class CommandCall:
     """A command as somebody sent it; `argument` is what follows its name."""
 
     chat: str

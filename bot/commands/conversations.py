@@ -2,13 +2,12 @@
 
 import asyncio
 from io import BytesIO
-from typing import Any
 
 from agent.memory.notes import ChatMemory, as_json, markdown
 from agent.store import Incoming
 from agent.turn.journal import TurnReply
 from bot.channel import Button, ChannelError, Keyboard
-from bot.commands.context import ButtonPress, HandlerContext, Invocation, PressResult
+from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
 from bot.texts import Texts
 
 RESUME = "conv"
@@ -18,23 +17,23 @@ CONTINUE = "onward"
 CONTINUABLE = frozenset({"tool_limit", "loop"})  # reasons for which a turn ended at a limit
 
 
-async def new(context: HandlerContext, call: Invocation) -> None:
+async def new(context: HandlerContext, call: CommandCall) -> None:
     await context.services.chats.stop(call.chat)
     await context.services.chats.new(call.chat)
     await context.send(call.chat, context.texts.new)
 
 
-async def stop(context: HandlerContext, call: Invocation) -> None:
+async def stop(context: HandlerContext, call: CommandCall) -> None:
     if not await context.services.chats.stop(call.chat):
         await context.send(call.chat, context.texts.nothing_runs)
 
 
-async def retry(context: HandlerContext, call: Invocation) -> None:
+async def retry(context: HandlerContext, call: CommandCall) -> None:
     if not await context.services.chats.retry(call.chat):
         await context.send(call.chat, context.texts.nothing_to_retry)
 
 
-async def resume(context: HandlerContext, call: Invocation) -> None:
+async def resume(context: HandlerContext, call: CommandCall) -> None:
     """The conversations used last, to choose from."""
     found = await context.store.chats.conversations(call.chat, RESUMABLE + 1)
     keyboard = []
@@ -55,24 +54,18 @@ async def press_resume(context: HandlerContext, press: ButtonPress) -> PressResu
     return PressResult("", context.texts.resumed.format(title=title or "…"))
 
 
-async def export(context: HandlerContext, call: Invocation) -> None:
+async def export(context: HandlerContext, call: CommandCall) -> None:
     """Notes and conversations of this chat, as Markdown to read and as JSON."""
-    now = await context.local_time(call.chat)
-    exported = await ChatMemory(context.store, call.chat, str(now.tzinfo)).export()
-    if exported["notes"] or exported["conversations"]:
-        context.start(send_export(context, call.chat, f"chat-{now:%Y-%m-%d}", exported))
-    else:
-        await context.send(call.chat, context.texts.nothing_said)
-
-
-async def send_export(
-    context: HandlerContext, chat: str, name: str, exported: dict[str, Any]
-) -> None:
+    chat, now = call.chat, await context.local_time(call.chat)
+    exported = await ChatMemory(context.store, chat, str(now.tzinfo)).export()
+    if not (exported["notes"] or exported["conversations"]):
+        await context.send(chat, context.texts.nothing_said)
+        return
     try:
         for suffix, form in ((".md", markdown), (".json", as_json)):
             text = await asyncio.to_thread(form, exported)
             file = BytesIO(text.encode("utf-8", "replace"))
-            await context.channel.send_files(chat, [(file, name + suffix)], "")
+            await context.channel.send_files(chat, [(file, f"chat-{now:%Y-%m-%d}{suffix}")], "")
     except ChannelError as error:
         await context.send(chat, context.texts.undeliverable.format(why=error))
 

@@ -5,14 +5,14 @@ from agent.schedule.planner import OWNERS_ONLY, Planner
 from agent.store.jobs import CatchUp, Job
 from bot.channel import Button, Keyboard
 from bot.commands.access import AccessLevel
-from bot.commands.context import ButtonPress, HandlerContext, Invocation, PressResult
+from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
 
 JOB = "job"
 BUTTON_ROWS = 12
 CATCH_UP: dict[str, CatchUp] = {"run once": "once", "run all": "all", "say missed": "missed"}
 
 
-async def jobs(context: HandlerContext, call: Invocation) -> None:
+async def jobs(context: HandlerContext, call: CommandCall) -> None:
     """/jobs lists them; /jobs 3 tells of one; /jobs 3 every Monday at 9 changes it."""
     planner = await planner_of(context, call.chat)
     number, _, words = call.argument.partition(" ")
@@ -33,7 +33,7 @@ async def jobs(context: HandlerContext, call: Invocation) -> None:
     await context.send(call.chat, planned(context, planner, job))
 
 
-async def schedule(context: HandlerContext, call: Invocation) -> None:
+async def schedule(context: HandlerContext, call: CommandCall) -> None:
     """/schedule in 10 minutes stretch: shown with its next times, made by a press.
 
     What is not understood is asked back.
@@ -75,12 +75,12 @@ async def press_job(context: HandlerContext, press: ButtonPress) -> PressResult:
     return PressResult(context.texts.job_done[action], text, keyboard)
 
 
-async def repos(context: HandlerContext, call: Invocation) -> None:
+async def repos(context: HandlerContext, call: CommandCall) -> None:
     names = "\n".join(f"- `{name}` at /repos/{name}" for name in context.repos)
     await context.send(call.chat, names or context.texts.no_repos)
 
 
-async def summary(context: HandlerContext, call: Invocation) -> None:
+async def summary(context: HandlerContext, call: CommandCall) -> None:
     """/summary REPO; the only repository needs no name."""
     name = call.argument or (context.repos[0] if len(context.repos) == 1 else "")
     if name not in context.repos and name != ".":

@@ -4,7 +4,7 @@ from functools import partial
 
 from agent.store.notes import SavedNote
 from bot.channel import Button, Keyboard
-from bot.commands.context import ButtonPress, HandlerContext, Invocation, PressResult
+from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
 
 NOTE = "note"
 FORGET = "wipe"
@@ -12,7 +12,7 @@ SHOWN = 20
 BUTTONS_PER_ROW = 6
 
 
-async def memory(context: HandlerContext, call: Invocation) -> None:
+async def memory(context: HandlerContext, call: CommandCall) -> None:
     """/memory lists the notes; /memory 3 WORDS corrects one, /memory pin 3 and unpin 3 say what stays."""
     chat, texts = call.chat, context.texts
     first, _, rest = call.argument.partition(" ")
@@ -28,7 +28,7 @@ async def memory(context: HandlerContext, call: Invocation) -> None:
         await context.send(chat, *await note_list(context, chat))
 
 
-async def forget(context: HandlerContext, call: Invocation) -> None:
+async def forget(context: HandlerContext, call: CommandCall) -> None:
     """/forget 3 deletes that note, /forget all the whole chat, /forget alone lists the notes."""
     chat, texts = call.chat, context.texts
     if id := note_number(call.argument):

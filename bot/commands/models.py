@@ -7,27 +7,19 @@ from agent.llm.selftest import sentence
 from agent.model import ModelRefused
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from bot.channel import Button
-from bot.commands.context import ButtonPress, HandlerContext, Invocation, PressResult
+from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
 
 MODEL = "mod"
 NAME_BYTES = 56  # a button's key holds 64
 
 
-async def model(context: HandlerContext, call: Invocation) -> None:
-    context.start(send_model(context, call.chat))
-
-
-async def send_model(context: HandlerContext, chat: str) -> None:
+async def model(context: HandlerContext, call: CommandCall) -> None:
     """The model, its speed and its self-test; a button for each profile whose model is here."""
     backend, texts = context.services.backend, context.texts
     if backend is None:
-        await context.send(chat, texts.no_backend)
+        await context.send(call.chat, texts.no_backend)
         return
-    try:
-        report, profiles = await backend.status(), await backend.profiles()
-    except BackendUnavailable as error:
-        await context.send(chat, str(error))
-        return
+    report, profiles = await backend.status(), await backend.profiles()
     server, speed = report.backend, report.speed
     lines = [texts.model.format(now=server.profile or server.model or "?")]
     for profile in profiles:
@@ -46,7 +38,7 @@ async def send_model(context: HandlerContext, chat: str) -> None:
         for name in names
         if name != server.profile and len(name.encode()) <= NAME_BYTES
     ]
-    await context.send(chat, "\n".join(lines), keyboard)
+    await context.send(call.chat, "\n".join(lines), keyboard)
 
 
 async def press_model(context: HandlerContext, press: ButtonPress) -> PressResult:

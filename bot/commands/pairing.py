@@ -1,13 +1,13 @@
 """Letting people in: by a one-time link, or because they ask and an owner presses a button."""
 
 from bot.channel import Button
-from bot.commands.context import ButtonPress, HandlerContext, Invocation, PressResult
+from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
 
 LET_IN = "in"
 REFUSE = "out"
 
 
-async def start(context: HandlerContext, call: Invocation) -> None:
+async def start(context: HandlerContext, call: CommandCall) -> None:
     """/start, or /start CODE from the link that `voltaire setup` prints."""
     if not call.argument:
         await context.send(call.chat, context.texts.hello)
@@ -21,7 +21,7 @@ async def start(context: HandlerContext, call: Invocation) -> None:
         await context.send(call.chat, context.texts.hello)
 
 
-async def pair(context: HandlerContext, call: Invocation) -> None:
+async def pair(context: HandlerContext, call: CommandCall) -> None:
     """/pair: a stranger asks; each owner gets one question."""
     if call.level != "stranger":
         await context.send(call.chat, context.texts.already_in)

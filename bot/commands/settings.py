@@ -7,14 +7,14 @@ from zoneinfo import available_timezones
 from agent.errors import AgentError
 from backend.client import BackendUnavailable
 from bot.channel import Button, Keyboard
-from bot.commands.context import ButtonPress, HandlerContext, Invocation, PressResult
+from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
 
 SETTING = "set"
 THINKING = (0, 512, 2048, 8192)  # tokens of thought; 0 is off
 SUGGESTED_ZONES = 4
 
 
-async def settings(context: HandlerContext, call: Invocation) -> None:
+async def settings(context: HandlerContext, call: CommandCall) -> None:
     await context.send(call.chat, *await setting_list(context, call.chat))
 
 
@@ -55,7 +55,7 @@ async def takes_thinking_budget(context: HandlerContext) -> bool:
         return True
 
 
-async def timezone(context: HandlerContext, call: Invocation) -> None:
+async def timezone(context: HandlerContext, call: CommandCall) -> None:
     """/timezone Europe/Berlin: jobs at times of day move to it. /timezone alone tells which it is.
 
     A city or another spelling is enough where it names one zone.

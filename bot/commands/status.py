@@ -8,7 +8,7 @@ from agent.store.outbox import OutboxState
 from backend.client import BackendRefused, BackendUnavailable
 from backend.protocol import Gpu, Status
 from bot.channel import Button, ChannelError, Keyboard
-from bot.commands.context import ButtonPress, HandlerContext, Invocation, PressResult
+from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
 from bot.texts import Texts
 
 STATUS = "st"
@@ -16,11 +16,8 @@ GPU_HOURS = 3
 MOST_HOURS = 7 * 24
 
 
-async def status(context: HandlerContext, call: Invocation) -> None:
-    async def send() -> None:
-        await context.send(call.chat, *await status_report(context, call.chat))
-
-    context.start(send())
+async def status(context: HandlerContext, call: CommandCall) -> None:
+    await context.send(call.chat, *await status_report(context, call.chat))
 
 
 async def press_status(context: HandlerContext, press: ButtonPress) -> PressResult:
@@ -53,46 +50,36 @@ async def backend_status(context: HandlerContext) -> Status | str:
         return str(error)
 
 
-async def gpu(context: HandlerContext, call: Invocation) -> None:
-    """/gpu, /gpu 12 for as many hours, /gpu dark."""
+async def gpu(context: HandlerContext, call: CommandCall) -> None:
+    """/gpu, /gpu 12 for as many hours, /gpu dark: a picture, or in words why there is none."""
     words = call.argument.lower().split()
     hours = next((int(word) for word in words if word.isdigit()), GPU_HOURS)
     theme = "dark" if "dark" in words else "light"
-    context.start(send_gpu(context, call.chat, min(max(hours, 1), MOST_HOURS), theme))
-
-
-async def send_gpu(context: HandlerContext, chat: str, hours: int, theme: str) -> None:
-    """A picture of the last hours, or in words why there is none."""
     report = await backend_status(context)
     if isinstance(report, str) or not report.gpus:
-        await context.send(chat, report if isinstance(report, str) else context.texts.no_gpu)
+        text = report if isinstance(report, str) else context.texts.no_gpu
+        await context.send(call.chat, text)
         return
     assert context.services.backend
     caption = "\n".join(gpu_line(context.texts, gpu) for gpu in report.gpus)
-    zone = str((await context.local_time(chat)).tzinfo)
+    zone = str((await context.local_time(call.chat)).tzinfo)
     try:
-        picture = await context.services.backend.gpu_picture(hours, theme=theme, zone=zone)
-        await context.channel.send_files(chat, [(BytesIO(picture), "gpu.png")], caption)
+        picture = await context.services.backend.gpu_picture(
+            min(max(hours, 1), MOST_HOURS), theme=theme, zone=zone
+        )
+        await context.channel.send_files(call.chat, [(BytesIO(picture), "gpu.png")], caption)
     except (BackendUnavailable, BackendRefused, ChannelError):
-        await context.send(chat, caption)
+        await context.send(call.chat, caption)
 
 
-async def tokens(context: HandlerContext, call: Invocation) -> None:
-    """/context"""
-    context.start(send_tokens(context, call.chat))
-
-
-async def send_tokens(context: HandlerContext, chat: str) -> None:
+async def tokens(context: HandlerContext, call: CommandCall) -> None:
+    """/context: a chat's tokens by part."""
     if context.services.tokens is None:
-        await context.send(chat, context.texts.not_here)
+        await context.send(call.chat, context.texts.not_here)
         return
-    try:
-        parts = await context.services.tokens(chat)
-    except BackendUnavailable as error:
-        await context.send(chat, str(error))
-        return
+    parts = await context.services.tokens(call.chat)
     lines = "\n".join(f"| {name} | {count:,} |" for name, count in parts.items())
-    await context.send(chat, f"{context.texts.context_head}\n|---|---|\n{lines}")
+    await context.send(call.chat, f"{context.texts.context_head}\n|---|---|\n{lines}")
 
 
 @dataclass(frozen=True, slots=True)

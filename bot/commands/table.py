@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agent.errors import AgentError
+from backend.client import BackendUnavailable
 from bot.channel import ChannelError
 from bot.commands import (
     approvals,
@@ -18,21 +19,22 @@ from bot.commands import (
     settings,
     status,
 )
-from bot.commands.context import ButtonPress, HandlerContext, Invocation, PressResult
+from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
 from bot.delivery import RESEND
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """`level` may use it; `menu` says where the app lists it."""
+    """`level` may use it; `menu` says where the app lists it; a `slow` one runs beside the updates."""
 
     name: str
-    run: Callable[[HandlerContext, Invocation], Awaitable[None]]
+    run: Callable[[HandlerContext, CommandCall], Awaitable[None]]
     level: Literal["member", "owner"] = "member"
     menu: Literal["everywhere", "private", "nowhere"] = "private"
+    slow: bool = False
 
 
-async def help_(context: HandlerContext, call: Invocation) -> None:
+async def help_(context: HandlerContext, call: CommandCall) -> None:
     lines = [
         f"/{command.name}: {context.texts.commands[command.name]}"
         for command in COMMANDS
@@ -55,10 +57,10 @@ COMMANDS: Sequence[Command] = (
     Command("resume", conversations.resume),
     Command("stop", conversations.stop, menu="everywhere"),
     Command("retry", conversations.retry, menu="everywhere"),
-    Command("status", status.status, menu="everywhere"),
-    Command("gpu", status.gpu),
-    Command("model", models.model),
-    Command("context", status.tokens),
+    Command("status", status.status, menu="everywhere", slow=True),
+    Command("gpu", status.gpu, slow=True),
+    Command("model", models.model, slow=True),
+    Command("context", status.tokens, slow=True),
     Command("memory", memory.memory),
     Command("forget", memory.forget),
     Command("jobs", jobs.jobs),
@@ -66,7 +68,7 @@ COMMANDS: Sequence[Command] = (
     Command("repos", jobs.repos),
     Command("summary", jobs.summary),
     Command("approve", approvals.approve, level="owner"),
-    Command("export", conversations.export),
+    Command("export", conversations.export, slow=True),
     Command("settings", settings.settings),
     Command("timezone", settings.timezone),
 )
@@ -97,7 +99,7 @@ def command_named(name: str) -> Command:
     return known.get(name, known["help"])
 
 
-async def run_command(context: HandlerContext, command: Command, call: Invocation) -> None:
+async def run_command(context: HandlerContext, command: Command, call: CommandCall) -> None:
     """Run a command for whoever may use it; a plain error is sent in its own words."""
     chat, sender = call.chat, call.sender
     pairs = call.level == "stranger" and sender.group is None
@@ -108,10 +110,17 @@ async def run_command(context: HandlerContext, command: Command, call: Invocatio
     if command.level == "owner" and call.level != "owner":
         await context.send(chat, context.texts.only_owners)
         return
-    try:
-        await command.run(context, call)
-    except AgentError as error:
-        await context.send(chat, str(error))
+
+    async def run() -> None:
+        try:
+            await command.run(context, call)
+        except (AgentError, BackendUnavailable) as error:
+            await context.send(chat, str(error))
+
+    if command.slow:
+        context.start(run())
+    else:
+        await run()
 
 
 async def handle_press(context: HandlerContext, kind: str, press: ButtonPress) -> PressResult:

@@ -32,7 +32,7 @@ from telegram.ext import (
 
 from bot.commands import intake, pairing
 from bot.commands.access import Sender
-from bot.commands.context import ButtonPress, HandlerContext, Invocation
+from bot.commands.context import ButtonPress, CommandCall, HandlerContext
 from bot.commands.table import (
     COMMANDS,
     HIDDEN,
@@ -200,14 +200,14 @@ async def register_commands(context: HandlerContext, bot: Bot) -> None:
         return
 
 
-def invocation(context: HandlerContext, update: Update) -> Invocation | None:
+def invocation(context: HandlerContext, update: Update) -> CommandCall | None:
     """The command of an update; None where nobody sent it."""
     message = update.message
     if message is None or message.from_user is None:
         return None
     sender = sender_of(message, message.from_user)
     argument = (message.text or "").partition(" ")[2].strip()
-    return Invocation(str(chat_of(message)), sender, context.access.level(sender), argument)
+    return CommandCall(str(chat_of(message)), sender, context.access.level(sender), argument)
 
 
 def sender_of(message: Message, user: User) -> Sender:

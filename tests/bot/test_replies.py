@@ -10,7 +10,7 @@ from agent.events import (
     ToolProgress,
 )
 from bot.channel import ToolCallView, TurnView
-from bot.replies import ReadingSpeed, TurnProgress
+from bot.replies import ReadingSpeed, TurnViewBuilder
 from bot.texts import Texts
 
 
@@ -37,7 +37,7 @@ def finished(ttft_ms: int | None = None, prefill: float | None = None) -> ModelF
 
 def test_reading_tells_how_much_and_how_long() -> None:
     clock = SetClock()
-    progress = TurnProgress(Texts(), ReadingSpeed(), clock)
+    progress = TurnViewBuilder(Texts(), ReadingSpeed(), clock)
     progress.add(ModelProgress(200, 14_000, 200))
     assert progress.view.status == "reading 200 of 14,000 tokens"
     clock.now += 3.0
@@ -46,15 +46,15 @@ def test_reading_tells_how_much_and_how_long() -> None:
 
 
 def test_a_known_speed_gives_an_estimate_at_once() -> None:
-    progress = TurnProgress(Texts(), ReadingSpeed(prefill_tok_s=500.0), SetClock())
+    progress = TurnViewBuilder(Texts(), ReadingSpeed(prefill_tok_s=500.0), SetClock())
     progress.add(ModelProgress(0, 1_000, 0))
     assert progress.view.status == "reading 0 of 1,000 tokens, about 2 s"
 
 
 def test_an_engine_that_tells_nothing_gets_an_estimate_marked_as_one() -> None:
     speed = ReadingSpeed()
-    TurnProgress(Texts(), speed).add(finished(ttft_ms=4_200))
-    progress = TurnProgress(Texts(), speed)
+    TurnViewBuilder(Texts(), speed).add(finished(ttft_ms=4_200))
+    progress = TurnViewBuilder(Texts(), speed)
     progress.waiting()
     assert progress.view.status == "reading, about 4 s (an estimate)"
     progress.add(TextDelta("Hel"))
@@ -63,13 +63,13 @@ def test_an_engine_that_tells_nothing_gets_an_estimate_marked_as_one() -> None:
 
 
 def test_nothing_is_estimated_that_was_never_measured() -> None:
-    progress = TurnProgress(Texts(), ReadingSpeed())
+    progress = TurnViewBuilder(Texts(), ReadingSpeed())
     progress.waiting()
     assert progress.view == TurnView()
 
 
 def test_tool_calls_become_lines_and_then_results() -> None:
-    progress = TurnProgress(Texts(), ReadingSpeed())
+    progress = TurnViewBuilder(Texts(), ReadingSpeed())
     progress.add(TextDelta("Let me look."))
     progress.add(ToolCalled("c1", "bash", {"command": "ls -la\n| head", "seconds": 5}))
     assert progress.view == TurnView((ToolCallView("c1", "bash", "ls -la | head"),))
@@ -87,7 +87,7 @@ def test_tool_calls_become_lines_and_then_results() -> None:
 
 
 def test_a_notice_is_the_status_until_text_comes() -> None:
-    progress = TurnProgress(Texts(), ReadingSpeed())
+    progress = TurnViewBuilder(Texts(), ReadingSpeed())
     progress.add(TextDelta("Hello, I wi"))
     progress.add(Notice("The model server is restarting."))
     assert progress.view == TurnView(status="The model server is restarting.")

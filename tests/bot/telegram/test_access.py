@@ -7,9 +7,10 @@ from agent.store import open_store
 from bot.commands.access import BURST, Access, Sender
 from bot.localgram import Person, is_final
 from bot.localgram.feed import Answered
+from bot.texts import Texts
 from fakes.bot_running import TelegramScenario
 
-STRANGER = "This is somebody's own assistant. Send /pair to ask its owner to let you in."
+TEXTS = Texts()
 
 
 def answers(person: Person) -> list[str]:
@@ -24,7 +25,7 @@ async def test_a_stranger_gets_one_line_a_day_and_costs_nothing(scenario: Telegr
         await scenario.owner.ask("hi")
         assert len(run.model.requests) == 1
         assert await run.store.inbox.waiting(f"tg:{stranger.id}", ["telegram"]) == []
-    assert answers(stranger) == [STRANGER]
+    assert answers(stranger) == [TEXTS.stranger]
 
 
 async def test_a_stranger_asks_and_the_owner_decides_once(scenario: TelegramScenario) -> None:
@@ -37,19 +38,19 @@ async def test_a_stranger_asks_and_the_owner_decides_once(scenario: TelegramScen
         second = await scenario.owner.next_message(where=lambda m: m.text.startswith("Zoe"))
         await scenario.owner.press(first, "Let in")
         let_in = await scenario.owner.until(first, lambda m: not m.keyboard)
-        await sam.next_message(where=lambda m: m.text.startswith("You may talk"))
+        await sam.next_message(where=lambda m: m.text == TEXTS.paired["member"])
         await scenario.owner.press(second, "Refuse")
         refused = await scenario.owner.until(second, lambda m: not m.keyboard)
         answer = await sam.ask("hello")
         await zoe.send("hello?")
         await zoe.send("/pair")
         await scenario.owner.ask("hi")
-    assert first.text == f"Sam Stranger ({sam.id}) asks to talk to me."
+    assert first.text == TEXTS.wants_in.format(name=f"Sam Stranger ({sam.id})")
     assert let_in.text.startswith("Sam Stranger was let in by Olga Owner at ")
     assert refused.text.startswith("Zoe Zero was refused by Olga Owner at ")
     assert answer.text == "Hello."
-    assert answers(sam)[:2] == ["I have asked the owner.", "You may talk to me now. See /help."]
-    assert answers(zoe) == ["I have asked the owner."]
+    assert answers(sam)[:2] == [TEXTS.asked_to_pair, TEXTS.paired["member"]]
+    assert answers(zoe) == [TEXTS.asked_to_pair]
 
 
 async def test_a_pairing_link_makes_the_first_owner_once(scenario: TelegramScenario) -> None:
@@ -62,9 +63,9 @@ async def test_a_pairing_link_makes_the_first_owner_once(scenario: TelegramScena
         wrong = await late.ask("/start nonsense")
         answer = await scenario.owner.ask("hi")
         assert run.bot.access.owners == {str(scenario.owner.id)}
-    assert welcome.text == "You are my owner now. Write to me, or see /help."
+    assert welcome.text == TEXTS.paired["owner"]
     assert used.text == wrong.text
-    assert used.text == "This link has been used or has expired; ask for a new one."
+    assert used.text == TEXTS.bad_code
     assert answer.text == "Hello."
 
 
@@ -81,10 +82,8 @@ async def test_strangers_cannot_press_buttons_or_edit_their_way_in(
         await sam.edit(said, "@voltaire_bot hello")
         await scenario.owner.ask("hi")
         assert len(run.model.requests) == 1
-    assert told.text == "This is not for you."
-    assert [m.text for m in sam.messages(chat=group) if m.sender.is_bot] == [
-        "I was added here. May everybody in this group talk to me?"
-    ]
+    assert told.text == TEXTS.not_yours
+    assert [m.text for m in sam.messages(chat=group) if m.sender.is_bot] == [TEXTS.added_to_group]
 
 
 async def test_a_group_is_let_in_by_its_owner(scenario: TelegramScenario) -> None:

@@ -65,7 +65,7 @@ async def test_allowed_for_the_chat_until_taken_back(scenario: TelegramScenario)
         none = await scenario.owner.until(grants, lambda m: not m.keyboard)
     assert len([m for m in scenario.owner.messages() if is_question(m)]) == 0
     assert grants.text == "Allowed in this chat without asking:\n• push (Olga Owner)"
-    assert none.text == "Nothing is open, and nothing is allowed without asking."
+    assert none.text == Texts().no_grants
 
 
 async def test_an_old_button_says_expired_and_does_nothing(scenario: TelegramScenario) -> None:

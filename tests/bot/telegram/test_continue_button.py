@@ -2,8 +2,11 @@
 
 from agent.messages import User
 from agent.tools.tool import Call, Output, tool
+from bot.texts import Texts
 from fakes.bot_running import TelegramScenario
 from fakes.model_scripted import calls, says
+
+TEXTS = Texts()
 
 
 @tool
@@ -26,7 +29,7 @@ async def test_a_turn_that_ran_in_circles_goes_on_at_a_press_once(
         second = await scenario.owner.answer(await scenario.owner.press(report, "Go on"))
         users = [m.text for m in run.model.requests[-1].messages if isinstance(m, User)]
     assert report.buttons == ["Go on"]
-    assert (first.text, second.text) == ("I go on.", "This has expired.")
+    assert (first.text, second.text) == (TEXTS.goes_on, TEXTS.expired)
     assert answer.text == "I stopped looking."
     assert users[-1].endswith("</context>\nGo on")
 

@@ -9,6 +9,7 @@ from agent.schedule.job_kind import Wishes
 from agent.schedule.planner import Planner
 from bot.localgram import Person
 from bot.telegram.app import TelegramApp
+from bot.texts import Texts
 from fakes.bot_running import RunningBot, TelegramScenario
 
 
@@ -37,7 +38,7 @@ async def said(person: Person, text: str) -> str:
 async def planned(scenario: TelegramScenario, text: str) -> None:
     await scenario.owner.send(f"/schedule {text}")
     card = await scenario.owner.next_message()
-    await scenario.owner.press(card, "Plan it")
+    await scenario.owner.press(card, Texts().plan_it)
     await scenario.owner.until(card, lambda m: not m.keyboard)
 
 
