@@ -18,7 +18,7 @@ from backend.control.proxy import proxying
 from backend.control.sd_notify import report_to_systemd
 from backend.files import ForeignFolder, exclusive_lock, private_folder
 from backend.gpu.health import Health, keep_history
-from backend.gpu.history import BlackBox, History
+from backend.gpu.history import History, LastSampleFile
 from backend.gpu.nvml import sampling
 from backend.server.external import ExternalServers
 from backend.server.managed import ManagedServer
@@ -63,9 +63,9 @@ async def serve_backend(
             raise BackendRunning(str(error)) from None
         state = BackendState.load(config, timing or Timing())
         history = History(config.state_dir / "history.db")
-        black_box = BlackBox(config.state_dir / "last.json")
-        if story := black_box.story():
-            state.alerts.add("reboot", "warning", story)
+        last_sample = LastSampleFile(config.state_dir / "last.json")
+        if reboot := last_sample.unclean_reboot():
+            state.alerts.add("reboot", "warning", reboot)
         health = Health(config.thermal, state.gpu_queue, state.speed, state.alerts.add)
         state.sampler.listeners.append(health.sample)
         server: ModelServer = (
@@ -80,7 +80,7 @@ async def serve_backend(
         running = asyncio.create_task(
             run_all(
                 server.run(),
-                keep_history(health, history, black_box),
+                keep_history(health, history, last_sample),
                 report_to_systemd(state.status),
             )
         )

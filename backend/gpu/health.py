@@ -1,4 +1,4 @@
-"""What the cards' samples mean: heat holds work, trouble becomes news, minutes become history."""
+"""What the GPUs' samples mean: heat holds work, trouble becomes alerts, minutes become history."""
 
 import asyncio
 import logging
@@ -11,7 +11,7 @@ from backend.config import Thermal
 from backend.control.alerts import AddAlert
 from backend.control.gpu_queue import HEAT, GpuQueue
 from backend.control.speed import Speedometer
-from backend.gpu.history import BlackBox, History, Tally
+from backend.gpu.history import History, LastSampleFile, MinuteSamples
 from backend.gpu.nvml import Sample, throttled
 from backend.gpu.thermal_guard import ThermalGuard
 from backend.protocol import CompletionReport, GpuMinute
@@ -19,13 +19,13 @@ from backend.protocol import CompletionReport, GpuMinute
 log = logging.getLogger(__name__)
 
 THROTTLED_AFTER, CLEAR_AFTER = 5, 60  # samples in a row
-BLIND_SECONDS = 60.0
+UNKNOWN_SECONDS = 60.0
 SLOW, USUAL = 0.75, 0.85  # of the profile's own median speed: an alert, and its end
-FLUSH_BUSY, FLUSH_IDLE = 5.0, 60.0  # seconds between two writes of the black box
+FLUSH_BUSY, FLUSH_IDLE = 5.0, 60.0  # seconds between two writes of the last sample
 
 
 @dataclass(slots=True)
-class Streak:
+class Debounce:
     """A condition that counts once it held for `on` samples, and is over after `off` without it."""
 
     on: int
@@ -44,32 +44,32 @@ class Streak:
 
 @dataclass(slots=True)
 class Health:
-    """Listens to samples and reports; `write_due` has minutes for the history."""
+    """Takes samples and completion reports; `collect` gives minutes for the history."""
 
     thermal: Thermal
     gpu_queue: GpuQueue
     speed: Speedometer
-    news: AddAlert
+    alert: AddAlert
     clock: Callable[[], float] = time.time
     guard: ThermalGuard = field(init=False)
     latest: Sample | None = None
-    felt: float = 0.0  # when a temperature was last known, steady clock
-    throttling: Streak = field(default_factory=lambda: Streak(THROTTLED_AFTER, CLEAR_AFTER))
+    temperature_known_at: float = 0.0  # steady clock
+    throttling: Debounce = field(default_factory=lambda: Debounce(THROTTLED_AFTER, CLEAR_AFTER))
     slow: bool = False
     lost: frozenset[int] = frozenset()
     ecc: dict[int, int] = field(default_factory=dict)
-    tally: Tally = field(init=False)
-    due: list[GpuMinute] = field(default_factory=list)
+    running_minute: MinuteSamples = field(init=False)
+    finished_minutes: list[GpuMinute] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.guard = ThermalGuard(self.thermal)
-        self.tally = Tally(self._minute())
+        self.running_minute = MinuteSamples(self._minute())
 
     def sample(self, sample: Sample) -> None:
         self.latest = sample
         self._turn_minute()
-        self.tally.add(sample.gpus)
-        self._heat(sample.hottest)
+        self.running_minute.add(sample.gpus)
+        self._heat(sample)
         self._throttle(throttled(sample.gpus))
         self._lost(frozenset(sample.lost))
         self._errors(sample)
@@ -78,106 +78,98 @@ class Health:
         self.speed.add(report, self.latest.watts if self.latest else None)
         self._turn_minute()
         if report.decode_tok_s:
-            self.tally.speeds.append(report.decode_tok_s)
-        self._tell_speed(self.speed.share)
+            self.running_minute.speeds.append(report.decode_tok_s)
+        self._speed(self.speed.share)
 
     def collect(self) -> list[GpuMinute]:
         """Finished minutes, once."""
         self._turn_minute()
-        due, self.due = self.due, []
-        return due
+        finished, self.finished_minutes = self.finished_minutes, []
+        return finished
 
     def finish(self) -> list[GpuMinute]:
         """Everything not yet collected, the running minute too."""
-        due, self.due = [*self.due, *self.tally.minutes()], []
-        self.tally = Tally(self._minute())
-        return due
+        finished = [*self.finished_minutes, *self.running_minute.minutes()]
+        self.finished_minutes, self.running_minute = [], MinuteSamples(self._minute())
+        return finished
+
+    def release_if_unknown(self, now: float) -> None:
+        """Let work go on when no temperature came for UNKNOWN_SECONDS; `now` of the steady clock."""
+        if self.guard.holding and now - self.temperature_known_at > UNKNOWN_SECONDS:
+            self.guard = ThermalGuard(self.thermal)
+            self.gpu_queue.open(HEAT)
+            unknown = "The GPU's temperature can no longer be read; work goes on."
+            self.alert("heat", "warning", unknown)
 
     def _minute(self) -> int:
         return int(self.clock()) // 60 * 60
 
-    def check_blindness(self, now: float) -> None:
-        """Let work go on when the temperature has been unknown for a minute; `now` of the steady clock."""
-        if self.guard.holding and now - self.felt > BLIND_SECONDS:
-            self.guard = ThermalGuard(self.thermal)
-            self.gpu_queue.open(HEAT)
-            self.news(
-                "heat", "warning", "The GPU's temperature can no longer be read; work goes on."
-            )
-
     def _turn_minute(self) -> None:
-        if self._minute() != self.tally.began:
-            self.due += self.tally.minutes()
-            self.tally = Tally(self._minute())
+        if self._minute() != self.running_minute.began:
+            self.finished_minutes += self.running_minute.minutes()
+            self.running_minute = MinuteSamples(self._minute())
 
-    def _heat(self, hottest: float | None) -> None:
-        limits = self.thermal
-        if hottest is not None and self.latest:
-            self.felt = self.latest.at
-        for change in self.guard.take(hottest):
-            if change == "hold":
-                held = f"The GPU is at {hottest:.0f} °C; new work waits until it has cooled to {limits.resume_c:.0f} °C."
-                self.gpu_queue.close(HEAT, held)
-                self.news("heat", "critical", held)
-            elif change == "resume":
-                self.gpu_queue.open(HEAT)
-                self.news("heat", "over", f"The GPU has cooled to {hottest:.0f} °C; work goes on.")
-            elif change == "warn":
-                self.news(
-                    "heat",
-                    "warning",
-                    f"The GPU is at {hottest:.0f} °C; at {limits.hold_c:.0f} °C work is held.",
-                )
-            else:
-                self.news("heat", "over", f"The GPU has cooled to {hottest:.0f} °C.")
+    def _heat(self, sample: Sample) -> None:
+        hottest, limits = sample.hottest, self.thermal
+        if hottest is None:  # a GPU that stopped answering says nothing of heat
+            return
+        self.temperature_known_at = sample.at
+        at, cooled = f"The GPU is at {hottest:.0f} °C", f"The GPU has cooled to {hottest:.0f} °C"
+        change = self.guard.take(hottest)
+        if change == "hold":
+            held = f"{at}; new work waits until it has cooled to {limits.resume_c:.0f} °C."
+            self.gpu_queue.close(HEAT, held)
+            self.alert("heat", "critical", held)
+        elif change == "resume":
+            self.gpu_queue.open(HEAT)
+            self.alert("heat", "over", f"{cooled}; work goes on.")
+        elif change == "warn":
+            self.alert("heat", "warning", f"{at}; at {limits.hold_c:.0f} °C work is held.")
+        elif change == "cooled":
+            self.alert("heat", "over", f"{cooled}.")
 
     def _throttle(self, now: bool) -> None:
         if not self.throttling.take(now):
             return
         if now:
-            self.news("throttling", "warning", "The GPU slows itself down for heat.")
+            self.alert("throttling", "warning", "The GPU slows itself down for heat.")
         else:
-            self.news("throttling", "over", "The GPU runs at full speed again.")
+            self.alert("throttling", "over", "The GPU runs at full speed again.")
 
     def _lost(self, lost: frozenset[int]) -> None:
         for index in sorted(lost - self.lost):
-            self.news(
-                "gpu lost",
-                "critical",
-                f"GPU {index} no longer answers (fallen off the bus); a reboot may be needed.",
-            )
+            gone = "no longer answers (fallen off the bus); a reboot may be needed."
+            self.alert("gpu lost", "critical", f"GPU {index} {gone}")
         for index in sorted(self.lost - lost):
-            self.news("gpu lost", "over", f"GPU {index} answers again.")
+            self.alert("gpu lost", "over", f"GPU {index} answers again.")
         self.lost = lost
 
     def _errors(self, sample: Sample) -> None:
         for gpu in sample.gpus:
-            count = gpu.ecc_uncorrected
-            if count is not None and count > self.ecc.setdefault(gpu.index, count):
-                self.news(
-                    "ecc",
-                    "critical",
-                    f"GPU {gpu.index} has {count} uncorrected memory errors since the driver was loaded.",
-                )
-            if count is not None:
-                self.ecc[gpu.index] = count
+            if (count := gpu.ecc_uncorrected) is None:
+                continue
+            if count > self.ecc.get(gpu.index, count):
+                errors = f"has {count} uncorrected memory errors since the driver was loaded."
+                self.alert("ecc", "critical", f"GPU {gpu.index} {errors}")
+            self.ecc[gpu.index] = count
         for index, number in sample.xids:
-            self.news("xid", "critical", f"GPU {index} reported Xid {number}{_xid(number)}.")
+            meaning = f" ({XIDS[number]})" if number in XIDS else ""
+            self.alert("xid", "critical", f"GPU {index} reported Xid {number}{meaning}.")
 
-    def _tell_speed(self, share: float | None) -> None:
+    def _speed(self, share: float | None) -> None:
         if share is None:  # another profile serves, whose usual speed is not known yet
             self.slow = False
         elif not self.slow and share < SLOW:
             self.slow = True
-            self.news(
-                "speed", "warning", f"The model writes {1 - share:.0%} slower than it usually does."
-            )
+            slower = f"The model writes {1 - share:.0%} slower than it usually does."
+            self.alert("speed", "warning", slower)
         elif self.slow and share > USUAL:
             self.slow = False
-            self.news("speed", "over", "The model writes at its usual speed again.")
+            self.alert("speed", "over", "The model writes at its usual speed again.")
 
 
-_XIDS = {
+# NVIDIA's Xid catalogue, https://docs.nvidia.com/deploy/xid-errors
+XIDS = {
     13: "a program's error",
     31: "a memory page fault",
     43: "the program stopped",
@@ -194,41 +186,35 @@ _XIDS = {
 }
 
 
-def _xid(number: int) -> str:
-    """What NVIDIA's Xid catalogue says of a number."""
-    return f" ({_XIDS[number]})" if number in _XIDS else ""
-
-
-async def keep_history(health: Health, history: History, box: BlackBox) -> None:
-    """Write minutes as they end, and the black box; ends by cancellation, with the rest written."""
+async def keep_history(health: Health, history: History, last: LastSampleFile) -> None:
+    """Write minutes as they end, and the last sample; on cancellation the rest is written."""
     flushed = float("-inf")
     try:
         while True:
             await asyncio.sleep(FLUSH_BUSY)
-            health.check_blindness(time.monotonic())
-            due, busy = health.collect(), bool(health.gpu_queue.holders)
-            pressing = busy or time.monotonic() - flushed >= FLUSH_IDLE
-            flushed = time.monotonic() if pressing else flushed
-            await asyncio.to_thread(
-                _write, history, due, box if pressing else None, health.latest, busy
-            )
+            health.release_if_unknown(time.monotonic())
+            minutes, busy = health.collect(), bool(health.gpu_queue.holders)
+            flush = busy or time.monotonic() - flushed >= FLUSH_IDLE
+            flushed = time.monotonic() if flush else flushed
+            file = last if flush else None
+            await asyncio.to_thread(write, history, minutes, file, health.latest, busy)
     finally:
-        _write(history, health.finish(), box, health.latest, busy=False, clean=True)
+        write(history, health.finish(), last, health.latest, busy=False, clean=True)
 
 
-def _write(
+def write(
     history: History,
-    due: list[GpuMinute],
-    box: BlackBox | None,
-    latest: Sample | None,
+    minutes: list[GpuMinute],
+    last: LastSampleFile | None,
+    sample: Sample | None,
     busy: bool,
     clean: bool = False,
 ) -> None:
     # A full disk costs the history, never a reply.
     try:
-        if due:
-            history.write(due)
-        if box and latest:
-            box.write(busy, latest.watts, latest.hottest, clean)
+        if minutes:
+            history.write(minutes)
+        if last and sample:
+            last.write(busy, sample.watts, sample.hottest, clean)
     except (OSError, sqlite3.Error) as error:
         log.warning("The GPU's history could not be written: %s.", error)

@@ -24,7 +24,7 @@ from backend.control.gpu_queue import GpuQueue
 from backend.control.speed import Speedometer
 from backend.gpu import nvml
 from backend.gpu.health import Health
-from backend.gpu.history import BlackBox, History
+from backend.gpu.history import History, LastSampleFile
 from backend.gpu.nvml import Sample, Sampler, sampling
 from backend.protocol import CompletionReport, Gpu, GpuMinute, QueueState
 from fakes.model_scripted import ScriptedModel, says
@@ -173,20 +173,20 @@ async def test_a_call_that_hangs_delays_nothing(
     assert status.gpus == []
 
 
-class Desk:
-    """A Health with its news and gpu_queue, and a clock of its own."""
+class Watched:
+    """A Health with its alerts and GPU queue, and a clock of its own."""
 
     def __init__(self, thermal: Thermal | None = None) -> None:
-        self.news: list[tuple[str, str, str]] = []
+        self.alerts: list[tuple[str, str, str]] = []
         self.gpu_queue = GpuQueue()
         self.now = 1_000_020.0
         self.speed = Speedometer()
         self.health = Health(
-            thermal or Thermal(), self.gpu_queue, self.speed, self.tell, clock=lambda: self.now
+            thermal or Thermal(), self.gpu_queue, self.speed, self.alert, clock=lambda: self.now
         )
 
-    def tell(self, name: str, level: str, text: str) -> None:
-        self.news.append((name, level, text))
+    def alert(self, name: str, level: str, text: str) -> None:
+        self.alerts.append((name, level, text))
 
     def show(self, **changes: Any) -> None:
         self.now += 1
@@ -195,12 +195,12 @@ class Desk:
 
 
 def test_heats_up_to_90_and_cools_down() -> None:
-    desk = Desk()
+    watched = Watched()
     for celsius in [*range(60, 91), *range(90, 59, -1)]:
-        desk.show(memory_temperature_c=celsius)
-        held = desk.gpu_queue.reason
-        assert (held is not None) == (desk.health.guard.holding)
-    assert desk.news == [
+        watched.show(memory_temperature_c=celsius)
+        held = watched.gpu_queue.reason
+        assert (held is not None) == (watched.health.guard.holding)
+    assert watched.alerts == [
         ("heat", "warning", "The GPU is at 80 °C; at 84 °C work is held."),
         ("heat", "critical", "The GPU is at 84 °C; new work waits until it has cooled to 75 °C."),
         ("heat", "over", "The GPU has cooled to 75 °C; work goes on."),
@@ -208,15 +208,15 @@ def test_heats_up_to_90_and_cools_down() -> None:
 
 
 def test_a_temperature_that_can_no_longer_be_read_holds_work_for_a_minute_only() -> None:
-    desk = Desk()
-    desk.show(temperature_c=90)
+    watched = Watched()
+    watched.show(temperature_c=90)
     for _ in range(3):
-        desk.show(temperature_c=None, memory_temperature_c=None)
-    desk.health.check_blindness(desk.now)
-    assert desk.gpu_queue.reason is not None
-    desk.health.check_blindness(desk.now + 61)
-    assert desk.gpu_queue.reason is None
-    assert desk.news[-1] == (
+        watched.show(temperature_c=None, memory_temperature_c=None)
+    watched.health.release_if_unknown(watched.now)
+    assert watched.gpu_queue.reason is not None
+    watched.health.release_if_unknown(watched.now + 61)
+    assert watched.gpu_queue.reason is None
+    assert watched.alerts[-1] == (
         "heat",
         "warning",
         "The GPU's temperature can no longer be read; work goes on.",
@@ -240,30 +240,30 @@ def test_a_history_that_cannot_be_opened_now_is_left_where_it_is(tmp_path: Path)
 
 
 def test_throttling_is_told_once_it_lasts_and_once_it_is_over() -> None:
-    desk = Desk()
+    watched = Watched()
     for _ in range(4):
-        desk.show(throttle=["thermal"])
-    desk.show()
-    assert desk.news == []
+        watched.show(throttle=["thermal"])
+    watched.show()
+    assert watched.alerts == []
     for _ in range(5):
-        desk.show(throttle=["thermal"])
+        watched.show(throttle=["thermal"])
     for _ in range(60):
-        desk.show(throttle=["power cap"])
-    assert desk.news == [
+        watched.show(throttle=["power cap"])
+    assert watched.alerts == [
         ("throttling", "warning", "The GPU slows itself down for heat."),
         ("throttling", "over", "The GPU runs at full speed again."),
     ]
 
 
 def test_memory_errors_xids_and_lost_cards_are_told() -> None:
-    desk = Desk()
-    desk.show(ecc_uncorrected=2)
-    desk.show(ecc_uncorrected=2)
-    desk.show(ecc_uncorrected=5, xids=((0, 79), (0, 999)))
-    desk.show(lost=(1,))
-    desk.show(lost=(1,))
-    desk.show()
-    assert desk.news == [
+    watched = Watched()
+    watched.show(ecc_uncorrected=2)
+    watched.show(ecc_uncorrected=2)
+    watched.show(ecc_uncorrected=5, xids=((0, 79), (0, 999)))
+    watched.show(lost=(1,))
+    watched.show(lost=(1,))
+    watched.show()
+    assert watched.alerts == [
         ("ecc", "critical", "GPU 0 has 5 uncorrected memory errors since the driver was loaded."),
         ("xid", "critical", "GPU 0 reported Xid 79 (the card has fallen off the bus)."),
         ("xid", "critical", "GPU 0 reported Xid 999."),
@@ -277,32 +277,32 @@ def test_memory_errors_xids_and_lost_cards_are_told() -> None:
 
 
 def test_a_slow_model_is_told_once() -> None:
-    desk = Desk()
+    watched = Watched()
     around = (
         [74.0] * 5 + [80.0] * 5
     ) * 3  # neither slow enough for an alert nor quick enough to end one
     for speed in [100.0] * 60 + [60.0] * 5 + around + [100.0] * 5:
-        desk.health.report(CompletionReport(completion_tokens=64, decode_tok_s=speed))
-    assert desk.news == [
+        watched.health.report(CompletionReport(completion_tokens=64, decode_tok_s=speed))
+    assert watched.alerts == [
         ("speed", "warning", "The model writes 40% slower than it usually does."),
         ("speed", "over", "The model writes at its usual speed again."),
     ]
 
 
 def test_minutes_are_averaged_kept_seven_days_and_read_back(tmp_path: Path) -> None:
-    desk = Desk()
+    watched = Watched()
     for celsius in (60, 62, 64):
-        desk.show(temperature_c=celsius)
-    desk.health.report(CompletionReport(completion_tokens=30, decode_tok_s=55))
-    desk.now += 60
-    minutes = desk.health.collect()
+        watched.show(temperature_c=celsius)
+    watched.health.report(CompletionReport(completion_tokens=30, decode_tok_s=55))
+    watched.now += 60
+    minutes = watched.health.collect()
     at = datetime.fromtimestamp(1_000_020, UTC)
     card = GpuMinute(
         at=at, gpu=0, temperature_c=62, memory_temperature_c=70, power_w=150, utilization=55,
         memory_used_mib=1024, sm_clock_mhz=1380, throttled=0,
     )  # fmt: skip
     assert minutes == [card, GpuMinute(at=at, decode_tok_s=55)]
-    assert desk.health.collect() == []
+    assert watched.health.collect() == []
     history = History(tmp_path / "history.db")
     history.write(minutes)
     assert history.read(0) == [minutes[1], minutes[0]]
@@ -314,20 +314,20 @@ def test_minutes_are_averaged_kept_seven_days_and_read_back(tmp_path: Path) -> N
 def test_after_a_power_cut_the_owner_is_told_what_came_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    box = BlackBox(tmp_path / "last.json")
-    assert box.story() is None
-    box.write(busy=True, watts=231.4, hottest=45.0)
-    assert box.story() is None  # the same boot: it was only the backend that ended
-    text = box.path.read_text()
+    last = LastSampleFile(tmp_path / "last.json")
+    assert last.unclean_reboot() is None
+    last.write(busy=True, watts=231.4, hottest=45.0)
+    assert last.unclean_reboot() is None  # the same boot: it was only the backend that ended
+    text = last.path.read_text()
     from backend import proc
 
-    box.path.write_text(text.replace(proc.boot(), "another boot"))
-    story = box.story() or ""
+    last.path.write_text(text.replace(proc.boot(), "another boot"))
+    story = last.unclean_reboot() or ""
     assert story.startswith("The machine went down without a shutdown, last seen ")
     assert story.endswith("under load, 231 W, 45 °C. Busy and cool points to the power supply.")
-    box.write(busy=True, watts=231.4, hottest=45.0, clean=True)
-    box.path.write_text(box.path.read_text().replace(proc.boot(), "another boot"))
-    assert box.story() is None
+    last.write(busy=True, watts=231.4, hottest=45.0, clean=True)
+    last.path.write_text(last.path.read_text().replace(proc.boot(), "another boot"))
+    assert last.unclean_reboot() is None
 
 
 async def heated(it: Running, scene: Scene) -> None:
