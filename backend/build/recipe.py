@@ -1,22 +1,27 @@
 """How a llama-server is built on this machine, or what its owner must install first.
 
-The CUDA form is the one that is known to work for a V100: `70-real` with
-GGML_CUDA_FORCE_MMQ (github.com/andrewleech/v100-llm-kit), the compiler named by
-its full path, and one toolkit on PATH.
+Toolkits and compilers are asked themselves: `nvcc --list-gpu-code` says which
+GPUs a CUDA toolkit compiles for (13 has none before compute capability 7.5),
+its crt/host_config.h the newest gcc that it takes. The CUDA form is the one
+that is known to work for a V100: `70-real` with GGML_CUDA_FORCE_MMQ
+(github.com/andrewleech/v100-llm-kit), the compiler named by its full path, and
+one toolkit on PATH.
 """
 
+import os
+import re
 import shutil
-from collections.abc import Sequence
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from backend.build.toolkit import NEWEST_GCC, Capability, Compilers, Toolkit, compilers, one_toolkit
-
 Kind = Literal["cpu", "cuda", "vulkan"]
+Capability = tuple[int, int]
 VOLTA: Capability = (7, 0)
-VULKAN = "libvulkan-dev glslc spirv-headers"
-NEEDED = "VK_EXT_layer_settings"  # by ggml-vulkan.cpp of build 11434
+VULKAN_PACKAGES = "libvulkan-dev glslc spirv-headers"
+VULKAN_EXTENSION = "VK_EXT_layer_settings"  # needed by ggml-vulkan.cpp of build 11434
 TARGETS = ("llama-server", "llama-bench")
 # Seconds of compiling on two cores: measured for CUDA 11.8 and one card type, and for the processor.
 SECONDS = {"cpu": 480, "vulkan": 600, "cuda": 1200}
@@ -31,6 +36,14 @@ COMMON = (
     "-DLLAMA_USE_PREBUILT_UI=OFF",  # it would be downloaded while building
     "-DLLAMA_OPENSSL=OFF",  # it listens on loopback, and models come by `model pull`
 )
+ANSWER_SECONDS = 60.0
+ANY_GCC = 30
+# Where a toolkit without a readable host_config.h stands (NVIDIA's installation guides, table of
+# supported compilers): the newest gcc from this version of CUDA on.
+NEWEST_GCC = {(11, 4): 11, (12, 0): 12, (12, 4): 13, (12, 8): 14, (13, 0): 15}
+GCC_LIMIT = re.compile(r"gcc versions later than (\d+) are not supported")
+RELEASE = re.compile(r"release (\d+)\.(\d+)")
+GPU_CODE = re.compile(r"\bsm_(\d+)\b")
 
 
 class CannotBuild(Exception):
@@ -38,9 +51,37 @@ class CannotBuild(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Toolkit:
+    """One CUDA: `codes` are the GPUs that it compiles for, 70 for compute capability 7.0."""
+
+    nvcc: Path
+    version: tuple[int, int]
+    codes: frozenset[int]
+    newest_gcc: int
+
+    @property
+    def name(self) -> str:
+        return f"CUDA {self.version[0]}.{self.version[1]}"
+
+    def compiles_for(self, capability: Capability) -> bool:
+        return 10 * capability[0] + capability[1] in self.codes
+
+
+@dataclass(frozen=True, slots=True)
+class Compilers:
+    """A C and a C++ compiler of one version."""
+
+    c: Path
+    cxx: Path
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
 class Recipe:
-    """`arguments` for CMake and the PATH to build under; `title` is for people, and so is
-    `packages`: what Debian calls that which only CMake can look for."""
+    """`arguments` for CMake and the PATH to build under.
+
+    `title` is for people, and so is `packages`: the Debian packages that only CMake can look for.
+    """
 
     kind: Kind
     title: str
@@ -55,7 +96,7 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class BuildHost:
     """What there is to build with. `path` is the PATH of the owner's shell."""
 
     path: str
@@ -64,65 +105,67 @@ class Machine:
     vulkan: Path = Path("/usr/include/vulkan/vulkan_core.h")
 
 
-def recipe(kind: Kind, machine: Machine) -> Recipe:
+def recipe(kind: Kind, host: BuildHost) -> Recipe:
     """CannotBuild when something is missing that only the owner can install."""
     if kind == "cuda":
-        return _cuda(machine)
+        return cuda_recipe(host)
     if kind == "vulkan":
-        _check_vulkan(machine)
-    found = _compilers(machine.path, NEWEST_GCC, "")
+        check_vulkan(host)
+    found = choose_compilers(host.path, ANY_GCC, "")
     own = ("-DGGML_VULKAN=ON",) if kind == "vulkan" else ()
     title = f"{kind.upper() if kind == 'cpu' else 'Vulkan'}, gcc {found.version}"
-    packages = VULKAN if kind == "vulkan" else ""
-    return Recipe(kind, title, (*COMMON, *own, *_named(found)), machine.path, packages)
+    packages = VULKAN_PACKAGES if kind == "vulkan" else ""
+    return Recipe(kind, title, (*COMMON, *own, *compiler_arguments(found)), host.path, packages)
 
 
-def _check_vulkan(machine: Machine) -> None:
+def check_vulkan(host: BuildHost) -> None:
     """CannotBuild without the shader compiler, or with headers too old (Debian 12's are)."""
-    if not shutil.which("glslc", path=machine.path):
-        raise CannotBuild(f"glslc is missing for Vulkan: apt install {VULKAN}")
-    headers = machine.vulkan
-    if headers.is_file() and NEEDED not in headers.read_text("utf-8", "replace"):
+    if not shutil.which("glslc", path=host.path):
+        raise CannotBuild(f"glslc is missing for Vulkan: apt install {VULKAN_PACKAGES}")
+    headers = host.vulkan
+    if headers.is_file() and VULKAN_EXTENSION not in headers.read_text("utf-8", "replace"):
         raise CannotBuild(
-            f"The Vulkan headers ({headers}) are too old: they lack {NEEDED}. Install those of a"
+            f"The Vulkan headers ({headers}) are too old: they lack {VULKAN_EXTENSION}. Install those of a"
             " newer distribution or of the Vulkan SDK."
         )
 
 
-def _cuda(machine: Machine) -> Recipe:
-    if not machine.cards:
+def cuda_recipe(host: BuildHost) -> Recipe:
+    if not host.cards:
         raise CannotBuild(
             "No NVIDIA card was found; install its driver, or name the card's compute capability:"
             " --capability 7.0 for a V100."
         )
-    kit = _toolkit(machine)
-    found = _compilers(machine.path, kit.newest_gcc, kit.name)
-    codes = ";".join(f"{major}{minor}-real" for major, minor in sorted(set(machine.cards)))
+    kit = choose_toolkit(host)
+    found = choose_compilers(host.path, kit.newest_gcc, kit.name)
+    codes = ";".join(f"{major}{minor}-real" for major, minor in sorted(set(host.cards)))
     own = (
         "-DGGML_CUDA=ON",
         f"-DCMAKE_CUDA_ARCHITECTURES={codes}",
         f"-DCMAKE_CUDA_COMPILER={kit.nvcc}",
         f"-DCMAKE_CUDA_HOST_COMPILER={found.cxx}",
-        *(("-DGGML_CUDA_FORCE_MMQ=ON",) if VOLTA in machine.cards else ()),
+        *(("-DGGML_CUDA_FORCE_MMQ=ON",) if VOLTA in host.cards else ()),
     )
-    title = f"{kit.name} for {_numbers(machine.cards)}, gcc {found.version}"
-    return Recipe("cuda", title, (*COMMON, *own, *_named(found)), one_toolkit(machine.path, kit))
+    title = f"{kit.name} for {capabilities_text(host.cards)}, gcc {found.version}"
+    return Recipe(
+        "cuda", title, (*COMMON, *own, *compiler_arguments(found)), one_toolkit(host.path, kit)
+    )
 
 
-def _toolkit(machine: Machine) -> Toolkit:
+def choose_toolkit(host: BuildHost) -> Toolkit:
     """The newest toolkit that compiles for every card."""
-    for kit in machine.toolkits:
-        if all(kit.compiles_for(card) for card in machine.cards):
+    for kit in host.toolkits:
+        if all(kit.compiles_for(card) for card in host.cards):
             return kit
-    wanted = _numbers(machine.cards)
-    if not machine.toolkits:
-        raise CannotBuild(f"No CUDA toolkit was found. {_advice(wanted, machine.cards)}")
-    there = " and ".join(f"{kit.name} ({kit.nvcc})" for kit in machine.toolkits)
-    verb = "compiles" if len(machine.toolkits) == 1 else "compile"
-    raise CannotBuild(f"{there} no longer {verb} for {wanted}. {_advice(wanted, machine.cards)}")
+    wanted = capabilities_text(host.cards)
+    if not host.toolkits:
+        raise CannotBuild(f"No CUDA toolkit was found. {cuda_advice(wanted, host.cards)}")
+    there = " and ".join(f"{kit.name} ({kit.nvcc})" for kit in host.toolkits)
+    verb = "compiles" if len(host.toolkits) == 1 else "compile"
+    raise CannotBuild(f"{there} no longer {verb} for {wanted}. {cuda_advice(wanted, host.cards)}")
 
 
-def _advice(wanted: str, cards: Sequence[Capability]) -> str:
+def cuda_advice(wanted: str, cards: Sequence[Capability]) -> str:
     if min(cards) >= (7, 5):
         return f"For {wanted} install CUDA 12 or newer: apt install nvidia-cuda-toolkit, or NVIDIA's own packages."
     return (
@@ -133,9 +176,8 @@ def _advice(wanted: str, cards: Sequence[Capability]) -> str:
     )
 
 
-def _compilers(path: str, newest: int, kit: str) -> Compilers:
-    found = compilers(path, newest)
-    if found:
+def choose_compilers(path: str, newest: int, kit: str) -> Compilers:
+    if found := compilers(path, newest):
         return found
     if kit and compilers(path):
         raise CannotBuild(
@@ -145,9 +187,101 @@ def _compilers(path: str, newest: int, kit: str) -> Compilers:
     raise CannotBuild("There is no C++ compiler: apt install build-essential")
 
 
-def _named(found: Compilers) -> tuple[str, ...]:
+def compiler_arguments(found: Compilers) -> tuple[str, ...]:
     return f"-DCMAKE_C_COMPILER={found.c}", f"-DCMAKE_CXX_COMPILER={found.cxx}"
 
 
-def _numbers(cards: Sequence[Capability]) -> str:
+def capabilities_text(cards: Sequence[Capability]) -> str:
     return "compute capability " + ", ".join(f"{a}.{b}" for a, b in sorted(set(cards)))
+
+
+# -- toolkits and compilers ----------------------------------------------------
+
+
+def toolkits(path: str, roots: Iterable[Path]) -> list[Toolkit]:
+    """Every toolkit on `path` and in `roots`, newest first; one that does not answer is left out."""
+    found = {kit.version: kit for nvcc in nvccs_in(path, roots) if (kit := read_toolkit(nvcc))}
+    return [found[version] for version in sorted(found, reverse=True)]
+
+
+def usual_roots() -> list[Path]:
+    """Where NVIDIA's installers and distributions put CUDA."""
+    places = [Path(os.environ[name]) for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ]
+    return [*places, *sorted(Path("/usr/local").glob("cuda*")), Path("/opt/cuda")]
+
+
+def nvccs_in(path: str, roots: Iterable[Path]) -> Iterator[Path]:
+    # The last of one version wins: its own folder before a wrapper on PATH, /usr/bin before /bin.
+    for folder in [*reversed(path.split(os.pathsep)), *(str(root / "bin") for root in roots)]:
+        nvcc = Path(folder or ".") / "nvcc"
+        if nvcc.is_file() and os.access(nvcc, os.X_OK):
+            yield nvcc
+
+
+def read_toolkit(nvcc: Path) -> Toolkit | None:
+    release = RELEASE.search(answer_of(nvcc, "--version"))
+    if not release:
+        return None
+    version = int(release[1]), int(release[2])
+    codes = frozenset(int(code) for code in GPU_CODE.findall(answer_of(nvcc, "--list-gpu-code")))
+    return Toolkit(nvcc, version, codes, newest_gcc_for(nvcc, version))
+
+
+def newest_gcc_for(nvcc: Path, version: tuple[int, int]) -> int:
+    root = nvcc.parent.parent
+    for header in (root / "include/crt/host_config.h", root / "targets/x86_64-linux/include/crt/host_config.h"):  # fmt: skip
+        try:
+            limit = GCC_LIMIT.search(header.read_text("utf-8", "replace"))
+        except OSError:
+            continue
+        if limit:
+            return int(limit[1])
+    return max((gcc for since, gcc in NEWEST_GCC.items() if since <= version), default=10)
+
+
+def compilers(path: str, newest: int = ANY_GCC) -> Compilers | None:
+    """The newest gcc and g++ on `path` that are not newer than `newest`; the plain names first."""
+    names = [("gcc", "g++"), *((f"gcc-{n}", f"g++-{n}") for n in range(min(newest, 20), 7, -1))]
+    for c, cxx in names:
+        places = shutil.which(c, path=path), shutil.which(cxx, path=path)
+        if places[0] and places[1]:
+            version = gcc_version(Path(places[1]))
+            if version is not None and version <= newest:
+                return Compilers(Path(places[0]), Path(places[1]), version)
+    return None
+
+
+def gcc_version(compiler: Path) -> int | None:
+    version = re.match(r"(\d+)", answer_of(compiler, "-dumpversion"))
+    return int(version[1]) if version else None
+
+
+def one_toolkit(path: str, kit: Toolkit) -> str:
+    """`path` with this toolkit first and no other: another's ptxas fails with "Value 'sm_..' is not defined".
+
+    /usr/bin stays, behind it, though Debian puts a toolkit there: the linker is there, too.
+    """
+    own = str(kit.nvcc.parent)
+    others = [f for f in path.split(os.pathsep) if f and f != own and not is_cuda_folder(Path(f))]
+    return os.pathsep.join([own, *others])
+
+
+def is_cuda_folder(folder: Path) -> bool:
+    has_cuda = any((folder / name).exists() for name in ("nvcc", "ptxas"))
+    return has_cuda and not (folder / "ld").exists()
+
+
+def answer_of(program: Path, *arguments: str) -> str:
+    """What a program prints; empty when it cannot be run or takes too long. Blocks."""
+    try:
+        done = subprocess.run(
+            [program, *arguments],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=ANSWER_SECONDS,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout + done.stderr

@@ -15,7 +15,7 @@ from typing import Any
 
 from backend import proc
 from backend.files import replace_text
-from backend.gpu.nvml import HOT
+from backend.gpu.nvml import throttled
 from backend.protocol import Gpu, GpuMinute
 
 DAYS = 7
@@ -60,9 +60,9 @@ class MinuteSamples:
 
 
 def average(at: datetime, index: int, samples: Sequence[Gpu]) -> GpuMinute:
-    throttled = (float(bool(HOT & set(gpu.throttle))) for gpu in samples)
+    hot = (float(throttled([gpu])) for gpu in samples)
     means = {name: mean(getattr(gpu, name) for gpu in samples) for name in SENSORS}
-    return GpuMinute.model_validate({"at": at, "gpu": index, **means, "throttled": mean(throttled)})
+    return GpuMinute.model_validate({"at": at, "gpu": index, **means, "throttled": mean(hot)})
 
 
 def mean(values: Iterable[float | None]) -> float | None:

@@ -12,8 +12,7 @@ from bot.cli import Failed, Misused
 from bot.cli.options import runs, settings_of
 
 if TYPE_CHECKING:
-    from backend.build.recipe import Kind, Machine
-    from backend.build.toolkit import Capability
+    from backend.build.recipe import BuildHost, Capability, Kind
 
 
 @click.group("server", help="Build a llama-server for this machine.")
@@ -67,15 +66,14 @@ async def build_server(
     )
 
 
-async def machine(named: "Sequence[Capability]" = ()) -> "Machine":
+async def machine(named: "Sequence[Capability]" = ()) -> "BuildHost":
     """This machine as a recipe needs to know it, with the cards that are here unless named."""
-    from backend.build.recipe import Machine
-    from backend.build.toolkit import toolkits, usual_roots
+    from backend.build.recipe import BuildHost, toolkits, usual_roots
     from bot.cli.checks.server import capabilities
 
     path = os.environ.get("PATH", os.defpath)
     found = await asyncio.to_thread(toolkits, path, usual_roots())
-    return Machine(path, list(named) or await asyncio.to_thread(capabilities), found)
+    return BuildHost(path, list(named) or await asyncio.to_thread(capabilities), found)
 
 
 def _capability(text: str) -> "Capability":

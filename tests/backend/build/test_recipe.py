@@ -5,8 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from backend.build.recipe import COMMON, CannotBuild, Machine, Recipe, recipe
-from backend.build.toolkit import Compilers, compilers, one_toolkit, toolkits
+from backend.build.recipe import (
+    COMMON,
+    BuildHost,
+    CannotBuild,
+    Compilers,
+    Recipe,
+    compilers,
+    one_toolkit,
+    recipe,
+    toolkits,
+)
 from fakes.toolkits import cuda, gcc, program
 
 V100 = (7, 0)
@@ -31,7 +40,7 @@ def test_a_v100_gets_cuda_11_with_its_own_compiler(tmp_path: Path, usr: Path) ->
     newer = cuda(tmp_path / "cuda-13", "13.0", NEW, newest_gcc=15)
     path = path_of(newer.parent, usr)
     found = toolkits(path, [tmp_path / "cuda-11.8"])
-    assert recipe("cuda", Machine(path, [V100], found)) == Recipe(
+    assert recipe("cuda", BuildHost(path, [V100], found)) == Recipe(
         "cuda",
         "CUDA 11.8 for compute capability 7.0, gcc 11",
         (
@@ -52,10 +61,10 @@ def test_a_newer_card_gets_the_newest_toolkit(tmp_path: Path, usr: Path) -> None
     cuda(tmp_path / "a", "12.4", OLD)
     cuda(tmp_path / "b", "13.0", NEW)
     found = toolkits(str(usr), [tmp_path / "a", tmp_path / "b"])
-    made = recipe("cuda", Machine(str(usr), [(9, 0)], found))
+    made = recipe("cuda", BuildHost(str(usr), [(9, 0)], found))
     assert made.title == "CUDA 13.0 for compute capability 9.0, gcc 12"
     assert "-DGGML_CUDA_FORCE_MMQ=ON" not in made.arguments
-    both = recipe("cuda", Machine(str(usr), [(9, 0), V100], found))
+    both = recipe("cuda", BuildHost(str(usr), [(9, 0), V100], found))
     assert "-DCMAKE_CUDA_ARCHITECTURES=70-real;90-real" in both.arguments
     assert both.title.startswith("CUDA 12.4")
 
@@ -82,33 +91,33 @@ def test_what_the_owner_must_install_is_said(
 ) -> None:
     cuda(tmp_path / "cuda", version, codes)
     with pytest.raises(CannotBuild, match=sentence):
-        recipe("cuda", Machine(str(usr), [V100], toolkits(str(usr), [tmp_path / "cuda"])))
+        recipe("cuda", BuildHost(str(usr), [V100], toolkits(str(usr), [tmp_path / "cuda"])))
 
 
 def test_what_is_missing_altogether_is_said(tmp_path: Path, usr: Path) -> None:
     with pytest.raises(CannotBuild, match="No NVIDIA card was found; .*--capability 7.0"):
-        recipe("cuda", Machine(str(usr)))
+        recipe("cuda", BuildHost(str(usr)))
     with pytest.raises(CannotBuild, match="No CUDA toolkit was found. For compute capability 7.0"):
-        recipe("cuda", Machine(str(usr), [V100]))
+        recipe("cuda", BuildHost(str(usr), [V100]))
     with pytest.raises(CannotBuild, match="no C.. compiler: apt install build-essential"):
-        recipe("cpu", Machine(str(tmp_path)))
+        recipe("cpu", BuildHost(str(tmp_path)))
     with pytest.raises(CannotBuild, match="glslc is missing for Vulkan: apt install libvulkan-dev"):
-        recipe("vulkan", Machine(str(usr)))
+        recipe("vulkan", BuildHost(str(usr)))
 
 
 def test_processor_and_vulkan_need_a_compiler_only(usr: Path) -> None:
     own = (f"-DCMAKE_C_COMPILER={usr / 'gcc'}", f"-DCMAKE_CXX_COMPILER={usr / 'g++'}")
     plain = Recipe("cpu", "CPU, gcc 12", (*COMMON, *own), str(usr))
-    assert recipe("cpu", Machine(str(usr))) == plain
+    assert recipe("cpu", BuildHost(str(usr))) == plain
     program(usr / "glslc", "exit 0")
     headers = usr / "vulkan_core.h"
-    vulkan = recipe("vulkan", Machine(str(usr), vulkan=headers))
+    vulkan = recipe("vulkan", BuildHost(str(usr), vulkan=headers))
     assert vulkan.arguments == (*COMMON, "-DGGML_VULKAN=ON", *own)
     headers.write_text("#define VK_EXT_layer_settings 1")
-    assert recipe("vulkan", Machine(str(usr), vulkan=headers)) == vulkan
+    assert recipe("vulkan", BuildHost(str(usr), vulkan=headers)) == vulkan
     headers.write_text("#define VK_KHR_surface 1")
     with pytest.raises(CannotBuild, match=r"are too old: they lack VK_EXT_layer_settings"):
-        recipe("vulkan", Machine(str(usr), vulkan=headers))
+        recipe("vulkan", BuildHost(str(usr), vulkan=headers))
     assert (plain.packages, vulkan.packages) == ("", "libvulkan-dev glslc spirv-headers")
 
 

@@ -1,8 +1,8 @@
-"""What a failed step is told to have failed of, from logs as the tools write them."""
+"""What a failed command failed of, from logs as the tools write them."""
 
 import pytest
 
-from backend.build.step import complaint
+from backend.build.command import first_error
 
 
 @pytest.mark.parametrize(
@@ -35,5 +35,5 @@ from backend.build.step import complaint
         ("CMake Error at the end of a log\n", "CMake Error at the end of a log"),
     ],
 )  # fmt: skip
-def test_the_first_error_is_the_complaint(log: str, expected: str) -> None:
-    assert complaint(log.splitlines()) == expected
+def test_the_first_error_is_found(log: str, expected: str) -> None:
+    assert first_error(log.splitlines()) == expected
