@@ -8,7 +8,7 @@ from backend.protocol import BackendKind
 
 
 @dataclass(frozen=True, slots=True)
-class Thermal:
+class ThermalLimits:
     """°C, of the hottest of core and memory of any card. V100s throttle at 82-85."""
 
     warn_c: float = 80
@@ -52,7 +52,7 @@ class BackendConfig:
     schedule: tuple[ScheduledProfile, ...] = ()
     reschedule: Callable[[], tuple[ScheduledProfile, ...]] | None = None
     timezone: str = "UTC"
-    thermal: Thermal = field(default_factory=Thermal)
+    thermal: ThermalLimits = field(default_factory=ThermalLimits)
     proxy_port: int = 0
     proxy_key: str = ""
     nvml: str | None = None

@@ -5,11 +5,10 @@ async with serve_backend(config) as backend:
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from backend.client import default_socket
 from backend.config import BackendConfig
@@ -77,25 +76,20 @@ async def serve_backend(
         await stack.enter_async_context(listening(Api(state, server, health, history), socket))
         if config.proxy_port and config.proxy_key:
             await stack.enter_async_context(proxying(state, server.endpoint))
-        running = asyncio.create_task(
-            run_all(
-                server.run(),
-                keep_history(health, history, last_sample),
-                report_to_systemd(state.status),
-            )
-        )
+
+        async def run() -> None:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(server.run())
+                group.create_task(keep_history(health, history, last_sample))
+                group.create_task(report_to_systemd(state.status))
+
+        running = asyncio.create_task(run())
         try:
             yield Backend(socket, state, running)
         finally:
             running.cancel()
             with suppress(asyncio.CancelledError):
                 await running
-
-
-async def run_all(*works: Coroutine[Any, Any, None]) -> None:
-    async with asyncio.TaskGroup() as group:
-        for work in works:
-            group.create_task(work)
 
 
 __all__ = ["Backend", "BackendConfig", "BackendRunning", "serve_backend"]

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -11,13 +10,14 @@ from pathlib import Path
 import aiohttp
 
 from backend.protocol import Endpoint
+from backend.server.launch import free_port
 from fakes.patience import SECONDS
 
 
 @asynccontextmanager
 async def serve(model: Path) -> AsyncIterator[Endpoint]:
     """The server on a model file, until the block ends."""
-    port = _free_port()
+    port = free_port()
     flags = ["-m", str(model), "-c", "8192", "-np", "1", "-sps", "0.95", "--port", str(port)]
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "backend.embedded", *flags),
@@ -41,9 +41,3 @@ async def _healthy(url: str) -> None:
                     if answer.status == 200:
                         return
             await asyncio.sleep(0.05)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

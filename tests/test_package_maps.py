@@ -19,9 +19,7 @@ BEHIND = {
     "agent/schedule",
     "agent/store",
     "agent/tools",
-    "backend",
     "bot/localgram",
-    "bot/setup",
 }
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from backend.config import Thermal
+from backend.config import ThermalLimits
 from backend.control.alerts import AddAlert
 from backend.control.gpu_queue import HEAT, GpuQueue
 from backend.control.speed import Speedometer
@@ -46,7 +46,7 @@ class Debounce:
 class Health:
     """Takes samples and completion reports; `collect` gives minutes for the history."""
 
-    thermal: Thermal
+    thermal: ThermalLimits
     gpu_queue: GpuQueue
     speed: Speedometer
     alert: AddAlert

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from backend.config import Thermal
+from backend.config import ThermalLimits
 
 Change = Literal["warn", "cooled", "hold", "resume"]
 
@@ -12,7 +12,7 @@ Change = Literal["warn", "cooled", "hold", "resume"]
 class ThermalGuard:
     """Takes the hottest temperature in °C; gives what changes. Each threshold has its own way back."""
 
-    limits: Thermal
+    limits: ThermalLimits
     warned: bool = False
     holding: bool = False
 

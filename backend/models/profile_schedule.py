@@ -9,6 +9,7 @@ from datetime import datetime, time, timedelta
 from pathlib import Path
 
 from backend.config import BackendConfig, ScheduledProfile
+from backend.files import replace_text
 
 AHEAD = timedelta(minutes=2)  # the next model's file is read into the page cache so long before
 PIECE = 64 << 20
@@ -51,9 +52,7 @@ class ManualChoice:
 
     def save(self, profile: str, configured: str, now: datetime) -> None:
         kept = {"profile": profile, "configured": configured, "at": now.isoformat()}
-        fresh = self.path.with_suffix(".new")
-        fresh.write_text(json.dumps(kept), "utf-8")
-        fresh.replace(self.path)
+        replace_text(self.path, json.dumps(kept))
 
     def profile(self, config: BackendConfig, now: datetime) -> str:
         """What to start with: the manual choice or the schedule's last switch, whichever is newer.

@@ -8,22 +8,25 @@ import re
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
-CauseKind = Literal[
+LastingKind = Literal[  # another start fails in the same way until somebody acts
     "server missing",
     "model missing",
     "model damaged",
     "does not fit",
     "unknown flag",
-    "port in use",
-    "out of memory",
-    "out of host memory",
     "illegal instruction",
     "library missing",
     "driver too old",
     "driver too new",
     "kernel image",
+]
+CauseKind = Literal[
+    LastingKind,
+    "port in use",
+    "out of memory",
+    "out of host memory",
     "cpu fallback",
     "gpu lost",
     "killed",
@@ -34,21 +37,7 @@ CauseKind = Literal[
     "asked",
     "unknown",
 ]
-# Another start fails in the same way until somebody acts.
-LASTING: frozenset[CauseKind] = frozenset(
-    {
-        "server missing",
-        "model missing",
-        "model damaged",
-        "does not fit",
-        "unknown flag",
-        "illegal instruction",
-        "library missing",
-        "driver too old",
-        "driver too new",
-        "kernel image",
-    }
-)
+LASTING: frozenset[str] = frozenset(get_args(LastingKind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,83 +46,73 @@ class Cause:
     sentence: str
 
 
-@dataclass(frozen=True, slots=True)
-class Sign:
-    pattern: re.Pattern[str]
-    kind: CauseKind
-    sentence: str  # {0}, {1}: the pattern's groups
-
-
-def sign(pattern: str, kind: CauseKind, sentence: str) -> Sign:
-    return Sign(re.compile(pattern, re.IGNORECASE), kind, sentence)
-
-
-# The first that is found anywhere in the log wins, so causes stand ahead of their consequences.
-SIGNS: tuple[Sign, ...] = (
-    sign(
+# Pattern, kind and sentence, {0} being the pattern's first group. The first that is found
+# anywhere in the log wins, so causes stand ahead of their consequences.
+SIGNS: tuple[tuple[str, CauseKind, str], ...] = (
+    (
         r"error while loading shared libraries: ([^\s:]+)",
         "library missing",
         "The model server cannot start: the shared library {0} is missing.",
     ),
-    sign(
+    (
         r"CUDA driver version is insufficient|driver (?:is )?too old|version `?(CUDA_[\d.]+)'? not found",
         "driver too old",
         "The NVIDIA driver is too old for this model server's CUDA.",
     ),
-    sign(
+    (
         r"no longer supports? (?:this|the) (?:GPU|card|device)|GPU .{0,60} not supported by the NVIDIA .{0,40}driver|"
         r"(?:unsupported|deprecated) gpu architecture|legacy .{0,20}driver",
         "driver too new",
         "The NVIDIA driver (or CUDA) no longer supports this card; it needs an older one (V100: R580 or before).",
     ),
-    sign(
+    (
         r"(?:device )?kernel image is invalid|no kernel image is available|named symbol not found|PTX .{0,40}unsupported toolchain",
         "kernel image",
         "The model server was not built for this card, or the driver is too old for it "
         "(a V100 needs a build for compute 7.0 and driver R570 to R580).",
     ),
-    sign(
+    (
         r"has fallen off the bus|GPU is lost|CUDA error: .{0,40}unspecified launch failure|uncorrectable ECC",
         "gpu lost",
         "The GPU stopped answering.",
     ),
-    sign(
+    (
         r"(?:CUDA|cuda|Vulkan|hip)\w*[^\n]{0,80}out of (?:device )?memory|cudaMalloc failed|ErrorOutOfDeviceMemory|"
         r"failed to allocate (?:CUDA|Vulkan|ROCm)\w* buffer|unable to allocate (?:CUDA|Vulkan|ROCm)\w* buffer|CUBLAS_STATUS_ALLOC_FAILED",
         "out of memory",
         "The GPU ran out of memory.",
     ),
-    sign(
+    (
         r"failed to allocate (?:CPU|host)?\s*(?:KV )?buffer|std::bad_alloc|cannot allocate memory|mlock.{0,60}cannot",
         "out of host memory",
         "The machine ran out of memory for the model.",
     ),
-    sign(
+    (
         r"couldn't bind|address already in use|bind\(\) failed",
         "port in use",
         "The port of the model server is in use.",
     ),
-    sign(
+    (
         r"error: (?:invalid argument|unknown argument|unrecognized argument): (\S+)",
         "unknown flag",
         "The model server does not know the flag {0}.",
     ),
-    sign(
+    (
         r"error: (invalid value for [^\n]{1,160})",
         "unknown flag",
         "The model server refuses a flag: {0}.",
     ),
-    sign(
+    (
         r"failed to open (?:GGUF )?(?:file|model)?\s*['\"]?([^'\"\n]+?)['\"]?[\s:(]*no such file",
         "model missing",
         "The model file is missing: {0}.",
     ),
-    sign(
+    (
         r"(?:model file|GGUF)[^\n]{0,80}(?:not found|does not exist|No such file)",
         "model missing",
         "The model file is missing.",
     ),
-    sign(
+    (
         r"invalid magic|failed to read (?:key-value|tensor|magic)|tensor '[^']*' data is not within|"
         r"corrupted or incomplete|gguf_init_from\w+: failed|invalid vector subscript|unknown model architecture: '([^']*)'|"
         r"missing tensor|error loading model(?!: *unable to allocate)",
@@ -168,11 +147,10 @@ def diagnose(code: int | None, log: Sequence[str], oom_kills: int = 0) -> Cause:
             "out of host memory", "The machine ran out of memory and ended the model server."
         )
     text = "\n".join(log)
-    for known in SIGNS:
-        if found := known.pattern.search(text):
+    for pattern, kind, sentence in SIGNS:
+        if found := re.search(pattern, text, re.IGNORECASE):
             groups = [group or "" for group in found.groups()]
-            sentence = known.sentence.format(*groups).replace(": .", ".").replace("..", ".")
-            return Cause(known.kind, sentence)
+            return Cause(kind, sentence.format(*groups).replace(": .", ".").replace("..", "."))
     if code is not None and code < 0:
         kind, sentence = SIGNALS.get(
             -code, ("unknown", f"The model server crashed (signal {-code}).")

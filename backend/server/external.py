@@ -7,12 +7,9 @@ completions break or fail while it still lists its models.
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit
-
-import aiohttp
 
 from backend.aio import set_within
 from backend.config import BackendConfig
@@ -20,6 +17,7 @@ from backend.control.api import NotReady
 from backend.control.status_board import StatusBoard
 from backend.models.profile import ProfileError
 from backend.protocol import CompletionReport, Endpoint, Prefix, ProfileSummary, ServerStatus
+from backend.server.llama import Props, ServerRefused, llama_server
 
 LISTEN_SECONDS = 5.0
 CHECK_SECONDS = 30.0
@@ -27,16 +25,7 @@ FRESH_SECONDS = (
     5.0  # what was found is reused for so long: two requests are a quarter of a turn's cost
 )
 DEFAULT_CONTEXT = 8192
-FOUND, NO_KEY, NO_LIST, SERVER_ERROR = 200, (401, 403), (404, 405, 501), 500
-NO_TIMEOUT = aiohttp.ClientTimeout(total=None)  # deadlines are asyncio's
-
-
-@dataclass(frozen=True, slots=True)
-class JsonAnswer:
-    """HTTP status (0: none came) and JSON body."""
-
-    status: int
-    body: dict[str, Any] = field(default_factory=dict)
+NO_KEY, NO_LIST, SERVER_ERROR = (401, 403), (404, 405, 501), 500
 
 
 class ExternalServers:
@@ -124,41 +113,43 @@ class ExternalServers:
 
     async def first_endpoint(self) -> Endpoint | None:
         """As configured, but those that lately gave no answer last, the last of them at the end."""
-        headers = {"Authorization": f"Bearer {self.config.api_key}"} if self.config.api_key else {}
         since = monotonic() - CHECK_SECONDS
-        order = sorted(self.urls, key=lambda url: max(since, self._silent_since.get(url, since)))
-        async with aiohttp.ClientSession(headers=headers, timeout=NO_TIMEOUT) as session:
-            for url in order:
-                if found := await self.ask(session, url):
-                    self._silent_since.pop(url, None)
-                    return found
-                self._silent_since[url] = monotonic()
+        for url in sorted(
+            self.urls, key=lambda url: max(since, self._silent_since.get(url, since))
+        ):
+            if found := await self.ask(url):
+                self._silent_since.pop(url, None)
+                return found
+            self._silent_since[url] = monotonic()
         return None
 
-    async def ask(self, session: aiohttp.ClientSession, url: str) -> Endpoint | None:
-        # Both at once: a proxy that has just started takes seconds for each.
-        seconds = self.config.connect_seconds / len(self.urls)
-        models, props = await asyncio.gather(
-            get_json(session, f"{url}/v1/models", seconds),
-            get_json(session, f"{url}/props", seconds),
-        )
-        self._keyless = url if models.status in NO_KEY else None
-        # A configured model needs no list.
-        if models.status != FOUND and not (self.config.model and models.status in NO_LIST):
-            return None
-        rows = [row for row in models.body.get("data") or [] if isinstance(row, dict)]
-        wanted = self.config.model or next((str(row.get("id")) for row in rows), "")
-        row = next((row for row in rows if row.get("id") == wanted), {})
-        window = (props.body.get("default_generation_settings") or {}).get("n_ctx")
-        n_ctx = self.config.context or window or row.get("max_model_len") or DEFAULT_CONTEXT
+    async def ask(self, url: str) -> Endpoint | None:
+        config = self.config
+        seconds = config.connect_seconds / len(self.urls)
+        async with llama_server(url, config.api_key, seconds) as server:
+            # Both at once: a proxy that has just started takes seconds for each. What is no
+            # llama-server may answer anything, so whatever goes wrong with it is no answer.
+            models, props = await asyncio.gather(
+                server.models(seconds), server.props(seconds), return_exceptions=True
+            )
+        status = models.status if isinstance(models, ServerRefused) else 0
+        self._keyless = url if status in NO_KEY else None
+        if isinstance(models, BaseException):
+            if not (config.model and status in NO_LIST):  # a configured model needs no list
+                return None
+            models = []
+        model = config.model or next((str(row.get("id")) for row in models), "")
+        row: dict[str, Any] = next((row for row in models if row.get("id") == model), {})
+        known = props if isinstance(props, Props) else None
+        window = known.n_ctx if known else 0
         return Endpoint(
             url=url,
-            api_key=self.config.api_key,
-            model=wanted,
-            n_ctx=int(n_ctx),
+            api_key=config.api_key,
+            model=model,
+            n_ctx=config.context or window or int(row.get("max_model_len") or DEFAULT_CONTEXT),
             kind="external",
-            extras=window is not None,
-            vision=bool((props.body.get("modalities") or {}).get("vision", False)),
+            extras=window > 0,
+            vision=known is not None and known.vision,
         )
 
 
@@ -172,12 +163,3 @@ async def listens(url: str) -> bool:
         return False
     writer.close()
     return True
-
-
-async def get_json(session: aiohttp.ClientSession, url: str, seconds: float) -> JsonAnswer:
-    try:
-        async with asyncio.timeout(seconds), session.get(url) as answer:
-            body = await answer.json(content_type=None) if answer.status == FOUND else None
-    except (OSError, aiohttp.ClientError, ValueError):
-        return JsonAnswer(0)
-    return JsonAnswer(answer.status, body if isinstance(body, dict) else {})

@@ -65,6 +65,11 @@ class LlamaServer:
             return False
         return True
 
+    async def models(self, seconds: float) -> list[dict[str, Any]]:
+        """The rows of /v1/models, which every OpenAI-compatible server has."""
+        answer = await self._json("GET", "/v1/models", seconds=seconds)
+        return [row for row in answer.get("data") or [] if isinstance(row, dict)]
+
     async def props(self, seconds: float = 5.0) -> Props:
         answer = await self._json("GET", "/props", seconds=seconds)
         settings = answer.get("default_generation_settings") or {}
@@ -170,10 +175,12 @@ class LlamaServer:
 
 
 @asynccontextmanager
-async def llama_server(url: str, api_key: str) -> AsyncIterator[LlamaServer]:
+async def llama_server(
+    url: str, api_key: str, connect_seconds: float = 5
+) -> AsyncIterator[LlamaServer]:
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
     connector = aiohttp.TCPConnector(force_close=True, limit=0)
-    timeout = aiohttp.ClientTimeout(total=None, sock_connect=5)
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_seconds)
     async with aiohttp.ClientSession(
         headers=headers, connector=connector, timeout=timeout, read_bufsize=LONGEST_LINE
     ) as session:

@@ -19,7 +19,7 @@ from agent.sandbox.host_report import HostReport
 from agent.sandbox.sandboxes import Sandboxes
 from agent.tools.context import FileSender
 from backend.client import BackendClient, BackendUnavailable, default_socket
-from backend.config import BackendConfig, ScheduledProfile, Thermal
+from backend.config import BackendConfig, ScheduledProfile, ThermalLimits
 from bot.composition import Agent, open_agent, open_sandboxes
 from bot.settings import ConfigurationError, Settings, config_folder, load
 
@@ -139,7 +139,7 @@ def backend_config(settings: Settings, model: str = "") -> BackendConfig:
         schedule=_schedule(settings),
         reschedule=CurrentSchedule(settings),
         timezone=settings.agent.timezone,
-        thermal=Thermal(chosen.warn_celsius, chosen.hold_celsius, chosen.resume_celsius),
+        thermal=ThermalLimits(chosen.warn_celsius, chosen.hold_celsius, chosen.resume_celsius),
         proxy_port=chosen.local_port,
         proxy_key=chosen.local_key.get_secret_value(),
     )

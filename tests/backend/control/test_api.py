@@ -23,6 +23,7 @@ from backend.config import BackendConfig
 from backend.control.alerts import Alerts
 from backend.control.metrics import text
 from backend.protocol import Gpu, QueueState, ServerStatus, Speed, Status, WarmPrefix
+from backend.server.launch import free_port
 from backend.service import BackendRunning, serve_backend
 from fakes.patience import SECONDS, soon, within
 from tests.backend.conftest import running
@@ -329,12 +330,6 @@ async def test_no_external_server_is_one_sentence_in_time(state: Path) -> None:
 
 
 # --- other local programs -----------------------------------------------------------
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 async def test_other_programs_use_the_server_by_a_port_and_key_of_their_own(

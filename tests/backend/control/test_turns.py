@@ -1,14 +1,13 @@
 """A switch of the profile waits for open turns, and new ones wait for it."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 
 from backend.client import BackendClient
 from backend.config import BackendConfig
 from backend.control.gpu_queue import GpuQueue
 from backend.protocol import QueueState
-from fakes.patience import SECONDS
+from fakes.patience import SECONDS, soon
 from tests.backend.conftest import running
 
 WHY = "The model is being switched to small; messages wait."
@@ -24,22 +23,17 @@ async def test_an_open_turn_keeps_its_profile_until_it_ends(config: BackendConfi
         await it.ready()
         async with it.client.turn("a"):
             switching = asyncio.create_task(_switch(it.client))
-            await _until(lambda: it.backend.state.gpu_queue.reason == WHY)
+            await soon(lambda: it.backend.state.gpu_queue.reason == WHY)
             told: list[QueueState] = []
             late = asyncio.create_task(_turn(it.client, told))
             other = asyncio.create_task(_lane(it.client, "b"))
-            await _until(lambda: bool(told))
+            await soon(lambda: told)
             async with it.client.acquire_gpu("a"):  # between two calls of the turn
                 assert (await it.client.endpoint()).profile == "pocket"
             assert not switching.done() and not other.done() and not late.done()
         await switching
         assert await late == await other == "small"
         assert told == [QueueState(state="waiting", reason=WHY)]
-
-
-async def _until(fits: Callable[[], bool]) -> None:
-    while not fits():
-        await asyncio.sleep(0.01)
 
 
 async def _switch(client: BackendClient) -> None:

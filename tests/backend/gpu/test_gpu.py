@@ -19,7 +19,7 @@ from agent.llm.gpu_queue import QueuedModel, backend_queue
 from agent.messages import User
 from agent.model import Request, TextPiece
 from backend.client import BackendClient
-from backend.config import BackendConfig, Thermal
+from backend.config import BackendConfig, ThermalLimits
 from backend.control.gpu_queue import GpuQueue
 from backend.control.speed import Speedometer
 from backend.gpu import nvml
@@ -176,13 +176,17 @@ async def test_a_call_that_hangs_delays_nothing(
 class Watched:
     """A Health with its alerts and GPU queue, and a clock of its own."""
 
-    def __init__(self, thermal: Thermal | None = None) -> None:
+    def __init__(self, thermal: ThermalLimits | None = None) -> None:
         self.alerts: list[tuple[str, str, str]] = []
         self.gpu_queue = GpuQueue()
         self.now = 1_000_020.0
         self.speed = Speedometer()
         self.health = Health(
-            thermal or Thermal(), self.gpu_queue, self.speed, self.alert, clock=lambda: self.now
+            thermal or ThermalLimits(),
+            self.gpu_queue,
+            self.speed,
+            self.alert,
+            clock=lambda: self.now,
         )
 
     def alert(self, name: str, level: str, text: str) -> None:

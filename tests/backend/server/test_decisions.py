@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.config import Thermal
+from backend.config import ThermalLimits
 from backend.control.speed import Speedometer
 from backend.gpu.thermal_guard import ThermalGuard
 from backend.models.profile import Profile, Source, load
@@ -236,7 +236,7 @@ def test_loading_lives_by_any_of_its_signs() -> None:
 
 
 def test_heat_warns_holds_and_lets_go_with_a_way_back() -> None:
-    guard = ThermalGuard(Thermal())
+    guard = ThermalGuard(ThermalLimits())
     celsius = [70, 79, 80, 83, 84, 90, 83, 76, 75, 80, 76, 75, 60]
     changes = [(t, change) for t in celsius if (change := guard.take(t))]
     assert changes == [(80, "warn"), (84, "hold"), (75, "resume"), (80, "warn"), (75, "cooled")]

@@ -21,10 +21,10 @@ from agent.turn.turn import TurnLimits
 from backend import proc
 from backend.client import BackendUnavailable
 from backend.config import BackendConfig
+from backend.server.launch import free_port
 from fakes import llama_server
 from fakes.patience import SECONDS
 from tests.backend.conftest import QUICK, SYSTEM, running, with_server
-from tests.backend.control.test_api import free_port
 
 
 def stand_in(
