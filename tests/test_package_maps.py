@@ -15,10 +15,8 @@ LINE = re.compile(rf"^ *({NAME}(?:,? {NAME})*)(?: |$)", re.M)
 BEHIND = {
     "agent",
     "agent/llm/tool_call_parser",
-    "agent/sandbox",
     "agent/schedule",
     "agent/store",
-    "agent/tools",
     "bot/localgram",
 }
 

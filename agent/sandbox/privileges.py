@@ -15,7 +15,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from agent.sandbox import openat2
 
@@ -57,49 +57,23 @@ class ProcessHandle:
         os.close(self._pidfd)
 
 
-class ToolUser(Protocol):
-    """Starts bubblewrap and opens files. `uid` owns the workspaces.
+class CurrentUser:
+    """The user that runs this program starts bubblewrap, opens files and owns the workspaces.
 
     The file operations are those of openat2.py, for a path beneath the directory `root`.
     """
-
-    uid: int
-
-    def reachable(self, sources: Sequence[str]) -> list[str]:
-        """The paths at which bubblewrap will find these host paths."""
-        ...
-
-    async def start(
-        self, argv: Sequence[str], *, fds: Sequence[int], out: int, sources: Sequence[str]
-    ) -> ProcessHandle:
-        """A process with an empty environment, `fds` and nothing else; its output goes to `out`."""
-        ...
-
-    async def listen(self, pid: int) -> int:
-        """A listening socket in the network namespace of that process; see netns_listener.py."""
-        ...
-
-    async def open_file(self, root: Path, path: str) -> int: ...
-
-    async def list_directory(self, root: Path, path: str) -> list[str]: ...
-
-    async def replace_file(self, root: Path, path: str, source: int) -> bool: ...
-
-    async def remove_file(self, root: Path, path: str) -> None: ...
-
-
-class CurrentUser:
-    """The sandbox belongs to the user that runs this program."""
 
     def __init__(self) -> None:
         self.uid = os.geteuid()
 
     def reachable(self, sources: Sequence[str]) -> list[str]:
+        """The paths at which bubblewrap will find these host paths."""
         return list(sources)
 
     async def start(
         self, argv: Sequence[str], *, fds: Sequence[int], out: int, sources: Sequence[str]
     ) -> ProcessHandle:
+        """A process with an empty environment, `fds` and nothing else; its output goes to `out`."""
         # From the event loop's thread: --die-with-parent fires when the starting thread ends.
         process = subprocess.Popen(  # noqa: ASYNC220 - a vfork, about a millisecond
             argv,
@@ -115,6 +89,7 @@ class CurrentUser:
         return ProcessHandle(os.pidfd_open(process.pid), process)
 
     async def listen(self, pid: int) -> int:
+        """A listening socket in the network namespace of that process; see netns_listener.py."""
         mine, theirs = socket.socketpair()
         with mine, theirs:
             helper = run_isolated("netns_listener", pid, theirs.fileno(), fd=theirs.fileno())
@@ -145,7 +120,10 @@ class CurrentUser:
 
 
 class UnprivilegedUser:
-    """For a program that root runs. The server is started at the first request, and again if it died."""
+    """The same as another user, for a program that root runs.
+
+    The server is started at the first request, and again if it died.
+    """
 
     uid = UNPRIVILEGED_UID
 
@@ -227,6 +205,9 @@ class UnprivilegedUser:
             self._requests = None
             self.server.kill()
             self.server.wait()
+
+
+ToolUser = CurrentUser | UnprivilegedUser
 
 
 @asynccontextmanager
