@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agent.schedule.times import Every, Once, dump
+from agent.schedule.times.rule import Every, Once, dump
 from agent.store import Store, open_store
 from agent.store.jobs import JobSpec
 from agent.turn import texts

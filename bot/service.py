@@ -14,21 +14,21 @@ from agent.chats.maintenance import Maintenance
 from agent.context.window import WindowTooSmall
 from agent.errors import AgentError
 from agent.events import Event
-from agent.schedule.job_runners import Submit, Summary, Task, remind
-from agent.schedule.occurrences import Kind, Quiet, Rounds
+from agent.schedule.job_actions import JobAction, SubmitTask, SummarizeRepo, remind
+from agent.schedule.job_runner import JobRunner, QuietHours
 from agent.schedule.scheduler import Scheduler
 from agent.store import Store
 from agent.store.errors import StoreError
 from backend.client import BackendClient, BackendUnavailable
 from backend.protocol import Alert
-from bot import presence, switching
+from bot import presence, profile_switch
 from bot.app import Apps
 from bot.attachments import AttachmentFetcher
 from bot.channel import OutgoingMessage
 from bot.commands.context import Services
 from bot.composition import Agent, open_agent, open_chats, retention_of
-from bot.digest import Digest
-from bot.reports import summaries
+from bot.health_digest import HealthDigest
+from bot.repo_summaries import repo_summaries
 from bot.settings import Settings
 from bot.state import open_state
 from bot.status import PRESENCE
@@ -60,10 +60,10 @@ async def serve_bot(
         open_apps(settings, store) as apps,
         open_agent(settings, backend, store, ask=apps.ask, file_sender=apps.file_sender) as agent,
         open_chats(agent, _service(agent, apps), _Both(apps, also)) as chats,
-        _schedule(agent, chats.submit) as scheduler,
+        _scheduler(agent, chats) as scheduler,
         _beside(settings, agent, apps, chats, notify),
     ):
-        agent.tool_contexts.jobs_changed = scheduler.wake_soon
+        agent.tool_contexts.jobs_changed = scheduler.wake
         await apps.serve(
             Services(
                 chats,
@@ -107,25 +107,25 @@ def _service(agent: Agent, apps: Apps) -> ChatOptions:
 
 
 @asynccontextmanager
-async def _schedule(agent: Agent, submit: Submit) -> AsyncIterator[Scheduler]:
+async def _scheduler(agent: Agent, chats: Chats) -> AsyncIterator[Scheduler]:
     settings = agent.settings.agent
     try:
-        quiet = Quiet.parse(settings.quiet_hours, settings.timezone)
+        quiet = QuietHours.parse(settings.quiet_hours, settings.timezone)
     except ValueError:
         raise AgentError('agent.quiet_hours must look like "22:00-07:00".') from None
-    digest = Digest(
+    digest = HealthDigest(
         agent.store, agent.backend, agent.settings.state_dir, agent.settings.backend.price_kwh
     )
-    kinds: dict[str, Kind] = {
+    actions: dict[str, JobAction] = {
         "remind": remind,
-        "task": Task(submit),
-        "summary": Summary(summaries(agent), _payload),
+        "task": SubmitTask(chats.submit),
+        "summary": SummarizeRepo(repo_summaries(agent), _payload),
         "digest": digest,
-        switching.KIND: switching.ProfileSwitch(agent.backend),
+        profile_switch.KIND: profile_switch.ProfileSwitch(agent.backend),
     }
-    rounds = Rounds(agent.store, kinds, _payload, agent.store.clock, quiet)
-    await switching.keep_file(agent.store, agent.settings.path, settings.timezone)
-    async with Scheduler(rounds) as scheduler:
+    runner = JobRunner(agent.store, actions, _payload, agent.store.clock, quiet)
+    await profile_switch.sync_config(agent.store, agent.settings.path, settings.timezone)
+    async with Scheduler(runner) as scheduler:
         yield scheduler
 
 

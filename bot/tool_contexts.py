@@ -8,15 +8,15 @@ from agent.memory.embeddings import Embedder, SemanticSearch
 from agent.memory.notes import ChatMemory
 from agent.sandbox.hosts import Hosts
 from agent.sandbox.sandboxes import Sandboxes
-from agent.schedule.job_kind import Wishes
+from agent.schedule.job_kind import JobClassifier
 from agent.schedule.planner import Planner
 from agent.store import Store
 from agent.store.chats import Chat
 from agent.tools.context import FileSender, ToolContext
 from agent.web import Fetcher
 from backend.client import BackendClient, BackendUnavailable
+from bot.profile_switch import sync_config
 from bot.settings import Settings
-from bot.switching import keep_file
 
 
 @dataclass
@@ -69,10 +69,10 @@ def planner(
 
     async def keep() -> None:
         changed()
-        await keep_file(store, settings.path, settings.agent.timezone)
+        await sync_config(store, settings.path, settings.agent.timezone)
 
-    wishes = Wishes(list(settings.agent.repos), profiles)
-    return Planner(store, chat, zone, wishes, changed=keep)
+    classifier = JobClassifier(list(settings.agent.repos), profiles)
+    return Planner(store, chat, zone, classifier, on_change=keep)
 
 
 def allowed_hosts(settings: Settings) -> Hosts | None:

@@ -54,27 +54,27 @@ def rates(scores: Sequence[Score]) -> Rates:
     joules = [s.joules for s in scores if s.joules is not None]
     return Rates(
         tasks=len(scores),
-        completed=_mean([not s.fault for s in scores]),
+        completed=mean([not s.fault for s in scores]),
         valid_calls=valid / (valid + refused) if valid + refused else None,
-        calls=_mean([s.calls for s in scores]),
-        tokens=_mean([s.prompt_tokens + s.completion_tokens for s in scores]),
-        seconds=_mean([s.seconds for s in scores]),
-        joules=_mean(joules) if joules else None,
+        calls=mean([s.calls for s in scores]),
+        tokens=mean([s.prompt_tokens + s.completion_tokens for s in scores]),
+        seconds=mean([s.seconds for s in scores]),
+        joules=mean(joules) if joules else None,
     )
 
 
-def by(scores: Iterable[Score], name: Callable[[Score], str]) -> dict[str, Rates]:
+def rates_by(scores: Iterable[Score], name: Callable[[Score], str]) -> dict[str, Rates]:
     groups: dict[str, list[Score]] = {}
     for score in scores:
         groups.setdefault(name(score), []).append(score)
     return {group: rates(members) for group, members in groups.items()}
 
 
-def _mean(values: Sequence[float]) -> float:
+def mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def saved(path: Path) -> list[Score]:
+def load_scores(path: Path) -> list[Score]:
     """The scores in the file; a line that was cut off when the program was killed does not count."""
     scores: list[Score] = []
     for line in path.read_text("utf-8").splitlines() if path.exists() else []:
@@ -85,7 +85,7 @@ def saved(path: Path) -> list[Score]:
     return scores
 
 
-def save(path: Path, score: Score) -> None:
+def append_score(path: Path, score: Score) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(asdict(score), ensure_ascii=False) + "\n")

@@ -1,13 +1,9 @@
-"""What the agent does unasked: jobs, an honest ledger of their occurrences, and when it keeps quiet.
+"""Scheduled jobs: reminders, tasks, summaries, and what else runs at a time.
 
-rounds.py     the ledger: what is due, what was missed, what runs; knows no clock of its own
-scheduler.py  wakes the rounds (APScheduler holds the triggers, in memory)
-planner.py    a job made from words
-kinds.py      what each kind of job does
+times/          times in words as rules, and when a rule is due
+job_kind.py     which kind of job the words of a task ask for
+planner.py      jobs made, shown and changed in words
+job_actions.py  what a reminder, a task and a summary do
+job_runner.py   due times entered as occurrences, run, posted
+scheduler.py    wakes the runner (APScheduler holds the triggers, in memory)
 """
-
-from agent.schedule.occurrences import Kind, Nothing, Quiet, Rounds
-from agent.schedule.planner import PlanLimits, Planner, Proposal
-from agent.schedule.scheduler import Scheduler
-
-__all__ = ["Kind", "Nothing", "PlanLimits", "Planner", "Proposal", "Quiet", "Rounds", "Scheduler"]

@@ -1,4 +1,5 @@
-"""What kind of job the words of a task ask for: a reminder, a summary, the digest, a switch, or a turn."""
+"""Which kind of job the words of a task ask for: a reminder, a summary, the digest, a switch of the
+model, or a turn."""
 
 import re
 from collections.abc import Awaitable, Callable, Collection
@@ -6,68 +7,66 @@ from dataclasses import dataclass
 
 from agent.errors import ToolError
 
-KINDS = ("remind", "task", "summary")
+KINDS = ("remind", "task", "summary")  # those that may be named; the others are read from the words
+OWNERS_ONLY = ("profile",)  # kinds that touch more than their chat
 _DIGEST = re.compile(r"(?:send me |give me )?(?:the |a )?(?:daily |health |gpu )*digest")
 _SWITCH = re.compile(
     r"(?:please )?(?:(?:switch|change|go)(?: back)?(?: the (?:model|profile|backend))? to|use|load)"
-    r"(?P<said>(?: the)?(?: model| profile)*) (?P<name>\S+?)(?P<after> (?:model|profile))?[.!]?"
+    r"(?P<before>(?: the)?(?: model| profile)*) (?P<name>\S+?)(?P<after> (?:model|profile))?[.!]?"
 )
-_REMIND = ("remind me to ", "remind me of ", "remind me about ", "remind me that ", "remind me ")
+_REMIND = re.compile(r"^remind me (?:(?:to|of|about|that) )?", re.IGNORECASE)
 
 
-async def _none() -> Collection[str]:
+async def no_profiles() -> Collection[str]:
     return ()
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """`repos` and `profiles` (asked for only when a switch is meant) are the names known here."""
+class JobClassifier:
+    """`repos` and `profiles` (called only when a switch is meant) are the names known here."""
 
     repos: Collection[str] = ()
-    profiles: Callable[[], Awaitable[Collection[str]]] = _none
+    profiles: Callable[[], Awaitable[Collection[str]]] = no_profiles
 
-    async def read(self, task: str, kind: str = "") -> tuple[str, str]:
-        """The kind, and the task as that kind has it; ToolError with what to ask back."""
-        if not kind and _DIGEST.fullmatch(task.lower()):
+    async def classify(self, task: str, kind: str = "") -> tuple[str, str]:
+        """The kind (as given, if it is one of KINDS), and the task as that kind stores it.
+
+        Raises ToolError with the question to ask back.
+        """
+        words = task.lower()
+        if not kind and _DIGEST.fullmatch(words):
             return "digest", "health digest"
-        if kind in ("", "task") and (profile := await self._profile(task)):
+        if kind in ("", "task") and (profile := await self.profile(words)):
             return "profile", profile
-        named = [repo for repo in self.repos if repo.lower() in task.lower().split()]
-        if kind == "summary" or (not kind and named and "summar" in task.lower()):
-            return "summary", self._repo(task, named)
-        if kind in KINDS:
-            return kind, _reminder(task) if kind == "remind" else task
-        return ("remind", _reminder(task)) if task.lower().startswith("remind") else ("task", task)
+        named = [repo for repo in self.repos if repo.lower() in words.split()]
+        if kind == "summary" or (not kind and named and "summar" in words):
+            return "summary", self.repo(task, named)
+        if kind not in KINDS:
+            kind = "remind" if words.startswith("remind") else "task"
+        return kind, _REMIND.sub("", task, count=1) if kind == "remind" else task
 
-    async def _profile(self, task: str) -> str:
+    async def profile(self, words: str) -> str:
         """The profile to switch to; empty where the words mean something else."""
-        match = _SWITCH.fullmatch(task.lower())
+        match = _SWITCH.fullmatch(words)
         if match is None:
             return ""
         known = await self.profiles()
         if match["name"] in known:
             return match["name"]
-        if not (match["said"].strip(" the") or match["after"]):
+        if not (match["before"].strip(" the") or match["after"]):
             return ""
         others = f" There are: {', '.join(sorted(known))}." if known else ""
         raise ToolError(f"There is no model {match['name']}.{others}")
 
-    def _repo(self, task: str, named: list[str]) -> str:
+    def repo(self, task: str, named: list[str]) -> str:
         if named:
             return named[0]
-        if task in (".",) or not self.repos:
+        if task == "." or not self.repos:
             return task
         raise ToolError(f"Which repository? There are: {', '.join(sorted(self.repos))}.")
 
 
-def _reminder(task: str) -> str:
-    """ "remind me to call" is sent as "call"."""
-    start = next((start for start in _REMIND if task.lower().startswith(start)), "")
-    return task[len(start) :]
-
-
-def told(kind: str, task: str) -> str:
-    """What a job does, in words."""
+def describe_task(kind: str, task: str) -> str:
     return {
         "remind": f"Reminder “{task}”",
         "summary": f"Summary of {task}",

@@ -1,7 +1,7 @@
-"""A job made from words: understood or asked back, bounded, shown before it is made."""
+"""Jobs made from words: understood or asked back, bounded, shown before they are made."""
 
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -9,37 +9,33 @@ from typing import Literal
 from zoneinfo import ZoneInfo
 
 from agent.errors import ToolError
-from agent.schedule import job_kind
-from agent.schedule.job_kind import Wishes
-from agent.schedule.times import (
+from agent.schedule.job_kind import KINDS, OWNERS_ONLY, JobClassifier, describe_task
+from agent.schedule.times.draft import NotUnderstood
+from agent.schedule.times.parser import parse, parse_with_task
+from agent.schedule.times.rule import (
     Calendar,
-    NotUnderstood,
     Once,
     Rule,
+    describe,
     due_second,
     dump,
     load,
     next_times,
-    read,
-    split,
-    tell,
 )
 from agent.store import Store
 from agent.store.jobs import CatchUp, Job, JobSpec
 from agent.tools.context import Approver
 
 Maker = Literal["person", "model"]
-CAUGHT_UP = {
+CATCH_UP_POLICY = {
     "once": "When times were missed, it runs once.",
     "all": "When times were missed, it runs for each of them, ten at most.",
     "missed": "When times were missed, it says so and does not run.",
 }
-OWNERS_ONLY = ("profile",)  # kinds that touch more than their chat
-Changed = Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class PlanLimits:
+class JobLimits:
     """What a chat may hold, and how often a job that the model proposed may run."""
 
     jobs: int = 100
@@ -49,73 +45,93 @@ class PlanLimits:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A job that could be made: `told` says in words what and when, with its next three times."""
+    """A job that could be made: `description` says what and when, with its next three times."""
 
     spec: JobSpec
-    told: str
+    description: str
 
     @property
-    def repeats(self) -> bool:
-        return bool(self.spec.timing["kind"] != "once")
-
-    @property
-    def owners_only(self) -> bool:
-        return self.spec.kind in OWNERS_ONLY
+    def needs_approval(self) -> bool:
+        return self.spec.timing["kind"] != "once" or self.spec.kind in OWNERS_ONLY
 
 
-async def _nobody() -> None:
-    """A change that nobody needs to hear of."""
+async def no_callback() -> None:
+    """Nobody wants to know of changes."""
 
 
 @dataclass(frozen=True)
 class Planner:
-    """The jobs of one chat. `zone` is the chat's; `changed` is called after each change."""
+    """The jobs of one chat. `zone` is the chat's; `on_change` is called after each change.
+
+    What is not understood or not possible raises ToolError with a question or a sentence.
+    """
 
     store: Store
     chat: str
     zone: str
-    wishes: Wishes = field(default_factory=Wishes)
-    limits: PlanLimits = field(default_factory=PlanLimits)
-    changed: Changed = _nobody
+    classifier: JobClassifier = field(default_factory=JobClassifier)
+    limits: JobLimits = field(default_factory=JobLimits)
+    on_change: Callable[[], Awaitable[None]] = no_callback
 
     async def propose(
         self, when: str, task: str, kind: str = "", made_by: Maker = "model"
     ) -> Proposal:
-        """Understand it, or raise ToolError with the question to ask back."""
-        try:
-            rule = read(when, self._now())
-        except NotUnderstood as question:
-            raise ToolError(str(question)) from None
-        return await self._proposal(rule, when, task.strip(), kind, made_by)
+        with asked_back():
+            rule = parse(when, self.now())
+        return await self.proposal(rule, when, task.strip(), kind, made_by)
+
+    async def propose_text(self, text: str, made_by: Maker = "person") -> Proposal:
+        """The same of one text that holds both time and task."""
+        with asked_back():
+            rule, task = parse_with_task(text, self.now())
+        return await self.proposal(rule, text, task, "", made_by)
+
+    async def proposal(self, rule: Rule, when: str, task: str, kind: str, by: Maker) -> Proposal:
+        if not task:
+            raise ToolError("What shall be done then?")
+        kind, task = await self.classifier.classify(task, kind)
+        jobs = await self.jobs()
+        own = sum(job.spec.made_by == "model" for job in jobs)
+        if len(jobs) >= self.limits.jobs or (by == "model" and own >= self.limits.by_model):
+            raise ToolError(
+                f"This chat has {len(jobs)} jobs already. Delete some with /jobs first."
+            )
+        self.check_interval(rule, by)
+        timing, first = dump(rule), self.first_time(rule)
+        spec = JobSpec(
+            self.chat, kind, when, timing, self.zone, task, {}, made_by=by, next_at=first
+        )
+        return Proposal(spec, self.describe_spec(spec, 3))
+
+    def check_interval(self, rule: Rule, by: Maker) -> None:
+        if by == "person" or isinstance(rule, Once):
+            return
+        due = next_times(rule, self.now(), 8)
+        gaps = [later - earlier for earlier, later in pairwise(due)]
+        if min(gaps, default=timedelta.max) < self.limits.model_interval:
+            minutes = int(self.limits.model_interval.total_seconds() // 60)
+            raise ToolError(f"The agent may plan nothing more often than every {minutes} minutes.")
 
     async def schedule(self, when: str, task: str, kind: str, approve: Approver) -> str:
         """agent.tools.context.Jobs: what the model plans; an owner is asked about what repeats."""
         proposal = await self.propose(when, task, kind)
-        if proposal.repeats or proposal.owners_only:
-            await approve(proposal.told, scope="schedule")
-        job = await self.add(proposal)
-        return f"Planned as job {job.id}: {proposal.told}."
+        if proposal.needs_approval:
+            await approve(proposal.description, scope="schedule")
+        job = await self.add(proposal.spec)
+        return f"Planned as job {job.id}: {proposal.description}."
 
-    async def propose_text(self, text: str, made_by: Maker = "person") -> Proposal:
-        """The same of one text that holds both time and task."""
-        try:
-            rule, task = split(text, self._now())
-        except NotUnderstood as question:
-            raise ToolError(str(question)) from None
-        return await self._proposal(rule, text, task, "", made_by)
-
-    async def add(self, proposal: Proposal) -> Job:
-        """Make the job; its first time is counted from now."""
-        job = await self.store.jobs.add(proposal.spec)
-        await self.changed()
+    async def add(self, spec: JobSpec) -> Job:
+        job = await self.store.jobs.add(spec)
+        await self.on_change()
         return job
 
-    async def summarise(self, repo: str) -> Job:
+    async def summarize_now(self, repo: str) -> Job:
         """A summary now, as a job of its own: it survives a restart, and says so when there is nothing."""
-        now = self._now()
-        once, due = dump(Once(now)), int(now.timestamp())
-        plan = JobSpec(self.chat, "summary", "now", once, self.zone, repo, {"tell_nothing": True}, next_at=due)  # fmt: skip
-        return await self.add(Proposal(plan, ""))
+        now = self.now()
+        timing, due, options = dump(Once(now)), int(now.timestamp()), {"tell_nothing": True}
+        return await self.add(
+            JobSpec(self.chat, "summary", "now", timing, self.zone, repo, options, next_at=due)
+        )
 
     async def offer(self, proposal: Proposal) -> Job:
         """Keep it without running it, until it is confirmed or withdrawn."""
@@ -123,21 +139,27 @@ class Planner:
 
     async def confirm(self, number: int) -> Job:
         """Make the job that was offered; its first time is counted from now."""
-        job = await self._offered(number)
-        first = self._first(load(dict(job.spec.timing)))
+        job = await self.offered(number)
+        first = self.first_time(load(job.spec.timing))
         if first is None:
             raise ToolError("That time is over; nothing was planned.")
-        return await self._changed(job, replace(job.spec, state="active", next_at=first))
+        return await self.change(job, replace(job.spec, state="active", next_at=first))
 
     async def withdraw(self, number: int) -> None:
-        await self.store.jobs.set_state((await self._offered(number)).id, "deleted")
+        await self.store.jobs.set_state((await self.offered(number)).id, "deleted")
+
+    async def offered(self, number: int) -> Job:
+        job = await self.store.jobs.get(number)
+        if job is None or job.spec.chat != self.chat or job.spec.state != "proposed":
+            raise ToolError("That was decided already.")
+        return job
 
     async def jobs(self) -> list[Job]:
         found = await self.store.jobs.of_chat(self.chat)
         return [job for job in found if job.spec.state in ("active", "paused")]
 
     async def find(self, number: int) -> Job:
-        """A job of this chat, or ToolError."""
+        """A job of this chat."""
         job = await self.store.jobs.get(number)
         gone = ("deleted", "proposed")
         if job is None or job.spec.chat != self.chat or job.spec.state in gone:
@@ -147,31 +169,38 @@ class Planner:
     async def pause(self, number: int, *, paused: bool) -> Job:
         """Paused jobs miss nothing: their next time counts from when they go on."""
         job = await self.find(number)
-        upcoming = None if paused else self._first(load(dict(job.spec.timing)))
-        plan = replace(job.spec, state="paused" if paused else "active", next_at=upcoming)
-        return await self._changed(job, plan)
+        upcoming = None if paused else self.first_time(load(job.spec.timing))
+        state: Literal["paused", "active"] = "paused" if paused else "active"
+        return await self.change(job, replace(job.spec, state=state, next_at=upcoming))
 
     async def edit(self, number: int, text: str) -> Job:
         """Another time, or time and task, in words; a paused job stays so."""
         job = await self.find(number)
-        rule, task = self._edited(text)
-        kind = job.spec.kind if job.spec.kind in job_kind.KINDS else ""
-        checked = (
-            await self._proposal(rule, text, task or job.spec.task, kind, job.spec.made_by)
-        ).spec
+        old, task = job.spec, ""
+        with asked_back():
+            try:
+                rule = parse(text, self.now())
+            except NotUnderstood:
+                rule, task = parse_with_task(text, self.now())
+        kind = old.kind if old.kind in KINDS else ""
+        spec = (await self.proposal(rule, text, task or old.task, kind, old.made_by)).spec
         if not task:
-            checked = replace(checked, kind=job.spec.kind, task=job.spec.task)
-        if job.spec.state == "paused":
-            checked = replace(checked, state="paused", next_at=None)
-        plan = replace(checked, catch_up=job.spec.catch_up, options=job.spec.options)
-        return await self._changed(job, plan)
+            spec = replace(spec, kind=old.kind, task=old.task)
+        if old.state == "paused":
+            spec = replace(spec, state="paused", next_at=None)
+        return await self.change(job, replace(spec, catch_up=old.catch_up, options=old.options))
 
     async def adjust(self, number: int, catch_up: CatchUp | None, tell: bool | None) -> Job:
         """What happens to times that were missed, and whether it says so when there is nothing to say."""
         job = await self.find(number)
         options = job.spec.options if tell is None else {**job.spec.options, "tell_nothing": tell}
-        plan = replace(job.spec, catch_up=catch_up or job.spec.catch_up, options=options)
-        return await self._changed(job, plan)
+        spec = replace(job.spec, catch_up=catch_up or job.spec.catch_up, options=options)
+        return await self.change(job, spec)
+
+    async def change(self, job: Job, spec: JobSpec) -> Job:
+        await self.store.jobs.change(job.id, spec)
+        await self.on_change()
+        return replace(job, spec=spec)
 
     async def move_to_zone(self) -> list[Job]:
         """The chat has another time zone: its jobs keep their times of day there; those that moved.
@@ -180,40 +209,47 @@ class Planner:
         """
         moved = []
         for job in await self.store.jobs.of_chat(self.chat):
-            rule, spec = load(dict(job.spec.timing)), job.spec
+            rule, spec = load(job.spec.timing), job.spec
             if spec.state not in ("active", "paused", "proposed") or spec.timezone == self.zone:
                 continue
             follows = isinstance(rule, Calendar) and rule.zone == spec.timezone
             spec = replace(spec, timezone=self.zone)
             if isinstance(rule, Calendar) and follows:
                 rule = replace(rule, zone=self.zone)
-                upcoming = self._first(rule) if spec.state == "active" else None
+                upcoming = self.first_time(rule) if spec.state == "active" else None
                 spec = replace(spec, timing=dump(rule), next_at=upcoming)
             await self.store.jobs.change(job.id, spec)
             if follows and spec.state != "proposed":
                 moved.append(replace(job, spec=spec))
-        await self.changed()
+        await self.on_change()
         return moved
 
     async def remove(self, number: int) -> Job:
         job = await self.find(number)
         await self.store.jobs.set_state(number, "deleted")
-        await self.changed()
+        await self.on_change()
         return job
 
     async def run_now(self, number: int) -> Job:
         """An occurrence of its own, due this second."""
         job = await self.find(number)
         await self.store.occurrences.add(number, int(self.store.clock()), job.spec.next_at)
-        await self.changed()
+        await self.on_change()
         return job
 
-    def told(self, job: Job, times: int = 3) -> str:
-        """One job in words."""
-        rule = load(dict(job.spec.timing))
+    def describe(self, job: Job, times: int = 3) -> str:
+        """What the job does and when, with its next times or that it is paused."""
         if job.spec.state == "paused":
-            return f"{_what(job.spec)}, {tell(rule, self.zone)} (paused)"
-        return f"{_what(job.spec)}, {tell(rule, self.zone)}{self._next(rule, times)}"
+            return f"{self.describe_spec(job.spec, 0)} (paused)"
+        return self.describe_spec(job.spec, times)
+
+    def describe_spec(self, spec: JobSpec, times: int) -> str:
+        rule, zone = load(spec.timing), ZoneInfo(self.zone)
+        what = f"{describe_task(spec.kind, spec.task)}, {describe(rule, self.zone)}"
+        if isinstance(rule, Once) or not times:
+            return what
+        due = next_times(rule, self.now(), times)
+        return f"{what}; next: {', '.join(f'{at.astimezone(zone):%a %d %b %H:%M}' for at in due)}"
 
     async def history(self, job: Job, most: int = 5) -> list[str]:
         """How its last times ended, newest first, and what becomes of those that are missed."""
@@ -224,75 +260,19 @@ class Planner:
             + (f", {run.detail}" if run.detail else "")
             for run in runs
         ]
-        return [*lines, CAUGHT_UP[job.spec.catch_up]]
+        return [*lines, CATCH_UP_POLICY[job.spec.catch_up]]
 
-    # -- ------------------------------------------------------------------------
+    def first_time(self, rule: Rule) -> int | None:
+        return next((due_second(at) for at in next_times(rule, self.now())), None)
 
-    async def _offered(self, number: int) -> Job:
-        job = await self.store.jobs.get(number)
-        if job is None or job.spec.chat != self.chat or job.spec.state != "proposed":
-            raise ToolError("That was decided already.")
-        return job
-
-    async def _changed(self, job: Job, plan: JobSpec) -> Job:
-        await self.store.jobs.change(job.id, plan)
-        await self.changed()
-        return replace(job, spec=plan)
-
-    def _edited(self, text: str) -> tuple[Rule, str]:
-        """The rule, and the task where the words name one."""
-        with suppress(NotUnderstood):
-            return read(text, self._now()), ""
-        try:
-            return split(text, self._now())
-        except NotUnderstood as question:
-            raise ToolError(str(question)) from None
-
-    async def _proposal(self, rule: Rule, words: str, task: str, kind: str, by: Maker) -> Proposal:
-        if not task:
-            raise ToolError("What shall be done then?")
-        kind, task = await self.wishes.read(task, kind)
-        await self._check(rule, by)
-        first = self._first(rule)
-        plan = JobSpec(
-            self.chat, kind, words, dump(rule), self.zone, task, {}, made_by=by, next_at=first
-        )
-        return Proposal(plan, f"{_what(plan)}, {tell(rule, self.zone)}{self._next(rule, 3)}")
-
-    async def _check(self, rule: Rule, by: Maker) -> None:
-        jobs = await self.jobs()
-        own = [job for job in jobs if job.spec.made_by == "model"]
-        if len(jobs) >= self.limits.jobs or (by == "model" and len(own) >= self.limits.by_model):
-            raise ToolError(
-                f"This chat has {len(jobs)} jobs already. Delete some with /jobs first."
-            )
-        if (
-            by == "model"
-            and not isinstance(rule, Once)
-            and self._gap(rule) < self.limits.model_interval
-        ):
-            minutes = int(self.limits.model_interval.total_seconds() // 60)
-            raise ToolError(f"The agent may plan nothing more often than every {minutes} minutes.")
-
-    def _gap(self, rule: Rule) -> timedelta:
-        due = next_times(rule, self._now(), 8)
-        gaps = [later - earlier for earlier, later in pairwise(due)]
-        return min(gaps, default=timedelta.max)
-
-    def _first(self, rule: Rule) -> int | None:
-        found = next_times(rule, self._now())
-        return due_second(found[0]) if found else None
-
-    def _next(self, rule: Rule, count: int) -> str:
-        if isinstance(rule, Once) or not count:
-            return ""
-        zone = ZoneInfo(self.zone)
-        due = [f"{t.astimezone(zone):%a %d %b %H:%M}" for t in next_times(rule, self._now(), count)]
-        return f"; next: {', '.join(due)}"
-
-    def _now(self) -> datetime:
+    def now(self) -> datetime:
         return datetime.fromtimestamp(self.store.clock(), UTC).astimezone(ZoneInfo(self.zone))
 
 
-def _what(plan: JobSpec) -> str:
-    return job_kind.told(plan.kind, plan.task)
+@contextmanager
+def asked_back() -> Iterator[None]:
+    """Raise what is not understood as ToolError, with the question to ask back."""
+    try:
+        yield
+    except NotUnderstood as question:
+        raise ToolError(str(question)) from None

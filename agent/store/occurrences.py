@@ -1,7 +1,7 @@
 """Occurrences of jobs: due, running, delivered; each is one row, unique by job and due time."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -187,11 +187,14 @@ class OccurrenceTable:
         )
         return sorted(row[0] for row in rows)
 
-    async def requeue_interrupted(self) -> list[int]:
-        """At start: running occurrences with nothing in the outbox and no inbox row are due again."""
+    async def requeue_interrupted(self, running: Collection[int]) -> list[int]:
+        """Running occurrences with nothing in the outbox and no inbox row are due again, but for
+        those of the jobs that are `running` in this process."""
         rows = await self.database.execute(
             f"UPDATE {_OPEN} SET state = 'due' WHERE {_RUNNING} AND outbox IS NULL"
-            f" AND NOT EXISTS (SELECT 1 FROM inbox WHERE {_ITS_ROW}) RETURNING id"
+            f" AND NOT EXISTS (SELECT 1 FROM inbox WHERE {_ITS_ROW})"
+            " AND job NOT IN (SELECT value FROM json_each(?)) RETURNING id",
+            json.dumps(list(running)),
         )
         return [row[0] for row in rows]
 

@@ -1,7 +1,8 @@
-"""What happened in a repository: facts by git, prose by the model, checked against the facts."""
+"""What happened in a repository: facts by git, prose by the model, checked against the facts.
 
-from agent.summary.card import card
-from agent.summary.facts import Facts, Missing, Range, collect, ranges
-from agent.summary.prose import checked, prose, worded
-
-__all__ = ["Facts", "Missing", "Range", "card", "checked", "collect", "prose", "ranges", "worded"]
+git_facts.py       the range of commits, and git's facts of it (collect.sh)
+facts_text.py      the facts as text
+prose.py           the model's words, in stages, without what the facts do not support
+mirror.py          the newest commits of the origin, fetched beside the clone (fetch.sh)
+repo_summaries.py  a chat's summaries, each from where the last delivered one ends
+"""

@@ -13,7 +13,7 @@ from bot.cli.options import json_option, runs, settings_of
 
 if TYPE_CHECKING:
     from agent.evaluate.scores import Rates, Score
-    from agent.evaluate.task import Task
+    from agent.evaluate.tasks import EvalTask
     from bot.composition import Agent
 
 COLUMNS = ("", "tasks", "completed", "valid calls", "calls", "tokens", "seconds", "joules")
@@ -47,7 +47,7 @@ async def command(
     as_json: bool,
 ) -> None:
     """The task suite on the current model, with our prompt and a naive one; it goes on where it was interrupted."""
-    from agent.evaluate.scores import saved
+    from agent.evaluate.scores import load_scores
 
     tasks = _chosen(names, kinds, easy=easy)
     prompts = ("ours",) if no_naive else ("ours", "naive")
@@ -61,15 +61,15 @@ async def command(
         if fresh:
             path.unlink(missing_ok=True)
         await _play(agent, tasks, wanted, path, quiet=as_json)
-    scores = [score for score in saved(path) if score.key in wanted]
+    scores = [score for score in load_scores(path) if score.key in wanted]
     if as_json:
         click.echo(json.dumps(_report(str(model), scores), ensure_ascii=False, indent=1))
     else:
         _print(str(model), scores)
 
 
-def _chosen(names: Sequence[str], kinds: Sequence[str], *, easy: bool) -> "list[Task]":
-    from agent.evaluate.task import suite
+def _chosen(names: Sequence[str], kinds: Sequence[str], *, easy: bool) -> "list[EvalTask]":
+    from agent.evaluate.tasks import suite
 
     known = {task.name for task in suite()} | {task.kind for task in suite()}
     if unknown := sorted({*names, *kinds} - known):
@@ -84,20 +84,20 @@ def _chosen(names: Sequence[str], kinds: Sequence[str], *, easy: bool) -> "list[
 
 
 def _kinds() -> list[str]:
-    from agent.evaluate.task import suite
+    from agent.evaluate.tasks import suite
 
     return sorted({task.kind for task in suite()})
 
 
 async def _play(
-    agent: "Agent", tasks: "list[Task]", wanted: set[Any], path: Any, *, quiet: bool
+    agent: "Agent", tasks: "list[EvalTask]", wanted: set[Any], path: Any, *, quiet: bool
 ) -> None:
-    from agent.evaluate.play import Stage, play
-    from agent.evaluate.scores import save, saved
+    from agent.evaluate.runner import EvalSetup, run_task
+    from agent.evaluate.scores import append_score, load_scores
     from agent.llm.gpu_queue import IDLE, QueuedModel
     from bot.composition import turn_limits
 
-    stage = Stage(
+    setup = EvalSetup(
         model=QueuedModel(agent.model, agent.window.queue, "eval", IDLE),
         sandboxes=agent.sandboxes,
         approvals=agent.store.approvals,
@@ -106,28 +106,28 @@ async def _play(
         zone=agent.settings.agent.timezone,
         limits=turn_limits(agent.settings),
         ready=agent.ready,
-        watts=_watts(agent),
+        power=_power(agent),
     )
     by_name = {task.name: task for task in tasks}
-    done = {score.key for score in saved(path)}
+    done = {score.key for score in load_scores(path)}
     order = list(by_name)
     todo = sorted(wanted - done, key=lambda key: (key[1] != "ours", key[2], order.index(key[0])))
     for number, (name, prompt, before) in enumerate(todo, 1):
-        score = await play(stage, by_name[name], prompt, before)
-        save(path, score)
+        score = await run_task(setup, by_name[name], prompt, before)
+        append_score(path, score)
         if not quiet:
             click.echo(_line(number, len(todo), score))
 
 
-def _watts(agent: "Agent") -> Callable[[], Any]:
-    """What all cards draw together; None as long as none tells it."""
+def _power(agent: "Agent") -> Callable[[], Any]:
+    """What all GPUs draw together, in watts; None as long as none reports it."""
 
-    async def watts() -> float | None:
+    async def power() -> float | None:
         powers = [gpu.power_w for gpu in (await agent.backend.status()).gpus]
         known = [power for power in powers if power is not None]
         return sum(known) if known else None
 
-    return watts
+    return power
 
 
 def _line(number: int, of: int, score: "Score") -> str:
@@ -140,12 +140,12 @@ def _plain(name: str) -> str:
 
 
 def _groups(scores: "list[Score]") -> "Iterator[tuple[str, dict[str, Rates]]]":
-    from agent.evaluate.scores import by
+    from agent.evaluate.scores import rates_by
 
-    yield "prompt", by(scores, lambda score: score.prompt)
+    yield "prompt", rates_by(scores, lambda score: score.prompt)
     ours = [score for score in scores if score.prompt == "ours"]
-    yield "kind", by(ours, lambda score: score.kind)
-    yield "before", by(ours, lambda score: f"{score.said_before} tokens")
+    yield "kind", rates_by(ours, lambda score: score.kind)
+    yield "before", rates_by(ours, lambda score: f"{score.said_before} tokens")
 
 
 def _report(model: str, scores: "list[Score]") -> dict[str, Any]:

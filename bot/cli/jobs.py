@@ -34,7 +34,7 @@ async def list_jobs(ctx: click.Context, chat: str, as_json: bool) -> None:
             )
             return
         for job in jobs:
-            click.echo(f"{job.id}  {planner.told(job)}{await _last(store, job)}")
+            click.echo(f"{job.id}  {planner.describe(job)}{await _last(store, job)}")
         if not jobs:
             click.echo(f"No jobs in {chat}.")
 
@@ -49,10 +49,10 @@ async def add(ctx: click.Context, words: str, chat: str, yes: bool) -> int:
     """A job in words: "every weekday at 8 summarise the website repo"."""
     async with _planner(ctx, chat) as (_, planner):
         proposal = await planner.propose_text(words)
-        click.echo(proposal.told)
+        click.echo(proposal.description)
         if not yes and not click.confirm("Make this job?", default=True):
             return 1
-        click.echo(f"Job {(await planner.add(proposal)).id} made.{_where(chat)}")
+        click.echo(f"Job {(await planner.add(proposal.spec)).id} made.{_where(chat)}")
         return 0
 
 
@@ -86,7 +86,7 @@ async def edit(
         if words:
             await planner.edit(number, words)
         job = await planner.adjust(number, catch_up, tell)
-        click.echo("\n".join([planner.told(job), *await planner.history(job)]))
+        click.echo("\n".join([planner.describe(job), *await planner.history(job)]))
 
 
 @command.command("pause")
@@ -98,7 +98,7 @@ async def edit(
 async def pause(ctx: click.Context, number: int, off: bool, chat: str) -> None:
     """Pause a job, or go on with it (--off)."""
     async with _planner(ctx, chat) as (_, planner):
-        click.echo(planner.told(await planner.pause(number, paused=not off)))
+        click.echo(planner.describe(await planner.pause(number, paused=not off)))
 
 
 @command.command("run")
@@ -149,7 +149,7 @@ async def _fields(store: Store, planner: Planner, job: Job) -> dict[str, Any]:
         "task": job.spec.task,
         "when": job.spec.when,
         "state": job.spec.state,
-        "told": planner.told(job),
+        "told": planner.describe(job),
         "next_at": _iso(job.spec.next_at),
         "runs": [{"due_at": _iso(r.due_at), "state": r.state, "detail": r.detail} for r in runs_of],
     }

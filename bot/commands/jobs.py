@@ -1,7 +1,8 @@
 """Jobs and repositories: /jobs, /schedule, /repos, /summary."""
 
 from agent.errors import AgentError
-from agent.schedule.planner import OWNERS_ONLY, Planner
+from agent.schedule.job_kind import OWNERS_ONLY
+from agent.schedule.planner import Planner
 from agent.store.jobs import CatchUp, Job
 from bot.channel import Button, Keyboard
 from bot.commands.access import AccessLevel
@@ -21,7 +22,9 @@ async def jobs(context: HandlerContext, call: CommandCall) -> None:
         return
     job = await planner.find(int(number))
     if not words:
-        await context.send(call.chat, "\n".join([planner.told(job), *await planner.history(job)]))
+        await context.send(
+            call.chat, "\n".join([planner.describe(job), *await planner.history(job)])
+        )
         return
     if catch_up := CATCH_UP.get(words.lower()):
         job = await planner.adjust(job.id, catch_up, None)
@@ -49,7 +52,9 @@ async def schedule(context: HandlerContext, call: CommandCall) -> None:
         Button(f"{JOB}:yes:{job.id}", context.texts.plan_it),
         Button(f"{JOB}:no:{job.id}", context.texts.no),
     ]
-    await context.send(call.chat, context.texts.plan_question.format(told=proposal.told), [row])
+    await context.send(
+        call.chat, context.texts.plan_question.format(told=proposal.description), [row]
+    )
 
 
 async def press_job(context: HandlerContext, press: ButtonPress) -> PressResult:
@@ -86,7 +91,7 @@ async def summary(context: HandlerContext, call: CommandCall) -> None:
     if name not in context.repos and name != ".":
         await repos(context, call)
     else:
-        await (await planner_of(context, call.chat)).summarise(name)
+        await (await planner_of(context, call.chat)).summarize_now(name)
 
 
 def check_level(context: HandlerContext, level: AccessLevel, kind: str) -> None:
@@ -99,7 +104,7 @@ async def job_list(context: HandlerContext, planner: Planner) -> tuple[str, Keyb
     found = await planner.jobs()
     if not found:
         return context.texts.no_jobs, []
-    text = "\n".join(f"{job.id}. {planner.told(job, 1)}" for job in found)
+    text = "\n".join(f"{job.id}. {planner.describe(job, 1)}" for job in found)
     keyboard = []
     for job in found[:BUTTON_ROWS]:
         paused = job.spec.state == "paused"
@@ -111,7 +116,7 @@ async def job_list(context: HandlerContext, planner: Planner) -> tuple[str, Keyb
 
 
 def planned(context: HandlerContext, planner: Planner, job: Job) -> str:
-    return context.texts.planned.format(number=job.id, told=planner.told(job))
+    return context.texts.planned.format(number=job.id, told=planner.describe(job))
 
 
 async def planner_of(context: HandlerContext, chat: str) -> Planner:

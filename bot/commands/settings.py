@@ -76,7 +76,7 @@ async def timezone(context: HandlerContext, call: CommandCall) -> None:
     if context.services.planner is not None:
         planner = await context.services.planner(chat)
         if moved := await planner.move_to_zone():
-            lines = [f"{job.id}. {planner.told(job, 1)}" for job in moved]
+            lines = [f"{job.id}. {planner.describe(job, 1)}" for job in moved]
             text = "\n".join([text, texts.timezone_jobs, *lines])
     await context.send(chat, text)
 

@@ -3,7 +3,7 @@
 from agent.schedule.times.draft import NotUnderstood
 from agent.schedule.times.rule import Calendar
 
-_NAMES = {
+NAMES = {
     name: str(number)
     for names in (["sun", "mon", "tue", "wed", "thu", "fri", "sat"], ["", "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"])
     for number, name in enumerate(names)
@@ -11,12 +11,12 @@ _NAMES = {
 }  # fmt: skip
 
 
-def read_cron(text: str, zone: str) -> Calendar:
+def parse_cron(text: str, zone: str) -> Calendar:
     """minute hour day month weekday; NotUnderstood says which field is wrong."""
     minute, hour, day, month, weekday = text.split()
-    minutes, hours = _field(minute, 0, 59, "minute"), _field(hour, 0, 23, "hour")
-    days, months = _field(day, 1, 31, "day"), _field(month, 1, 12, "month")
-    weekdays = {(n - 1) % 7 for n in _field(weekday, 0, 7, "weekday")}
+    minutes, hours = field_values(minute, 0, 59, "minute"), field_values(hour, 0, 23, "hour")
+    days, months = field_values(day, 1, 31, "day"), field_values(month, 1, 12, "month")
+    weekdays = {(n - 1) % 7 for n in field_values(weekday, 0, 7, "weekday")}
     return Calendar(
         tuple(sorted(h * 60 + m for h in hours for m in minutes)),
         zone,
@@ -27,24 +27,25 @@ def read_cron(text: str, zone: str) -> Calendar:
     )
 
 
-def _field(text: str, low: int, high: int, name: str) -> set[int]:
-    found: set[int] = set()
+def field_values(text: str, low: int, high: int, name: str) -> set[int]:
+    values: set[int] = set()
     for part in text.split(","):
         span, _, step = part.partition("/")
         try:
-            first, last = _span(span, low, high, bool(step))
+            first, last = bounds(span, low, high, bool(step))
             chosen = range(first, last + 1, int(step or 1))
         except ValueError:
             raise NotUnderstood(f"“{text}” is no {name} of a cron expression.") from None
         if first < low or last > high or not chosen:
             raise NotUnderstood(f"“{text}” is no {name} of a cron expression.")
-        found |= set(chosen)
-    return found
+        values |= set(chosen)
+    return values
 
 
-def _span(text: str, low: int, high: int, stepped: bool) -> tuple[int, int]:
+def bounds(text: str, low: int, high: int, stepped: bool) -> tuple[int, int]:
+    """The first and last value of `*`, `5`, `5-9`, or of `5` with a step, which goes on to the end."""
     if text == "*":
         return low, high
     first, _, last = text.partition("-")
-    start = int(_NAMES.get(first, first))
-    return start, int(_NAMES.get(last, last)) if last else high if stepped else start
+    start = int(NAMES.get(first, first))
+    return start, int(NAMES.get(last, last)) if last else high if stepped else start

@@ -1,4 +1,4 @@
-"""What the clauses of a phrase have said so far, and the rule that it comes to."""
+"""What the clauses of a phrase have said so far, and the rule it comes to."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
@@ -37,47 +37,47 @@ class Draft:
         if self.cron:
             return self.cron
         if self.repeat:
-            return self._repeated()
-        return Once(self._future(self._once()))
+            return self.repeated()
+        return Once(self.future(self.once()))
 
     # -- repeated -------------------------------------------------------------
 
-    def _repeated(self) -> Rule:
-        if self.span and not self._has_days():
-            return self._interval(self.span)
-        if self.unit in ("week", "month", "year") and not self._has_days():
-            raise NotUnderstood(_WHICH[self.unit])
+    def repeated(self) -> Rule:
+        if self.span and not self.has_days():
+            return self.interval(self.span)
+        if self.unit in ("week", "month", "year") and not self.has_days():
+            raise NotUnderstood(WHICH[self.unit])
         if self.unit == "year" and not (self.months and self.days):
-            raise NotUnderstood(_WHICH["year"])
-        self._or_daypart()
+            raise NotUnderstood(WHICH["year"])
+        self.apply_daypart()
         if not self.times:
             raise NotUnderstood("At what time of day?")
         if self.nth and not self.weekdays:
             raise NotUnderstood("Which weekday of the month do you mean?")
         days = frozenset(self.days)
-        found = Calendar(tuple(sorted(set(self.times))), self.zone, frozenset(self.weekdays), days, frozenset(self.months), self.nth, self.step, self._anchor())  # fmt: skip
+        found = Calendar(tuple(sorted(set(self.times))), self.zone, frozenset(self.weekdays), days, frozenset(self.months), self.nth, self.step, self.first_day())  # fmt: skip
         if not next_times(found, self.now):
             raise NotUnderstood("No such day exists. Which day do you mean?")
         return found
 
-    def _interval(self, span: timedelta) -> Rule:
+    def interval(self, span: timedelta) -> Rule:
         if span < timedelta(minutes=1):
             raise NotUnderstood(
                 "At least a minute must lie between two runs. How often do you mean?"
             )
         if span % timedelta(days=1) or not (self.times or self.daypart is not None):
             return Every(int(span.total_seconds()), self.now.astimezone(UTC))
-        self._or_daypart()
+        self.apply_daypart()
         self.step = span.days
         return Calendar(
-            tuple(sorted(set(self.times))), self.zone, step=self.step, anchor=self._anchor()
+            tuple(sorted(set(self.times))), self.zone, step=self.step, anchor=self.first_day()
         )
 
-    def _has_days(self) -> bool:
+    def has_days(self) -> bool:
         return bool(self.weekdays or self.days or self.nth)
 
-    def _anchor(self) -> date | None:
-        """Steps count from the first day that is still to come."""
+    def first_day(self) -> date | None:
+        """The anchor of a step: the first matching day that is still to come."""
         if self.step == 1:
             return None
         days = frozenset(self.weekdays)
@@ -86,64 +86,64 @@ class Draft:
 
     # -- once -----------------------------------------------------------------
 
-    def _once(self) -> datetime:
+    def once(self) -> datetime:
         if self.span is not None:
-            if self.times or self._has_days() or self.day:
-                return self._shifted(self.span)
+            if self.times or self.has_days() or self.day:
+                return self.shifted(self.span)
             return self.now + self.span
-        day = self._day()
-        self._or_daypart()
+        day = self.named_day()
+        self.apply_daypart()
         if len(self.times) > 1:
             raise NotUnderstood("Several times were named. Which one, or every day at these times?")
         if not self.times:
             raise NotUnderstood("At what time?" if day else "When do you mean?")
-        return self._at(day)
+        return self.next_at(day)
 
-    def _shifted(self, span: timedelta) -> datetime:
+    def shifted(self, span: timedelta) -> datetime:
         """`in two days at 9`."""
-        if span % timedelta(days=1) or len(self.times) != 1 or self._has_days() or self.day:
+        if span % timedelta(days=1) or len(self.times) != 1 or self.has_days() or self.day:
             raise NotUnderstood("Two times were named that do not go together. When do you mean?")
-        return self._combine(self.now.date() + span)
+        return self.at_time(self.now.date() + span)
 
-    def _at(self, day: date | None) -> datetime:
+    def next_at(self, day: date | None) -> datetime:
         if day:
-            return self._combine(day)
-        today = self._combine(self.now.date())
+            return self.at_time(day)
+        today = self.at_time(self.now.date())
         if today > self.now:
             return today
         if self.hours12 and 1 <= self.times[0] // 60 <= 12:
             hour = self.times[0] // 60 % 12
             raise NotUnderstood(f"{hour + 12}:00 today, or {hour:02}:00 tomorrow?")
-        return self._combine(self.now.date() + timedelta(days=1))
+        return self.at_time(self.now.date() + timedelta(days=1))
 
-    def _combine(self, day: date) -> datetime:
+    def at_time(self, day: date) -> datetime:
         minute = self.times[0]
         midnight = datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(self.zone))
         return midnight.replace(hour=minute // 60, minute=minute % 60)
 
-    def _day(self) -> date | None:
+    def named_day(self) -> date | None:
         if self.day:
             return self.day
-        if not self._has_days():
+        if not self.has_days():
             return None
         # Which day it is matters here, not the time: any time serves to find it.
         days = frozenset(self.days)
-        seek = Calendar((self._seek_minute(),), self.zone, frozenset(self.weekdays), days, frozenset(self.months), self.nth)  # fmt: skip
-        start = self._week_end() if self.next_week else self.now
+        seek = Calendar((self.seek_minute(),), self.zone, frozenset(self.weekdays), days, frozenset(self.months), self.nth)  # fmt: skip
+        start = self.end_of_week() if self.next_week else self.now
         found = next_times(seek, start)
         if not found:
             raise NotUnderstood("No such day exists. Which day do you mean?")
         return found[0].astimezone(ZoneInfo(self.zone)).date()
 
-    def _seek_minute(self) -> int:
+    def seek_minute(self) -> int:
         return self.times[0] if self.times else self.daypart if self.daypart is not None else 1439
 
-    def _week_end(self) -> datetime:
+    def end_of_week(self) -> datetime:
         """The last moment of this week: "next Monday" lies behind it."""
         midnight = self.now.replace(hour=0, minute=0, second=0, microsecond=0)
         return midnight + timedelta(days=7 - self.now.weekday(), seconds=-1)
 
-    def _or_daypart(self) -> None:
+    def apply_daypart(self) -> None:
         """A part of the day stands for a time, or says which half of it one means."""
         if self.daypart is None:
             return
@@ -152,13 +152,13 @@ class Draft:
         elif self.hours12 and self.daypart >= 12 * 60:
             self.times = [t + 720 if t < 720 else t for t in self.times]
 
-    def _future(self, at: datetime) -> datetime:
+    def future(self, at: datetime) -> datetime:
         if at <= self.now:
             raise NotUnderstood(f"{at:%a %d %b %Y %H:%M} is past. When do you mean?")
         return at.astimezone(UTC)
 
 
-_WHICH = {
+WHICH = {
     "week": "On which day of the week, and at what time?",
     "month": "On which day of the month, and at what time?",
     "year": "On which date, and at what time?",

@@ -1,13 +1,13 @@
-"""When a job is due: once, at an interval, or by the calendar of a zone. Pure.
+"""When a job is due: once, at an interval, or by the calendar of a zone. No I/O.
 
-A calendar rule is due once for each of its days and times of day, whatever the
-clocks do: a time that daylight saving skips is due as much later as the gap is
-long; of a time that comes twice, the first counts.
+A calendar rule is due once for each of its days and times of day, also where the
+clocks change: a time that daylight saving skips is due later by the length of the
+gap; of a time that comes twice, the first counts.
 """
 
 import calendar
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import islice
@@ -16,8 +16,8 @@ from zoneinfo import ZoneInfo
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = tuple(calendar.month_name)[1:]
-_ORDINALS = {1: "first", 2: "second", 3: "third", 4: "fourth", -1: "last"}
-_HORIZON = 366 * 9  # days looked ahead: 29 February may be eight years away
+ORDINALS = {1: "first", 2: "second", 3: "third", 4: "fourth", -1: "last"}
+HORIZON_DAYS = 366 * 9  # days looked ahead: 29 February may be eight years away
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +61,20 @@ Rule = Once | Every | Calendar
 
 def next_times(rule: Rule, after: datetime, count: int = 1) -> list[datetime]:
     """Up to `count` due times later than `after` (aware), in UTC, ascending."""
-    return list(islice(_times(rule, after.astimezone(UTC)), count))
+    after = after.astimezone(UTC)
+    if isinstance(rule, Once):
+        return [rule.at] if rule.at > after and count else []
+    due = interval_times(rule, after) if isinstance(rule, Every) else calendar_times(rule, after)
+    return list(islice(due, count))
 
 
 def due_second(due: datetime) -> int:
-    """A due time in whole seconds since the epoch, never before it: what comes later than that
-    second is another time, not the same one again."""
+    """A due time in whole seconds since the epoch, rounded up: next_times from that second on
+    gives the time after it, not the same one again."""
     return math.ceil(due.timestamp())
 
 
-def _times(rule: Rule, after: datetime) -> Iterator[datetime]:
-    if isinstance(rule, Once):
-        return iter([rule.at] if rule.at > after else [])
-    if isinstance(rule, Every):
-        return _intervals(rule, after)
-    return _dates(rule, after)
-
-
-def _intervals(rule: Every, after: datetime) -> Iterator[datetime]:
+def interval_times(rule: Every, after: datetime) -> Iterator[datetime]:
     step = timedelta(seconds=rule.seconds)
     passed = max(0, (after - rule.anchor) // step)
     due = rule.anchor + (passed + 1) * step
@@ -87,22 +83,19 @@ def _intervals(rule: Every, after: datetime) -> Iterator[datetime]:
         due += step
 
 
-def _dates(rule: Calendar, after: datetime) -> Iterator[datetime]:
+def calendar_times(rule: Calendar, after: datetime) -> Iterator[datetime]:
     zone = ZoneInfo(rule.zone)
     first = after.astimezone(zone).date() - timedelta(days=1)  # a gap may push a time past midnight
     last = after
-    for offset in range(_HORIZON):
+    for offset in range(HORIZON_DAYS):
         day = first + timedelta(days=offset)
         if not matches(rule, day):
             continue
-        for due in sorted(_due(day, minute, zone) for minute in rule.times):
+        at_times = [time(minute // 60, minute % 60) for minute in rule.times]
+        for due in sorted(datetime.combine(day, at, zone).astimezone(UTC) for at in at_times):
             if due > last:
                 last = due
                 yield due
-
-
-def _due(day: date, minute: int, zone: ZoneInfo) -> datetime:
-    return datetime.combine(day, time(minute // 60, minute % 60), zone).astimezone(UTC)
 
 
 def matches(rule: Calendar, day: date) -> bool:
@@ -110,51 +103,50 @@ def matches(rule: Calendar, day: date) -> bool:
     if rule.months and day.month not in rule.months:
         return False
     by_weekday = not rule.weekdays or day.weekday() in rule.weekdays
-    by_day = not rule.days or day.day in rule.days or (-1 in rule.days and _from_end(day) == 1)
+    by_day = not rule.days or day.day in rule.days or (-1 in rule.days and day_from_end(day) == 1)
     if rule.either and rule.weekdays and rule.days:
         return by_weekday or by_day
-    return by_weekday and by_day and _is_nth(rule, day) and _in_step(rule, day)
+    return by_weekday and by_day and is_nth(rule, day) and in_step(rule, day)
 
 
-def _is_nth(rule: Calendar, day: date) -> bool:
+def is_nth(rule: Calendar, day: date) -> bool:
     if rule.nth < 0:
-        return (_from_end(day) - 1) // 7 == -rule.nth - 1
+        return (day_from_end(day) - 1) // 7 == -rule.nth - 1
     return not rule.nth or (day.day - 1) // 7 == rule.nth - 1
 
 
-def _from_end(day: date) -> int:
+def day_from_end(day: date) -> int:
+    """1 on the last day of the month."""
     return calendar.monthrange(day.year, day.month)[1] - day.day + 1
 
 
-def _in_step(rule: Calendar, day: date) -> bool:
+def in_step(rule: Calendar, day: date) -> bool:
     if rule.step == 1 or rule.anchor is None:
         return True
     if rule.weekdays:
-        return ((_monday(day) - _monday(rule.anchor)).days // 7) % rule.step == 0
+        return ((monday(day) - monday(rule.anchor)).days // 7) % rule.step == 0
     return (day - rule.anchor).days % rule.step == 0
 
 
-def _monday(day: date) -> date:
+def monday(day: date) -> date:
     return day - timedelta(days=day.weekday())
 
 
-# -- kept as JSON -------------------------------------------------------------
+# -- stored as JSON -----------------------------------------------------------
 
 
 def dump(rule: Rule) -> dict[str, Any]:
-    """The form that is stored."""
-    kind = type(rule).__name__.lower()
-    fields = asdict(rule)
-    return {"kind": kind, **{key: _plain(value) for key, value in fields.items()}}
+    """The rule as plain values; `kind` is once, every or calendar."""
+    stored: dict[str, Any] = {"kind": type(rule).__name__.lower()}
+    for key, value in asdict(rule).items():
+        if isinstance(value, frozenset | tuple):
+            stored[key] = sorted(value)
+        else:
+            stored[key] = value.isoformat() if isinstance(value, date) else value
+    return stored
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, frozenset | tuple):
-        return sorted(value)
-    return value.isoformat() if isinstance(value, date) else value
-
-
-def load(stored: dict[str, Any]) -> Rule:
+def load(stored: Mapping[str, Any]) -> Rule:
     """The rule that `dump` stored."""
     fields = {key: value for key, value in stored.items() if key != "kind"}
     if stored["kind"] == "once":
@@ -167,59 +159,57 @@ def load(stored: dict[str, Any]) -> Rule:
     return Calendar(**{**fields, "times": tuple(fields["times"]), "anchor": anchor})
 
 
-# -- told in words ------------------------------------------------------------
+# -- described in words -------------------------------------------------------
 
 
-def tell(rule: Rule, zone: str) -> str:
+def describe(rule: Rule, zone: str) -> str:
     """The rule in plain English, as a person would confirm it."""
     if isinstance(rule, Once):
         return f"once, on {rule.at.astimezone(ZoneInfo(zone)):%a %d %b %Y at %H:%M}"
     if isinstance(rule, Every):
-        return f"every {_span(rule.seconds)}"
-    told = f"{_told_days(rule)} {_told_times(rule.times)}"
-    return told if rule.zone == zone else f"{told} ({rule.zone})"
+        return f"every {duration(rule.seconds)}"
+    words = f"{describe_days(rule)} {describe_times(rule.times)}"
+    return words if rule.zone == zone else f"{words} ({rule.zone})"
 
 
-def _told_times(times: tuple[int, ...]) -> str:
+def describe_times(times: tuple[int, ...]) -> str:
     if len(times) > 6:
-        return f"{len(times)} times between {_clock(times[0])} and {_clock(times[-1])}"
-    return f"at {_listed([_clock(minute) for minute in times])}"
+        return f"{len(times)} times between {clock_time(times[0])} and {clock_time(times[-1])}"
+    return f"at {listed([clock_time(minute) for minute in times])}"
 
 
-def _told_days(rule: Calendar) -> str:
+def describe_days(rule: Calendar) -> str:
     names = [WEEKDAYS[day] for day in sorted(rule.weekdays)]
-    months = f" of {_listed([MONTHS[m - 1] for m in sorted(rule.months)])}" if rule.months else ""
+    months = f" of {listed([MONTHS[m - 1] for m in sorted(rule.months)])}" if rule.months else ""
     if rule.either and rule.weekdays and rule.days:
-        return f"each {_listed(names)} and {_listed(_numbers(rule))} of the month{months}"
+        return f"each {listed(names)} and {listed(days_of_month(rule))} of the month{months}"
     if rule.nth:
-        return f"on the {_ORDINALS[rule.nth]} {_listed(names)}{months or ' of each month'}"
+        return f"on the {ORDINALS[rule.nth]} {listed(names)}{months or ' of each month'}"
     if rule.days:
-        return f"on {_listed(_numbers(rule))}{months or ' of each month'}"
-    return _told_weekdays(rule, names) + (f" in{months.removeprefix(' of')}" if months else "")
+        return f"on {listed(days_of_month(rule))}{months or ' of each month'}"
+    return describe_weekdays(rule, names) + (f" in{months.removeprefix(' of')}" if months else "")
 
 
-def _told_weekdays(rule: Calendar, names: list[str]) -> str:
+def describe_weekdays(rule: Calendar, names: list[str]) -> str:
     if rule.step > 1:
-        return (
-            f"every {rule.step} weeks on {_listed(names)}" if names else f"every {rule.step} days"
-        )
+        return f"every {rule.step} weeks on {listed(names)}" if names else f"every {rule.step} days"
     if rule.weekdays == frozenset(range(5)):
         return "every weekday"
-    return f"every {_listed(names)}" if names else "every day"
+    return f"every {listed(names)}" if names else "every day"
 
 
-def _numbers(rule: Calendar) -> list[str]:
+def days_of_month(rule: Calendar) -> list[str]:
     return [
         "the last day" if day == -1 else f"day {day}"
         for day in sorted(rule.days, key=lambda d: d % 32)
     ]
 
 
-def _clock(minute: int) -> str:
+def clock_time(minute: int) -> str:
     return f"{minute // 60:02}:{minute % 60:02}"
 
 
-def _span(seconds: int) -> str:
+def duration(seconds: int) -> str:
     for unit, size in (("week", 604800), ("day", 86400), ("hour", 3600), ("minute", 60)):
         if seconds % size == 0:
             count = seconds // size
@@ -227,5 +217,5 @@ def _span(seconds: int) -> str:
     return f"{seconds} seconds"
 
 
-def _listed(words: list[str]) -> str:
+def listed(words: list[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agent.evaluate.task import suite
+from agent.evaluate.tasks import suite
 from fakes.model_scripted import Line, ModelServer, calls, says
 from fakes.patience import SECONDS
 from tests.agent.evaluate.solutions import SOLUTIONS

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.evaluate.play import Stage, play
+from agent.evaluate.runner import EvalSetup, run_task
 from agent.evaluate.scores import Score, rates
-from agent.evaluate.task import suite
+from agent.evaluate.tasks import suite
 from agent.llm.openai import OpenAIModel
 from agent.tools.registry import chosen
 from backend.protocol import Endpoint
@@ -31,8 +31,8 @@ async def test_pocket_does_the_easy_tasks(tmp_path: Path) -> None:
             return endpoint.model_copy(update={"sampling": {"temperature": 0.0}})
 
         async with OpenAIModel(source) as model:
-            stage = Stage(model, sandboxes, MemoryApprovals(), tools, schemas)
-            scores: list[Score] = [await play(stage, task) for task in suite() if task.easy]
+            stage = EvalSetup(model, sandboxes, MemoryApprovals(), tools, schemas)
+            scores: list[Score] = [await run_task(stage, task) for task in suite() if task.easy]
     found = rates(scores)
     failed = {score.task: score.fault for score in scores if score.fault}
     assert found.completed >= COMPLETED, failed

@@ -5,9 +5,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agent.evaluate.energy import metered
-from agent.evaluate.prompts import opening
-from agent.evaluate.scores import Rates, Score, by, rates, save, saved
+from agent.evaluate.prompts import opening_messages
+from agent.evaluate.runner import measured_energy
+from agent.evaluate.scores import Rates, Score, append_score, load_scores, rates, rates_by
 from agent.messages import Assistant, System, User
 from agent.prompt import system_text
 from fakes.patience import SECONDS
@@ -20,26 +20,29 @@ def test_rates() -> None:
     assert rates([GOOD, BAD]) == Rates(2, 0.5, 3 / 8, 1.5, 1000, 3.0, 50.0)
     none = replace(GOOD, calls=0, refused=0, joules=None)
     assert rates([none]) == Rates(1, 1.0, None, 0, 1000, 2.0, None)
-    assert by([GOOD, BAD], lambda score: score.task) == {"a": rates([GOOD]), "b": rates([BAD])}
+    assert rates_by([GOOD, BAD], lambda score: score.task) == {
+        "a": rates([GOOD]),
+        "b": rates([BAD]),
+    }
 
 
 def test_what_was_cut_off_is_not_a_score(tmp_path: Path) -> None:
     path = tmp_path / "eval" / "m.jsonl"
-    assert saved(path) == []
-    save(path, GOOD)
-    save(path, BAD)
+    assert load_scores(path) == []
+    append_score(path, GOOD)
+    append_score(path, BAD)
     path.write_text(path.read_text() + '{"task": "c", "ki')
-    assert saved(path) == [GOOD, BAD]
+    assert load_scores(path) == [GOOD, BAD]
 
 
 def test_both_prompts_and_what_was_said_before() -> None:
     now = datetime(2026, 1, 5, 8, 30, tzinfo=UTC)
-    ours = opening("ours", "How many?", now, "UTC", 0)
+    ours = opening_messages("ours", "How many?", now, "UTC", 0)
     assert ours == [
         System(system_text()),
         User("<context>\nnow: Mon 2026-01-05 08:30 UTC\n</context>\nHow many?"),
     ]
-    naive = opening("naive", "How many?", now, "UTC", 250)
+    naive = opening_messages("naive", "How many?", now, "UTC", 250)
     assert isinstance(naive[0], System)
     assert "2026-01-05T08:30:00+00:00" in naive[0].text
     assert [type(message) for message in naive[1:]] == [User, Assistant] * 2 + [User]
@@ -57,7 +60,7 @@ async def test_energy_is_power_over_time() -> None:
 
     seen, now = asyncio.Event(), asyncio.get_running_loop().time
     began = now()
-    async with metered(watts) as energy:
+    async with measured_energy(watts) as energy:
         await asyncio.wait_for(seen.wait(), SECONDS)
         await asyncio.sleep(0)
     assert energy.joules is not None
@@ -68,6 +71,6 @@ async def test_no_energy_where_no_card_tells_it() -> None:
     async def watts() -> None:
         return None
 
-    async with metered(watts) as energy:
+    async with measured_energy(watts) as energy:
         await asyncio.sleep(0)
     assert energy.joules is None

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agent.evaluate.play import Stage, play
-from agent.evaluate.task import suite
+from agent.evaluate.runner import EvalSetup, run_task
+from agent.evaluate.tasks import suite
 from agent.messages import ToolResult
 from agent.tools.registry import chosen
 from fakes.journal_memory import MemoryApprovals
@@ -22,9 +22,9 @@ TOOLS = chosen(())
 async def stage(tmp_path: Path) -> AsyncIterator[Any]:
     async with opened(tmp_path / "state") as sandboxes:
 
-        def make(model: ScriptedModel) -> Stage:
+        def make(model: ScriptedModel) -> EvalSetup:
             schemas = [tool.schema for tool in TOOLS]
-            return Stage(model, sandboxes, MemoryApprovals(), TOOLS, schemas)
+            return EvalSetup(model, sandboxes, MemoryApprovals(), TOOLS, schemas)
 
         yield make
 
@@ -55,7 +55,7 @@ def test_at_least_forty_tasks_with_names_of_their_own() -> None:
 async def test_every_task_can_be_done(stage: Any) -> None:
     faults = {}
     for task in suite():
-        score = await play(stage(solving(task.name)), task)
+        score = await run_task(stage(solving(task.name)), task)
         if score.fault or score.reason != "done":
             faults[task.name] = (score.fault, score.reason)
     assert faults == {}
@@ -65,20 +65,20 @@ async def test_none_is_done_by_doing_nothing(stage: Any) -> None:
     done = [
         task.name
         for task in suite()
-        if not (await play(stage(ScriptedModel.of(says("All is well."))), task)).fault
+        if not (await run_task(stage(ScriptedModel.of(says("All is well."))), task)).fault
     ]
     assert done == []
 
 
 async def test_nothing_is_left_of_a_task(stage: Any, tmp_path: Path) -> None:
     task = suite()[0]
-    await play(stage(solving(task.name)), task)
+    await run_task(stage(solving(task.name)), task)
     assert list((tmp_path / "state" / "chats").iterdir()) == []
 
 
 async def test_what_a_score_tells(stage: Any) -> None:
     task = next(task for task in suite() if task.name == "find-word")
-    score = await play(stage(solving("find-word")), task, "naive", 300)
+    score = await run_task(stage(solving("find-word")), task, "naive", 300)
     assert (score.calls, score.refused, score.asked) == (1, 0, 2)
     assert (score.prompt_tokens, score.completion_tokens, score.joules) == (200, 20, None)
     assert score.key == ("find-word", "naive", 300)

@@ -7,22 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from agent.summary import Missing, Range, card, checked, collect, prose, ranges, worded
-from agent.summary.facts import EMPTY_TREE, Facts, Folder, selected_diff, subjects
+from agent.store import open_store
+from agent.summary.facts_text import facts_text
+from agent.summary.git_facts import (
+    EMPTY_TREE,
+    CommitRange,
+    FolderChange,
+    NothingToSummarize,
+    RepoFacts,
+    collect,
+    commit_range,
+    selected_diff,
+    subjects,
+)
+from agent.summary.prose import without_copied, without_unsupported, write_prose
 
 
 async def git(argv: Sequence[str]) -> str:
     process = await asyncio.create_subprocess_exec(*argv, stdout=subprocess.PIPE)
     out, _ = await process.communicate()
     return out.decode("utf-8", "replace")
-
-
-class Memory(dict):
-    async def get(self, key: str) -> str | None:
-        return super().get(key)
-
-    async def put(self, key: str, text: str) -> None:
-        self[key] = text
 
 
 class Repository:
@@ -73,13 +77,13 @@ async def test_facts_of_a_range(repository: Repository) -> None:
     head = repository.commit(
         "Fix docs", author="Grace Hopper", at=90_000, docs__b_dot_md="1\n2\n3\n4\n"
     )
-    span = await ranges(git, str(repository.path), base)
-    assert span == Range(base, head)
+    span = await commit_range(git, str(repository.path), base)
+    assert span == CommitRange(base, head)
     facts = await collect(git, str(repository.path), span)
     assert (facts.commits, facts.merges, facts.authors) == (2, 0, 2)
     assert facts.by_author == {"Ada Lovelace": 1, "Grace Hopper": 1}
     assert (facts.files, facts.added, facts.removed, facts.tests) == (3, 7, 0, 1)
-    assert facts.folders == (Folder("docs/", 1, 4, 0), Folder("src/", 2, 3, 0))
+    assert facts.folders == (FolderChange("docs/", 1, 4, 0), FolderChange("src/", 2, 3, 0))
     assert facts.grew == {"docs/b.md": 4, "src/a.py": 2, "src/test_a.py": 1}
     assert (facts.todos, facts.todo) == (1, (("src/a.py", "# TODO: three"),))
     assert (facts.tags, facts.branch, facts.shallow) == (("v1",), "main", False)
@@ -88,7 +92,7 @@ async def test_facts_of_a_range(repository: Repository) -> None:
         "Ada Lovelace: Add a feature",
         "Grace Hopper: Fix docs",
     ]
-    text = card("website", span, facts)
+    text = facts_text("website", span, facts)
     assert text.splitlines()[0] == f"**website**, 2 commits on main up to `{head[:7]}`"
     assert "3 files changed (1 of them tests), +7 −0 lines" in text
     assert "1 TODO added, `# TODO: three` in `src/a.py`" in text
@@ -96,24 +100,24 @@ async def test_facts_of_a_range(repository: Repository) -> None:
 
 
 async def test_nothing_new_and_nothing_there(repository: Repository, tmp_path: Path) -> None:
-    with pytest.raises(Missing, match="has no commits yet"):
-        await ranges(git, str(repository.path))
+    with pytest.raises(NothingToSummarize, match="has no commits yet"):
+        await commit_range(git, str(repository.path))
     head = repository.commit("one")
-    with pytest.raises(Missing, match="since the last summary"):
-        await ranges(git, str(repository.path), head)
-    with pytest.raises(Missing, match="in the last 7 days"):
-        await ranges(git, str(repository.path))
-    with pytest.raises(Missing, match="no such folder"):
-        await ranges(git, str(tmp_path / "absent"))
+    with pytest.raises(NothingToSummarize, match="since the last summary"):
+        await commit_range(git, str(repository.path), head)
+    with pytest.raises(NothingToSummarize, match="in the last 7 days"):
+        await commit_range(git, str(repository.path))
+    with pytest.raises(NothingToSummarize, match="no such folder"):
+        await commit_range(git, str(tmp_path / "absent"))
     (tmp_path / "plain").mkdir()
-    with pytest.raises(Missing, match="not a git repository"):
-        await ranges(git, str(tmp_path / "plain"))
+    with pytest.raises(NothingToSummarize, match="not a git repository"):
+        await commit_range(git, str(tmp_path / "plain"))
 
 
 async def test_first_commits_count_from_nothing(repository: Repository) -> None:
     head = repository.commit("one", a="1\n2\n")
-    span = await ranges(git, str(repository.path), days=9000)
-    assert span == Range(EMPTY_TREE, head, "From the first commit on.")
+    span = await commit_range(git, str(repository.path), days=9000)
+    assert span == CommitRange(EMPTY_TREE, head, "From the first commit on.")
     facts = await collect(git, str(repository.path), span)
     assert (facts.commits, facts.files, facts.added) == (1, 1, 2)
 
@@ -123,9 +127,9 @@ async def test_rewritten_history_is_told(repository: Repository) -> None:
     last = repository.commit("two", at=1, a="1\n2\n")
     repository("reset", "-q", "--hard", meeting)
     head = repository.commit("other", at=2, b="x\n")
-    span = await ranges(git, str(repository.path), last)
+    span = await commit_range(git, str(repository.path), last)
     assert (span.base, span.head) == (meeting, head) and "rewritten" in span.note
-    gone = await ranges(git, str(repository.path), "0" * 40, days=9000)
+    gone = await commit_range(git, str(repository.path), "0" * 40, days=9000)
     assert gone.note.startswith("The last summarised commit is gone.")
 
 
@@ -139,7 +143,9 @@ async def test_renames_merges_odd_names_and_bytes(repository: Repository) -> Non
     (repository.path / "we\u00efrd name.txt").write_text("x\n")
     repository.commit("caf\u00e9 \u2615", at=2)
     repository("merge", "-q", "--no-ff", "-m", "merge", "side", at=3)
-    facts = await collect(git, str(repository.path), await ranges(git, str(repository.path), base))
+    facts = await collect(
+        git, str(repository.path), await commit_range(git, str(repository.path), base)
+    )
     assert (facts.commits, facts.merges, facts.renamed) == (3, 1, 1)
     assert (facts.files, facts.added, facts.removed) == (3, 2, 0)
     assert facts.by_author["Zo\u00eb"] == 1
@@ -153,12 +159,12 @@ async def test_a_shallow_clone_says_so(repository: Repository, tmp_path: Path) -
     subprocess.run(
         ["git", "clone", "-q", "--depth", "1", f"file://{repository.path}", clone], check=True
     )
-    span = await ranges(git, str(clone), days=9000)
+    span = await commit_range(git, str(clone), days=9000)
     facts = await collect(git, str(clone), span)
-    assert facts.shallow and "shallow" in card("x", span, facts)
+    assert facts.shallow and "shallow" in facts_text("x", span, facts)
 
 
-async def test_prose_in_stages_is_resumed(repository: Repository) -> None:
+async def test_prose_in_stages_is_resumed(tmp_path: Path) -> None:
     asked: list[str] = []
     broken = True
 
@@ -168,14 +174,19 @@ async def test_prose_in_stages_is_resumed(repository: Repository) -> None:
         asked.append(question)
         return f"- point {len(asked)}"
 
-    span, kept = Range("a" * 40, "b" * 40), Memory()
+    span = CommitRange("a" * 40, "b" * 40)
     commits = [f"abc{n} Ada: change number {n}" for n in range(100)]
-    with pytest.raises(ConnectionError):
-        await prose(ask, kept, "r", span, "facts", commits, room=1000)
-    broken = False
-    text = await prose(ask, kept, "r", span, "facts", commits, room=1000)
-    assert len(asked) == len(set(asked)) == 4 and text == "- point 4"
-    assert await prose(ask, kept, "r", span, "facts", commits, room=1000) == text
+    async with open_store(tmp_path / "s.db") as store:
+
+        async def write() -> str:
+            return await write_prose(ask, store.key_values, "r", span, "facts", commits, 1000)
+
+        with pytest.raises(ConnectionError):
+            await write()
+        broken = False
+        text = await write()
+        assert len(asked) == len(set(asked)) == 4 and text == "- point 4"
+        assert await write() == text
     assert len(asked) == 4 and all(len(q) < 1600 for q in asked)
 
 
@@ -200,14 +211,20 @@ async def test_prose_in_stages_is_resumed(repository: Repository) -> None:
     ],
 )
 def test_sentences_with_invented_counts_or_people_are_left_out(sentence: str, kept: bool) -> None:
-    facts = Facts(commits=12, files=3, added=1400)
+    facts = RepoFacts(commits=12, files=3, added=1400)
     material = "abc Ada Lovelace: bump to 2.5.1\ndef Ada Lovelace: Remove 40 files of a cache"
-    assert checked(sentence, facts, material) == (sentence if kept else "", int(not kept))
+    assert without_unsupported(sentence, facts, material) == (
+        sentence if kept else "",
+        int(not kept),
+    )
 
 
 def test_what_is_left_keeps_its_lines() -> None:
     text = "It was fine. It has 77 tests.\n\n- Ada moved on.\n- 8 authors left.\n- Good."
-    assert checked(text, Facts(), "") == ("It was fine.\n\n- Ada moved on.\n- Good.", 2)
+    assert without_unsupported(text, RepoFacts(), "") == (
+        "It was fine.\n\n- Ada moved on.\n- Good.",
+        2,
+    )
 
 
 @pytest.mark.parametrize(
@@ -221,4 +238,4 @@ def test_what_is_left_keeps_its_lines() -> None:
     ],
 )
 def test_what_was_only_copied_is_no_prose(text: str, kept: str) -> None:
-    assert worded(text) == kept
+    assert without_copied(text) == kept

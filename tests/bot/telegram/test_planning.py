@@ -1,11 +1,10 @@
 """/jobs with a number, switches of the model for owners alone, /summary as a job."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from agent.schedule.job_kind import Wishes
+from agent.schedule.job_kind import JobClassifier
 from agent.schedule.planner import Planner
 from bot.localgram import Person
 from bot.telegram.app import TelegramApp
@@ -21,7 +20,7 @@ async def models() -> list[str]:
 def scenario(scenario: TelegramScenario) -> TelegramScenario:
     def services(run: RunningBot[TelegramApp]) -> dict[str, Any]:
         async def planner(chat: str) -> Planner:
-            return Planner(run.store, chat, "UTC", Wishes(["site"], models))
+            return Planner(run.store, chat, "UTC", JobClassifier(["site"], models))
 
         return {"planner": planner}
 
@@ -83,7 +82,7 @@ async def test_in_a_group_only_an_owner_stops_a_switch(scenario: TelegramScenari
         chat = f"tg:{group.id}"
         planner = await run.services.planner(chat)  # type: ignore[misc]
         proposal = await planner.propose_text("every day at 8 switch to coder")
-        await planner.add(replace(proposal, told=""))
+        await planner.add(proposal.spec)
         await member.send("/jobs", chat=group)
         card = await member.next_message(chat=group, where=lambda m: m.keyboard)
         refused = await member.answer(await member.press(card, "✕ 1"))

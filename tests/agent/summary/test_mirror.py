@@ -9,13 +9,13 @@ from aiohttp import web
 
 from agent.sandbox.limits import HostRepo
 from agent.sandbox.sandbox import Sandbox
-from agent.summary.facts import Git
-from agent.summary.fetched import Place, fetched
+from agent.summary.git_facts import Git
+from agent.summary.mirror import RepoLocation, fetch_mirror
 from fakes.sandbox_box import opened
 from fakes.web_server import Site, site
 from tests.agent.summary.test_summary import Repository
 
-MIRROR = Place("/workspace/.fetched/site.git")
+MIRROR = RepoLocation("/workspace/.fetched/site.git")
 
 
 class Bare(dict[str, Callable[[], web.StreamResponse]]):
@@ -24,7 +24,7 @@ class Bare(dict[str, Callable[[], web.StreamResponse]]):
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def get(self, path: str, default: object = None) -> Callable[[], web.StreamResponse]:  # type: ignore[override]
+    def get(self, path: str, default: object = None) -> Callable[[], web.StreamResponse]:
         file = self.path / path.removeprefix("/site.git/")
         return lambda: web.FileResponse(file) if file.is_file() else web.Response(status=404)
 
@@ -45,8 +45,8 @@ class Scene:
     def publish(self) -> None:
         self.origin("update-server-info")
 
-    async def fetch(self, sandbox: Sandbox) -> Place:
-        return await fetched(reaching(sandbox), "/repos/site", "site")
+    async def fetch(self, sandbox: Sandbox) -> RepoLocation:
+        return await fetch_mirror(reaching(sandbox), "/repos/site", "site")
 
 
 def reaching(sandbox: Sandbox) -> Git:
@@ -97,8 +97,10 @@ async def test_what_cannot_be_fetched_is_read_from_the_clone_and_told(scene: Sce
         ahead = await scene.fetch(sandbox)
         listed = await sandbox.run(["/usr/bin/ls", "-A", "/workspace"])
     assert refused.path == "/repos/site" and "403" in refused.note
-    assert trap == Place("/repos/site", "It was not fetched: Its origin is not reached over HTTPS.")
-    assert ahead == Place(
+    assert trap == RepoLocation(
+        "/repos/site", "It was not fetched: Its origin is not reached over HTTPS."
+    )
+    assert ahead == RepoLocation(
         "/repos/site", "It was not fetched: It has commits that its origin lacks."
     )
     assert "trap" not in listed.output

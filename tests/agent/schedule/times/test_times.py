@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -9,18 +10,9 @@ from dateutil import rrule, tz
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.schedule.times import (
-    Calendar,
-    Every,
-    NotUnderstood,
-    Once,
-    dump,
-    load,
-    next_times,
-    read,
-    split,
-    tell,
-)
+from agent.schedule.times.draft import NotUnderstood
+from agent.schedule.times.parser import parse, parse_with_task
+from agent.schedule.times.rule import Calendar, Every, Once, describe, dump, load, next_times
 
 PARIS = ZoneInfo("Europe/Paris")
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=PARIS)  # a Friday
@@ -110,13 +102,13 @@ ASKED = {
 @pytest.mark.parametrize(("phrase", "local"), ONCE.items())
 def test_once(phrase: str, local: str) -> None:
     due = datetime.fromisoformat(local).replace(tzinfo=PARIS)
-    assert read(phrase, NOW) == Once(due.astimezone(UTC))
+    assert parse(phrase, NOW) == Once(due.astimezone(UTC))
 
 
 @pytest.mark.parametrize(("phrase", "told"), REPEATED.items())
 def test_repeated(phrase: str, told: str) -> None:
-    rule = read(phrase, NOW)
-    assert tell(rule, "Europe/Paris") == told
+    rule = parse(phrase, NOW)
+    assert describe(rule, "Europe/Paris") == told
     assert load(dump(rule)) == rule
     assert len(next_times(rule, NOW, 3)) == 3
 
@@ -124,7 +116,7 @@ def test_repeated(phrase: str, told: str) -> None:
 @pytest.mark.parametrize(("phrase", "question"), ASKED.items())
 def test_asked_back(phrase: str, question: str) -> None:
     with pytest.raises(NotUnderstood, match=question):
-        read(phrase, NOW)
+        parse(phrase, NOW)
 
 
 @pytest.mark.parametrize(
@@ -139,18 +131,18 @@ def test_asked_back(phrase: str, question: str) -> None:
     ],
 )
 def test_the_task_beside_the_time(text: str, task: str) -> None:
-    assert split(text, NOW)[1] == task
+    assert parse_with_task(text, NOW)[1] == task
 
 
 def test_a_text_without_time_or_task_is_asked_back() -> None:
     for text in ("buy milk", "tomorrow at 9"):
         with pytest.raises(NotUnderstood):
-            split(text, NOW)
+            parse_with_task(text, NOW)
 
 
 @given(st.text(max_size=60))
 def test_any_text_is_understood_or_asked_back(text: str) -> None:
-    for function in (read, split):
+    for function in (parse, parse_with_task):
         try:
             function(text, NOW)
         except NotUnderstood as question:
@@ -169,7 +161,7 @@ ZONES = [
 START = datetime(2027, 1, 1, tzinfo=UTC)
 END = START + timedelta(days=731)  # with 29 February 2028
 
-RULES = {
+RULES: dict[str, tuple[Calendar, dict[str, Any]]] = {
     "daily in the gap": (Calendar((150,), ""), {"freq": rrule.DAILY, "byhour": 2, "byminute": 30}),
     "weekdays": (Calendar((480,), "", frozenset(range(5))), {"freq": rrule.WEEKLY, "byweekday": range(5), "byhour": 8}),
     "the 31st": (Calendar((540,), "", days=frozenset({31})), {"freq": rrule.MONTHLY, "bymonthday": 31, "byhour": 9}),
@@ -180,13 +172,14 @@ RULES = {
 }  # fmt: skip
 
 
-def independent(zone: str, how: dict) -> list[datetime]:
+def independent(zone: str, how: dict[str, Any]) -> list[datetime]:
     """dateutil's idea of the same days, its own zones, its own handling of gaps."""
     local = tz.gettz(zone)
+    resolve: Any = tz.resolve_imaginary
     options = {"byminute": 0, "bysecond": 0, **how}
     first = datetime(2026, 12, 30)
-    days = rrule.rrule(dtstart=first, until=first + timedelta(days=740), **options)
-    due = (tz.resolve_imaginary(day.replace(tzinfo=local)).astimezone(UTC) for day in days)
+    days = rrule.rrule(dtstart=first, until=first + timedelta(days=740), **options)  # type: ignore[no-untyped-call]
+    due = (resolve(day.replace(tzinfo=local)).astimezone(UTC) for day in days)
     return [at for at in due if START < at <= END]
 
 

@@ -7,7 +7,7 @@ from agent.store import open_store
 from agent.store.jobs import JobSpec
 from backend.client import BackendUnavailable
 from backend.protocol import Gpu, GpuMinute, Restart, ServerStatus, Speed, Status
-from bot.digest import Digest
+from bot.health_digest import HealthDigest
 
 NOW = datetime(2026, 11, 20, 8, tzinfo=UTC)
 
@@ -53,7 +53,7 @@ async def test_a_day_in_six_lines(tmp_path: Path) -> None:
         due = await store.occurrences.add(job.id, 1, None)
         assert due
         await store.occurrences.end(due.id, "failed", "x")
-        text = await Digest(store, Backend(), tmp_path, 0.3)(None, None)  # type: ignore[arg-type]
+        text = await HealthDigest(store, Backend(), tmp_path, 0.3)(None, None)  # type: ignore[arg-type]
     lines = text.splitlines()
     assert lines[:6] == [
         "**The last 24 hours**",
@@ -68,5 +68,5 @@ async def test_a_day_in_six_lines(tmp_path: Path) -> None:
 
 async def test_without_a_backend_it_says_so(tmp_path: Path) -> None:
     async with open_store(tmp_path / "s.db") as store:
-        text = await Digest(store, Backend(gone=True), tmp_path, 0)(None, None)  # type: ignore[arg-type]
+        text = await HealthDigest(store, Backend(gone=True), tmp_path, 0)(None, None)  # type: ignore[arg-type]
     assert "The backend is away: No model backend is running." in text

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from agent.errors import AgentError
-from agent.schedule import Nothing
-from agent.schedule.times import Calendar, dump
+from agent.schedule.job_actions import NothingToDo
+from agent.schedule.times.rule import Calendar, dump
 from agent.store import Store, open_store
 from agent.store.jobs import Job, JobSpec
 from backend.config import BackendConfig, ScheduledProfile
 from bot.cli.connect import backend_config
+from bot.profile_switch import ProfileSwitch, sync_config
 from bot.settings import load
 from bot.setup import config_file
-from bot.switching import ProfileSwitch, keep_file
 from fakes import gguf_maker, llama_server
 from fakes.backend_running import QUICK, Running, running
 from tests.bot.cli.test_bad_input import voltaire
@@ -80,14 +80,14 @@ async def test_a_planned_switch_stands_in_the_file_and_the_running_backend_obeys
         assert (home / "c.toml").read_text() == HAND + entry
         clock.set("06:59:59")  # in Paris it is nearly eight
         await it.until(lambda s: s.backend.profile == "other" and s.backend.state == "ready")
-        with pytest.raises(Nothing, match="It serves"):
+        with pytest.raises(NothingToDo, match="It serves"):
             await ProfileSwitch(it.client)(switch_job("other"), None)  # type: ignore[arg-type]
 
 
 async def test_where_the_file_says_nothing_the_job_switches_itself(home: Path) -> None:
     (home / "c.toml").write_text(HAND)
     async with backend(home, Clock("12:00:00")) as it:
-        with pytest.raises(Nothing, match=r"It is ready after \d+ s"):
+        with pytest.raises(NothingToDo, match=r"It is ready after \d+ s"):
             await ProfileSwitch(it.client)(switch_job("other"), None)  # type: ignore[arg-type]
         assert (await it.client.status()).backend.profile == "other"
         with pytest.raises(AgentError, match="no profile called gone"):
@@ -108,7 +108,7 @@ async def test_the_file_keeps_step_with_the_jobs_and_nothing_else_changes(tmp_pa
         job = await plan(store, day)
         await plan(store, Calendar((480,), "Europe/Paris", weekdays=frozenset({0})))
         await plan(store, Calendar((480,), "Asia/Tokyo"))
-        await keep_file(store, path, "Europe/Paris")
+        await sync_config(store, path, "Europe/Paris")
         assert [(e.at, e.profile) for e in load(path).backend.schedule] == [
             ("23:00", "night"),
             ("08:00", "other"),
@@ -119,7 +119,7 @@ async def test_the_file_keeps_step_with_the_jobs_and_nothing_else_changes(tmp_pa
         config_file.write(path, config_file.read(path))  # as the wizard does: comments are gone
         mine = HAND.replace("# mine\n", "").replace("  # at home", "") + mine.removeprefix(HAND)
         await store.jobs.set_state(job.id, "paused")
-        await keep_file(store, path, "Europe/Paris")
+        await sync_config(store, path, "Europe/Paris")
     assert tomllib.loads(path.read_text()) == tomllib.loads(mine)
 
 
@@ -133,7 +133,7 @@ async def test_a_file_that_takes_no_entry_stays_as_it_is(tmp_path: Path, text: s
     path.write_text(text)
     async with open_store(tmp_path / "s.db") as store:
         await plan(store, Calendar((480,), "UTC"))
-        await keep_file(store, path, "UTC")
+        await sync_config(store, path, "UTC")
     assert path.read_text() == text
 
 

@@ -9,15 +9,19 @@ from pathlib import Path
 import pytest
 
 from agent.errors import BackendAway
-from agent.schedule import Nothing
-from agent.schedule.job_runners import Summary
+from agent.schedule.job_actions import NothingToDo, SummarizeRepo
 from agent.store import Store, open_store
 from agent.store.jobs import JobSpec
 from agent.store.occurrences import Occurrence
-from agent.summary import collect, ranges
-from agent.summary.facts import EMPTY_TREE, Range
-from agent.summary.fetched import Place
-from agent.summary.report import Report, Summaries
+from agent.summary.git_facts import (
+    EMPTY_TREE,
+    CommitRange,
+    NothingToSummarize,
+    collect,
+    commit_range,
+)
+from agent.summary.mirror import RepoLocation
+from agent.summary.repo_summaries import RepoSummaries
 from fakes import repository_large
 from tests.agent.summary.test_summary import Repository, git
 
@@ -32,9 +36,9 @@ class Scene:
         self.asked: list[str] = []
         self.away = self.copies = False
         self.due = 0
-        self.place = Place(str(repository.path))
-        self.summaries = Summaries(
-            store, lambda chat: git, self._ask, self._room, self._place, days=9000
+        self.location = RepoLocation(str(repository.path))
+        self.summaries = RepoSummaries(
+            store, lambda chat: git, self._ask, self._prompt_bytes, self._locate, days=9000
         )
 
     async def _ask(self, question: str) -> str:
@@ -45,10 +49,10 @@ class Scene:
             return "```text\n+++ b/tests/f6.txt"
         return "Ada worked on it. There were 4711 mistakes."
 
-    async def _place(self, chat: str, repo: str) -> Place:
-        return self.place
+    async def _locate(self, chat: str, repo: str) -> RepoLocation:
+        return self.location
 
-    async def _room(self) -> int:
+    async def _prompt_bytes(self) -> int:
         return 4000
 
     async def occurrence(self) -> Occurrence:
@@ -60,7 +64,7 @@ class Scene:
         assert made
         return made
 
-    async def make(self, occurrence: Occurrence) -> Report:
+    async def make(self, occurrence: Occurrence) -> str:
         return await self.summaries.make(CHAT, "site", occurrence.id)
 
     async def delivered(self, occurrence: Occurrence, *, refused: bool = False) -> None:
@@ -83,8 +87,8 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
 
 
 async def test_prose_stands_before_the_facts_without_what_is_not_in_them(scene: Scene) -> None:
-    report = await scene.make(await scene.occurrence())
-    prose, _, facts = report.text.partition("\n\n")
+    text = await scene.make(await scene.occurrence())
+    prose, _, facts = text.partition("\n\n")
     assert prose == "Ada worked on it."
     assert facts.startswith("**site**, 1 commit on main up to")
 
@@ -95,47 +99,48 @@ async def test_a_range_is_told_once_and_again_when_it_was_not_delivered(scene: S
     assert await scene.make(first) == cut_off  # killed before it was posted, and begun again
     assert len(scene.asked) == 1  # the prose was kept
     await scene.delivered(first)
-    assert (await scene.make(second)).nothing == "Nothing was committed since the last summary."
+    with pytest.raises(NothingToSummarize, match="since the last summary"):
+        await scene.make(second)
     scene.repository.commit("Go on", at=10, a="1\n2\n")
-    assert "1 commit on" in (await scene.make(second)).text
+    assert "1 commit on" in await scene.make(second)
     await scene.delivered(second, refused=True)
     scene.repository.commit("And on", at=20, a="1\n2\n3\n")
-    assert "2 commits on" in (await scene.make(third)).text
+    assert "2 commits on" in await scene.make(third)
     await scene.delivered(third)
-    assert (await scene.make(fourth)).nothing
+    with pytest.raises(NothingToSummarize):
+        await scene.make(fourth)
 
 
 async def test_one_cut_off_leaves_its_commits_to_the_next(scene: Scene) -> None:
     first, second = await scene.occurrence(), await scene.occurrence()
     await scene.make(first)  # killed here
     scene.repository.commit("Go on", at=10, a="1\n2\n")
-    assert "2 commits on" in (await scene.make(second)).text
+    assert "2 commits on" in await scene.make(second)
     await scene.delivered(second)
-    assert (await scene.make(first)).nothing
+    with pytest.raises(NothingToSummarize):
+        await scene.make(first)
 
 
 async def test_without_the_model_the_facts_go_out_alone(scene: Scene) -> None:
     scene.away = True
-    report = await scene.make(await scene.occurrence())
-    assert report.text.startswith("**site**, 1 commit on main")
-    assert report.text.endswith("_The model is not there, so these are the facts alone._")
+    text = await scene.make(await scene.occurrence())
+    assert text.startswith("**site**, 1 commit on main")
+    assert text.endswith("_The model is not there, so these are the facts alone._")
 
 
 async def test_a_model_without_words_does_not_swallow_the_facts(scene: Scene) -> None:
     scene.copies = True
-    report = await scene.make(await scene.occurrence())
-    assert report.text.startswith("**site**, 1 commit on main")
-    assert report.text.endswith(
-        "_The model found no words of its own, so these are the facts alone._"
-    )
+    text = await scene.make(await scene.occurrence())
+    assert text.startswith("**site**, 1 commit on main")
+    assert text.endswith("_The model found no words of its own, so these are the facts alone._")
 
 
 async def test_days_are_a_small_chart(scene: Scene) -> None:
     for day, count in enumerate((1, 0, 4, 2)):
         for number in range(count):
             scene.repository.commit("x", at=86_400 * day + number)
-    report = await scene.make(await scene.occurrence())
-    assert "`▄ █▄` commits a day, 21 Sep to 24 Sep" in report.text
+    text = await scene.make(await scene.occurrence())
+    assert "`▄ █▄` commits a day, 21 Sep to 24 Sep" in text
 
 
 async def test_stages_of_former_ranges_are_forgotten(scene: Scene) -> None:
@@ -150,13 +155,13 @@ async def test_stages_of_former_ranges_are_forgotten(scene: Scene) -> None:
 
 
 async def test_two_at_once_tell_each_commit_once(scene: Scene) -> None:
-    kind = Summary(scene.summaries, json.dumps)
+    kind = SummarizeRepo(scene.summaries, json.dumps)
     both = [await scene.occurrence() for _ in range(2)]
     jobs = [await scene.store.jobs.get(each.job) for each in both]
     for each in both:
         await scene.store.occurrences.begin(each.id)
     ends = await asyncio.gather(*map(kind, jobs, both), return_exceptions=True)  # type: ignore[arg-type]
-    assert [type(end) for end in ends] == [type(None), Nothing]
+    assert [type(end) for end in ends] == [type(None), NothingToDo]
     (state,) = (await scene.store.outbox.counts()).items()
     assert state == ("waiting", 1)
 
@@ -175,7 +180,7 @@ async def test_a_hundred_thousand_commits(tmp_path: Path) -> None:
 
 async def check_large(tmp_path: Path, commits: int) -> None:
     truth = repository_large.make(tmp_path / "r", commits)
-    span = await ranges(git, str(tmp_path / "r"), days=9000)
+    span = await commit_range(git, str(tmp_path / "r"), days=9000)
     facts = await collect(git, str(tmp_path / "r"), span)
     assert (facts.commits, facts.merges, facts.renamed, facts.removed) == (commits, 0, 0, 0)
     assert dict(facts.by_author) == dict(truth.by_author)
@@ -200,7 +205,7 @@ def run(*arguments: str) -> str:
 async def test_the_project_s_own_history() -> None:
     """Counted once more here, from git's plain lists."""
     head = run("rev-parse", "HEAD").strip()
-    facts = await collect(git, str(HERE), Range(EMPTY_TREE, head))
+    facts = await collect(git, str(HERE), CommitRange(EMPTY_TREE, head))
     authors = run("log", "--format=%aN", head).splitlines()
     numstat = [row.split("\t") for row in run("diff", "--numstat", EMPTY_TREE, head).splitlines()]
     plus = {path: int(added) for added, _, path in numstat if added != "-"}

@@ -1,38 +1,44 @@
-"""The ledger: each occurrence once, or recorded as missed; nothing lost, nothing run twice."""
+"""Each occurrence runs once, or is recorded as missed; nothing is lost, nothing runs twice."""
 
 import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from agent.errors import AgentError, ToolError
-from agent.schedule import Nothing, Planner, Quiet, Rounds, Scheduler
-from agent.schedule.job_kind import Wishes
-from agent.schedule.job_runners import Task, remind
-from agent.schedule.times import dump, load, next_times
+from agent.schedule.job_actions import JobAction, NothingToDo, SubmitTask, remind
+from agent.schedule.job_kind import JobClassifier
+from agent.schedule.job_runner import JobRunner, QuietHours
+from agent.schedule.planner import Planner
+from agent.schedule.scheduler import Scheduler
+from agent.schedule.times.rule import dump, load, next_times
 from agent.store import Incoming, Store
 from agent.store.jobs import Job, JobSpec
 from agent.store.occurrences import Occurrence
 from agent.store.outbox import OutboxRow
 from fakes.patience import SECONDS
-from tests.agent.schedule.times.test_when import END, RULES, START, ZONES, independent
+from tests.agent.schedule.conftest import Clock
+from tests.agent.schedule.times.test_times import END, RULES, START, ZONES, independent
 
 CHAT = "tg:1"
 DAY = 86400
 
 
-def letter(text: str) -> str:
+def payload(text: str) -> str:
     return '{"text": ' + repr(text).replace("'", '"') + "}"
 
 
-def rounds(store: Store, clock, quiet: Quiet | None = None, **kinds) -> Rounds:
-    return Rounds(store, {"remind": remind, **kinds}, letter, clock, quiet)
+def runner_of(
+    store: Store, clock: Clock, quiet: QuietHours | None = None, **actions: JobAction
+) -> JobRunner:
+    return JobRunner(store, {"remind": remind, **actions}, payload, clock, quiet)
 
 
-async def once(made: Rounds) -> float | None:
+async def one_pass(runner: JobRunner) -> float | None:
     async with asyncio.TaskGroup() as tasks:
-        return await made.make(tasks)
+        return await runner.run_pass(tasks)
 
 
 async def deliver(store: Store, chat: str = CHAT) -> list[OutboxRow]:
@@ -44,45 +50,53 @@ async def deliver(store: Store, chat: str = CHAT) -> list[OutboxRow]:
     return sent
 
 
-async def planned(store: Store, when: str, task: str = "remind me of tea", **options) -> Job:
+async def planned(store: Store, when: str, task: str = "remind me of tea", **options: Any) -> Job:
     planner = Planner(store, CHAT, "Europe/Paris")
     proposal = await planner.propose(when, task, made_by="person")
     changed = replace(proposal.spec, **options)
     return await store.jobs.add(changed)
 
 
-async def ledger(store: Store, job: Job) -> list[tuple[str, str]]:
+async def spec_of(store: Store, job: Job) -> JobSpec:
+    found = await store.jobs.get(job.id)
+    assert found
+    return found.spec
+
+
+async def states_of(store: Store, job: Job) -> list[tuple[str, str]]:
     rows = await store.occurrences.of_job(job.id, 5000)
     return [(f"{datetime.fromtimestamp(r.due_at, UTC):%m-%d %H:%M}", r.state) for r in rows[::-1]]
 
 
-async def test_a_reminder_is_done_with_its_message_id(store: Store, clock) -> None:
+async def test_a_reminder_is_done_with_its_message_id(store: Store, clock: Clock) -> None:
     job = await planned(store, "in 20 minutes")
-    made = rounds(store, clock)
-    assert await once(made) == clock.now + 1200
+    runner = runner_of(store, clock)
+    assert await one_pass(runner) == clock.now + 1200
     assert await deliver(store) == []
     clock.now += 1201
-    await once(made)
-    assert await ledger(store, job) == [("11-20 14:20", "running")]
+    await one_pass(runner)
+    assert await states_of(store, job) == [("11-20 14:20", "running")]
     (parcel,) = await deliver(store)
-    assert parcel.payload == letter("⏰ tea")
-    await once(made)
+    assert parcel.payload == payload("⏰ tea")
+    await one_pass(runner)
     (row,) = await store.occurrences.of_job(job.id)
     assert (row.state, row.message_id) == ("done", str(1000 + parcel.id))
-    assert (await store.jobs.get(job.id)).spec.state == "ended"
-    await once(made)
+    assert (await spec_of(store, job)).state == "ended"
+    await one_pass(runner)
     assert await deliver(store) == []
 
 
-async def test_a_reminder_that_is_late_by_some_seconds_still_comes(store: Store, clock) -> None:
+async def test_a_reminder_that_is_late_by_some_seconds_still_comes(
+    store: Store, clock: Clock
+) -> None:
     clock.now += 0.6
     job = await planned(store, "in 20 minutes")
-    made = rounds(store, clock)
-    assert await once(made) == int(clock.now) + 1201
+    runner = runner_of(store, clock)
+    assert await one_pass(runner) == int(clock.now) + 1201
     clock.now += 1210
-    await once(made)
-    assert await ledger(store, job) == [("11-20 14:20", "running")]
-    assert [parcel.payload for parcel in await deliver(store)] == [letter("⏰ tea")]
+    await one_pass(runner)
+    assert await states_of(store, job) == [("11-20 14:20", "running")]
+    assert [parcel.payload for parcel in await deliver(store)] == [payload("⏰ tea")]
 
 
 @pytest.mark.parametrize(
@@ -94,26 +108,24 @@ async def test_a_reminder_that_is_late_by_some_seconds_still_comes(store: Store,
     ],
 )  # fmt: skip
 async def test_after_the_host_was_off(
-    store: Store, clock, policy: str, states: list[str], messages: list[str]
+    store: Store, clock: Clock, policy: str, states: list[str], messages: list[str]
 ) -> None:
     job = await planned(store, "every day at 8", catch_up=policy)
-    made = rounds(store, clock)
-    await once(made)
+    runner = runner_of(store, clock)
+    await one_pass(runner)
     clock.to("2026-11-25 10:00")
     sent = []
-    await once(made)
-    first = [state for _, state in await ledger(store, job)]
+    await one_pass(runner)
+    first = [state for _, state in await states_of(store, job)]
     assert sorted(first) == sorted(states)
     for _ in range(6):
         sent += await deliver(store)
-        await once(made)
-    assert [parcel.payload for parcel in sent] == [letter(text) for text in messages]
-    assert (await store.jobs.get(job.id)).spec.next_at == datetime(
-        2026, 11, 26, 7, tzinfo=UTC
-    ).timestamp()
+        await one_pass(runner)
+    assert [parcel.payload for parcel in sent] == [payload(text) for text in messages]
+    assert (await spec_of(store, job)).next_at == datetime(2026, 11, 26, 7, tzinfo=UTC).timestamp()
 
 
-async def test_a_long_run_never_overlaps_itself(store: Store, clock) -> None:
+async def test_a_long_run_never_overlaps_itself(store: Store, clock: Clock) -> None:
     release, begun = asyncio.Event(), []
 
     async def slow(job: Job, occurrence: Occurrence) -> str:
@@ -122,85 +134,94 @@ async def test_a_long_run_never_overlaps_itself(store: Store, clock) -> None:
         return "done"
 
     job = await planned(store, "every 15 minutes", "work", kind="task")
-    made = rounds(store, clock, task=slow)
+    runner = runner_of(store, clock, task=slow)
     async with asyncio.TaskGroup() as tasks:
-        await made.make(tasks)
+        await runner.run_pass(tasks)
         for _ in range(4):
             clock.now += 900
-            await made.make(tasks)
+            await runner.run_pass(tasks)
             await asyncio.sleep(0)
         assert len(begun) == 1
         release.set()
     await deliver(store)
-    await once(made)
+    await one_pass(runner)
     assert len(begun) == 2
     await deliver(store)
-    assert [state for _, state in await ledger(store, job)] == ["done", "missed", "missed", "done"]
+    assert [state for _, state in await states_of(store, job)] == [
+        "done",
+        "missed",
+        "missed",
+        "done",
+    ]
 
 
-async def test_a_job_that_is_edited_while_it_falls_due_keeps_the_edit(store: Store, clock) -> None:
+async def test_a_job_that_is_edited_while_it_falls_due_keeps_the_edit(
+    store: Store, clock: Clock
+) -> None:
     job = await planned(store, "every day at 8")
-    made = rounds(store, clock)
+    runner = runner_of(store, clock)
     clock.to("2026-11-21 07:00")
     planner = Planner(store, CHAT, "Europe/Paris")
     edited = await planner.edit(job.id, "every day at 21:00 wine")
-    await made._enter(job, clock.now)  # with the job as it was read before
-    assert (await store.jobs.get(job.id)).spec == edited.spec
-    assert await ledger(store, job) == []
+    await runner.enter_due(
+        job, datetime.fromtimestamp(clock.now, UTC)
+    )  # with the job as it was read before
+    assert (await spec_of(store, job)) == edited.spec
+    assert await states_of(store, job) == []
 
 
-async def test_what_fell_due_meanwhile_runs_ten_times_at_most(store: Store, clock) -> None:
+async def test_what_fell_due_meanwhile_runs_ten_times_at_most(store: Store, clock: Clock) -> None:
     """Telegram was away for four hours; the message of the first run waits."""
     job = await planned(store, "every 15 minutes", catch_up="all")
-    made = rounds(store, clock)
+    runner = runner_of(store, clock)
     for _ in range(16):
         clock.now += 900
-        await once(made)
+        await one_pass(runner)
     for _ in range(20):
         await deliver(store)
-        await once(made)
-    states = [state for _, state in await ledger(store, job)]
+        await one_pass(runner)
+    states = [state for _, state in await states_of(store, job)]
     assert states == ["done"] + ["missed"] * 5 + ["done"] * 10
 
 
-async def test_what_waits_for_a_delivery_runs_as_soon_as_it_has_ended(store: Store, clock) -> None:
+async def test_what_waits_for_a_delivery_runs_as_soon_as_it_has_ended(
+    store: Store, clock: Clock
+) -> None:
     job = await planned(store, "every day at 8", catch_up="all")
-    await once(rounds(store, clock))
+    await one_pass(runner_of(store, clock))
     clock.to("2026-11-23 10:00")
-    async with Scheduler(rounds(store, clock), look_seconds=3600), asyncio.timeout(SECONDS):
+    async with Scheduler(runner_of(store, clock), pass_seconds=3600), asyncio.timeout(SECONDS):
         for _ in range(3):
             while not await deliver(store):
                 await store.outbox.added.wait()
                 store.outbox.added.clear()
-    assert [state for _, state in await ledger(store, job)] == ["done"] * 3
+    assert [state for _, state in await states_of(store, job)] == ["done"] * 3
 
 
-async def test_killed_between_any_two_steps_it_is_said_once(store: Store, clock) -> None:
+async def test_killed_between_any_two_steps_it_is_said_once(store: Store, clock: Clock) -> None:
     """A process that dies after `begin`, and one that dies after the outbox row."""
     job = await planned(store, "in 1 minute")
     clock.now += 61
     await store.occurrences.add(job.id, int(clock.now), None)
     (due,) = await store.occurrences.open()
     await store.occurrences.begin(due.id)
-    made = rounds(store, clock)
-    await made.recover()
-    await once(made)
-    await made.recover()
-    await once(made)
+    runner = runner_of(store, clock)
+    await one_pass(runner)
+    await one_pass(runner)
     assert len(await deliver(store)) == 1
-    await once(made)
+    await one_pass(runner)
     assert (await store.occurrences.of_job(job.id))[0].state == "done"
 
 
-async def test_an_uncertain_send_does_not_claim_to_be_done(store: Store, clock) -> None:
+async def test_an_uncertain_send_does_not_claim_to_be_done(store: Store, clock: Clock) -> None:
     job = await planned(store, "in 1 minute")
     clock.now += 61
-    made = rounds(store, clock)
-    await once(made)
+    runner = runner_of(store, clock)
+    await one_pass(runner)
     parcel = await store.outbox.claim(CHAT)
     assert parcel
     await store.outbox.uncertain(parcel.id)
-    await once(made)
+    await one_pass(runner)
     (row,) = await store.occurrences.of_job(job.id)
     assert (row.state, row.detail) == ("failed", "nobody knows whether it arrived")
     assert await store.outbox.send_again(parcel.id)  # [Show again] was pressed
@@ -209,7 +230,7 @@ async def test_an_uncertain_send_does_not_claim_to_be_done(store: Store, clock) 
     assert (row.state, row.message_id, row.detail) == ("done", str(1000 + parcel.id), "")
 
 
-async def test_a_task_becomes_a_turn_once(store: Store, clock) -> None:
+async def test_a_task_becomes_a_turn_once(store: Store, clock: Clock) -> None:
     job = await planned(store, "every day at 8", "look at the logs", kind="task")
     clock.to("2026-11-21 07:00")
     submitted = []
@@ -218,25 +239,24 @@ async def test_a_task_becomes_a_turn_once(store: Store, clock) -> None:
         submitted.append(incoming)
         return await store.inbox.add(incoming)
 
-    made = rounds(store, clock, task=Task(submit))
-    await once(made)
+    runner = runner_of(store, clock, task=SubmitTask(submit))
+    await one_pass(runner)
     for _ in range(5):  # killed right after: the row is there, so it is not put in again
-        await made.recover()
-        await once(made)
+        await one_pass(runner)
     (waiting,) = await store.inbox.waiting(CHAT, {"job"})
     (row,) = await store.occurrences.of_job(job.id)
     assert (row.state, row.attempts, len(submitted)) == ("running", 1, 1)
     await store.inbox.discard(CHAT, [waiting.id])
-    await once(made)
+    await one_pass(runner)
     (row,) = await store.occurrences.of_job(job.id)
     assert (row.state, row.detail) == ("missed", "it was discarded")
     assert submitted[0].text == "look at the logs"
     assert submitted[0].context_lines == (f"scheduled job {job.id}: every day at 08:00",)
 
 
-async def test_nothing_new_is_silent_and_failure_is_told(store: Store, clock) -> None:
+async def test_nothing_new_is_silent_and_failure_is_told(store: Store, clock: Clock) -> None:
     async def idle(job: Job, occurrence: Occurrence) -> str:
-        raise Nothing("Nothing was committed since the last summary.")
+        raise NothingToDo("Nothing was committed since the last summary.")
 
     async def broken(job: Job, occurrence: Occurrence) -> str:
         raise AgentError("The repository could not be read.")
@@ -247,29 +267,29 @@ async def test_nothing_new_is_silent_and_failure_is_told(store: Store, clock) ->
     for kind in ("idle", "broken", "bug"):
         await planned(store, "in 1 minute", kind, kind=kind)
     clock.now += 61
-    await once(rounds(store, clock, idle=idle, broken=broken, bug=bug))
+    await one_pass(runner_of(store, clock, idle=idle, broken=broken, bug=bug))
     sent = [parcel.payload for parcel in await deliver(store)]
     assert sent == [
-        letter("⚠️ The job “broken” failed. The repository could not be read."),
-        letter("⚠️ The job “bug” failed. It failed for a reason that is in the log."),
+        payload("⚠️ The job “broken” failed. The repository could not be read."),
+        payload("⚠️ The job “bug” failed. It failed for a reason that is in the log."),
     ]
     assert await store.occurrences.open() == []
 
 
-async def test_quiet_hours_hold_all_but_reminders_of_people(store: Store, clock) -> None:
+async def test_quiet_hours_hold_all_but_reminders_of_people(store: Store, clock: Clock) -> None:
     async def task(job: Job, occurrence: Occurrence) -> str:
         return "report"
 
     await planned(store, "every day at 23:00", "report", kind="task")
     await planned(store, "every day at 23:00")
-    made = rounds(store, clock, Quiet.parse("22:00-07:00", "Europe/Paris"), task=task)
-    await once(made)
+    runner = runner_of(store, clock, QuietHours.parse("22:00-07:00", "Europe/Paris"), task=task)
+    await one_pass(runner)
     clock.to("2026-11-20 22:01")
-    await once(made)
-    assert [p.payload for p in await deliver(store)] == [letter("⏰ tea")]
+    await one_pass(runner)
+    assert [p.payload for p in await deliver(store)] == [payload("⏰ tea")]
     clock.to("2026-11-21 06:01")
-    await once(made)
-    assert [p.payload for p in await deliver(store)] == [letter("report")]
+    await one_pass(runner)
+    assert [p.payload for p in await deliver(store)] == [payload("report")]
 
 
 POLICIES = {
@@ -281,12 +301,12 @@ POLICIES = {
 }
 
 
-async def test_two_years_in_five_zones_with_jumps_and_suspends(store: Store, clock) -> None:
+async def test_two_years_in_five_zones_with_jumps_and_suspends(store: Store, clock: Clock) -> None:
     """Every due time is done, or missed by the policy, once: the same set that dateutil gives."""
     clock.now = START.timestamp()
     jobs = {(zone, name): await simulated(store, zone, name) for zone in ZONES for name in POLICIES}
-    made = rounds(store, clock)
-    await once(made)
+    runner = runner_of(store, clock)
+    await one_pass(runner)
     furthest, steps = clock.now, 0
     while furthest < END.timestamp():
         steps += 1
@@ -294,7 +314,7 @@ async def test_two_years_in_five_zones_with_jumps_and_suspends(store: Store, clo
         back, days, weeks = steps % 29 == 0, steps % 7 == 0, steps % 43 == 0
         clock.now += -5 * 3600 if back else 40 * DAY if weeks else 9 * DAY if days else 1.9 * DAY
         furthest = max(furthest, clock.now)
-        await once(made)
+        await one_pass(runner)
         await deliver(store)
     for (zone, name), job in jobs.items():
         rows = await store.occurrences.of_job(job.id, 5000)
@@ -308,22 +328,22 @@ async def test_two_years_in_five_zones_with_jumps_and_suspends(store: Store, clo
 async def simulated(store: Store, zone: str, name: str) -> Job:
     timing = {**dump(RULES[name][0]), "zone": zone}
     first = int(next_times(load(timing), START)[0].timestamp())
-    plan = JobSpec(CHAT, "remind", "", timing, zone, name, {}, POLICIES[name], next_at=first)  # type: ignore[arg-type]
-    return await store.jobs.add(plan)
+    spec = JobSpec(CHAT, "remind", "", timing, zone, name, {}, POLICIES[name], next_at=first)  # type: ignore[arg-type]
+    return await store.jobs.add(spec)
 
 
-async def test_a_clock_that_ran_ahead_does_not_silence_a_job(store: Store, clock) -> None:
+async def test_a_clock_that_ran_ahead_does_not_silence_a_job(store: Store, clock: Clock) -> None:
     job = await planned(store, "every day at 8")
-    made = rounds(store, clock)
+    runner = runner_of(store, clock)
     clock.to("2036-01-01 00:00")
-    await once(made)
+    await one_pass(runner)
     clock.to("2026-11-20 15:00")
-    assert await once(made) == datetime(2026, 11, 21, 7, tzinfo=UTC).timestamp()
+    assert await one_pass(runner) == datetime(2026, 11, 21, 7, tzinfo=UTC).timestamp()
     assert job.id
 
 
 async def test_plans_are_bounded_and_asked_back(store: Store) -> None:
-    planner = Planner(store, CHAT, "Europe/Paris", Wishes(["website"]))
+    planner = Planner(store, CHAT, "Europe/Paris", JobClassifier(["website"]))
     with pytest.raises(ToolError, match="nothing more often than every 15 minutes"):
         await planner.propose("every 5 minutes", "x")
     with pytest.raises(ToolError, match="I did not understand when"):
@@ -331,38 +351,39 @@ async def test_plans_are_bounded_and_asked_back(store: Store) -> None:
     with pytest.raises(ToolError, match="Which repository"):
         await planner.propose("every day at 8", "the other one", "summary")
     proposal = await planner.propose("every weekday at 8", "summarise the website repo")
-    assert (proposal.spec.kind, proposal.spec.task, proposal.repeats) == (
+    assert (proposal.spec.kind, proposal.spec.task, proposal.needs_approval) == (
         "summary",
         "website",
         True,
     )
-    assert proposal.told == (
+    assert proposal.description == (
         "Summary of website, every weekday at 08:00; next: Mon 23 Nov 08:00, Tue 24 Nov 08:00, Wed 25 Nov 08:00"
     )
     digest = await planner.propose_text("every day at 8 send me the health digest")
-    assert (digest.spec.kind, digest.told.partition(",")[0]) == ("digest", "Health digest")
+    assert (digest.spec.kind, digest.description.partition(",")[0]) == ("digest", "Health digest")
     for _ in range(20):
-        await planner.add(proposal)
+        await planner.add(proposal.spec)
     with pytest.raises(ToolError, match="20 jobs already"):
         await planner.propose("tomorrow at 9", "x")
 
 
-async def test_jobs_are_paused_edited_run_and_removed(store: Store, clock) -> None:
+async def test_jobs_are_paused_edited_run_and_removed(store: Store, clock: Clock) -> None:
     planner = Planner(store, CHAT, "Europe/Paris")
-    job = await planner.add(await planner.propose_text("remind me of tea every day at 8"))
+    job = await planner.add((await planner.propose_text("remind me of tea every day at 8")).spec)
     paused = await planner.pause(job.id, paused=True)
-    assert planner.told(paused).endswith("(paused)")
+    assert planner.describe(paused).endswith("(paused)")
     clock.to("2026-11-30 10:00")
-    made = rounds(store, clock)
-    await once(made)
-    assert await ledger(store, job) == []
+    runner = runner_of(store, clock)
+    await one_pass(runner)
+    assert await states_of(store, job) == []
     await planner.pause(job.id, paused=False)
     edited = await planner.edit(job.id, "every Monday at 9")
     assert (
-        planner.told(edited, 1) == "Reminder “tea”, every Monday at 09:00; next: Mon 07 Dec 09:00"
+        planner.describe(edited, 1)
+        == "Reminder “tea”, every Monday at 09:00; next: Mon 07 Dec 09:00"
     )
     await planner.run_now(job.id)
-    await once(made)
+    await one_pass(runner)
     assert len(await deliver(store)) == 1
     await planner.remove(job.id)
     assert await planner.jobs() == []
@@ -385,8 +406,8 @@ async def test_jobs_are_paused_edited_run_and_removed(store: Store, clock) -> No
     ],
 )
 async def test_what_the_words_ask_for(task: str, meant: tuple[str, str]) -> None:
-    wishes = Wishes(["website"], models)
-    assert await wishes.read(task) == meant
+    classifier = JobClassifier(["website"], models)
+    assert await classifier.classify(task) == meant
 
 
 async def models() -> list[str]:
@@ -395,25 +416,26 @@ async def models() -> list[str]:
 
 async def test_a_model_that_is_not_there_is_asked_back() -> None:
     with pytest.raises(ToolError, match="There is no model gemma. There are: coder, pocket."):
-        await Wishes((), models).read("switch to the model gemma")
+        await JobClassifier((), models).classify("switch to the model gemma")
     with pytest.raises(ToolError, match=r"There is no model gemma\.$"):
-        await Wishes().read("switch to the model gemma")
+        await JobClassifier().classify("switch to the model gemma")
 
 
 async def test_a_switch_that_the_model_proposes_is_asked_for_even_once(store: Store) -> None:
     asked = []
 
-    async def approve(what: str, *, scope: str) -> None:
+    async def approve(what: str, *, scope: str, standing: bool = True) -> None:
         asked.append((what, scope))
 
-    planner = Planner(store, CHAT, "UTC", Wishes((), models))
+    planner = Planner(store, CHAT, "UTC", JobClassifier((), models))
     await planner.schedule("tomorrow at 9", "switch to coder", "", approve)
     assert asked == [("Switch to the model coder, once, on Sat 21 Nov 2026 at 09:00", "schedule")]
 
 
 async def test_an_edit_keeps_what_it_does_not_name(store: Store) -> None:
     planner = Planner(store, CHAT, "UTC")
-    job = await planner.add(await planner.propose_text("every day at 8 send me the health digest"))
+    proposal = await planner.propose_text("every day at 8 send me the health digest")
+    job = await planner.add(proposal.spec)
     await planner.adjust(job.id, "missed", True)
     await planner.pause(job.id, paused=True)
     edited = (await planner.edit(job.id, "every day at 9")).spec
@@ -426,3 +448,26 @@ async def test_an_edit_keeps_what_it_does_not_name(store: Store) -> None:
     assert (edited.catch_up, dict(edited.options)) == ("missed", {"tell_nothing": True})
     other = (await planner.edit(job.id, "every day at 9 water the plants")).spec
     assert (other.kind, other.task) == ("task", "water the plants")
+
+
+async def test_a_full_disk_ends_no_job_and_not_the_runner(store: Store, clock: Clock) -> None:
+    """The text could not be written down: it is posted at a later pass, once there is room."""
+    full = True
+
+    async def report(job: Job, occurrence: Occurrence) -> str:
+        async with store.database.without_transaction() as tx:
+            pages = await tx.value("PRAGMA page_count")
+            await tx.run(f"PRAGMA max_page_count = {pages if full else 1 << 30}")
+        return "x" * 50_000
+
+    job = await planned(store, "in 1 minute", "report", kind="report")
+    clock.now += 61
+    runner = runner_of(store, clock, report=report)
+    await one_pass(runner)
+    assert (await store.occurrences.of_job(job.id))[0].state == "running"
+    full = False
+    await one_pass(runner)
+    assert [row.payload for row in await deliver(store)] == [payload("x" * 50_000)]
+    await one_pass(runner)
+    (row,) = await store.occurrences.of_job(job.id)
+    assert (row.state, row.attempts) == ("done", 2)

@@ -8,18 +8,11 @@ NUMBERS: dict[str, float] = {
         "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen"
         " fifteen sixteen seventeen eighteen nineteen twenty".split()
     )
-} | {
-    "a": 1,
-    "an": 1,
-    "half": 0.5,
-    "thirty": 30,
-    "forty": 40,
-    "fortyfive": 45,
-    "sixty": 60,
-    "ninety": 90,
 }
-NUMBERS |= {"couple": 2, "dozen": 12}
+NUMBERS |= {"thirty": 30, "forty": 40, "fortyfive": 45, "sixty": 60, "ninety": 90}
+NUMBERS |= {"a": 1, "an": 1, "half": 0.5, "couple": 2, "dozen": 12}
 
+ADVERBS = {"hourly": "hour", "daily": "day", "weekly": "week", "monthly": "month", "yearly": "year", "annually": "year"}  # fmt: skip
 UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 _SHORT = {"s": "second", "sec": "second", "m": "minute", "min": "minute", "h": "hour", "hr": "hour", "d": "day", "w": "week"}  # fmt: skip
 

@@ -7,8 +7,8 @@ from importlib.resources import files
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class Task(BaseModel):
-    """What is asked in a fresh workspace, and what must be so afterwards; every given check counts.
+class EvalTask(BaseModel):
+    """What is asked in a fresh workspace, and what must hold afterwards; every given check counts.
 
     `says` and `never` are regular expressions over the answer. `verify` is bash
     that must end with 0 in the workspace, `echoes` bash whose output the answer
@@ -39,12 +39,12 @@ class Task(BaseModel):
 
 
 @cache
-def suite() -> tuple[Task, ...]:
+def suite() -> tuple[EvalTask, ...]:
     """All tasks; their kind is the name of the file that holds them."""
     folder = files("agent.evaluate").joinpath("tasks")
-    found: list[Task] = []
+    found: list[EvalTask] = []
     for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
         kind = file.name.removesuffix(".toml")
         for task in tomllib.loads(file.read_text("utf-8"))["task"]:
-            found.append(Task(kind=kind, **task))
+            found.append(EvalTask(kind=kind, **task))
     return tuple(found)

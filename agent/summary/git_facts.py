@@ -1,4 +1,4 @@
-"""What git itself says of a range: numbers that need no model."""
+"""The range of commits to summarise, and git's facts of it: numbers that need no model."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,13 +12,13 @@ EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git's name for no fil
 BASH = ("/bin/bash", "--noprofile", "--norc", "-c")
 
 
-class Missing(Exception):
-    """There is nothing to summarise; `str` says why in one sentence."""
+class NothingToSummarize(Exception):
+    """`str` says why in one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
-    """From `base` (a commit or the empty tree) to `head`, both full names. `note` says how it came about."""
+class CommitRange:
+    """From `base` (a commit or the empty tree) to `head`, both full hashes. `note` says how it was chosen."""
 
     base: str
     head: str
@@ -30,7 +30,9 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class FolderChange:
+    """Files changed below a top-level folder, and lines; "./" is the top level itself."""
+
     name: str
     files: int
     added: int
@@ -38,7 +40,7 @@ class Folder:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class RepoFacts:
     """Counts of commits and of the net difference of the range; lists are bounded, longest first."""
 
     commits: int = 0
@@ -54,7 +56,7 @@ class Facts:
     removed: int = 0
     renamed: int = 0
     tests: int = 0
-    folders: tuple[Folder, ...] = ()
+    folders: tuple[FolderChange, ...] = ()
     grew: Mapping[str, int] = field(default_factory=dict)
     todos: int = 0
     todo: tuple[tuple[str, str], ...] = ()
@@ -68,7 +70,7 @@ def script(name: str) -> str:
     return files("agent").joinpath(f"summary/{name}").read_text("utf-8")
 
 
-_RANGES = """
+RANGE_SCRIPT = """
 cd "$1" 2>/dev/null || { echo missing; exit 0; }
 command git rev-parse --git-dir >/dev/null 2>&1 || { echo none; exit 0; }
 head=$(command git rev-parse --quiet --verify 'HEAD^{commit}') || { echo empty; exit 0; }
@@ -82,43 +84,43 @@ echo "days $head $(command git rev-list -1 --before="$days days ago" "$head")"
 """
 
 
-async def ranges(git: Git, path: str, last: str = "", days: int = 7) -> Range:
-    """The range since the commit `last` summarised, or of the last `days`; Missing says why there is none."""
-    said = (await git([*BASH, _RANGES, "range", path, last, str(days)])).splitlines()
-    lost = any(line.startswith("lost") for line in said)
-    words = (said[-1] if said else "missing").split()
-    if words[0] in _NOTHING:
-        raise Missing(_NOTHING[words[0]])
+async def commit_range(git: Git, path: str, last: str = "", days: int = 7) -> CommitRange:
+    """The range since the commit `last` summarised, or of the last `days`; raises NothingToSummarize."""
+    output = (await git([*BASH, RANGE_SCRIPT, "range", path, last, str(days)])).splitlines()
+    lost = any(line.startswith("lost") for line in output)
+    words = (output[-1] if output else "missing").split()
+    if words[0] in NOTHING:
+        raise NothingToSummarize(NOTHING[words[0]])
     head, base = words[1], words[2] if len(words) > 2 else EMPTY_TREE
     if head == base:
         since = f"in the last {days} days" if words[0] == "days" else "since the last summary"
-        raise Missing(f"Nothing was committed {since}.")
+        raise NothingToSummarize(f"Nothing was committed {since}.")
     note = {
         "since": "",
         "forced": "The history was rewritten since the last summary; counted from where both meet.",
         "days": f"The last {days} days." if base != EMPTY_TREE else "From the first commit on.",
     }[words[0]]
-    return Range(base, head, ("The last summarised commit is gone. " if lost else "") + note)
+    return CommitRange(base, head, ("The last summarised commit is gone. " if lost else "") + note)
 
 
-_NOTHING = {
+NOTHING = {
     "missing": "There is no such folder.",
     "none": "That folder is not a git repository.",
     "empty": "The repository has no commits yet.",
 }
 
 
-async def collect(git: Git, path: str, span: Range) -> Facts:
+async def collect(git: Git, path: str, span: CommitRange) -> RepoFacts:
     """Git's facts of a range."""
-    said = await git([*BASH, script("collect.sh"), "collect", path, span.base, span.head])
+    output = await git([*BASH, script("collect.sh"), "collect", path, span.base, span.head])
     rows: dict[str, list[list[str]]] = {}
-    for line in said.splitlines():
+    for line in output.splitlines():
         key, *values = line.split("\t")
         rows.setdefault(key, []).append(values)
-    return _facts(rows)
+    return parse_facts(rows)
 
 
-def _facts(rows: Mapping[str, list[list[str]]]) -> Facts:
+def parse_facts(rows: Mapping[str, list[list[str]]]) -> RepoFacts:
     def one(key: str) -> str:
         return rows.get(key, [[""]])[0][0]
 
@@ -129,7 +131,7 @@ def _facts(rows: Mapping[str, list[list[str]]]) -> Facts:
         return {name: int(count) for name, count in rows.get(key, [])}
 
     touched, added, removed, renamed = map(int, rows.get("files", [["0", "0", "0", "0"]])[0])
-    return Facts(
+    return RepoFacts(
         commits=number("commits"),
         merges=number("merges"),
         shallow=one("shallow") == "true",
@@ -143,7 +145,9 @@ def _facts(rows: Mapping[str, list[list[str]]]) -> Facts:
         removed=removed,
         renamed=renamed,
         tests=number("tests"),
-        folders=tuple(Folder(n, int(f), int(a), int(r)) for n, f, a, r in rows.get("folder", [])),
+        folders=tuple(
+            FolderChange(n, int(f), int(a), int(r)) for n, f, a, r in rows.get("folder", [])
+        ),
         grew=counts("grew"),
         todos=number("todos"),
         todo=tuple((path, line) for path, line in rows.get("todo", [])),
@@ -152,20 +156,20 @@ def _facts(rows: Mapping[str, list[list[str]]]) -> Facts:
     )
 
 
-async def subjects(git: Git, path: str, span: Range, most: int = 2000) -> list[str]:
+async def subjects(git: Git, path: str, span: CommitRange, most: int = 2000) -> list[str]:
     """`hash author: subject` of the range's commits without merges, oldest first."""
     base = [] if span.base == EMPTY_TREE else [f"^{span.base}"]
     form = "--format=%h %aN: %s"
-    said = await git(
+    output = await git(
         ["/usr/bin/git", "-C", path, "log", "--no-merges", form, f"-n{most}", span.head, *base]
     )
-    return said.splitlines()[::-1]
+    return output.splitlines()[::-1]
 
 
-async def selected_diff(git: Git, path: str, span: Range, keep: int) -> str:
+async def selected_diff(git: Git, path: str, span: CommitRange, keep: int) -> str:
     """The beginning of the range's difference in code, at most `keep` bytes, without what is generated."""
     skip = [":(exclude,glob)**/*.lock", ":(exclude,glob)**/*.min.*", ":(exclude,glob)**/package-lock.json", ":(exclude,glob)**/*.svg"]  # fmt: skip
     flags = ["--no-ext-diff", "--no-textconv", "-U1", "-M"]
     command = ["/usr/bin/git", "-C", path, "diff", *flags, span.base, span.head, "--", ".", *skip]
-    said = await git([*BASH, f'"$@" | head -c {keep}', "diff", *command])
-    return said.encode()[:keep].decode("utf-8", "ignore")
+    output = await git([*BASH, f'"$@" | head -c {keep}', "diff", *command])
+    return output.encode()[:keep].decode("utf-8", "ignore")

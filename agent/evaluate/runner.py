@@ -1,0 +1,135 @@
+"""One task, from a fresh workspace to a score, its energy measured by sampling the GPUs' power."""
+
+import asyncio
+import secrets
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from agent.aio import BackgroundTasks
+from agent.approvals import ApprovalRows, Approvals
+from agent.evaluate.outcome import TurnRecorder, failed_check
+from agent.evaluate.prompts import Prompt, opening_messages
+from agent.evaluate.scores import Score
+from agent.evaluate.tasks import EvalTask
+from agent.model import Model
+from agent.sandbox.sandbox import Sandbox
+from agent.sandbox.sandboxes import Sandboxes
+from agent.tools.context import ToolContext
+from agent.tools.tool import Tool
+from agent.turn.delegate import TransientJournal
+from agent.turn.loop import run_turn
+from agent.turn.turn import Turn, TurnLimits, at_once
+
+SETUP_SECONDS = 60.0
+SAMPLE_SECONDS = 1.0
+
+Power = Callable[[], Awaitable[float | None]]
+"""What all GPUs draw together, in watts; None where none reports it."""
+
+
+async def unmeasured() -> float | None:
+    """The power of a machine without a GPU that reports it."""
+    return None
+
+
+@dataclass(frozen=True)
+class EvalSetup:
+    """What all tasks are run with. `ready` is agent.turn.turn.Turn's, `zone` an IANA name."""
+
+    model: Model
+    sandboxes: Sandboxes
+    approvals: ApprovalRows
+    tools: Sequence[Tool]
+    schemas: Sequence[Mapping[str, Any]]
+    zone: str = "UTC"
+    limits: TurnLimits = field(default_factory=TurnLimits)
+    ready: Any = at_once
+    power: Power = unmeasured
+
+
+async def run_task(
+    setup: EvalSetup, task: EvalTask, prompt: Prompt = "ours", said_before: int = 0
+) -> Score:
+    """Raises what only the program or the machine can be blamed for, such as BackendAway."""
+    sandbox = await setup.sandboxes.of(f"eval-{secrets.token_hex(4)}")
+    try:
+        for path, text in task.files.items():
+            await sandbox.files.write(path, text.encode())
+        if task.setup:
+            ran = await sandbox.run(task.setup, seconds=SETUP_SECONDS)
+            if ran.exit_code:
+                raise RuntimeError(f"the setup of {task.name} failed: {ran.output}")
+        return await score_of(setup, sandbox, task, prompt, said_before)
+    finally:
+        # What other users own in the workspace is deleted from inside.
+        await sandbox.run(["/usr/bin/find", "/workspace", "-mindepth", "1", "-delete"])
+        await asyncio.to_thread(shutil.rmtree, sandbox.workspace.parent, ignore_errors=True)
+
+
+async def score_of(
+    setup: EvalSetup, sandbox: Sandbox, task: EvalTask, prompt: Prompt, said_before: int
+) -> Score:
+    """Run the turn in a workspace that is set up, and check its outcome there."""
+    recorder = TurnRecorder(notes=list(task.notes))
+    now = datetime.now(UTC).astimezone(ZoneInfo(setup.zone))
+    messages = opening_messages(prompt, task.ask, now, setup.zone, said_before)
+    journal = TransientJournal("eval", sandbox.chat, messages, before=len(messages) - 1)
+    context = ToolContext(sandbox=sandbox, notes=recorder, jobs=recorder, file_sender=recorder)
+    turn = Turn(
+        model=setup.model,
+        journal=journal,
+        tools=setup.tools,
+        schemas=setup.schemas,
+        context=context,
+        approvals=Approvals(setup.approvals, None),
+        limits=setup.limits,
+        ready=setup.ready,
+    )
+    began = asyncio.get_running_loop().time()
+    async with measured_energy(setup.power) as energy:
+        finished = await run_turn(turn, recorder.on_event)
+    seconds = asyncio.get_running_loop().time() - began
+    return Score(
+        task=task.name,
+        kind=task.kind,
+        prompt=prompt,
+        said_before=said_before,
+        fault=await failed_check(task, finished.text, recorder, sandbox),
+        reason=finished.reason,
+        calls=finished.tool_calls,
+        refused=recorder.refused,
+        asked=recorder.asked,
+        prompt_tokens=finished.usage.prompt_tokens,
+        completion_tokens=finished.usage.completion_tokens,
+        seconds=round(seconds, 3),
+        joules=energy.joules,
+    )
+
+
+@dataclass
+class Energy:
+    joules: float | None = None
+
+
+@asynccontextmanager
+async def measured_energy(power: Power) -> AsyncIterator[Energy]:
+    """What the GPUs use while the block runs; None where they do not report it."""
+    energy = Energy()
+    async with BackgroundTasks() as tasks:
+        tasks.start(sample(power, energy), "energy")
+        yield energy
+
+
+async def sample(power: Power, energy: Energy) -> None:
+    now = asyncio.get_running_loop().time
+    before = now()
+    while (watts := await power()) is not None:
+        energy.joules = energy.joules or 0.0
+        await asyncio.sleep(SAMPLE_SECONDS)
+        energy.joules += watts * (now() - before)
+        before = now()

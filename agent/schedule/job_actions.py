@@ -1,0 +1,74 @@
+"""What a job does when it is due: a reminder, a task, a repository's summary.
+
+The cheap checks come first: nothing new costs no GPU time.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from agent.schedule.times.rule import describe, load
+from agent.store import Incoming
+from agent.store.jobs import Job
+from agent.store.occurrences import Occurrence
+from agent.summary.git_facts import NothingToSummarize
+from agent.summary.repo_summaries import RepoSummaries
+
+JobAction = Callable[[Job, Occurrence], Awaitable[str | None]]
+"""Carries out an occurrence; gives the text to send (Markdown), or None when it has sent or will
+send that itself. Raises NothingToDo, or an AgentError whose sentence goes to the person."""
+
+
+class NothingToDo(Exception):
+    """A cheap check found nothing to do; `str` says why. The person is told where the job's option
+    `tell_nothing` says so."""
+
+
+async def remind(job: Job, _occurrence: Occurrence) -> str:
+    """A message; no model."""
+    return f"⏰ {job.spec.task}"
+
+
+@dataclass(frozen=True)
+class SubmitTask:
+    """A turn in the chat's conversation, behind people in the GPU queue; its reply is the message."""
+
+    submit: Callable[[Incoming], Awaitable[bool]]
+
+    async def __call__(self, job: Job, occurrence: Occurrence) -> None:
+        when = describe(load(job.spec.timing), job.spec.timezone)
+        await self.submit(
+            Incoming(
+                chat=job.spec.chat,
+                source="job",
+                update=f"{job.id}:{occurrence.due_at}",
+                text=job.spec.task,
+                kind="job",
+                context_lines=(f"scheduled job {job.id}: {when}",),
+                at=float(occurrence.due_at),
+            )
+        )
+
+
+@dataclass(frozen=True)
+class SummarizeRepo:
+    """A repository's summary since the last one that was delivered.
+
+    It posts by itself, because the next one of that repository must begin where
+    this one ends: only once it is in the outbox is its delivery certain.
+    """
+
+    summaries: RepoSummaries
+    payload: Callable[[str], str]
+    locks: dict[tuple[str, str], asyncio.Lock] = field(default_factory=dict)
+
+    async def __call__(self, job: Job, occurrence: Occurrence) -> None:
+        chat, repo = job.spec.chat, job.spec.task
+        async with self.locks.setdefault((chat, repo), asyncio.Lock()):
+            try:
+                text = await self.summaries.make(chat, repo, occurrence.id)
+            except NothingToSummarize as nothing:
+                raise NothingToDo(str(nothing)) from None
+            store = self.summaries.store
+            await store.occurrences.post(occurrence.id, chat, [self.payload(text)])
+        store.outbox.added.set()

@@ -1,0 +1,282 @@
+"""Parses a phrase clause by clause, in any order: every, on Monday, at 8, in 20 minutes, UTC."""
+
+import re
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+from functools import cache
+from zoneinfo import ZoneInfo, available_timezones
+
+from agent.schedule.times import vocabulary
+from agent.schedule.times.cron import parse_cron
+from agent.schedule.times.draft import Draft, NotUnderstood
+from agent.schedule.times.rule import Rule
+from agent.schedule.times.vocabulary import AMOUNT, MONTH, NUMBER, ORDINAL, UNIT, WEEKDAY
+
+Clause = Callable[[Draft, re.Match[str]], None]
+ASK = "I did not understand when that is. Say it like: in 20 minutes, tomorrow at 9, every weekday at 8."
+JOIN = r"(?:\s*(?:,|and|&|or|plus)\s*)+"
+TIME = (
+    r"(?:(?:half|quarter) (?:past|to) \d{1,2}(?!\d)|\d{1,2}[:.h]\d{2}(?:\s*[ap]\.?m\.?)?"
+    r"|\d{1,2}\s*(?:[ap]\.?m\b\.?|o'?clock|h\b|uhr)|noon|midday|midnight)"
+)
+BARE_HOUR = r"\d{1,2}(?!\d|[:.]\d|\s*(?:st|nd|rd|th|%|" + UNIT[3:-1] + r")\b)"
+
+
+def parse(phrase: str, now: datetime) -> Rule:
+    """The rule that a phrase means. `now` is aware, in the chat's zone (a ZoneInfo).
+
+    Raises NotUnderstood with the question to ask back.
+    """
+    draft, rest = scan(phrase, now)
+    if rest:
+        raise NotUnderstood(
+            ASK if rest == tidy(phrase) else f"I did not understand “{rest}”. When do you mean?"
+        )
+    return draft.rule()
+
+
+def parse_with_task(text: str, now: datetime) -> tuple[Rule, str]:
+    """The rule at a text's beginning or end, and the task that is the rest."""
+    draft, rest = scan(text, now)
+    if rest and rest != tidy(text):
+        return draft.rule(), original_letters(text, rest)
+    for word in list(re.finditer(r"\S+", text))[1:]:
+        start = word.start()
+        draft, rest = scan(text[start:], now)
+        if not rest:
+            return draft.rule(), text[:start].strip(" ,;:")
+    raise NotUnderstood(ASK if rest else "What shall I do then?")
+
+
+def original_letters(text: str, rest: str) -> str:
+    """The rest in its own letters: scanning works on tidied, lower-case text."""
+    tail = re.split(r"\s+", text.strip())[-len(rest.split()) :]
+    return re.sub(r"^(?:to|please|:|,|-)\s+", "", " ".join(tail).lstrip(" ,;:-"))
+
+
+def tidy(phrase: str) -> str:
+    return re.sub(r"\s+", " ", phrase.strip().lower().rstrip(".!?"))
+
+
+def scan(phrase: str, now: datetime) -> tuple[Draft, str]:
+    """The draft of as many clauses as stand at the beginning, and what is left."""
+    draft = Draft(now, str(now.tzinfo))
+    rest = tidy(phrase)
+    while rest:
+        for pattern, apply in clauses():
+            if match := pattern.match(rest):
+                apply(draft, match)
+                rest = rest[match.end() :].lstrip(" ,;:")
+                break
+        else:
+            break
+    return draft, rest
+
+
+# -- what each clause means ----------------------------------------------------
+
+
+def cron_clause(draft: Draft, match: re.Match[str]) -> None:
+    draft.cron = parse_cron(match[0], draft.zone)
+
+
+def in_clause(draft: Draft, match: re.Match[str]) -> None:
+    parts = [amount_seconds(found) for found in re.findall(AMOUNT, match[0])]
+    total = sum(count * unit for count, unit in parts)
+    total += 0.5 * parts[-1][1] if "and a half" in match[0] else 0
+    draft.span = (draft.span or timedelta()) + timedelta(seconds=total)
+
+
+def amount_seconds(text: str) -> tuple[float, int]:
+    """A number and the seconds of its unit."""
+    match = re.match(rf"(?P<count>{NUMBER})(?: of)?(?: an?)?\s*(?P<unit>{UNIT})$", text)
+    assert match
+    return vocabulary.number(match["count"]), vocabulary.seconds(match["unit"])
+
+
+def every_span_clause(draft: Draft, match: re.Match[str]) -> None:
+    draft.repeat = True
+    count, unit = match["count"], match["unit"]
+    many = 2 if count in ("other", "second") else int(vocabulary.number(count)) if count else 1
+    if match["half"]:
+        draft.span = timedelta(seconds=vocabulary.seconds(unit) / 2)
+    elif unit.startswith("w"):
+        draft.unit, draft.step = "week", many
+    elif unit.startswith("d") and many == 1:
+        draft.unit = "day"
+    else:
+        draft.span = timedelta(seconds=many * vocabulary.seconds(unit))
+
+
+def every_long_clause(draft: Draft, match: re.Match[str]) -> None:
+    draft.repeat = True
+    unit = match["unit"] or match["adverb"]
+    draft.unit = vocabulary.ADVERBS.get(unit, unit)
+    if draft.unit == "quarter":
+        draft.unit, draft.months = "month", {1, 4, 7, 10}
+    if draft.unit == "hour":
+        draft.span = timedelta(hours=1)
+
+
+def every_clause(draft: Draft, _match: re.Match[str]) -> None:
+    draft.repeat = True
+
+
+def every_other_clause(draft: Draft, _match: re.Match[str]) -> None:
+    draft.repeat, draft.step = True, 2
+
+
+def workdays_clause(draft: Draft, match: re.Match[str]) -> None:
+    draft.repeat = draft.repeat or match[0].endswith("s")
+    draft.weekdays |= set(range(5)) if "end" not in match[0] else {5, 6}
+
+
+def range_of_days_clause(draft: Draft, match: re.Match[str]) -> None:
+    first, last = vocabulary.weekday(match["first"]), vocabulary.weekday(match["last"])
+    draft.repeat = True
+    draft.weekdays |= {(first + n) % 7 for n in range((last - first) % 7 + 1)}
+
+
+def weekdays_clause(draft: Draft, match: re.Match[str]) -> None:
+    named = re.findall(WEEKDAY, match["days"])
+    draft.weekdays |= {vocabulary.weekday(day) for day in named}
+    draft.repeat = draft.repeat or all(day.endswith("days") for day in named)
+    draft.next_week = draft.next_week or (match["which"] or "").strip() == "next"
+
+
+def nth_weekday_clause(draft: Draft, match: re.Match[str]) -> None:
+    draft.nth = vocabulary.ordinal(match["nth"])
+    draft.weekdays.add(vocabulary.weekday(match["day"]))
+    draft.repeat = draft.repeat or bool(match["each"])
+
+
+def day_of_month_clause(draft: Draft, match: re.Match[str]) -> None:
+    draft.days |= {vocabulary.ordinal(day) for day in re.findall(ORDINAL, match["days"])}
+    if draft.days - {-1, *range(1, 32)}:
+        raise NotUnderstood("A month has at most 31 days. Which day do you mean?")
+    draft.repeat = draft.repeat or bool(match["each"])
+
+
+def named_date_clause(draft: Draft, match: re.Match[str]) -> None:
+    day, month = int(re.sub(r"\D", "", match["day"])), vocabulary.month(match["month"])
+    if draft.repeat:
+        draft.days, draft.months = {day}, {month}
+        return
+    draft.day = checked_date(match["year"], month, day, draft.now)
+
+
+def iso_date_clause(draft: Draft, match: re.Match[str]) -> None:
+    draft.day = checked_date(match["year"], int(match["month"]), int(match["day"]), draft.now)
+
+
+def checked_date(year: str | None, month: int, day: int, now: datetime) -> date:
+    try:
+        found = date(int(year or now.year), month, day)
+    except ValueError:
+        raise NotUnderstood("There is no such date. Which day do you mean?") from None
+    return (
+        found if year or found >= now.date() else checked_date(str(now.year + 1), month, day, now)
+    )
+
+
+def relative_day_clause(draft: Draft, match: re.Match[str]) -> None:
+    word = match[0]
+    ahead = 2 if "after" in word else 1 if "tomorrow" in word else 0
+    draft.day = draft.now.date() + timedelta(days=ahead)
+    if word == "tonight":
+        draft.daypart = vocabulary.DAYPARTS["night"]
+
+
+def daypart_clause(draft: Draft, match: re.Match[str]) -> None:
+    draft.daypart = vocabulary.DAYPARTS[match["part"].rstrip("s")]
+    if match["this"] and "every" not in match["this"]:
+        draft.day = draft.day or draft.now.date()
+    draft.repeat = draft.repeat or match["part"].endswith("s")
+
+
+def clock_clause(draft: Draft, match: re.Match[str]) -> None:
+    found = re.findall(rf"{TIME}|{BARE_HOUR}", match["times"])
+    draft.hours12 = any(re.fullmatch(r"\d{1,2}", each) for each in found)
+    draft.times += [minute_of_day(each) for each in found]
+
+
+def minute_of_day(text: str) -> int:
+    """Minutes after midnight of one time of day."""
+    if text in vocabulary.DAYPARTS:
+        return vocabulary.DAYPARTS[text]
+    hour, minute = [*map(int, re.findall(r"\d+", text)), 0][:2]
+    if text.startswith(("half", "quarter")):
+        part = 30 if text.startswith("half") else 15
+        return hour * 60 + (part if "past" in text else -part)
+    if meridiem := re.search(r"[ap]\.?m", text):
+        if not 1 <= hour <= 12:
+            raise NotUnderstood(f"{text} is no time of day. At what time?")
+        hour = hour % 12 + (12 if meridiem[0][0] == "p" else 0)
+    if hour > 23 or minute > 59:
+        raise NotUnderstood(f"{text} is no time of day. At what time?")
+    return hour * 60 + minute
+
+
+def zone_clause(draft: Draft, match: re.Match[str]) -> None:
+    name = match["zone"].replace(" ", "_")
+    if name in vocabulary.AMBIGUOUS_ZONES:
+        raise NotUnderstood(f"{name.upper()} means several zones. Which city's time do you mean?")
+    draft.zone = vocabulary.ZONES.get(name) or zone_of_city(name)
+    draft.now = draft.now.astimezone(ZoneInfo(draft.zone))
+
+
+def zone_of_city(name: str) -> str:
+    found = [
+        zone
+        for zone in available_timezones()
+        if name in (zone.lower(), zone.lower().rpartition("/")[2])
+    ]
+    if not found:
+        raise NotUnderstood(
+            f"I do not know the time zone “{name.replace('_', ' ')}”. Which city's time do you mean?"
+        )
+    return min(found, key=len)
+
+
+@cache
+def clauses() -> list[tuple[re.Pattern[str], Clause]]:
+    """The clauses that are tried in this order, each with what it says of the draft."""
+    on = r"(?:on |from |starting )?(?:the )?"
+    each = r"(?P<each>(?: day)? of (?:the|every|each|a) months?| every month| each month| monthly)?"
+    span = rf"{AMOUNT}(?:(?:,? and |,? ?){AMOUNT})*(?: and a half)?"
+    times = rf"(?P<times>(?:{TIME}|{BARE_HOUR})(?:{JOIN}(?:at )?(?:{TIME}|{BARE_HOUR}))*)"
+    found = [
+        (r"(?:[\d*/,-]+ ){2}[\d*/,a-z-]+ [\d*/,a-z-]+ [\d*/,a-z-]+(?!\S)", cron_clause),
+        (rf"(?:in|after) (?:about )?{span}(?: from now)?", in_clause),
+        (rf"{span} from now", in_clause),
+        (rf"(?:every|each) (?:other|second)(?= {WEEKDAY})", every_other_clause),
+        (rf"(?:every|each) (?P<half>half (?:an? )?)?(?:(?P<count>{NUMBER}|other|second)\s*)?(?P<unit>{UNIT})\b(?! of)", every_span_clause),
+        (r"(?:(?:every|each|once an?|once per) (?P<unit>month|year|quarter)|(?P<adverb>hourly|daily|weekly|monthly|yearly|annually))\b", every_long_clause),
+        (rf"{on}(?P<nth>first|second|third|fourth|last|[1-4](?:st|nd|rd|th)) (?P<day>{WEEKDAY})\b(?P<each> (?:of|in) (?:the|every|each|a) month| every month| each month| monthly)?", nth_weekday_clause),
+        (rf"{on}(?P<day>\d{{1,2}}(?:st|nd|rd|th)?)\.?(?: of)? (?P<month>{MONTH})\b(?:,? (?P<year>\d{{4}}))?", named_date_clause),
+        (rf"{on}(?P<month>{MONTH}) (?:the )?(?P<day>\d{{1,2}}(?:st|nd|rd|th)?)\b(?!:)(?:,? (?P<year>\d{{4}}))?", named_date_clause),
+        (r"(?:on )?(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})(?:t(?=\d))?", iso_date_clause),
+        (r"(?:on )?(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})?", iso_date_clause),
+        (r"(?:every |each |on )?(?:weekdays?|work(?:ing )?days?|business days?|weekends?)\b", with_every(workdays_clause)),
+        (rf"(?:every |each |on )?(?P<first>{WEEKDAY})\s*(?:-|–|to|through|till|until)\s*(?P<last>{WEEKDAY})\b", range_of_days_clause),
+        (rf"(?:on )?(?P<which>next |this |coming )?(?P<days>{WEEKDAY}(?:{JOIN}(?:on )?{WEEKDAY})*)\b", weekdays_clause),
+        (rf"{on}(?P<days>(?:{ORDINAL})(?:{JOIN}(?:the )?(?:{ORDINAL}))*)(?! hour| minute)\b{each}", day_of_month_clause),
+        (r"(?:the )?day after tomorrow|today|tomorrow|tonight", relative_day_clause),
+        (r"(?P<this>this |every |each )?(?:in the |at |the )?(?P<part>mornings?|afternoons?|evenings?|nights?|lunchtime)\b", with_every(daypart_clause)),
+        (rf"(?:at |around |by |@ ?){times}", clock_clause),
+        (rf"(?P<times>{TIME}(?:{JOIN}{TIME})*)", clock_clause),
+        (r"(?:in )?(?P<zone>utc|gmt|cet|cest|est|edt|pst|pdt|mst|mdt|jst|cst|ist|ast|bst|[a-z]+/[a-z_/]+)\b(?: time)?", zone_clause),
+        (r"(?:in |, )?(?P<zone>[a-z]+(?: [a-z]+)?) time\b", zone_clause),
+        (r"(?:every|each)\b", every_clause),
+    ]  # fmt: skip
+    return [(re.compile(pattern), apply) for pattern, apply in found]
+
+
+def with_every(apply: Clause) -> Clause:
+    """A clause that may begin with its own "every"."""
+
+    def applied(draft: Draft, match: re.Match[str]) -> None:
+        draft.repeat = draft.repeat or match[0].startswith(("every", "each"))
+        apply(draft, match)
+
+    return applied
