@@ -15,8 +15,6 @@ LINE = re.compile(rf"^ *({NAME}(?:,? {NAME})*)(?: |$)", re.M)
 BEHIND = {
     "agent",
     "agent/llm/tool_call_parser",
-    "agent/schedule",
-    "agent/store",
     "bot/localgram",
 }
 

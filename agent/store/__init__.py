@@ -6,15 +6,24 @@ async with open_store(state_dir / "voltaire.db") as store:
 database.py       connections, transactions, migrations; the only file that knows aiosqlite
 errors.py         a full disk, a lock, a damaged file as sentences
 chats.py          chats, their settings and conversations
-inbox.py          messages that came in             leases.py       one turn at a time per chat
-turns.py          turns, open and ended             transcript.py   every message; those of the prompt
-message_codec.py  a message as columns              search.py       full-text candidates
-notes.py          lasting notes                     embeddings.py   vectors of notes and messages
-outbox.py         messages to be sent               approvals.py    questions to owners, permissions
-jobs.py           scheduled jobs                    occurrences.py  their due times, runs and results
-usage.py          tokens of each model call         people.py       who may talk
-files.py          files received and sent           key_values.py   small values of the program itself
-retention.py      deletion by age and size, VACUUM  backup.py       checks, snapshots, copies
+inbox.py          messages that came in
+turns.py          turns, open and ended
+leases.py         one turn at a time per chat, whatever process runs it
+transcript.py     every message, and which stand in the prompt
+message_codec.py  a message as columns
+search.py         full-text candidates
+notes.py          lasting notes
+embeddings.py     vectors of notes and messages
+outbox.py         messages to be sent
+approvals.py      questions to owners, standing permissions
+jobs.py           scheduled jobs
+occurrences.py    their due times, runs and results
+people.py         who may talk, pairing codes
+files.py          files received and sent
+usage.py          tokens of each model call
+key_values.py     small values of the program itself
+retention.py      deletion by age and size, VACUUM
+backup.py         checks, snapshots, copies
 """
 
 import time
