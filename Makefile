@@ -15,7 +15,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help install upgrade dev demo test check format bench pocket pocket-eval faults-backend faults-schedule attacks soak structure campaign clean \
+.PHONY: help install upgrade dev demo test check format bench pocket pocket-eval faults-backend faults-schedule attacks soak structure campaign mutants clean \
 	system system-test compiled
 
 help:  ## list the targets
@@ -62,8 +62,10 @@ demo: install  ## try it: chat page at http://127.0.0.1:8765, or ASK="..." for o
 
 # -- checking -----------------------------------------------------------------
 
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
+
 test: dev  ## all tests
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not live"
+	@$(PYTEST) -m "not slow and not live" --durations=15
 
 check: dev  ## format, lint, types, imports
 	@$(BIN)/ruff format --check --quiet . || { echo "run 'make format'"; exit 1; }
@@ -101,6 +103,9 @@ soak: dev  ## 200 chats, 5,000 messages, 5 % faults
 
 structure: dev  ## lines, importers, cycles; stack frames and modules that one message passes
 	@$(BIN)/python -m bench.structure
+
+mutants: dev  ## small faults in the core: how many the nearest tests notice, in an hour at most
+	@nice -n 10 $(BIN)/python -m bench.mutants
 
 campaign: dev  ## everything together goes wrong at random, 20 minutes: nothing lost, nothing doubled
 	@$(BIN)/python -m bench.campaign
