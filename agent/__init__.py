@@ -1,15 +1,22 @@
 """The turn and what it may do. Knows no messaging app.
 
-chats.py     one worker per chat: inbox to turn, turn to outbox; lease.py: one process at a time
-loop.py      run_turn: ask, act, repeat; turn.py is what a turn is given
-             asking.py, acting.py, course.py (its transcript), objections.py,
-             claims.py, repetition.py, circling.py, limits.py, texts.py (the fixed sentences)
-prompt.py    the fixed prefix and the tail; window.py: what leaves when it is full
-model.py     what a model is to us; openai/ speaks the wire form
-salvage/     calls that came as text, kept from view; step.py is one completion as read
-approvals.py what an owner must allow; delegate.py: an inner turn
-selftest.py  whether a model calls tools here; evaluate/: how many tasks it finishes
-tool.py      a typed function becomes a tool; tools/ holds them
-sandbox/     where every tool process runs
-store/       the only SQL
+chats/        one worker per chat: inbox to turn, turn to outbox
+turn/         the loop: ask the model, run what it calls, repeat until it answers
+context/      what a prompt holds, and what happens when it is full
+llm/          how a model is reached: the wire form, calls that came as text, the GPU queue
+memory/       notes, and recall of what was said
+tools/        what the model may call
+sandbox/      where every tool process runs
+web/          pages of the web as text
+schedule/     jobs and their times
+summary/      what happened in a repository
+evaluate/     how many tasks a model finishes
+store/        durable state, the only SQL
+messages.py   what is stored, and what a model is sent
+events.py     what happens in a turn
+model.py      what a model is to the agent
+errors.py     errors by who must act
+prompt.py     the fixed prefix, and the context block of a message
+approvals.py  what an owner must allow
+aio.py        waiting, cancelling and background work
 """

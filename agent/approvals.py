@@ -1,4 +1,4 @@
-"""Steps that an owner must allow: asked, answered once, for the chat, or denied.
+"""Tool calls that an owner must allow: asked, answered once, for the chat, or denied.
 
 Whoever can ask a person passes `ask`; a button press that arrives later, also
 after a restart, goes to `Approvals.decide`.
@@ -95,74 +95,63 @@ class Approvals:
         self._clock = clock
         self._new_id = new_id
         self._waiting: dict[str, asyncio.Future[Decision]] = {}
-        self._unheard: dict[
-            str, ApprovalRequest
-        ] = {}  # decided here, and no step has been told yet
-        self._heard: set[str] = set()
+        self._untold: dict[str, ApprovalRequest] = {}  # decided here, and no call knows it yet
+        self._told: set[str] = set()
 
     async def decide(self, id: str, decision: Decision, by: str = "") -> ApprovalRequest | None:
         """An owner's answer; None when the question is answered or expired already."""
         request = await self._rows.decide(id, decision, self._clock(), by)
         waiting = self._waiting.get(id)
-        if request and id not in self._heard:  # a step may have read the row before this line
-            self._unheard[id] = request
+        if request and id not in self._told:  # a call may have read the row before this line
+            self._untold[id] = request
         if request and waiting and not waiting.done():
             waiting.set_result(decision)
         return request
 
     async def undecided(self, turn: str) -> frozenset[str]:
         """Calls that were waiting for an answer when the turn was cut off: nothing of them has run."""
-        unheard = {request.call for request in self._unheard.values() if request.turn == turn}
-        return await self._rows.undecided(turn) | unheard
+        untold = {request.call for request in self._untold.values() if request.turn == turn}
+        return await self._rows.undecided(turn) | untold
 
-    def approver(self, step: GuardedCall, emit: Emit) -> "StepApprover":
+    def approver(self, call: GuardedCall, emit: Emit) -> "CallApprover":
         """The approver of one tool call."""
-        return StepApprover(self, step, emit)
+        return CallApprover(self, call, emit)
 
     async def settle(
-        self, step: GuardedCall, what: str, scope: str
+        self, call: GuardedCall, what: str, scope: str
     ) -> tuple[ApprovalRequest, Decision, str]:
-        """The decision for a step and, when denied, the reason. Waits up to the expiry."""
-        request, decision, reason = await self._settled(step, what, scope)
-        self._heard.add(request.id)
-        self._unheard.pop(request.id, None)
+        """The decision for a call and, when denied, the reason. Waits up to the expiry."""
+        found = await self._rows.find(call.turn, call.call, what)
+        request, decision = found or (self._request(call, what, scope), None)
+        reason = DENIED
+        if decision is None and not call.tainted() and await self._rows.granted(call.chat, scope):
+            decision = "chat"
+        if decision is None and self._ask is None:
+            decision, reason = "denied", NOBODY
+        if decision is None and self._ask:
+            if found is None:
+                await self._rows.open(request)
+            self._waiting[request.id] = asyncio.get_running_loop().create_future()
+            try:
+                async with asyncio.timeout(max(0.0, request.expires - self._clock())):
+                    decision = await self._answer(request, self._ask)
+            except TimeoutError:
+                await self._rows.decide(request.id, "denied", self._clock(), "expired")
+                decision, reason = "denied", EXPIRED.format(minutes=self._seconds / 60)
+            finally:
+                del self._waiting[request.id]
+        assert decision
+        self._told.add(request.id)
+        self._untold.pop(request.id, None)
         return request, decision, reason
 
-    async def _settled(
-        self, step: GuardedCall, what: str, scope: str
-    ) -> tuple[ApprovalRequest, Decision, str]:
-        found = await self._rows.find(step.turn, step.call, what)
-        request, decision = found or (self._request(step, what, scope), None)
-        if decision is None and not step.tainted() and await self._rows.granted(step.chat, scope):
-            return request, "chat", ""
-        if decision is not None:
-            return request, decision, DENIED
-        if self._ask is None:
-            return request, "denied", NOBODY
-        if found is None:
-            await self._rows.open(request)
-        return await self._answer(request, self._ask)
-
-    def _request(self, step: GuardedCall, what: str, scope: str) -> ApprovalRequest:
+    def _request(self, call: GuardedCall, what: str, scope: str) -> ApprovalRequest:
         expires = self._clock() + self._seconds
         return ApprovalRequest(
-            self._new_id(), step.turn, step.call, step.chat, what, scope, expires
+            self._new_id(), call.turn, call.call, call.chat, what, scope, expires
         )
 
-    async def _answer(
-        self, request: ApprovalRequest, ask: Ask
-    ) -> tuple[ApprovalRequest, Decision, str]:
-        self._waiting[request.id] = asyncio.get_running_loop().create_future()
-        try:
-            async with asyncio.timeout(max(0.0, request.expires - self._clock())):
-                return request, await self._hear(request, ask), DENIED
-        except TimeoutError:
-            await self._rows.decide(request.id, "denied", self._clock(), "expired")
-            return request, "denied", EXPIRED.format(minutes=self._seconds / 60)
-        finally:
-            del self._waiting[request.id]
-
-    async def _hear(self, request: ApprovalRequest, ask: Ask) -> Decision:
+    async def _answer(self, request: ApprovalRequest, ask: Ask) -> Decision:
         # A button of before a restart may have been pressed since the row was read.
         found = await self._rows.find(request.turn, request.call, request.what)
         if found and found[1] is not None:
@@ -174,17 +163,17 @@ class Approvals:
 
 
 @dataclass(frozen=True, slots=True)
-class StepApprover:
-    """agent.tools.tool.Approver of one call."""
+class CallApprover:
+    """agent.tools.context.Approver of one call."""
 
     approvals: Approvals
-    step: GuardedCall
+    call: GuardedCall
     emit: Emit
 
     async def __call__(self, what: str, *, scope: str, standing: bool = False) -> None:
-        if standing and not self.step.tainted():
+        if standing and not self.call.tainted():
             return
-        request, decision, reason = await self.approvals.settle(self.step, what, scope)
+        request, decision, reason = await self.approvals.settle(self.call, what, scope)
         self.emit(ApprovalAsked(request.id, what, decision))
         if decision == "denied":
             raise ToolError(reason)

@@ -15,7 +15,7 @@ from typing import Any
 from agent.approvals import Approvals, Ask
 from agent.chats.assignment import Assignment, ChatOptions, Listener
 from agent.chats.chats import Chats
-from agent.context.token_breakdown import context
+from agent.context.token_breakdown import token_breakdown
 from agent.context.window import ModelWindow
 from agent.errors import BackendAway, ToolError
 from agent.events import Emit, Notice, TurnFinished
@@ -65,8 +65,7 @@ class Agent:
 
     async def context(self, chat: str) -> dict[str, int]:
         """A chat's tokens by part, what is free last."""
-        found = await context(self.store, self.window, chat)
-        return {part.name: part.tokens for part in found.parts}
+        return await token_breakdown(self.store, self.window, chat)
 
     async def run(self, assignment: Assignment, emit: Emit) -> TurnFinished:
         """Run or resume one turn of a chat."""

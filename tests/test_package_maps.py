@@ -13,8 +13,6 @@ LINE = re.compile(rf"^ *({NAME}(?:,? {NAME})*)(?: |$)", re.M)
 
 # Maps that are behind their packages; none may be added here.
 BEHIND = {
-    "agent",
-    "agent/llm/tool_call_parser",
     "bot/localgram",
 }
 

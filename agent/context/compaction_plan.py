@@ -1,4 +1,4 @@
-"""What leaves a prompt that is full. Pure: entries and a budget in, a plan out.
+"""What leaves a prompt that is full. Pure: the transcript's entries in, those that stay out.
 
 By priority: the person's current instructions and the newest tool results stay;
 old tool output shrinks to one line first; then old exchanges leave, for a
@@ -8,7 +8,7 @@ summary; what alone is too large is cut with a clear mark.
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from agent.messages import Assistant, Message, ToolCall, ToolResult, User
 from agent.store.transcript import Entry
@@ -16,7 +16,6 @@ from agent.store.transcript import Entry
 NEWEST = 2  # groups with tool results that are never shrunk
 SHORT = 300  # characters of output or of an argument that are not worth a line in their place
 _SAVED = re.compile(r"/workspace/\.voltaire/out/[\w.-]+")
-_BLOCK = re.compile(r"\A<context>\nsummary of what was said before:\n.*?</context>\n", re.DOTALL)
 
 Measure = Callable[[Message], int]  # tokens of a message
 
@@ -55,15 +54,6 @@ class WindowBudget:
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionPlan:
-    """Rows to shorten and rows to take out. `head` is the row that will carry the summary, None without one."""
-
-    shorten: Mapping[int, Message] = field(default_factory=dict)
-    leave: tuple[int, ...] = ()
-    head: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class _Group:
     """A user message, or a model's message with the results of its calls: they leave together."""
 
@@ -82,16 +72,16 @@ class _Group:
 
 def plan(
     entries: Sequence[Entry], room: int, summary: int, measure: Measure, saved: Mapping[int, str]
-) -> CompactionPlan:
-    """How to bring the transcript down to `room` tokens, `summary` of them for the summary.
+) -> list[Entry]:
+    """The transcript brought down to `room` tokens, `summary` of them left free for the summary.
 
     `saved` names, per row, the file that holds a tool's whole output.
     """
     lean = shrink_old(entries, saved)
-    if sum(measure(entry.message) for entry in lean) > room:
-        kept = _keep(_groups(lean, measure), room - summary)
-        lean = _cut(kept, room - summary, measure)
-    return _difference(entries, lean)
+    if sum(measure(entry.message) for entry in lean) <= room:
+        return lean
+    kept = _keep(_groups(lean, measure), room - summary)
+    return _cut(kept, room - summary, measure)
 
 
 def shrink_old(entries: Sequence[Entry], saved: Mapping[int, str]) -> list[Entry]:
@@ -161,24 +151,6 @@ def clip(text: str, most: int, where: str = "") -> str:
     return text[:head] + mark + text[len(text) - (most - head) :]
 
 
-def with_summary(message: User, summary: str, notes: Sequence[str]) -> User:
-    """A person's message behind the summary of what came before it, in place of an older summary."""
-    lines = [
-        f"  {line.strip()}"
-        for line in summary.replace("</context>", "").splitlines()
-        if line.strip()
-    ]
-    block = ["<context>", "summary of what was said before:", *lines]
-    if notes:
-        block += ["notes:", *notes]
-    text = "\n".join([*block, "</context>", without_summary(message.text)])
-    return User(text, message.images)
-
-
-def without_summary(text: str) -> str:
-    return _BLOCK.sub("", text)
-
-
 def _groups(entries: Sequence[Entry], measure: Measure) -> list[_Group]:
     asked = _instructions(entries)
     groups: list[list[Entry]] = []
@@ -241,13 +213,3 @@ def _clipped(entry: Entry, share: float) -> Entry:
             text, raw = clip(text, int(len(text) * share)), clip(raw, int(len(raw) * share))
             return replace(entry, message=Assistant(text, slim, raw))
     return entry
-
-
-def _difference(before: Sequence[Entry], after: Sequence[Entry]) -> CompactionPlan:
-    now = {entry.id: entry for entry in after}
-    leave = tuple(entry.id for entry in before if entry.id not in now)
-    shorten = {
-        e.id: now[e.id].message for e in before if e.id in now and now[e.id].message != e.message
-    }
-    head = next((e.id for e in after if isinstance(e.message, User)), None) if leave else None
-    return CompactionPlan(shorten, leave, head)

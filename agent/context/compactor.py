@@ -8,7 +8,7 @@ from typing import Any
 from agent import prompt
 from agent.context import compaction_plan, summary
 from agent.context.cache_audit import CacheAudit
-from agent.context.compaction_plan import CompactionPlan, Measure, WindowBudget
+from agent.context.compaction_plan import Measure, WindowBudget
 from agent.messages import Assistant, Message, System, ToolResult, User
 from agent.model import Model, Request
 from agent.store import Store
@@ -33,7 +33,7 @@ class Compactor:
     model: Model
     schemas: tuple[Mapping[str, Any], ...]
     spill: Spill
-    record: CacheAudit
+    audit: CacheAudit
     seconds: float
 
     async def __call__(
@@ -42,88 +42,71 @@ class Compactor:
         """Bring the prompt down to the budget's `low`; False when there was nothing to shorten."""
         size = await self._count(entries)
         tokens = measure(entries, size - budget.prefix)
-        saved = {e.id: await self._saved(chat, e) for e in compaction_plan.to_save(entries)}
+        saved = {
+            entry.id: await self.spill(chat, entry.message.text)
+            for entry in compaction_plan.to_save(entries)
+            if isinstance(entry.message, ToolResult)
+        }
+        older = text = await self.store.transcript.summary(conversation)
+        written: str | None = None  # by the model, once
         room = budget.low - budget.prefix
-        first = compaction_plan.plan(entries, room, budget.summary, tokens, saved)
-        told = ""
-        if first.leave:
-            told = await self._by_model(chat, conversation, entries, size, budget, tokens)
-        older = await self.store.transcript.summary(conversation)
         for _ in range(TRIES):
-            plan = compaction_plan.plan(entries, room, budget.summary, tokens, saved)
-            summary = told or _by_rule(older, entries, plan, budget)
-            forms = await self._forms(conversation, entries, plan, summary)
-            after = applied(entries, plan, forms)
+            after = compaction_plan.plan(entries, room, budget.summary, tokens, saved)
+            kept = {entry.id for entry in after}
+            if leaving := [entry for entry in entries if entry.id not in kept]:
+                if written is None:
+                    shown = sent(_without_newest(entries, size + ASK_TOKENS, budget, tokens))
+                    written = await self._written(chat, conversation, shown, budget.summary)
+                messages = [entry.message for entry in leaving]
+                text = written or summary.by_rule(older, messages, budget.summary * 3)
+                after = await self._with_summary(conversation, after, text)
             now = await self._count(after)
             if now < budget.high:
                 break
             room = room * 2 // 3
-        if not forms and not plan.leave:
+        before = {entry.id: entry.message for entry in entries}
+        shortened = {e.id: e.message for e in after if e.message != before[e.id]}
+        if not shortened and not leaving:
             return False
-        change = Compaction(entries[-1].id, forms, plan.leave, summary if plan.leave else older)
+        change = Compaction(entries[-1].id, shortened, [entry.id for entry in leaving], text)
         if not await self.store.transcript.compact(conversation, change):
             return False
-        self.record.forget(conversation)
+        self.audit.forget(conversation)
         log.info("conversation %d: shortened from %d to %d tokens", conversation, size, now)
         return True
 
     async def _count(self, entries: Sequence[Entry]) -> int:
         return await self.model.count(Request(sent(entries), self.schemas))
 
-    async def _saved(self, chat: str, entry: Entry) -> str:
-        assert isinstance(entry.message, ToolResult)
-        return await self.spill(chat, entry.message.text)
-
-    async def _by_model(
-        self,
-        chat: str,
-        conversation: int,
-        entries: Sequence[Entry],
-        size: int,
-        budget: WindowBudget,
-        tokens: Measure,
+    async def _written(
+        self, chat: str, conversation: int, shown: tuple[Message, ...], tokens: int
     ) -> str:
-        room = budget.limit - budget.summary - ASK_TOKENS - size
-        shown = sent(_without_newest(entries, -room, tokens))
+        """The model's summary; empty when there is none in time."""
         text, completion = await summary.by_model(
-            self.model, shown, self.schemas, budget.summary, self.seconds
+            self.model, shown, self.schemas, tokens, self.seconds
         )
         if completion:
-            reuse = self.record.compare(conversation, shown, completion)
+            reuse = self.audit.compare(conversation, shown, completion)
             await self.store.usage.add(chat, conversation, None, completion, reuse, "summary")
         return text
 
-    async def _forms(
-        self, conversation: int, entries: Sequence[Entry], plan: CompactionPlan, summary: str
-    ) -> dict[int, Message]:
-        """The shortened rows, the summary and the notes that would be lost in front of the first."""
-        forms = dict(plan.shorten)
-        if plan.head is None:
-            return forms
-        messages = {entry.id: entry.message for entry in applied(entries, plan, forms)}
-        head = messages[plan.head]
-        assert isinstance(head, User)
-        said = [
-            compaction_plan.without_summary(m.text)
-            for m in messages.values()
-            if isinstance(m, User)
-        ]
+    async def _with_summary(
+        self, conversation: int, entries: Sequence[Entry], text: str
+    ) -> list[Entry]:
+        """The summary, and the notes that would be lost, in front of the first of the person's words."""
+        users = [entry.message for entry in entries if isinstance(entry.message, User)]
+        if not users:
+            return list(entries)
+        words = [summary.without_summary(message.text) for message in users]
         lines = await self.store.notes.shown_in(conversation)
-        lost = [line for line in lines if not any(line in text for text in said)]
-        forms[plan.head] = compaction_plan.with_summary(head, summary, lost)
-        return forms
+        lost = [line for line in lines if not any(line in each for each in words)]
+        first = summary.with_summary(users[0], text, lost)
+        return [replace(e, message=first) if e.message is users[0] else e for e in entries]
 
 
 def sent(entries: Sequence[Entry]) -> tuple[Message, ...]:
     """The prompt's messages as the model gets them."""
     return (System(prompt.system_text()), *(entry.message for entry in entries))
-
-
-def applied(
-    entries: Sequence[Entry], plan: CompactionPlan, forms: Mapping[int, Message]
-) -> list[Entry]:
-    left = set(plan.leave)
-    return [replace(e, message=forms.get(e.id, e.message)) for e in entries if e.id not in left]
 
 
 def weight(message: Message) -> int:
@@ -144,19 +127,13 @@ def measure(entries: Sequence[Entry], tokens: int) -> Measure:
     return lambda message: int(weight(message) * share) + 1
 
 
-def _without_newest(entries: Sequence[Entry], excess: int, tokens: Measure) -> list[Entry]:
-    """So many entries that the question for a summary still fits behind them."""
-    kept = list(entries)
+def _without_newest(
+    entries: Sequence[Entry], size: int, budget: WindowBudget, tokens: Measure
+) -> list[Entry]:
+    """So many entries that the question for a summary and its answer still fit behind them."""
+    kept, excess = list(entries), size + budget.summary - budget.limit
     while excess > 0 and kept:
         excess -= tokens(kept.pop().message)
     while kept and isinstance(kept[-1].message, Assistant) and kept[-1].message.calls:
         kept.pop()
     return kept
-
-
-def _by_rule(
-    older: str, entries: Sequence[Entry], plan: CompactionPlan, budget: WindowBudget
-) -> str:
-    left = set(plan.leave)
-    leaving = [entry.message for entry in entries if entry.id in left]
-    return summary.by_rule(older, leaving, budget.summary * 3) if leaving else older

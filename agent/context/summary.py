@@ -1,4 +1,4 @@
-"""The summary of what leaves a prompt: by the model, else an extract made by rule."""
+"""The summary of what leaves a prompt: by the model, else an extract made by rule; and its place in a message."""
 
 import asyncio
 import logging
@@ -21,6 +21,7 @@ ASK = (
     "what is open. Plain lines, at most {words} words, nothing else.]"
 )
 _WORDS_PER_TOKEN = 0.6
+_BLOCK = re.compile(r"\A<context>\nsummary of what was said before:\n.*?</context>\n", re.DOTALL)
 
 
 async def by_model(
@@ -38,20 +39,14 @@ async def by_model(
     ask = User(ASK.format(words=int(tokens * _WORDS_PER_TOKEN)))
     request = Request((*messages, ask), schemas, tool_choice="none", max_tokens=tokens)
     try:
-        async with asyncio.timeout(seconds):
-            completion = await _complete(model, request)
+        async with asyncio.timeout(seconds), aclosing(model.stream(request)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Completion):
+                    completion = piece
     except (AgentError, ModelRefused, TimeoutError) as error:
         log.warning("no summary by the model (%s): an extract serves", error or "too slow")
         return "", None
     return (completion.text.strip() if usable(completion) else ""), completion
-
-
-async def _complete(model: Model, request: Request) -> Completion:
-    async with aclosing(model.stream(request)) as pieces:
-        async for piece in pieces:
-            if isinstance(piece, Completion):
-                return piece
-    raise TimeoutError
 
 
 def usable(completion: Completion) -> bool:
@@ -108,3 +103,21 @@ def _line(message: Message) -> str:
 def _short(text: str, most: int) -> str:
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 4]} ..."
+
+
+def with_summary(message: User, summary: str, notes: Sequence[str]) -> User:
+    """A person's message behind the summary of what came before it, in place of an older summary."""
+    lines = [
+        f"  {line.strip()}"
+        for line in summary.replace("</context>", "").splitlines()
+        if line.strip()
+    ]
+    block = ["<context>", "summary of what was said before:", *lines]
+    if notes:
+        block += ["notes:", *notes]
+    text = "\n".join([*block, "</context>", without_summary(message.text)])
+    return User(text, message.images)
+
+
+def without_summary(text: str) -> str:
+    return _BLOCK.sub("", text)

@@ -1,4 +1,4 @@
-"""The window: how full a conversation's prompt is, and what is done about it.
+"""The window: how full a conversation's prompt is, and when it is compacted.
 
 Counting is exact where the server can count; it is asked only when a bound
 (every token is at least a byte) cannot rule out that the prompt is too full.
@@ -11,9 +11,8 @@ from typing import Any
 
 from agent import prompt
 from agent.aio import move_on_when
-from agent.context import compaction_plan
 from agent.context.cache_audit import CacheAudit
-from agent.context.compaction_plan import WindowBudget
+from agent.context.compaction_plan import WindowBudget, clip
 from agent.context.compactor import Compactor, Spill, sent, weight
 from agent.errors import BackendAway, ContextFull
 from agent.llm.gpu_queue import IDLE, PERSON, GpuQueue, QueuedModel
@@ -51,14 +50,15 @@ class ModelWindow:
     schemas: tuple[Mapping[str, Any], ...]
     spill: Spill = nowhere
     useful: Callable[[], Awaitable[int | None]] = whole
-    record_of: CacheAudit = field(default_factory=CacheAudit)
+    audit: CacheAudit = field(default_factory=CacheAudit)
     _prefixes: dict[int, int] = field(default_factory=dict)
 
     async def budget(self) -> WindowBudget:
         window = await self.model.window()
         limit = min(window, await self.useful() or window)
         if window not in self._prefixes:
-            self._prefixes[window] = await self._prefix_tokens()
+            messages = System(prompt.system_text()), User("x")
+            self._prefixes[window] = await self.model.count(Request(messages, self.schemas))
         return WindowBudget(limit, self._prefixes[window])
 
     async def check(self) -> WindowBudget:
@@ -74,12 +74,18 @@ class ModelWindow:
 
     def cut(self, conversation: int) -> None:
         """The tail of a prompt was cut on purpose: the next call need not go on from the last."""
-        self.record_of.forget(conversation)
+        self.audit.forget(conversation)
 
     async def fit(self, turn: OpenTurn, *, full: bool) -> bool:
-        """Before a model call: shorten the conversation when the call would not fit; whether it was."""
+        """Before a model call: compact the conversation when the call would not fit; whether it was."""
         try:
-            return await self._fit(turn, full=full)
+            budget = await self.check()
+            entries = await self.store.transcript.prompt(turn.conversation)
+            if not full and await self._size(entries, budget, budget.hard) <= budget.hard:
+                return False
+            model = QueuedModel(self.model, self.queue, turn.chat, PERSON)
+            compact = self._compactor(model, SUMMARY_SECONDS)
+            return await compact(turn.chat, turn.conversation, entries, budget)
         except BackendAway:
             return False  # the model call itself will say so, and wait
 
@@ -101,9 +107,9 @@ class ModelWindow:
             return
         if await self._size(entries, budget, budget.high) <= budget.high:
             return
-        shortening = self._shorten(self.model, IDLE_SUMMARY_SECONDS)
+        compact = self._compactor(self.model, IDLE_SUMMARY_SECONDS)
         async with self.queue(chat, IDLE, None) as hold, move_on_when(hold.wanted):
-            await shortening(chat, conversation, entries, budget)
+            await compact(chat, conversation, entries, budget)
         await self.warm(chat)
 
     async def warm(self, chat: str) -> None:
@@ -112,8 +118,15 @@ class ModelWindow:
         if conversation is None or not entries:
             return
         request = Request(sent(entries), self.schemas, max_tokens=1)
-        async with self.queue(chat, IDLE, None) as hold, move_on_when(hold.wanted):
-            await self._read_in(chat, conversation, request)
+        async with (
+            self.queue(chat, IDLE, None) as hold,
+            move_on_when(hold.wanted),
+            aclosing(self.model.stream(request)) as pieces,
+        ):
+            async for piece in pieces:
+                if isinstance(piece, Completion):
+                    reuse = self.audit.compare(conversation, request.messages, piece)
+                    await self.store.usage.add(chat, conversation, None, piece, reuse, "warm")
 
     async def enter(self, chat: str, text: str) -> str:
         """A text on its way into the prompt, cut with a clear mark when it alone is too large."""
@@ -123,22 +136,13 @@ class ModelWindow:
             return text  # not yet known; what is too large for the window is cut when it is full
         if len(text) <= most:
             return text
-        return compaction_plan.clip(text, most * 3 // 4, await self.spill(chat, text))
+        return clip(text, most * 3 // 4, await self.spill(chat, text))
 
     async def record(
         self, turn: OpenTurn, request: Sequence[Message], completion: Completion
     ) -> None:
-        reuse = self.record_of.compare(turn.conversation, request, completion)
+        reuse = self.audit.compare(turn.conversation, request, completion)
         await self.store.usage.add(turn.chat, turn.conversation, turn.id, completion, reuse)
-
-    async def _fit(self, turn: OpenTurn, *, full: bool) -> bool:
-        budget = await self.check()
-        entries = await self.store.transcript.prompt(turn.conversation)
-        if not full and await self._size(entries, budget, budget.hard) <= budget.hard:
-            return False
-        model = QueuedModel(self.model, self.queue, turn.chat, PERSON)
-        shortening = self._shorten(model, SUMMARY_SECONDS)
-        return await shortening(turn.chat, turn.conversation, entries, budget)
 
     async def _size(self, entries: Sequence[Entry], budget: WindowBudget, most: int) -> int:
         """Tokens of the prompt: exact, or a bound that is not above `most`."""
@@ -147,17 +151,5 @@ class ModelWindow:
             return bound
         return await self.model.count(Request(sent(entries), self.schemas))
 
-    async def _prefix_tokens(self) -> int:
-        """Tokens of system text and tools, by asking with and without a message after them."""
-        system, person = System(prompt.system_text()), User("x")
-        return await self.model.count(Request((system, person), self.schemas))
-
-    async def _read_in(self, chat: str, conversation: int, request: Request) -> None:
-        async with aclosing(self.model.stream(request)) as pieces:
-            async for piece in pieces:
-                if isinstance(piece, Completion):
-                    reuse = self.record_of.compare(conversation, request.messages, piece)
-                    await self.store.usage.add(chat, conversation, None, piece, reuse, "warm")
-
-    def _shorten(self, model: Model, seconds: float) -> Compactor:
-        return Compactor(self.store, model, self.schemas, self.spill, self.record_of, seconds)
+    def _compactor(self, model: Model, seconds: float) -> Compactor:
+        return Compactor(self.store, model, self.schemas, self.spill, self.audit, seconds)

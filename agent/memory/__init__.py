@@ -1,1 +1,6 @@
-"""."""
+"""What a chat remembers: notes, and what was said.
+
+notes.py       remember, recall, export
+search.py      ranking by words and recency
+embeddings.py  recall by meaning, where an embedding server is configured
+"""

@@ -3,17 +3,16 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.context import compaction_plan, summary
+from agent.context import summary
 from agent.context.compaction_plan import (
     WindowBudget,
     clip,
     one_line,
     plan,
     slim_arguments,
-    with_summary,
-    without_summary,
 )
-from agent.context.compactor import applied, weight
+from agent.context.compactor import weight
+from agent.context.summary import with_summary, without_summary
 from agent.messages import Assistant, Message, ToolCall, ToolResult, User
 from agent.model import Completion
 from agent.store.transcript import Entry
@@ -42,8 +41,7 @@ def step(call: str, size: int, argument: str = "ls") -> list[Message]:
 
 
 def after(before: list[Entry], room: int, summary: int = 100) -> list[Message]:
-    made = plan(before, room, summary, tokens, {})
-    return [entry.message for entry in applied(before, made, dict(made.shorten))]
+    return [entry.message for entry in plan(before, room, summary, tokens, {})]
 
 
 def test_thresholds_in_a_small_and_a_large_window() -> None:
@@ -69,11 +67,7 @@ def test_old_tool_output_goes_first_and_the_newest_stays() -> None:
 
 def test_old_exchanges_leave_the_oldest_first() -> None:
     before = entries(*(exchange(f"t{n}") for n in range(10)))
-    made = plan(before, 900, 100, tokens, {})
-    left = [e.id for e in before if e.id not in made.leave]
-    assert left == [15, 16, 17, 18, 19, 20]
-    assert made.head == 15
-    assert made.shorten == {}
+    assert plan(before, 900, 100, tokens, {}) == before[14:]
 
 
 def test_the_persons_words_of_this_turn_never_leave() -> None:
@@ -82,11 +76,9 @@ def test_the_persons_words_of_this_turn_never_leave() -> None:
         *(m for n in range(20) for m in step(f"c{n}", 280)),
     ]
     before = entries(exchange("t0"), ("t1", long_turn))
-    made = plan(before, 600, 100, tokens, {})
-    kept = [e.message for e in applied(before, made, dict(made.shorten))]
+    kept = after(before, 600)
     assert kept[0] == User("the task: paint it blue")
     assert kept[-1] == before[-1].message
-    assert made.head == 3
     assert sum(map(tokens, kept)) <= 500
 
 
@@ -107,8 +99,9 @@ def test_a_result_never_stands_without_its_call() -> None:
 def test_the_programs_advice_is_no_instruction() -> None:
     before = entries(("t1", [User("real"), *step("a", 4000), User("advice"), *step("b", 4000)]))
     before[3] = Entry(4, "t1", User("advice"), own=True)
-    made = plan(before, 700, 100, tokens, {})
-    assert made.head == 1
+    kept = after(before, 700)
+    assert kept[0] == User("real")
+    assert User("advice") not in kept
 
 
 @st.composite
@@ -132,7 +125,7 @@ def conversations(draw: st.DrawFn) -> list[Entry]:
 @given(conversations(), st.integers(600, 4000))
 def test_whatever_was_said_it_fits_afterwards_and_is_sound(before: list[Entry], room: int) -> None:
     made = plan(before, room, room // 5, tokens, {})
-    kept = [e.message for e in applied(before, made, dict(made.shorten))]
+    kept = [entry.message for entry in made]
     assert kept
     assert isinstance(kept[0], User)
     assert isinstance(kept[-1], type(before[-1].message))
@@ -144,7 +137,7 @@ def test_whatever_was_said_it_fits_afterwards_and_is_sound(before: list[Entry], 
         if isinstance(message, Assistant):
             assert all(isinstance(json.loads(c.arguments), dict) for c in message.calls)
     asked = [e.id for e in before if isinstance(e.message, User) and e.turn == before[-1].turn]
-    assert not set(asked) & set(made.leave)
+    assert set(asked) <= {entry.id for entry in made}
 
 
 def test_a_line_for_an_output_names_the_file_that_holds_it() -> None:
@@ -221,4 +214,5 @@ def test_which_summaries_are_of_use() -> None:
 
 
 def test_nothing_to_do_is_nothing() -> None:
-    assert plan(entries(exchange("t1")), 5000, 100, tokens, {}) == compaction_plan.CompactionPlan()
+    before = entries(exchange("t1"))
+    assert plan(before, 5000, 100, tokens, {}) == before
