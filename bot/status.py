@@ -1,6 +1,7 @@
 """The facts of `voltaire status` and of the bot's /status: gathered once, for both."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -12,64 +13,43 @@ from backend.protocol import ServerStatus, Speed, Status
 from bot import presence
 
 PRESENCE = Path("run") / "bot.json"
+SPEEDS = {"decode_tok_s", "prefill_tok_s", "ttft_ms", "cache_hit", "draft_acceptance"}
 
 
 async def gather(state: Path, store: Store | None, backend: BackendClient) -> dict[str, Any]:
     """The JSON form of the contract. What is not known is None."""
-    found = await _backend(backend)
-    here = presence.read(state / PRESENCE)
+    report: Status | None = None
+    with suppress(BackendUnavailable):
+        report = await backend.status()
+    bot = presence.read(state / PRESENCE)
+    server = (report.backend if report else ServerStatus(state="stopped")).model_dump(mode="json")
+    if report is None:
+        server |= {"kind": None, "restarts": None}
+    counts: Mapping[Any, int] = await store.outbox.counts() if store else {}
+    active, due = await store.jobs.active_and_next() if store else (0, None)
     return {
         "version": version("voltaire"),
-        "uptime_s": found.uptime_s if found else None,
-        "backend": _server(found),
-        "speed": (found.speed if found else Speed()).model_dump(
-            include={"decode_tok_s", "prefill_tok_s", "ttft_ms", "cache_hit", "draft_acceptance"}
-        ),
-        "gpus": [gpu.model_dump(mode="json") for gpu in found.gpus] if found else [],
-        "bot": await _bot(here, store),
+        "uptime_s": report.uptime_s if report else None,
+        "backend": server,
+        "speed": (report.speed if report else Speed()).model_dump(include=SPEEDS),
+        "gpus": [gpu.model_dump(mode="json") for gpu in report.gpus] if report else [],
+        "bot": {
+            "username": bot.username if bot else None,
+            "polling_ok": bot.polling_ok if bot else None,
+            "last_update_at": bot.last_update_at.isoformat()
+            if bot and bot.last_update_at
+            else None,
+            "problem": bot.problem if bot else None,
+            "inbox_waiting": await store.inbox.count_waiting() if store else 0,
+            "outbox_waiting": counts.get("waiting", 0) + counts.get("sending", 0),
+            "outbox_uncertain": counts.get("uncertain", 0),
+            "outbox_failed": counts.get("failed", 0),
+        },
         "chats": await store.chats.count() if store else 0,
-        "jobs": await _jobs(store),
-        "memory_mib": _memory(here, found),
-    }
-
-
-async def _backend(backend: BackendClient) -> Status | None:
-    try:
-        return await backend.status()
-    except BackendUnavailable:
-        return None
-
-
-def _server(found: Status | None) -> dict[str, Any]:
-    server = found.backend if found else ServerStatus(state="stopped")
-    fields = server.model_dump(mode="json")
-    if found is None:
-        fields |= {"kind": None, "restarts": None}
-    return fields
-
-
-async def _bot(here: presence.Presence | None, store: Store | None) -> dict[str, Any]:
-    counts: Mapping[Any, int] = await store.outbox.counts() if store else {}
-    return {
-        "username": here.username if here else None,
-        "polling_ok": here.polling_ok if here else None,
-        "last_update_at": here.last_update_at.isoformat() if here and here.last_update_at else None,
-        "problem": here.problem if here else None,
-        "inbox_waiting": await store.inbox.count_waiting() if store else 0,
-        "outbox_waiting": counts.get("waiting", 0) + counts.get("sending", 0),
-        "outbox_uncertain": counts.get("uncertain", 0),
-        "outbox_failed": counts.get("failed", 0),
-    }
-
-
-async def _jobs(store: Store | None) -> dict[str, Any]:
-    active, due = await store.jobs.active_and_next() if store else (0, None)
-    return {"active": active, "next_at": due and datetime.fromtimestamp(due, UTC).isoformat()}
-
-
-def _memory(here: presence.Presence | None, found: Status | None) -> dict[str, float | None]:
-    return {
-        "bot": presence.resident_mib(here.pid) if here else None,
-        "backend": found.memory_mib.backend if found else None,
-        "server": found.memory_mib.server if found else None,
+        "jobs": {"active": active, "next_at": due and datetime.fromtimestamp(due, UTC).isoformat()},
+        "memory_mib": {
+            "bot": presence.resident_mib(bot.pid) if bot else None,
+            "backend": report.memory_mib.backend if report else None,
+            "server": report.memory_mib.server if report else None,
+        },
     }

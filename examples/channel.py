@@ -4,7 +4,7 @@ A client writes {"id": "7", "text": "hello"} or {"press": "st:", "message": "3"}
 is unique for good. It reads {"id", "text", "buttons": [[key, label], ...]} and
 {"edits": id, ...}. What it has not read waits until it is connected again.
 
-Used in bot/service.py by a line of `open_apps`: SocketApp(store, path, "me").
+Used by a line in `open_apps` of bot/cli/apps.py: SocketApp(store, path, "me").
 """
 
 import asyncio
@@ -100,8 +100,10 @@ class SocketChannel:
 class SocketApp(MessagingApp):
     channel: SocketChannel
 
-    def __init__(self, store: Store, path: Path, owner: str) -> None:
-        channel = SocketChannel()
+    def __init__(
+        self, store: Store, path: Path, owner: str, channel: SocketChannel | None = None
+    ) -> None:
+        channel = channel or SocketChannel()
         access = Access(store.people, channel.source, frozenset({owner}), frozenset())
         super().__init__(store, channel, access, Texts())
         self._path = path

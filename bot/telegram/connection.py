@@ -34,7 +34,7 @@ PIECE = 1 << 16  # bytes
 NO_URL = (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError)
 UNSENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, *NO_URL)
 
-_DEFAULT = BaseRequest.DEFAULT_NONE
+DEFAULT = BaseRequest.DEFAULT_NONE
 
 
 class Connection(BaseRequest):
@@ -51,7 +51,7 @@ class Connection(BaseRequest):
 
     async def initialize(self) -> None:
         if self._session is None or self._session.closed:
-            trust = _trust() if self._root.startswith("https:") else True
+            trust = certificates() if self._root.startswith("https:") else True
             connector = aiohttp.TCPConnector(
                 limit=CONNECTIONS, keepalive_timeout=KEPT_SECONDS, ssl=trust
             )
@@ -59,7 +59,7 @@ class Connection(BaseRequest):
                 connector=connector,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers={"User-Agent": self.USER_AGENT},
-                proxy=_proxy(self._root),
+                proxy=proxy_for(self._root),
             )
 
     async def shutdown(self) -> None:
@@ -71,19 +71,19 @@ class Connection(BaseRequest):
         url: str,
         method: str,
         request_data: RequestData | None = None,
-        read_timeout: ODVInput[float] = _DEFAULT,
-        write_timeout: ODVInput[float] = _DEFAULT,
-        connect_timeout: ODVInput[float] = _DEFAULT,
-        pool_timeout: ODVInput[float] = _DEFAULT,
+        read_timeout: ODVInput[float] = DEFAULT,
+        write_timeout: ODVInput[float] = DEFAULT,
+        connect_timeout: ODVInput[float] = DEFAULT,
+        pool_timeout: ODVInput[float] = DEFAULT,
     ) -> tuple[int, bytes]:
         assert self._session, "use `await initialize()` first"
         timeout = aiohttp.ClientTimeout(
             total=None,
-            connect=_chosen(pool_timeout, FREE_SECONDS),
-            sock_connect=_chosen(connect_timeout, CONNECT_SECONDS),
-            sock_read=_chosen(read_timeout, self._read_seconds),
+            connect=given(pool_timeout, FREE_SECONDS),
+            sock_connect=given(connect_timeout, CONNECT_SECONDS),
+            sock_read=given(read_timeout, self._read_seconds),
         )
-        form = _form(request_data, _chosen(write_timeout, WRITE_SECONDS))
+        form = form_data(request_data, given(write_timeout, WRITE_SECONDS))
         try:
             async with self._session.request(
                 method, url, data=form, timeout=timeout, allow_redirects=False
@@ -92,7 +92,7 @@ class Connection(BaseRequest):
         except TimeoutError as error:
             raise TimedOut from error
         except (aiohttp.ClientError, OSError) as error:
-            raise NetworkError(_words(error)) from error
+            raise NetworkError(reason(error)) from error
 
 
 class Upload(aiohttp.payload.Payload):
@@ -119,39 +119,32 @@ class Upload(aiohttp.payload.Payload):
                 await writer.write(piece)
 
 
-def _form(asked: RequestData | None, seconds: float | None) -> aiohttp.FormData | None:
-    if asked is None:
+def form_data(request: RequestData | None, piece_seconds: float | None) -> aiohttp.FormData | None:
+    if request is None:
         return None
-    form = aiohttp.FormData(asked.json_parameters, quote_fields=False)
-    if asked.contains_files:
-        for field, (name, content, kind) in _files(asked).items():
-            file = BytesIO(content) if isinstance(content, bytes) else content
-            form.add_field(field, Upload(file, kind, seconds), filename=_one_line(name))
+    form = aiohttp.FormData(request.json_parameters, quote_fields=False)
+    files: Mapping[str, tuple[str, Any, str]] = request.multipart_data or {}
+    for field, (name, content, kind) in files.items():
+        file = BytesIO(content) if isinstance(content, bytes) else content
+        one_line = re.sub(r"[\r\n\0]", "_", name)
+        form.add_field(field, Upload(file, kind, piece_seconds), filename=one_line)
     return form
 
 
-def _files(asked: RequestData) -> Mapping[str, tuple[str, Any, str]]:
-    return asked.multipart_data or {}
-
-
-def _one_line(name: str) -> str:
-    return re.sub(r"[\r\n\0]", "_", name)
-
-
-def _chosen(given: ODVInput[float], usual: float) -> float | None:
-    return usual if isinstance(given, DefaultValue) else given
+def given(seconds: ODVInput[float], usual: float) -> float | None:
+    return usual if isinstance(seconds, DefaultValue) else seconds
 
 
 @cache
-def _trust() -> ssl.SSLContext:
+def certificates() -> ssl.SSLContext:
     """The machine's certificate authorities and, where it has none, Mozilla's."""
     context = ssl.create_default_context()
     context.load_verify_locations(certifi.where())
     return context
 
 
-def _proxy(url: str) -> str | None:
-    """The proxy that the environment names for it."""
+def proxy_for(url: str) -> str | None:
+    """The proxy that the environment names for a URL."""
     parts = urlsplit(url)
     if proxy_bypass(parts.hostname or ""):
         return None
@@ -159,8 +152,8 @@ def _proxy(url: str) -> str | None:
     return named.get(parts.scheme) or named.get("all")
 
 
-def _words(error: Exception) -> str:
-    """What a person is told; never the URL, which holds the token."""
+def reason(error: Exception) -> str:
+    """For a person; never the URL, which holds the token."""
     if isinstance(error, NO_URL):
         return "its URL is not valid"
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error

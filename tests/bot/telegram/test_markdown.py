@@ -3,6 +3,8 @@
 import json
 import random
 import re
+import subprocess
+import sys
 from collections import Counter
 from functools import cache
 from html import unescape
@@ -222,3 +224,10 @@ def test_the_tail_shows_the_newest_text() -> None:
     assert newest.text.startswith("…\n") and newest.text.endswith(styled.text[-500:])
     assert units(newest.text) <= TEXT_UNITS and len(newest.spans) <= ENTITIES
     judge(newest)
+
+
+def test_the_parser_is_loaded_with_the_first_text() -> None:
+    """It takes a while, which a start need not wait for."""
+    program = "import sys, bot.telegram.app; print('markdown_it' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == "False", done.stderr
