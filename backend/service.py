@@ -29,7 +29,7 @@ class BackendRunning(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Backend:
+class RunningBackend:
     """A running backend. `socket` is where clients find it."""
 
     socket: Path
@@ -44,7 +44,7 @@ class Backend:
 @asynccontextmanager
 async def serve_backend(
     config: BackendConfig, *, timing: Timing | None = None
-) -> AsyncIterator[Backend]:
+) -> AsyncIterator[RunningBackend]:
     """Start supervisor, sampler and control API; all of it is gone when the block ends.
 
     Returns as soon as the API answers; the server starts behind it. Raises
@@ -85,11 +85,11 @@ async def serve_backend(
 
         running = asyncio.create_task(run())
         try:
-            yield Backend(socket, state, running)
+            yield RunningBackend(socket, state, running)
         finally:
             running.cancel()
             with suppress(asyncio.CancelledError):
                 await running
 
 
-__all__ = ["Backend", "BackendConfig", "BackendRunning", "serve_backend"]
+__all__ = ["BackendConfig", "BackendRunning", "RunningBackend", "serve_backend"]

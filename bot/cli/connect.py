@@ -24,7 +24,7 @@ from bot.composition import Agent, open_agent, open_sandboxes
 from bot.settings import ConfigurationError, Settings, config_folder, load
 
 if TYPE_CHECKING:
-    from backend.service import Backend
+    from backend.service import RunningBackend
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +81,9 @@ async def chat_sandboxes(settings: Settings) -> AsyncIterator[Sandboxes]:
 
 
 @asynccontextmanager
-async def own_backend(settings: Settings, model: str = "") -> "AsyncIterator[Backend | None]":
+async def own_backend(
+    settings: Settings, model: str = ""
+) -> "AsyncIterator[RunningBackend | None]":
     """A whole backend inside this process; None where another one came up in the same moment."""
     from backend.service import BackendRunning, serve_backend
 
@@ -96,7 +98,7 @@ async def own_backend(settings: Settings, model: str = "") -> "AsyncIterator[Bac
 @asynccontextmanager
 async def failover(
     client: BackendClient,
-    serve: "Callable[[], AbstractAsyncContextManager[Backend | None]]",
+    serve: "Callable[[], AbstractAsyncContextManager[RunningBackend | None]]",
     seconds: float = TAKEOVER_SECONDS,
 ) -> AsyncIterator[None]:
     """For the block: `serve` a backend once the running one has been gone for `seconds`.
