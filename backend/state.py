@@ -11,7 +11,7 @@ from time import monotonic
 from backend import proc
 from backend.config import BackendConfig
 from backend.control.alerts import Alerts
-from backend.control.gpu_queue import GpuQueue
+from backend.control.gpu_queue import GpuRequestQueue
 from backend.control.speed import Speedometer
 from backend.control.status_board import StatusBoard
 from backend.gpu.nvml import Sampler
@@ -54,7 +54,7 @@ class BackendState:
     alerts: Alerts
     prefixes: PrefixStore
     timing: Timing
-    gpu_queue: GpuQueue = field(default_factory=GpuQueue)
+    gpu_queue: GpuRequestQueue = field(default_factory=GpuRequestQueue)
     speed: Speedometer = field(default_factory=Speedometer)
     sampler: Sampler = field(default_factory=Sampler)
     activity: ClientActivity = field(default_factory=ClientActivity)

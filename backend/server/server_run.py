@@ -11,7 +11,7 @@ from backend import proc
 from backend.aio import set_within
 from backend.protocol import SCHEDULED
 from backend.server.diagnosis import Cause, diagnose, on_cpu
-from backend.server.launch import Launch, slots_folder
+from backend.server.launch import Launch
 from backend.server.liveness import LivenessMonitor, RunEnded
 from backend.server.llama import LlamaServer, ServerAway, ServerRefused, llama_server
 from backend.server.memory_fallback import Buffers, logged_buffers
@@ -103,7 +103,7 @@ class ServerRun:
         state.status.set(n_ctx=props.n_ctx or profile.context, model=self.launch.model.name)
         self.monitor = LivenessMonitor(state, profile, process, server)
         group.create_task(self.monitor.watch())
-        folder, template = slots_folder(state.config), dict(profile.template)
+        folder, template = state.config.slots_folder, dict(profile.template)
         warmer = Warmer(server, folder, self.launch.identity, template, profile.slots)
         await self._warm(warmer)
         self.serves = self.was_ready = True

@@ -98,14 +98,13 @@ def _headers(settings: "Settings", profile: "Profile") -> tuple["Header", "Heade
     """Of the model and its draft: from the files, or from the hub while they are not here."""
     from functools import partial
 
-    from backend.server.launch import models_folder
     from bot.cli.connect import backend_config
     from bot.cli.outlook import header
 
     def say(line: str) -> None:
         click.echo(line, err=True)
 
-    read = partial(header, models=models_folder(backend_config(settings)), say=say)
+    read = partial(header, models=backend_config(settings).models_folder, say=say)
     draft = read(profile.draft) if profile.draft else None
     return read(profile.model), draft
 
@@ -225,10 +224,9 @@ def _sources(model: str) -> list[Any]:
 
 def _path(settings: "Settings", profile: "Profile") -> Path:
     from backend.models.profile import locate
-    from backend.server.launch import models_folder
     from bot.cli.connect import backend_config
 
-    return locate(profile.model, models_folder(backend_config(settings)))
+    return locate(profile.model, backend_config(settings).models_folder)
 
 
 def _fields(profile: "Profile", settings: "Settings") -> dict[str, Any]:

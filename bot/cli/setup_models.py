@@ -39,9 +39,8 @@ class BackendModelSetup:
 
     def missing(self, profile: str) -> list[str]:
         from backend.models.profile import locate
-        from backend.server.launch import models_folder
 
-        folder = models_folder(self._config())
+        folder = self._config().models_folder
         paths = [locate(source, folder) for source in self._sources(profile)]
         return [path.name for path in paths if not path.is_file()]
 
@@ -102,12 +101,11 @@ class BackendModelSetup:
 
     def _machine(self) -> "Machine":
         from backend import proc
-        from backend.server.launch import models_folder
         from bot.cli.checks.server import memory_of_cards
         from bot.cli.outlook import Machine
 
         host = int(proc.available_mib() * 2**20)
-        return Machine(tuple(memory_of_cards()), host, models_folder(self._config()))
+        return Machine(tuple(memory_of_cards()), host, self._config().models_folder)
 
     def _config(self, server: str = "auto") -> "BackendConfig":
         from backend.config import BackendConfig

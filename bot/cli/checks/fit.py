@@ -17,14 +17,13 @@ async def fit(settings: Settings) -> list[Finding]:
     from backend.models.fit import fit_report, verdict
     from backend.models.gguf_header import NotAModel, read_header
     from backend.models.profile import ProfileError, load, locate
-    from backend.server.launch import models_folder
     from bot.cli.connect import backend_config, profiles_folder
 
     if settings.backend.kind == "external":
         return []
     try:
         profile = load(settings.backend.profile, profiles_folder())
-        folder = models_folder(backend_config(settings))
+        folder = backend_config(settings).models_folder
         sources = [source for source in (profile.model, profile.draft) if source]
         target, *draft = [read_header(locate(source, folder)) for source in sources]
     except (ProfileError, NotAModel, OSError):

@@ -132,7 +132,6 @@ def _named(command: tuple[str, ...]) -> str:
 async def model(settings: Settings) -> list[Finding]:
     """The model file: there, whole, as its profile names it."""
     from backend.models.profile import ProfileError, load, locate
-    from backend.server.launch import models_folder
     from bot.cli.connect import backend_config, profiles_folder
 
     if settings.backend.kind == "external":
@@ -141,7 +140,7 @@ async def model(settings: Settings) -> list[Finding]:
         source = load(settings.backend.profile, profiles_folder()).model
     except ProfileError as error:
         return [Finding("model", "fail", str(error), "voltaire model list")]
-    path = locate(source, models_folder(backend_config(settings)))
+    path = locate(source, backend_config(settings).models_folder)
     if not path.is_file():
         return [
             Finding(

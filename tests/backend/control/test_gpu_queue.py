@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from backend.control.gpu_queue import HEAT, GpuQueue
+from backend.control.gpu_queue import HEAT, GpuRequestQueue
 from backend.protocol import IDLE, PERSON, SCHEDULED, QueueState
 from fakes.patience import SECONDS
 
@@ -19,7 +19,7 @@ class Clock:
         return self.now
 
 
-async def order(queue: GpuQueue, waiters: list[tuple[str, int]]) -> list[str]:
+async def order(queue: GpuRequestQueue, waiters: list[tuple[str, int]]) -> list[str]:
     """In which order these are let in, each for a moment, after the lane was busy."""
     served: list[str] = []
 
@@ -35,7 +35,7 @@ async def order(queue: GpuQueue, waiters: list[tuple[str, int]]) -> list[str]:
 
 
 async def test_urgent_first_then_the_chat_served_longest_ago() -> None:
-    queue = GpuQueue(now=Clock())
+    queue = GpuRequestQueue(now=Clock())
     assert await order(
         queue, [("idle", IDLE), ("job", SCHEDULED), ("b", PERSON), ("a", PERSON)]
     ) == ["b", "a", "job", "idle"]
@@ -48,7 +48,7 @@ async def test_urgent_first_then_the_chat_served_longest_ago() -> None:
 
 async def test_scheduled_work_is_not_starved() -> None:
     clock = Clock()
-    queue = GpuQueue(now=clock)
+    queue = GpuRequestQueue(now=clock)
     served: list[str] = []
 
     async def turn(chat: str, priority: int) -> None:
@@ -65,7 +65,7 @@ async def test_scheduled_work_is_not_starved() -> None:
 
 
 async def test_idle_work_is_told_that_somebody_waits() -> None:
-    queue, heard = GpuQueue(now=Clock()), list[QueueState]()
+    queue, heard = GpuRequestQueue(now=Clock()), list[QueueState]()
     async with queue.acquire("warm", IDLE, heard.append):
         other = asyncio.create_task(queue.acquire("other", IDLE).__aenter__())
         await asyncio.sleep(0)
@@ -79,7 +79,7 @@ async def test_idle_work_is_told_that_somebody_waits() -> None:
 
 
 async def test_heat_lets_nobody_in_and_holders_go_on() -> None:
-    queue, holder, waiter = GpuQueue(now=Clock()), list[QueueState](), list[QueueState]()
+    queue, holder, waiter = GpuRequestQueue(now=Clock()), list[QueueState](), list[QueueState]()
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(queue.acquire("a", PERSON, holder.append))
         queue.close(HEAT, "Too hot.")
@@ -93,7 +93,7 @@ async def test_heat_lets_nobody_in_and_holders_go_on() -> None:
 
 
 async def test_a_waiter_that_gives_up_leaves_no_trace() -> None:
-    queue = GpuQueue()
+    queue = GpuRequestQueue()
     async with queue.acquire("a", PERSON):
         waiting = asyncio.create_task(queue.acquire("b", PERSON).__aenter__())
         await asyncio.sleep(0)
@@ -105,7 +105,7 @@ async def test_a_waiter_that_gives_up_leaves_no_trace() -> None:
 
 
 async def test_emptied_waits_for_holders_and_keeps_others_out() -> None:
-    queue = GpuQueue()
+    queue = GpuRequestQueue()
     events: list[str] = []
 
     async def switch() -> None:
@@ -127,13 +127,13 @@ async def test_emptied_waits_for_holders_and_keeps_others_out() -> None:
 
 
 async def test_several_slots_hold_several_turns() -> None:
-    queue = GpuQueue(capacity=2)
+    queue = GpuRequestQueue(capacity=2)
     async with queue.acquire("a", PERSON), queue.acquire("b", PERSON):
         assert [ticket.chat for ticket in queue.holders] == ["a", "b"]
 
 
 async def test_a_turn_that_never_ends_holds_a_switch_up_for_a_while_only() -> None:
-    queue = GpuQueue()
+    queue = GpuRequestQueue()
     with queue.turn("a", lambda state: None):
         async with queue.between_turns("switch", "Switching.", patience=0.05):
             assert queue.reason == "Switching."
