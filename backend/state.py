@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import monotonic
@@ -105,6 +106,7 @@ class BackendState:
         )
 
 
+@cache
 def installed_version() -> str:
     try:
         return version("voltaire")

@@ -68,8 +68,8 @@ class ServerRun:
                 async with asyncio.TaskGroup() as group:
                     group.create_task(self._until_exit(self.process))
                     await self._serve(group, self.process, server)
-            except* RunEnded as group_error:
-                cause = first_cause(group_error)
+            except* RunEnded as ends:
+                cause = first_cause(ends)
             self._set_away(cause.sentence)
             if cause.kind in HUNG:
                 self.process.signal(signal.SIGKILL)
@@ -91,7 +91,7 @@ class ServerRun:
         state, profile = self.state, self.profile
         state.status.set(state="loading", reason=None, pid=process.pid)
         await self._load(process, server)
-        if self.gpu_expected and self._on_cpu(process):  # once more: drivers fail for a moment
+        if self.gpu_expected and self._on_cpu(process):  # it is started once more
             sentence = "The model server came up on the processor, not on the GPU."
             raise RunEnded(Cause("cpu fallback", sentence))
         try:

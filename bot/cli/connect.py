@@ -85,11 +85,11 @@ async def own_backend(
     settings: Settings, model: str = ""
 ) -> "AsyncIterator[RunningBackend | None]":
     """A whole backend inside this process; None where another one came up in the same moment."""
-    from backend.service import BackendRunning, serve_backend
+    from backend.service import AlreadyRunning, serve_backend
 
     async with AsyncExitStack() as stack:
         backend = None
-        with suppress(BackendRunning):
+        with suppress(AlreadyRunning):
             config = backend_config(settings, model)
             backend = await stack.enter_async_context(serve_backend(config))
         yield backend

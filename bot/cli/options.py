@@ -68,14 +68,14 @@ def _told(error: BaseException) -> BaseException:
     from agent.store.errors import StoreError
     from backend.client import BackendUnavailable
     from backend.models.profile import ProfileError
-    from backend.service import BackendRunning
+    from backend.service import AlreadyRunning
     from bot.settings import ConfigurationError
 
     if isinstance(error, BackendAway | BackendUnavailable):
         return NoBackend(str(error))
     if isinstance(error, ProfileError | ConfigurationError):
         return Misused(str(error))
-    if isinstance(error, AgentError | StoreError | BackendRunning):
+    if isinstance(error, AgentError | StoreError | AlreadyRunning):
         return Failed(str(error))
     return error
 

@@ -15,7 +15,7 @@ from backend import proc
 from backend.client import BackendClient, BackendUnavailable, default_socket
 from backend.config import BackendConfig
 from backend.protocol import QueueState, ServerStatus, Speed
-from backend.service import BackendRunning, serve_backend
+from backend.service import AlreadyRunning, serve_backend
 from fakes.patience import SECONDS, soon
 from tests.backend.conftest import running
 
@@ -75,7 +75,7 @@ async def test_the_socket_is_for_its_owner_alone(config: BackendConfig) -> None:
 
 async def test_a_second_backend_on_the_same_state_is_refused(config: BackendConfig) -> None:
     async with running(config):
-        with pytest.raises(BackendRunning, match="already runs"):
+        with pytest.raises(AlreadyRunning, match="already runs"):
             async with serve_backend(config):
                 pass
 
