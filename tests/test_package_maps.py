@@ -11,11 +11,6 @@ ROOT = Path(__file__).parent.parent
 NAME = r"\w+(?:\.py|/)"
 LINE = re.compile(rf"^ *({NAME}(?:,? {NAME})*)(?: |$)", re.M)
 
-# Maps that are behind their packages; none may be added here.
-BEHIND = {
-    "bot/localgram",
-}
-
 
 def packages() -> dict[str, str]:
     """The docstrings of all packages that have a map, by path."""
@@ -39,7 +34,7 @@ def there(package: Path) -> set[str]:
     return modules | {f"{p.parent.name}/" for p in package.glob("*/__init__.py")}
 
 
-@pytest.mark.parametrize("package", sorted(packages().keys() - BEHIND))
+@pytest.mark.parametrize("package", sorted(packages()))
 def test_a_map_names_every_module_and_nothing_else(package: str) -> None:
     assert named(packages()[package]) == there(ROOT / package)
 

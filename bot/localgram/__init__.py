@@ -3,14 +3,17 @@
 It speaks the Bot API over HTTP on loopback, keeps everything in memory, and is not Telegram;
 README.md says what in it is assumed.
 
-    wire, forms     the envelope; how a request becomes a call
-    dispatch        one call, through faults and flood control
-    methods/        the Bot API's methods, by family
-    world           everything the server knows: chat, message, people, files, profile
-    updates         the queue behind getUpdates
-    person, speech  what people do, for tests and for the page
-    server, page    HTTP
-    gram            Localgram, which is all of it
+server.py page.py visitor.py views.py  HTTP: the Bot API, the chat page, who asks through it
+wire.py forms.py dispatch.py           a call's envelope, its form, its way through faults and flood control
+methods/                               the Bot API's methods, by family
+world.py chat.py message.py people.py profile.py files.py queries.py
+                                       what the server knows
+entities.py nesting.py tdlib.py reactions.py media.py pictures.py
+                                       what Telegram makes of texts, reactions and files
+updates.py webhook.py                  the queue behind getUpdates; carrying updates to a webhook
+person.py speech.py acts.py feed.py    what people do and see, for tests and for the page
+faults.py flood.py clock.py            faults on demand, flood control, the time
+gram.py                                Localgram, which is all of it
 """
 
 from bot.localgram.chat import Chat, Topic
