@@ -3,7 +3,6 @@
 What is not known is None, never zero.
 """
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, Literal
 
@@ -20,7 +19,6 @@ StateName = Literal[
     "restarting",
     "failed",
 ]
-JsonObject = Mapping[str, Any]
 SERVING: frozenset[StateName] = frozenset({"ready", "busy", "sleeping"})
 
 BackendKind = Literal["managed", "external"]

@@ -155,8 +155,17 @@ class InstalledGpu:
     memory: int | None
 
 
-def installed_gpus() -> tuple[str | None, list[InstalledGpu]]:
-    """The driver's version and the cards of this machine. Blocks; raises NvmlUnusable."""
+@dataclass(frozen=True, slots=True)
+class InstalledGpus:
+    """The GPUs of this machine; `problem` says why NVML cannot tell, empty where it can."""
+
+    driver: str | None = None
+    gpus: tuple[InstalledGpu, ...] = ()
+    problem: str = ""
+
+
+def installed_gpus() -> InstalledGpus:
+    """Ask NVML once. Blocks."""
     import pynvml
 
     nvml: Any = pynvml  # its functions have no types
@@ -166,7 +175,7 @@ def installed_gpus() -> tuple[str | None, list[InstalledGpu]]:
             return getattr(nvml, name)(*arguments)
         return None
 
-    def card(handle: Any) -> InstalledGpu:
+    def gpu(handle: Any) -> InstalledGpu:
         capability = ask("nvmlDeviceGetCudaComputeCapability", handle)
         memory = ask("nvmlDeviceGetMemoryInfo", handle)
         return InstalledGpu(
@@ -179,11 +188,11 @@ def installed_gpus() -> tuple[str | None, list[InstalledGpu]]:
         nvml.nvmlInit()
         try:
             handles = [nvml.nvmlDeviceGetHandleByIndex(n) for n in range(nvml.nvmlDeviceGetCount())]
-            return ask("nvmlSystemGetDriverVersion"), [card(handle) for handle in handles]
+            return InstalledGpus(ask("nvmlSystemGetDriverVersion"), tuple(map(gpu, handles)))
         finally:
             nvml.nvmlShutdown()
     except nvml.NVMLError as error:
-        raise NvmlUnusable(str(error)) from None
+        return InstalledGpus(problem=str(error))
 
 
 class Nvml:

@@ -145,6 +145,16 @@ class Profile:
         )
 
     @property
+    def sources(self) -> list[Source]:
+        """Of the model, and of the draft where it has one."""
+        return [self.model, self.draft] if self.draft else [self.model]
+
+    @property
+    def splits(self) -> bool:
+        """Whether it shares all GPUs, rather than to use one."""
+        return self.flag("--split-mode") in ("layer", "tensor")
+
+    @property
     def slots(self) -> int:
         return int(self.flag("--parallel") or 1)
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import aiohttp
 
-from backend.protocol import JsonObject
-
+JsonObject = Mapping[str, Any]
 ANSWER_SECONDS = 30.0
 LONGEST_LINE = 8 << 20  # bytes: the last event of a prefill repeats its prompt
 

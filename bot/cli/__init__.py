@@ -1,4 +1,7 @@
-"""The command line: one small file per command, imported only when it is called.
+"""The command line: one file per command, imported only when it is called.
+
+command.py has what every command is made of, connect.py how it gets its backend
+and its agent, apps.py the messaging apps, checks/ what `doctor` looks at.
 
 Exit codes: 0 done; 1 it failed; 2 wrong usage or configuration; 3 the model
 backend is not available; 130 interrupted.
@@ -6,17 +9,15 @@ backend is not available; 130 interrupted.
 
 import gc
 import importlib
+import logging
 import os
 import sys
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-if TYPE_CHECKING:
-    from bot.settings import Settings
+from bot.cli.command import Options
+from bot.log import start_logging
 
 COMMANDS = {
     "run": "backend and bot together in the foreground",
@@ -47,69 +48,25 @@ COMMANDS = {
 OBJECTS_PER_SEARCH = 10_000
 
 
-class Failed(click.ClickException):
-    """It failed: one plain sentence on stderr, exit code 1."""
-
-    exit_code = 1
-
-    def show(self, file: object = None) -> None:
-        click.echo(self.message, err=True)
-
-
-class NoBackend(Failed):
-    exit_code = 3
-
-
-class Misused(Failed):
-    """Wrong usage or configuration."""
-
-    exit_code = 2
-
-
-@dataclass
-class Options:
-    """The global options, and the settings they lead to, read on first use."""
-
-    config: Path | None
-    verbose: bool
-
-    @cached_property
-    def settings(self) -> "Settings":
-        from bot.settings import ConfigurationError, load
-
-        try:
-            return load(self.config)
-        except ConfigurationError as error:
-            raise Misused(str(error)) from None
-
-
-class _Lazy(click.Group):
-    """Finds a command's module by its name; listing the commands imports none of them."""
+class LazyGroup(click.Group):
+    """Imports a command's module, named as the command, when it is called; listing imports none."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for name in COMMANDS if _module(name).exists()]
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in self.list_commands(ctx):
+        if name not in COMMANDS:
             return None
-        command = importlib.import_module(f"bot.cli.{_file(name)}").command
+        command = importlib.import_module(f"bot.cli.{name}").command
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
+            formatter.write_dl(list(COMMANDS.items()))
 
 
-def _file(name: str) -> str:
-    return f"{name}_command" if name == "eval" else name
-
-
-def _module(name: str) -> Path:
-    return Path(__file__).with_name(f"{_file(name)}.py")
-
-
-@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--config", type=click.Path(dir_okay=False, path_type=Path), help="Configuration file."
 )
@@ -119,8 +76,6 @@ def _module(name: str) -> Path:
 def cli(ctx: click.Context, config: Path | None, verbose: bool) -> None:
     """Voltaire: a personal agent on your own GPU, in your own messaging app."""
     ctx.obj = Options(config, verbose)
-    from bot.log import start_logging
-
     start_logging(verbose)
 
 
@@ -141,27 +96,18 @@ def _exit_code(arguments: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return 130
     except BrokenPipeError:
-        _close_stdout()
+        # The reader is gone; Python would complain again while it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
-        return _unexpected(f"{error.strerror or error}{_of(error)}", error)
+        file = f": {error.filename}" if error.filename else ""
+        return _unexpected(f"{error.strerror or error}{file}", error)
     except Exception as error:  # noqa: BLE001 - the last line before a person
         return _unexpected(f"An unexpected error: {type(error).__name__}: {error}", error)
     return result if isinstance(result, int) else 0
 
 
 def _unexpected(sentence: str, error: Exception) -> int:
-    import logging
-
     logging.getLogger("voltaire").debug("unexpected error", exc_info=error)
     click.echo(sentence.rstrip(".") + ".", err=True)
     return 1
-
-
-def _of(error: OSError) -> str:
-    return f": {error.filename}" if error.filename else ""
-
-
-def _close_stdout() -> None:
-    # The reader is gone; Python would complain again while it flushes at exit.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

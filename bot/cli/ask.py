@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 import click
 
-from agent.chats.assignment import Assignment
+from agent.chats.assignment import Assignment, ChatOptions
+from agent.chats.chats import Incoming, cli_source
 from agent.events import (
     Event,
     ModelFinished,
@@ -20,45 +21,37 @@ from agent.events import (
     TurnFinished,
     as_json,
 )
-from bot.cli import Misused
-from bot.cli.options import chat_option, json_option, runs, settings_of, words
-from bot.settings import Settings
+from bot.cli.command import Misused, Options, chat_option, json_option, pass_options, runs
+from bot.cli.connect import running_agent
+from bot.composition import open_chats
+
+EXIT_CODES = {"done": 0, "backend": 3, "cancelled": 130}  # by the reason that the turn ended
 
 
 @click.command("ask", help="Ask one thing (- reads standard input) and print the answer.")
 @click.argument("text")
 @chat_option
 @json_option
-@click.pass_context
+@pass_options
 @runs
-async def command(ctx: click.Context, text: str, chat: str, as_json: bool) -> int:
-    said = words(text).strip()
-    if not said:
+async def command(options: Options, text: str, chat: str, as_json: bool) -> int:
+    text = (sys.stdin.read() if text == "-" else text).strip()
+    if not text:
         raise Misused("There is nothing to ask: the text is empty.")
-    show = Lines() if as_json else Plain()
-    return await ask(settings_of(ctx), said, chat, show)
-
-
-async def ask(settings: Settings, text: str, chat: str, show: "Shown", model: str = "") -> int:
-    """Put a message into a chat and show its turn; the exit code."""
-    from agent.chats.assignment import ChatOptions
-    from agent.chats.chats import Incoming, cli_source
-    from bot.cli.connect import running_agent
-    from bot.composition import open_chats
-
-    source = cli_source()
-    async with running_agent(settings, model) as agent:
+    printer = JsonPrinter() if as_json else TextPrinter()
+    settings, source = options.settings, cli_source()
+    async with running_agent(settings) as agent:
         await agent.ready()
         await agent.window.check()
-        service = ChatOptions(frozenset({source}), settings.agent.timezone, resumes=False)
-        async with open_chats(agent, service, show) as chats:
+        own = ChatOptions(frozenset({source}), settings.agent.timezone, resumes=False)
+        async with open_chats(agent, own, printer) as chats:
             await chats.submit(Incoming(chat, source, str(time.time_ns()), text))
-            finished = await show.finished()
-    return {"done": 0, "backend": 3, "cancelled": 130}.get(finished.reason, 1)
+            finished = await printer.finished()
+    return EXIT_CODES.get(finished.reason, 1)
 
 
 @dataclass
-class Shown(ABC):
+class TurnPrinter(ABC):
     """A listener that prints a turn and knows when it has ended."""
 
     _end: asyncio.Future[TurnFinished] = field(init=False)
@@ -81,7 +74,7 @@ class Shown(ABC):
     def print(self, event: Event) -> None: ...
 
 
-class Lines(Shown):
+class JsonPrinter(TurnPrinter):
     """One JSON object a line."""
 
     def print(self, event: Event) -> None:
@@ -91,48 +84,44 @@ class Lines(Shown):
 
 
 @dataclass
-class Plain(Shown):
-    """The answer on stdout as it grows; what is done for it on stderr (`quiet`) or beside it."""
+class TextPrinter(TurnPrinter):
+    """The answer on stdout as it grows; tool calls and notices on stderr, or there too (`steps_out`)."""
 
-    quiet: bool = True
-    _text: str = ""
+    steps_out: bool = False
+    _line: str = ""  # of the answer, so far
 
     def print(self, event: Event) -> None:
         match event:
             case TextDelta(text):
-                self._text += text
+                self._line += text
                 click.echo(text, nl=False)
                 sys.stdout.flush()
             case ToolCalled(_, name, arguments):
-                self._fresh_line()
-                click.echo(f"→ {name} {json.dumps(arguments, ensure_ascii=False)}", err=self.quiet)
+                self._end_line()
+                self._step(f"→ {name} {json.dumps(arguments, ensure_ascii=False)}")
             case ToolFinished(ok=ok, output=output, shown=shown):
-                self._tool_output(shown or output, ok)
+                lines = (shown or output).splitlines()
+                for line in lines[:8]:
+                    self._step(f"  {line}")
+                if len(lines) > 8:
+                    self._step(f"  … {len(lines) - 8} more lines")
+                if not ok:
+                    self._step("  (failed)")
             case Notice(text):
-                self._fresh_line()
-                click.echo(f"· {text}", err=self.quiet)
+                self._end_line()
+                self._step(f"· {text}")
             case ModelFinished(finish_reason="tool_calls"):
-                self._fresh_line()
+                self._end_line()
             case TurnFinished(text):
-                self._finish(text)
+                if self._line.strip() != text.strip():  # what was streamed was a preview
+                    self._end_line()
+                    click.echo(text, nl=False)
+                click.echo()
 
-    def _tool_output(self, output: str, ok: bool) -> None:
-        lines = output.splitlines()
-        for line in lines[:8]:
-            click.echo(f"  {line}", err=self.quiet)
-        if len(lines) > 8:
-            click.echo(f"  … {len(lines) - 8} more lines", err=self.quiet)
-        if not ok:
-            click.echo("  (failed)", err=self.quiet)
+    def _step(self, line: str) -> None:
+        click.echo(line, err=not self.steps_out)
 
-    def _fresh_line(self) -> None:
-        if self._text:
+    def _end_line(self) -> None:
+        if self._line:
             click.echo()
-        self._text = ""
-
-    def _finish(self, text: str) -> None:
-        """The stream is a preview; what counts is the whole reply."""
-        if self._text.strip() != text.strip():
-            self._fresh_line()
-            click.echo(text, nl=False)
-        click.echo()
+        self._line = ""

@@ -4,24 +4,20 @@ from pathlib import Path
 
 import click
 
-from bot.cli import Failed
-from bot.cli.options import runs, settings_of
+from bot.backup import BackupError, backup
+from bot.cli.command import Failed, Options, pass_options, runs
 from bot.settings import find_file
 
 
 @click.command("backup", help="The whole state into one file, consistent, while everything runs.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--secrets", is_flag=True, help="Keep token and keys of the configuration in it.")
-@click.pass_context
+@pass_options
 @runs
-async def command(ctx: click.Context, file: Path, secrets: bool) -> None:
-    from bot.backup import BackupError, backup
-
-    settings = settings_of(ctx)
+async def command(options: Options, file: Path, secrets: bool) -> None:
+    state, config = options.settings.state_dir, find_file(options.config)
     try:
-        manifest = await backup(
-            settings.state_dir, file, find_file(ctx.obj.config), secrets=secrets
-        )
+        manifest = await backup(state, file, config, secrets=secrets)
     except BackupError as error:
         raise Failed(str(error)) from None
     note = "with secrets: keep it safe" if manifest.secrets else "without secrets"

@@ -11,14 +11,17 @@ from functools import partial
 from pathlib import Path
 
 import click
+from rich.console import Console
 
 from agent.approvals import ApprovalRequest
 from agent.chats.assignment import Assignment, ChatOptions
 from agent.chats.chats import Chats, Incoming, cli_source
 from agent.events import Decision, Event, TurnFinished
 from bot.channel import ChannelFileSender, OutgoingMessage, send
-from bot.cli.options import chat_option, runs, settings_of
+from bot.cli.command import Options, chat_option, pass_options, runs
+from bot.cli.connect import running_agent
 from bot.commands.approvals import approval_keyboard, decision, question
+from bot.composition import open_chats
 from bot.replies import Replies
 from bot.settings import Settings
 from bot.terminal import FILES_FOLDER, InputLines, Terminal
@@ -29,20 +32,15 @@ HELP = "/new a fresh conversation · /retry the last answer once more · /memory
 
 @click.command("chat", help="Talk in the terminal; /help inside, Ctrl-D ends it.")
 @chat_option
-@click.pass_context
+@pass_options
 @runs
-async def command(ctx: click.Context, chat: str) -> None:
-    async with _conversation(settings_of(ctx), chat) as conversation:
+async def command(options: Options, chat: str) -> None:
+    async with _conversation(options.settings, chat) as conversation:
         await conversation.run()
 
 
 @asynccontextmanager
 async def _conversation(settings: Settings, chat: str) -> AsyncIterator["Conversation"]:
-    from rich.console import Console
-
-    from bot.cli.connect import running_agent
-    from bot.composition import open_chats
-
     table, source = texts(settings.telegram.language), cli_source()
     lines = InputLines(sys.stdin)
     terminal = Terminal(Console(), lines, Path.cwd() / FILES_FOLDER)
@@ -57,15 +55,15 @@ async def _conversation(settings: Settings, chat: str) -> AsyncIterator["Convers
     ):
         await agent.ready()
         await agent.window.check()
-        shown = Shown(terminal, replies)
-        service = ChatOptions(frozenset({source}), settings.agent.timezone, resumes=False)
-        async with open_chats(agent, service, shown) as chats:
-            yield Conversation(chat, source, terminal, lines, chats, shown)
+        listener = TerminalListener(terminal, replies)
+        own = ChatOptions(frozenset({source}), settings.agent.timezone, resumes=False)
+        async with open_chats(agent, own, listener) as chats:
+            yield Conversation(chat, source, terminal, lines, chats, listener)
 
 
 @dataclass(frozen=True)
 class TerminalApprovals:
-    """agent.approvals.Ask: the one at the terminal is the owner."""
+    """agent.approvals.Ask: whoever is at the terminal is the owner."""
 
     terminal: Terminal
     table: Texts
@@ -80,7 +78,7 @@ class TerminalApprovals:
 
 
 @dataclass
-class Shown:
+class TerminalListener:
     """The live reply, then the final text."""
 
     terminal: Terminal
@@ -100,12 +98,14 @@ class Shown:
 
 @dataclass
 class Conversation:
+    """Lines from the terminal: messages, and a few commands of its own."""
+
     chat: str
     source: str
     terminal: Terminal
     lines: InputLines
     chats: Chats
-    shown: Shown
+    listener: TerminalListener
 
     async def run(self) -> None:
         """Until the input ends."""
@@ -116,9 +116,9 @@ class Conversation:
             except EOFError:
                 return
             if line:
-                await self._said(line)
+                await self._input(line)
 
-    async def _said(self, line: str) -> None:
+    async def _input(self, line: str) -> None:
         if line == "/help":
             self.terminal.console.print(HELP)
         elif line == "/new":
@@ -126,7 +126,7 @@ class Conversation:
             self.terminal.console.print("A fresh conversation; notes stay.")
         elif line == "/retry":
             if await self.chats.retry(self.chat):
-                await self._answered()
+                await self._wait_for_answer()
         elif line == "/memory":
             notes = await self.chats.store.notes.all(self.chat)
             self.terminal.console.print(
@@ -136,10 +136,10 @@ class Conversation:
             self.terminal.console.print(f"There is no {line.split()[0]} here. {HELP}")
         else:
             await self.chats.submit(Incoming(self.chat, self.source, str(time.time_ns()), line))
-            await self._answered()
+            await self._wait_for_answer()
 
-    async def _answered(self) -> None:
-        """Wait for the answer; Ctrl-C stops it, and not the conversation."""
+    async def _wait_for_answer(self) -> None:
+        """Ctrl-C meanwhile stops the answer, not the conversation."""
         loop = asyncio.get_running_loop()
         stopping = set[asyncio.Task[bool]]()
         loop.add_signal_handler(
@@ -148,7 +148,7 @@ class Conversation:
         task = asyncio.current_task()
         assert task
         try:
-            await self.shown.ended.wait()
+            await self.listener.ended.wait()
         finally:
-            self.shown.ended.clear()
+            self.listener.ended.clear()
             loop.add_signal_handler(signal.SIGINT, task.cancel)

@@ -20,11 +20,13 @@ from agent.sandbox.sandboxes import Sandboxes
 from agent.tools.context import FileSender
 from backend.client import BackendClient, BackendUnavailable, default_socket
 from backend.config import BackendConfig, ScheduledProfile, ThermalLimits
+from backend.models.profile import Profile, Source
+from backend.models.profile import load as load_profile
 from bot.composition import Agent, open_agent, open_sandboxes
 from bot.settings import ConfigurationError, Settings, config_folder, load
 
 if TYPE_CHECKING:
-    from backend.service import RunningBackend
+    from backend.service import Backend
 
 log = logging.getLogger(__name__)
 
@@ -81,15 +83,13 @@ async def chat_sandboxes(settings: Settings) -> AsyncIterator[Sandboxes]:
 
 
 @asynccontextmanager
-async def own_backend(
-    settings: Settings, model: str = ""
-) -> "AsyncIterator[RunningBackend | None]":
+async def own_backend(settings: Settings, model: str = "") -> "AsyncIterator[Backend | None]":
     """A whole backend inside this process; None where another one came up in the same moment."""
-    from backend.service import AlreadyRunning, serve_backend
+    from backend.service import BackendRunning, serve_backend
 
     async with AsyncExitStack() as stack:
         backend = None
-        with suppress(AlreadyRunning):
+        with suppress(BackendRunning):
             config = backend_config(settings, model)
             backend = await stack.enter_async_context(serve_backend(config))
         yield backend
@@ -98,7 +98,7 @@ async def own_backend(
 @asynccontextmanager
 async def failover(
     client: BackendClient,
-    serve: "Callable[[], AbstractAsyncContextManager[RunningBackend | None]]",
+    serve: "Callable[[], AbstractAsyncContextManager[Backend | None]]",
     seconds: float = TAKEOVER_SECONDS,
 ) -> AsyncIterator[None]:
     """For the block: `serve` a backend once the running one has been gone for `seconds`.
@@ -150,6 +150,13 @@ def backend_config(settings: Settings, model: str = "") -> BackendConfig:
 def profiles_folder() -> Path:
     """The user's own profiles."""
     return config_folder() / "profiles"
+
+
+def profile_of(name: str) -> Profile:
+    """A profile by name, or a bare GGUF file as one; ProfileError where there is none."""
+    if name.endswith(".gguf"):
+        return Profile(name=Path(name).stem, title=name, context=32768, model=Source(path=name))
+    return load_profile(name, profiles_folder())
 
 
 def _schedule(settings: Settings) -> tuple[ScheduledProfile, ...]:

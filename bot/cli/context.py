@@ -4,8 +4,8 @@ import json
 
 import click
 
+from bot.cli.command import Options, chat_option, json_option, pass_options, runs
 from bot.cli.connect import running_agent
-from bot.cli.options import chat_option, json_option, runs, settings_of
 
 BAR = 30
 
@@ -15,12 +15,10 @@ BAR = 30
 )
 @chat_option
 @json_option
-@click.pass_context
+@pass_options
 @runs
-async def command(ctx: click.Context, chat: str, as_json: bool) -> None:
-
-    settings = settings_of(ctx)
-    async with running_agent(settings) as agent:
+async def command(options: Options, chat: str, as_json: bool) -> None:
+    async with running_agent(options.settings) as agent:
         await agent.ready()
         parts = await agent.context(chat)
     limit = sum(parts.values())

@@ -11,8 +11,10 @@ from pathlib import Path
 import click
 from pydantic import SecretStr
 
-from bot.cli import Failed, Misused
-from bot.cli.options import runs
+from bot.cli.ask import TextPrinter
+from bot.cli.bot import serve
+from bot.cli.command import Failed, Misused, runs
+from bot.cli.connect import running_backend
 from bot.localgram import Localgram, Person
 from bot.settings import (
     Agent,
@@ -36,12 +38,10 @@ ANSWER_SECONDS = 600
     type=click.IntRange(0, 65535),
     default=PORT,
     show_default=True,
-    help="Where the chat page is.",
+    help="The chat page's.",
 )
 @click.option(
-    "--model",
-    type=click.Path(exists=True, dir_okay=False),
-    help="A GGUF to run in place of the pocket model.",
+    "--model", type=click.Path(exists=True, dir_okay=False), help="A GGUF in place of pocket's."
 )
 @runs
 async def command(text: str | None, port: int, model: str | None) -> int:
@@ -51,7 +51,11 @@ async def command(text: str | None, port: int, model: str | None) -> int:
         settings = _settings(state, gram)
         if text:
             return await _one_answer(settings, owner, text, model or "")
-        await _until_interrupted(settings, gram, model or "")
+        async with running_backend(settings, model or "") as backend:
+            click.echo(
+                f"Voltaire is at {gram.url} (Ctrl-C ends it). Try: how much disk space is free?"
+            )
+            await serve(settings, backend)
     return 0
 
 
@@ -93,31 +97,18 @@ def _settings(state: Path, gram: Localgram) -> Settings:
     )
 
 
-async def _until_interrupted(settings: Settings, gram: Localgram, model: str) -> None:
-    from bot.cli.bot import serve
-    from bot.cli.connect import running_backend
-
-    async with running_backend(settings, model) as backend:
-        click.echo(f"Voltaire is at {gram.url} (Ctrl-C ends it). Try: how much disk space is free?")
-        await serve(settings, backend)
-
-
 async def _one_answer(settings: Settings, owner: Person, text: str, model: str) -> int:
     """The message goes in as an update and comes back as a message, as on a phone."""
-    from bot.cli.ask import Plain
-    from bot.cli.bot import serve
-    from bot.cli.connect import running_backend
-
-    shown = Plain(quiet=False)
+    printer = TextPrinter(steps_out=True)
     async with running_backend(settings, model) as backend:
-        serving = asyncio.create_task(serve(settings, backend, shown))
+        serving = asyncio.create_task(serve(settings, backend, printer))
         reply = asyncio.create_task(owner.ask(text, seconds=ANSWER_SECONDS))
         try:
             await asyncio.wait({serving, reply}, return_when=asyncio.FIRST_COMPLETED)
             if serving.done():
                 serving.result()
             await reply
-            finished = await shown.finished()
+            finished = await printer.finished()
         except TimeoutError:
             raise Failed(f"No answer came within {ANSWER_SECONDS} s.") from None
         finally:

@@ -6,21 +6,37 @@ from dataclasses import asdict
 
 import click
 
-from bot.cli.checks import Check, Finding
-from bot.cli.options import json_option, runs, settings_of
+from bot.cli.checks import Check, Finding, backend, bot, failure, machine, server
+from bot.cli.command import Options, json_option, pass_options, runs
 from bot.settings import Settings
 
 CHECK_SECONDS = 180
 MARKS = {"pass": "✓", "warn": "!", "fail": "✗"}
+CHECKS: list[Check] = [
+    machine.python,
+    machine.sandbox,
+    server.card,
+    server.binary,
+    server.model,
+    server.fit,
+    backend.running,
+    backend.tool_calls,
+    bot.database,
+    bot.telegram,
+    machine.disk,
+    machine.clock,
+    machine.secrets,
+    machine.units,
+]
 
 
 @click.command("doctor", help="Check everything; each finding with its remedy. Exit 1 on a fail.")
 @json_option
-@click.pass_context
+@pass_options
 @runs
-async def command(ctx: click.Context, as_json: bool) -> int:
-    settings = settings_of(ctx)
-    findings = [finding for check in checks() for finding in await _checked(check, settings)]
+async def command(options: Options, as_json: bool) -> int:
+    settings = options.settings
+    findings = [finding for check in CHECKS for finding in await _findings(check, settings)]
     if as_json:
         click.echo(json.dumps([asdict(finding) for finding in findings], ensure_ascii=False))
     else:
@@ -31,48 +47,15 @@ async def command(ctx: click.Context, as_json: bool) -> int:
     return 1 if any(finding.status == "fail" for finding in findings) else 0
 
 
-def checks() -> list[Check]:
-    from bot.cli.checks import machine, people, server
-    from bot.cli.checks.fit import fit
-
-    return [
-        machine.python,
-        machine.sandbox,
-        server.card,
-        server.binary,
-        server.model,
-        fit,
-        server.running,
-        server.tool_calls,
-        people.database,
-        people.telegram,
-        machine.disk,
-        machine.clock,
-        machine.secrets,
-        machine.units,
-    ]
-
-
-async def _checked(check: Check, settings: Settings) -> list[Finding]:
+async def _findings(check: Check, settings: Settings) -> list[Finding]:
     """A check that itself fails is a finding, not an end."""
     name = check.__name__
     try:
-        return await asyncio.wait_for(check(settings), CHECK_SECONDS)
+        async with asyncio.timeout(CHECK_SECONDS):
+            return await check(settings)
     except TimeoutError:
-        return [
-            Finding(
-                name,
-                "fail",
-                f"The check did not end within {CHECK_SECONDS} s.",
-                "Run it again with -v.",
-            )
-        ]
+        detail = f"The check did not end within {CHECK_SECONDS} s."
+        return [failure(name, detail, "Run it again with -v.")]
     except Exception as error:  # noqa: BLE001 - the other checks go on
-        return [
-            Finding(
-                name,
-                "fail",
-                f"The check itself failed: {type(error).__name__}: {error}.",
-                "Report this.",
-            )
-        ]
+        detail = f"The check itself failed: {type(error).__name__}: {error}."
+        return [failure(name, detail, "Report this.")]

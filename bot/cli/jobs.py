@@ -11,7 +11,12 @@ import click
 from agent.schedule.planner import Planner
 from agent.store import Store
 from agent.store.jobs import Job
-from bot.cli.options import chat_option, json_option, runs, settings_of
+from backend.models.profile import names
+from bot.cli.command import Options, chat_option, json_option, pass_options, runs
+from bot.cli.connect import profiles_folder
+from bot.state import open_state
+from bot.tool_contexts import planner as make_planner
+from bot.tool_contexts import zone_of
 
 
 @click.group("jobs", help="The scheduled jobs of a chat. The running bot carries them out.")
@@ -22,19 +27,20 @@ def command() -> None:
 @command.command("list")
 @chat_option
 @json_option
-@click.pass_context
+@pass_options
 @runs
-async def list_jobs(ctx: click.Context, chat: str, as_json: bool) -> None:
+async def list_jobs(options: Options, chat: str, as_json: bool) -> None:
     """Every job with its next times and how its last runs ended."""
-    async with _planner(ctx, chat) as (store, planner):
+    async with _planner(options, chat) as (store, planner):
         jobs = await planner.jobs()
         if as_json:
-            click.echo(
-                json.dumps([await _fields(store, planner, job) for job in jobs], ensure_ascii=False)
-            )
+            fields = [await _fields(store, planner, job) for job in jobs]
+            click.echo(json.dumps(fields, ensure_ascii=False))
             return
         for job in jobs:
-            click.echo(f"{job.id}  {planner.describe(job)}{await _last(store, job)}")
+            runs_of = await store.occurrences.of_job(job.id, 1)
+            last = f" [last {_iso(runs_of[0].due_at)}: {runs_of[0].state}]" if runs_of else ""
+            click.echo(f"{job.id}  {planner.describe(job)}{last}")
         if not jobs:
             click.echo(f"No jobs in {chat}.")
 
@@ -43,24 +49,20 @@ async def list_jobs(ctx: click.Context, chat: str, as_json: bool) -> None:
 @click.argument("words")
 @chat_option
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.pass_context
+@pass_options
 @runs
-async def add(ctx: click.Context, words: str, chat: str, yes: bool) -> int:
+async def add(options: Options, words: str, chat: str, yes: bool) -> int:
     """A job in words: "every weekday at 8 summarise the website repo"."""
-    async with _planner(ctx, chat) as (_, planner):
+    async with _planner(options, chat) as (_, planner):
         proposal = await planner.propose_text(words)
         click.echo(proposal.description)
         if not yes and not click.confirm("Make this job?", default=True):
             return 1
-        click.echo(f"Job {(await planner.add(proposal.spec)).id} made.{_where(chat)}")
-        return 0
-
-
-def _where(chat: str) -> str:
-    """A terminal's chat has nobody to be delivered to until one is opened."""
-    return (
-        "" if chat.startswith("tg:") else f" Its messages wait for `voltaire chat --chat {chat}`."
-    )
+        job = await planner.add(proposal.spec)
+    # A terminal's chat has nobody to be delivered to until one is opened.
+    later = f" Its messages wait for `voltaire chat --chat {chat}`."
+    click.echo(f"Job {job.id} made.{'' if chat.startswith('tg:') else later}")
+    return 0
 
 
 @command.command("edit")
@@ -71,18 +73,13 @@ def _where(chat: str) -> str:
 )
 @click.option("--tell/--silent", default=None, help="Say a line when there is nothing to say.")
 @chat_option
-@click.pass_context
+@pass_options
 @runs
 async def edit(
-    ctx: click.Context,
-    number: int,
-    words: str,
-    catch_up: Any,
-    tell: bool | None,
-    chat: str,
+    options: Options, number: int, words: str, catch_up: Any, tell: bool | None, chat: str
 ) -> None:
     """Another time, or time and task, in words; or what happens to missed times."""
-    async with _planner(ctx, chat) as (_, planner):
+    async with _planner(options, chat) as (_, planner):
         if words:
             await planner.edit(number, words)
         job = await planner.adjust(number, catch_up, tell)
@@ -93,22 +90,22 @@ async def edit(
 @click.argument("number", type=int)
 @click.option("--off", is_flag=True, help="Go on with it.")
 @chat_option
-@click.pass_context
+@pass_options
 @runs
-async def pause(ctx: click.Context, number: int, off: bool, chat: str) -> None:
+async def pause(options: Options, number: int, off: bool, chat: str) -> None:
     """Pause a job, or go on with it (--off)."""
-    async with _planner(ctx, chat) as (_, planner):
+    async with _planner(options, chat) as (_, planner):
         click.echo(planner.describe(await planner.pause(number, paused=not off)))
 
 
 @command.command("run")
 @click.argument("number", type=int)
 @chat_option
-@click.pass_context
+@pass_options
 @runs
-async def run(ctx: click.Context, number: int, chat: str) -> None:
+async def run(options: Options, number: int, chat: str) -> None:
     """Let the bot run a job now, besides its times."""
-    async with _planner(ctx, chat) as (_, planner):
+    async with _planner(options, chat) as (_, planner):
         await planner.run_now(number)
         click.echo(f"Job {number} is due now; the running bot takes it up within half a minute.")
 
@@ -116,29 +113,24 @@ async def run(ctx: click.Context, number: int, chat: str) -> None:
 @command.command("rm")
 @click.argument("number", type=int)
 @chat_option
-@click.pass_context
+@pass_options
 @runs
-async def remove(ctx: click.Context, number: int, chat: str) -> None:
+async def remove(options: Options, number: int, chat: str) -> None:
     """Delete a job."""
-    async with _planner(ctx, chat) as (_, planner):
+    async with _planner(options, chat) as (_, planner):
         await planner.remove(number)
         click.echo(f"Job {number} deleted.")
 
 
 @asynccontextmanager
-async def _planner(ctx: click.Context, chat: str) -> AsyncIterator[tuple[Store, Planner]]:
-    from backend.models.profile import names
-    from bot.cli.connect import profiles_folder
-    from bot.state import open_state
-    from bot.tool_contexts import planner, zone_of
-
+async def _planner(options: Options, chat: str) -> AsyncIterator[tuple[Store, Planner]]:
     async def profiles() -> list[str]:
         return names(profiles_folder())
 
-    settings = settings_of(ctx)
+    settings = options.settings
     async with open_state(settings) as store:
         zone = zone_of(await store.chats.get(chat), settings)
-        yield store, planner(settings, store, chat, zone, profiles)
+        yield store, make_planner(settings, store, chat, zone, profiles)
 
 
 async def _fields(store: Store, planner: Planner, job: Job) -> dict[str, Any]:
@@ -153,11 +145,6 @@ async def _fields(store: Store, planner: Planner, job: Job) -> dict[str, Any]:
         "next_at": _iso(job.spec.next_at),
         "runs": [{"due_at": _iso(r.due_at), "state": r.state, "detail": r.detail} for r in runs_of],
     }
-
-
-async def _last(store: Store, job: Job) -> str:
-    last = await store.occurrences.of_job(job.id, 1)
-    return f" [last {_iso(last[0].due_at)}: {last[0].state}]" if last else ""
 
 
 def _iso(at: int | None) -> str | None:

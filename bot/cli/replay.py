@@ -3,19 +3,19 @@
 import difflib
 import json
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from bot.cli import Failed
+from agent.llm.gpu_queue import QueuedModel
+from agent.llm.tool_call_parser import KnownTools
+from agent.store import Store
+from agent.store.turns import RecordedTurn
+from agent.turn.model_caller import ModelCaller
+from agent.turn.replay import Answered, Replay, told
+from bot.cli.command import Failed, Options, chat_option, json_option, pass_options, runs
 from bot.cli.connect import running_agent
-from bot.cli.options import chat_option, json_option, runs, settings_of
-
-if TYPE_CHECKING:
-    from agent.store import Store
-    from agent.store.turns import RecordedTurn
-    from agent.turn.replay import Answered
-    from bot.composition import Agent
+from bot.composition import Agent, thinking_tokens, turn_limits
 
 
 @click.command(
@@ -27,12 +27,10 @@ if TYPE_CHECKING:
 @click.argument("turn", default="")
 @chat_option
 @json_option
-@click.pass_context
+@pass_options
 @runs
-async def command(ctx: click.Context, turn: str, chat: str, as_json: bool) -> None:
-
-    settings = settings_of(ctx)
-    async with running_agent(settings) as agent:
+async def command(options: Options, turn: str, chat: str, as_json: bool) -> None:
+    async with running_agent(options.settings) as agent:
         recorded = await _recorded(agent.store, turn, chat)
         await agent.ready()
         click.echo(_head(recorded), err=as_json)
@@ -41,10 +39,11 @@ async def command(ctx: click.Context, turn: str, chat: str, as_json: bool) -> No
         async for answered in replay(recorded):
             differing += not answered.same
             click.echo(json.dumps(_fields(answered)) if as_json else _shown(answered))
-    click.echo(_verdict(differing), err=as_json)
+    calls = "One model call differs." if differing == 1 else f"{differing} model calls differ."
+    click.echo(calls if differing else "The model says the same.", err=as_json)
 
 
-async def _recorded(store: "Store", turn: str, chat: str) -> "RecordedTurn":
+async def _recorded(store: Store, turn: str, chat: str) -> RecordedTurn:
     last = None if turn else await store.turns.last(chat)
     recorded = await store.turns.record(turn or (last[0].id if last else ""))
     if recorded is None:
@@ -52,13 +51,7 @@ async def _recorded(store: "Store", turn: str, chat: str) -> "RecordedTurn":
     return recorded
 
 
-async def _replay(agent: "Agent", chat: str) -> Any:
-    from agent.llm.gpu_queue import QueuedModel
-    from agent.llm.tool_call_parser import KnownTools
-    from agent.turn.model_caller import ModelCaller
-    from agent.turn.replay import Replay
-    from bot.composition import thinking_tokens, turn_limits
-
+async def _replay(agent: Agent, chat: str) -> Replay:
     bounds = turn_limits(agent.settings)
     model = QueuedModel(agent.model, agent.window.queue, chat)
     caller = ModelCaller(
@@ -68,18 +61,15 @@ async def _replay(agent: "Agent", chat: str) -> Any:
     return Replay(caller, agent.schemas, bounds, thinking)
 
 
-def _head(recorded: "RecordedTurn") -> str:
+def _head(recorded: RecordedTurn) -> str:
     began = datetime.fromtimestamp(recorded.started_at).astimezone()
     head = f"turn {recorded.id} of {recorded.chat}, {began:%Y-%m-%d %H:%M}, ended: {recorded.reason or 'not yet'}"
-    shortened = (
-        "The conversation was shortened once or more: what stood before may have been longer then."
-    )
-    return f"{head}\n{shortened}" if recorded.compacted else head
+    if not recorded.compacted:
+        return head
+    return f"{head}\nThe conversation was compacted since: what stood before may have been longer then."
 
 
-def _shown(answered: "Answered") -> str:
-    from agent.turn.replay import told
-
+def _shown(answered: Answered) -> str:
     then, now = told(answered.then), told(answered.now)
     if answered.same:
         return "\n".join(f"  {line}" for line in then)
@@ -87,9 +77,7 @@ def _shown(answered: "Answered") -> str:
     return "\n".join(line for line in lines if not line.startswith("@@"))
 
 
-def _fields(answered: "Answered") -> dict[str, Any]:
-    from agent.turn.replay import told
-
+def _fields(answered: Answered) -> dict[str, Any]:
     done = answered.completion
     return {
         "same": answered.same,
@@ -101,8 +89,3 @@ def _fields(answered: "Answered") -> dict[str, Any]:
         "ttft_ms": done.ttft_ms,
         "finish_reason": done.finish_reason,
     }
-
-
-def _verdict(differing: int) -> str:
-    calls = "One model call differs." if differing == 1 else f"{differing} model calls differ."
-    return calls if differing else "The model says the same."

@@ -6,25 +6,23 @@ from pathlib import Path
 
 import click
 
-from bot.cli import Failed
-from bot.cli.options import runs, settings_of
+from agent.store import open_store
+from bot import presence
+from bot.backup import CONFIG, BackupError, holds_configuration, restore
+from bot.cli.command import Failed, Options, pass_options, runs
+from bot.cli.connect import backend_client
+from bot.state import DATABASE
+from bot.status import PRESENCE
 
 
 @click.command(
     "restore", help="The whole state back from a backup; the present one is moved aside."
 )
 @click.argument("file", type=click.Path(path_type=Path))
-@click.pass_context
+@pass_options
 @runs
-async def command(ctx: click.Context, file: Path) -> None:
-    from agent.store import open_store
-    from bot import presence
-    from bot.backup import CONFIG, BackupError, holds_configuration, restore
-    from bot.cli.connect import backend_client
-    from bot.state import DATABASE
-    from bot.status import PRESENCE
-
-    settings = settings_of(ctx)
+async def command(options: Options, file: Path) -> None:
+    settings = options.settings
     async with backend_client(settings) as backend:
         if presence.read(settings.state_dir / PRESENCE) or await backend.answers():
             raise Failed("Bot or backend still run on this state; stop them first.")

@@ -2,14 +2,14 @@
 
 import click
 
-from bot.cli import Misused
-from bot.cli.options import chat_option, runs, settings_of
+from bot.cli.command import Misused, Options, chat_option, pass_options, runs
+from bot.cli.connect import chat_sandboxes
 
-# A command that is not there is told in the shell's words and its code.
+# A command that does not exist fails with the shell's own message and exit code.
 _RUN = (
     """type -P -- "$1" > /dev/null || { echo "$1: command not found"; exit 127; }; exec -- "$@" """
 )
-_TELLING = ("/bin/bash", "--noprofile", "--norc", "-c", _RUN, "sandbox")
+_SHELL = ("/bin/bash", "--noprofile", "--norc", "-c", _RUN, "sandbox")
 
 
 @click.command(
@@ -20,24 +20,22 @@ _TELLING = ("/bin/bash", "--noprofile", "--norc", "-c", _RUN, "sandbox")
 @chat_option
 @click.option("--where", is_flag=True, help="Print the workspace's path on this machine.")
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED)
-@click.pass_context
+@pass_options
 @runs
-async def command(ctx: click.Context, chat: str, where: bool, argv: tuple[str, ...]) -> int:
-    from bot.cli.connect import chat_sandboxes
-
+async def command(options: Options, chat: str, where: bool, argv: tuple[str, ...]) -> int:
     if bool(argv) == where:
         raise Misused("Give a command after --, or --where alone.")
-    async with chat_sandboxes(settings_of(ctx)) as sandboxes:
+    async with chat_sandboxes(options.settings) as sandboxes:
         sandbox = await sandboxes.of(chat)
         if where:
             click.echo(sandbox.workspace)
             return 0
-        ran = await sandbox.run([*_TELLING, *argv], permit=_allowed)
+        ran = await sandbox.run([*_SHELL, *argv], permit=_allowed)
     click.echo(ran.output, nl=bool(ran.output) and not ran.output.endswith("\n"))
-    for line in filter(
-        None, [ran.saved_path and f"The whole output is in {ran.saved_path}.", ran.reason]
-    ):
-        click.echo(line, err=True)
+    if ran.saved_path:
+        click.echo(f"The whole output is in {ran.saved_path}.", err=True)
+    if ran.reason:
+        click.echo(ran.reason, err=True)
     return ran.exit_code
 
 

@@ -4,15 +4,21 @@ import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from bot.cli import Failed, Misused
-from bot.cli.options import runs, settings_of
-
-if TYPE_CHECKING:
-    from backend.build.recipe import BuildHost, Capability, Kind
+from backend.build.build import Sources, build
+from backend.build.recipe import (
+    BuildHost,
+    CannotBuild,
+    Capability,
+    Kind,
+    recipe,
+    toolkits,
+    usual_roots,
+)
+from backend.gpu.nvml import installed_gpus
+from bot.cli.command import Failed, Misused, Options, pass_options, runs
 
 
 @click.group("server", help="Build a llama-server for this machine.")
@@ -32,23 +38,19 @@ def command() -> None:
     help="A checkout of your own; ik_llama.cpp needs one.",
 )
 @click.option("--check", is_flag=True, help="Say how it would be built, and build nothing.")
-@click.pass_context
+@pass_options
 @runs
 async def build_server(
-    ctx: click.Context,
-    kind: "Kind | None",
+    options: Options,
+    kind: Kind | None,
     capability: tuple[str, ...],
     engine: str,
     source: Path | None,
     check: bool,
 ) -> None:
     """Fetch the sources, compile, and use the result from the next start on."""
-    from backend.build.build import Sources, build
-    from backend.build.recipe import CannotBuild, recipe
-
     if engine == "ik" and source is None:
         raise Misused("ik_llama.cpp is built from a checkout of yours: --engine ik --source DIR")
-    settings = settings_of(ctx)
     try:
         here = await machine([_capability(text) for text in capability])
         chosen = kind or ("cuda" if here.cards else "cpu")
@@ -56,7 +58,7 @@ async def build_server(
         if check:
             click.echo("\n".join([how.title, f"PATH={how.path}", *how.arguments]))
             return
-        built = await build(how, Sources(source, engine), settings.state_dir, click.echo)
+        built = await build(how, Sources(source, engine), options.settings.state_dir, click.echo)
     except CannotBuild as error:
         raise Failed(str(error)) from None
     click.echo(f"{built.version}\n{built.devices}")
@@ -66,17 +68,15 @@ async def build_server(
     )
 
 
-async def machine(named: "Sequence[Capability]" = ()) -> "BuildHost":
+async def machine(named: Sequence[Capability] = ()) -> BuildHost:
     """This machine as a recipe needs to know it, with the cards that are here unless named."""
-    from backend.build.recipe import BuildHost, toolkits, usual_roots
-    from bot.cli.checks.server import capabilities
-
     path = os.environ.get("PATH", os.defpath)
     found = await asyncio.to_thread(toolkits, path, usual_roots())
-    return BuildHost(path, list(named) or await asyncio.to_thread(capabilities), found)
+    gpus = (await asyncio.to_thread(installed_gpus)).gpus
+    return BuildHost(path, list(named) or [g.capability for g in gpus if g.capability], found)
 
 
-def _capability(text: str) -> "Capability":
+def _capability(text: str) -> Capability:
     major, point, minor = text.partition(".")
     if not point or not major.isdigit() or not minor.isdigit():
         raise Misused(f"--capability looks like 7.0; {text!r} does not.")

@@ -4,16 +4,19 @@ import asyncio
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from bot.cli import Failed, Misused, Options
-from bot.cli.options import runs
-from bot.settings import ConfigurationError, default_state_dir, find_file, load
-
-if TYPE_CHECKING:
-    from bot.setup.wizard import Wizard
+from bot.cli.bot import serve
+from bot.cli.command import Failed, Options, pass_options, runs
+from bot.cli.connect import running_backend
+from bot.cli.setup_models import BackendModelSetup
+from bot.settings import ConfigurationError, config_folder, default_state_dir, find_file, load
+from bot.setup import SetupError
+from bot.setup.telegram import first_message, pair
+from bot.setup.units import SystemdScope
+from bot.setup.units import remove as remove_units
+from bot.setup.wizard import Given, Wizard
 
 READY = "Voltaire is set up and listens. Write to me."
 
@@ -34,17 +37,11 @@ READY = "Voltaire is set up and listens. Write to me."
 )
 @click.option("--remove", is_flag=True, help="Remove the units; state and configuration stay.")
 @click.option("--upgrade", is_flag=True, help="After an update: renew and restart the units.")
-@click.pass_obj
+@pass_options
 @runs
 async def command(
     options: Options, yes: bool, remove: bool, upgrade: bool, **answers: object
 ) -> None:
-    from bot.cli.setup_models import BackendModelSetup
-    from bot.setup import SetupError
-    from bot.setup.units import SystemdScope
-    from bot.setup.units import remove as remove_units
-    from bot.setup.wizard import Given, Wizard
-
     scope = SystemdScope.here()
     config = options.config or find_file(None) or _default_config()
     state = _state(config)
@@ -52,24 +49,19 @@ async def command(
     wizard = Wizard(config, state, Given(**answers), yes, click.echo, _ask, models, scope)  # type: ignore[arg-type]
     try:
         if remove:
-            _tell(await asyncio.to_thread(remove_units, scope), "Removed")
+            _print_units("Removed", await asyncio.to_thread(remove_units, scope))
         elif upgrade:
-            _tell(await wizard.upgrade(), "Restarted")
+            _print_units("Restarted", await wizard.upgrade())
         else:
             await wizard.run(_greet, _serve)
             click.echo(f"Configuration: {config}")
     except SetupError as error:
         raise Failed(str(error)) from None
-    except ConfigurationError as error:
-        raise Misused(str(error)) from None
 
 
-def _tell(names: list[str], done: str) -> None:
-    click.echo(
-        f"{done}: {', '.join(names)}. State and configuration stay."
-        if names
-        else "No units are installed."
-    )
+def _print_units(done: str, names: list[str]) -> None:
+    stay = f"{done}: {', '.join(names)}. State and configuration stay."
+    click.echo(stay if names else "No units are installed.")
 
 
 def _ask(question: str, default: str) -> str:
@@ -77,13 +69,8 @@ def _ask(question: str, default: str) -> str:
 
 
 def _default_config() -> Path:
-    if os.geteuid() == 0:
-        return Path("/etc/voltaire/config.toml")
-    return (
-        Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-        / "voltaire"
-        / "config.toml"
-    )
+    folder = Path("/etc/voltaire") if os.geteuid() == 0 else config_folder()
+    return folder / "config.toml"
 
 
 def _state(config: Path) -> Path:
@@ -96,11 +83,8 @@ def _state(config: Path) -> Path:
     return Path("/var/lib/voltaire") if config.is_relative_to("/etc") else default_state_dir()
 
 
-async def _serve(wizard: "Wizard") -> None:
+async def _serve(wizard: Wizard) -> None:
     """Where there is no systemd: bot and backend here, until the owner is there and was greeted."""
-    from bot.cli.bot import serve
-    from bot.cli.connect import running_backend
-
     settings = load(wizard.config)
     async with running_backend(settings) as backend:
         serving = asyncio.create_task(serve(settings, backend))
@@ -117,9 +101,7 @@ async def _serve(wizard: "Wizard") -> None:
     click.echo("It is not running as a service here. Start it with: voltaire run")
 
 
-async def _greet(wizard: "Wizard") -> None:
-    from bot.setup.telegram import first_message, pair
-
+async def _greet(wizard: Wizard) -> None:
     settings = load(wizard.config)
     owners = settings.telegram.owners or await pair(settings, wizard.username, click.echo)
     await first_message(settings, owners, READY)

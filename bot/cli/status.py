@@ -6,20 +6,19 @@ from typing import Any
 
 import click
 
-from bot.cli.options import json_option, runs, settings_of
+from agent.store import open_store
+from bot.cli.command import Options, json_option, pass_options, runs
+from bot.cli.connect import backend_client
+from bot.state import DATABASE
+from bot.status import gather
 
 
 @click.command("status", help="What runs, and how well.")
 @json_option
-@click.pass_context
+@pass_options
 @runs
-async def command(ctx: click.Context, as_json: bool) -> None:
-    from agent.store import open_store
-    from bot.cli.connect import backend_client
-    from bot.state import DATABASE
-    from bot.status import gather
-
-    settings = settings_of(ctx)
+async def command(options: Options, as_json: bool) -> None:
+    settings = options.settings
     async with AsyncExitStack() as stack:
         backend = await stack.enter_async_context(backend_client(settings))
         database = settings.state_dir / DATABASE
@@ -30,7 +29,7 @@ async def command(ctx: click.Context, as_json: bool) -> None:
 
 def _lines(facts: dict[str, Any]) -> list[str]:
     server, bot = facts["backend"], facts["bot"]
-    lines = [f"backend: {server['state']}" + _tail(server["reason"])]
+    lines = [f"backend: {server['state']}{_reason(server['reason'])}"]
     if server["held"]:
         lines.append(f"held: {server['held']}")
     if server["state"] != "stopped":
@@ -39,21 +38,20 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         )
         lines += _warm(server["warm"]) + _speed(facts["speed"])
     lines += [_gpu(gpu) for gpu in facts["gpus"]]
-    lines.append(_bot(bot))
+    if bot["username"] is None and bot["polling_ok"] is None:
+        lines.append("bot: stopped")
+    else:
+        state = "polling" if bot["polling_ok"] else "not polling"
+        lines.append(f"bot: @{bot['username']}, {state}{_reason(bot['problem'])}")
     lines.append(
         f"waiting: {bot['inbox_waiting']} to answer, {bot['outbox_waiting']} to send, "
         f"{bot['outbox_uncertain']} uncertain"
     )
     jobs = facts["jobs"]
-    lines.append(
-        f"jobs: {jobs['active']} active" + (f", next {jobs['next_at']}" if jobs["next_at"] else "")
-    )
-    memory = {name: mib for name, mib in facts["memory_mib"].items() if mib is not None}
-    if memory:
-        lines.append(
-            "memory: " + ", ".join(f"{name} {mib:.0f} MiB" for name, mib in memory.items())
-        )
-    return lines
+    upcoming = f", next {jobs['next_at']}" if jobs["next_at"] else ""
+    lines.append(f"jobs: {jobs['active']} active{upcoming}")
+    used = [f"{name} {mib:.0f} MiB" for name, mib in facts["memory_mib"].items() if mib is not None]
+    return [*lines, f"memory: {', '.join(used)}"] if used else lines
 
 
 def _warm(warm: dict[str, Any] | None) -> list[str]:
@@ -66,28 +64,20 @@ def _warm(warm: dict[str, Any] | None) -> list[str]:
 def _speed(speed: dict[str, Any]) -> list[str]:
     if speed["decode_tok_s"] is None:
         return []
-    cached = (
-        ""
-        if speed["cache_hit"] is None
-        else f", {100 * speed['cache_hit']:.0f} % of prompts cached"
-    )
-    prefill = "" if speed["prefill_tok_s"] is None else f", reads {speed['prefill_tok_s']:.0f}"
-    return [f"speed: writes {speed['decode_tok_s']:.0f} tokens/s{prefill}{cached}"]
+    line = f"speed: writes {speed['decode_tok_s']:.0f} tokens/s"
+    if speed["prefill_tok_s"] is not None:
+        line += f", reads {speed['prefill_tok_s']:.0f}"
+    if speed["cache_hit"] is not None:
+        line += f", {100 * speed['cache_hit']:.0f} % of prompts cached"
+    return [line]
 
 
 def _gpu(gpu: dict[str, Any]) -> str:
-    said = [gpu["name"]]
-    said += [f"{gpu['temperature_c']:.0f} °C"] if gpu["temperature_c"] is not None else []
-    said += [f"{gpu['power_w']:.0f} W"] if gpu["power_w"] is not None else []
-    return f"gpu {gpu['index']}: {', '.join(said)}"
+    seen = [gpu["name"]]
+    seen += [f"{gpu['temperature_c']:.0f} °C"] if gpu["temperature_c"] is not None else []
+    seen += [f"{gpu['power_w']:.0f} W"] if gpu["power_w"] is not None else []
+    return f"gpu {gpu['index']}: {', '.join(seen)}"
 
 
-def _bot(bot: dict[str, Any]) -> str:
-    if bot["username"] is None and bot["polling_ok"] is None:
-        return "bot: stopped"
-    state = "polling" if bot["polling_ok"] else "not polling"
-    return f"bot: @{bot['username']}, {state}{_tail(bot['problem'])}"
-
-
-def _tail(reason: str | None) -> str:
+def _reason(reason: str | None) -> str:
     return f" ({reason})" if reason else ""

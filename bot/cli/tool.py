@@ -9,9 +9,16 @@ import click
 from agent.approvals import GuardedCall
 from agent.errors import ToolError
 from agent.tools.tool import Call, Output
-from bot.cli import Failed, Misused
+from bot.cli.command import (
+    Failed,
+    Misused,
+    Options,
+    chat_option,
+    json_option,
+    pass_options,
+    runs,
+)
 from bot.cli.connect import backend_client
-from bot.cli.options import chat_option, json_option, runs, settings_of
 from bot.composition import Agent, open_agent
 
 
@@ -20,16 +27,16 @@ from bot.composition import Agent, open_agent
 @click.argument("arguments")
 @chat_option
 @json_option
-@click.pass_context
+@pass_options
 @runs
-async def command(ctx: click.Context, name: str, arguments: str, chat: str, as_json: bool) -> int:
+async def command(options: Options, name: str, arguments: str, chat: str, as_json: bool) -> int:
     try:
         values = json.loads(arguments)
     except ValueError as error:
         raise Misused(f"The arguments are not JSON: {error}.") from None
     if not isinstance(values, dict):
         raise Misused('The arguments must be a JSON object, such as {"path": "notes.txt"}.')
-    settings, call = settings_of(ctx), secrets.token_hex(4)
+    settings, call = options.settings, secrets.token_hex(4)
     async with backend_client(settings) as backend, open_agent(settings, backend) as agent:
         output = await _run(agent, chat, call, name, values)
     fields = {"id": call, "name": name, "ok": output.ok, "output": output.text}

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from backend.models.outlook import PREFERRED, Machine, Outlook, outlook, propose
 from backend.models.profile import Profile, Reference, Source
-from bot.cli.outlook import PREFERRED, Machine, Outlook, outlook, propose
 from fakes import gguf_kinds
 
 GIB = 2**30

@@ -1,20 +1,22 @@
 """voltaire eval: how many small real tasks the model finishes here, and at what cost."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
+from rich.console import Console
+from rich.table import Table
 
-from bot.cli import Misused
+from agent.evaluate.runner import EvalSetup, run_task
+from agent.evaluate.scores import Rates, Score, append_score, load_scores, rates_by
+from agent.evaluate.tasks import EvalTask, suite
+from agent.llm.gpu_queue import IDLE, QueuedModel
+from bot.cli.command import Misused, Options, json_option, pass_options, runs
 from bot.cli.connect import running_agent
-from bot.cli.options import json_option, runs, settings_of
-
-if TYPE_CHECKING:
-    from agent.evaluate.scores import Rates, Score
-    from agent.evaluate.tasks import EvalTask
-    from bot.composition import Agent
+from bot.composition import Agent, turn_limits
 
 COLUMNS = ("", "tasks", "completed", "valid calls", "calls", "tokens", "seconds", "joules")
 
@@ -34,10 +36,10 @@ COLUMNS = ("", "tasks", "completed", "valid calls", "calls", "tokens", "seconds"
 )
 @click.option("--fresh", is_flag=True, help="Forget the scores of an earlier run.")
 @json_option
-@click.pass_context
+@pass_options
 @runs
 async def command(
-    ctx: click.Context,
+    options: Options,
     names: tuple[str, ...],
     kinds: tuple[str, ...],
     easy: bool,
@@ -47,17 +49,14 @@ async def command(
     as_json: bool,
 ) -> None:
     """The task suite on the current model, with our prompt and a naive one; it goes on where it was interrupted."""
-    from agent.evaluate.scores import load_scores
-
     tasks = _chosen(names, kinds, easy=easy)
     prompts = ("ours",) if no_naive else ("ours", "naive")
     wanted = {(t.name, p, b) for t in tasks for p in prompts for b in befores or (0,)}
-    settings = settings_of(ctx)
-    async with running_agent(settings) as agent:
+    async with running_agent(options.settings) as agent:
         await agent.ready()
         place = await agent.backend.endpoint()
         model = place.model or (await agent.backend.status()).backend.profile
-        path = settings.state_dir / "eval" / f"{_plain(model or 'model')}.jsonl"
+        path = options.settings.state_dir / "eval" / f"{_file_name(model or 'model')}.jsonl"
         if fresh:
             path.unlink(missing_ok=True)
         await _play(agent, tasks, wanted, path, quiet=as_json)
@@ -68,34 +67,30 @@ async def command(
         _print(str(model), scores)
 
 
-def _chosen(names: Sequence[str], kinds: Sequence[str], *, easy: bool) -> "list[EvalTask]":
-    from agent.evaluate.tasks import suite
-
-    known = {task.name for task in suite()} | {task.kind for task in suite()}
-    if unknown := sorted({*names, *kinds} - known):
-        raise Misused(f"There is no task or kind {unknown[0]}; kinds: {', '.join(_kinds())}.")
+def _chosen(names: Sequence[str], kinds: Sequence[str], *, easy: bool) -> list[EvalTask]:
+    every = suite()
+    known_kinds = sorted({task.kind for task in every})
+    if unknown := sorted({*names, *kinds} - {task.name for task in every} - {*known_kinds}):
+        raise Misused(f"There is no task or kind {unknown[0]}; kinds: {', '.join(known_kinds)}.")
     return [
         task
-        for task in suite()
+        for task in every
         if (not names or task.name in names)
         and (not kinds or task.kind in kinds)
         and (task.easy or not easy)
     ]
 
 
-def _kinds() -> list[str]:
-    from agent.evaluate.tasks import suite
-
-    return sorted({task.kind for task in suite()})
-
-
 async def _play(
-    agent: "Agent", tasks: "list[EvalTask]", wanted: set[Any], path: Any, *, quiet: bool
+    agent: Agent, tasks: list[EvalTask], wanted: set[Any], path: Path, *, quiet: bool
 ) -> None:
-    from agent.evaluate.runner import EvalSetup, run_task
-    from agent.evaluate.scores import append_score, load_scores
-    from agent.llm.gpu_queue import IDLE, QueuedModel
-    from bot.composition import turn_limits
+    """Play what has no score yet; each score is saved at once."""
+
+    async def power() -> float | None:
+        """What all GPUs draw together, in watts; None while none reports it."""
+        powers = [gpu.power_w for gpu in (await agent.backend.status()).gpus]
+        known = [power for power in powers if power is not None]
+        return sum(known) if known else None
 
     setup = EvalSetup(
         model=QueuedModel(agent.model, agent.window.queue, "eval", IDLE),
@@ -106,7 +101,7 @@ async def _play(
         zone=agent.settings.agent.timezone,
         limits=turn_limits(agent.settings),
         ready=agent.ready,
-        power=_power(agent),
+        power=power,
     )
     by_name = {task.name: task for task in tasks}
     done = {score.key for score in load_scores(path)}
@@ -116,39 +111,24 @@ async def _play(
         score = await run_task(setup, by_name[name], prompt, before)
         append_score(path, score)
         if not quiet:
-            click.echo(_line(number, len(todo), score))
+            mark = "no: " + score.fault if score.fault else "done"
+            click.echo(
+                f"{number:>3}/{len(todo)} {score.prompt:<6}{score.task:<20}{score.seconds:7.1f} s  {mark}"
+            )
 
 
-def _power(agent: "Agent") -> Callable[[], Any]:
-    """What all GPUs draw together, in watts; None as long as none reports it."""
-
-    async def power() -> float | None:
-        powers = [gpu.power_w for gpu in (await agent.backend.status()).gpus]
-        known = [power for power in powers if power is not None]
-        return sum(known) if known else None
-
-    return power
-
-
-def _line(number: int, of: int, score: "Score") -> str:
-    mark = "no: " + score.fault if score.fault else "done"
-    return f"{number:>3}/{of} {score.prompt:<6}{score.task:<20}{score.seconds:7.1f} s  {mark}"
-
-
-def _plain(name: str) -> str:
+def _file_name(name: str) -> str:
     return "".join(c if c.isalnum() or c in ".-_" else "-" for c in name.split("/")[-1]) or "model"
 
 
-def _groups(scores: "list[Score]") -> "Iterator[tuple[str, dict[str, Rates]]]":
-    from agent.evaluate.scores import rates_by
-
+def _groups(scores: list[Score]) -> Iterator[tuple[str, dict[str, Rates]]]:
     yield "prompt", rates_by(scores, lambda score: score.prompt)
     ours = [score for score in scores if score.prompt == "ours"]
     yield "kind", rates_by(ours, lambda score: score.kind)
     yield "before", rates_by(ours, lambda score: f"{score.said_before} tokens")
 
 
-def _report(model: str, scores: "list[Score]") -> dict[str, Any]:
+def _report(model: str, scores: list[Score]) -> dict[str, Any]:
     rates = {
         group: {name: asdict(each) for name, each in members.items()}
         for group, members in _groups(scores)
@@ -156,10 +136,7 @@ def _report(model: str, scores: "list[Score]") -> dict[str, Any]:
     return {"model": model, **rates, "scores": [asdict(score) for score in scores]}
 
 
-def _print(model: str, scores: "list[Score]") -> None:
-    from rich.console import Console
-    from rich.table import Table
-
+def _print(model: str, scores: list[Score]) -> None:
     table = Table(title=f"{model}: {len(scores)} runs")
     for column in COLUMNS:
         table.add_column(column, justify="right" if column else "left", no_wrap=not column)
@@ -170,7 +147,7 @@ def _print(model: str, scores: "list[Score]") -> None:
     Console().print(table)
 
 
-def _cells(rates: "Rates") -> list[str]:
+def _cells(rates: Rates) -> list[str]:
     def share(value: float | None) -> str:
         return "" if value is None else f"{value:.0%}"
 

@@ -1,0 +1,111 @@
+"""What every command is made of: its options, its event loop, its errors as sentences with exit codes."""
+
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from functools import cached_property, update_wrapper
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from bot.settings import Settings
+
+
+class Failed(click.ClickException):
+    """It failed: one plain sentence on stderr, exit code 1."""
+
+    exit_code = 1
+
+    def show(self, file: object = None) -> None:
+        click.echo(self.message, err=True)
+
+
+class Misused(Failed):
+    """Wrong usage or configuration."""
+
+    exit_code = 2
+
+
+class NoBackend(Failed):
+    """The model backend is not available."""
+
+    exit_code = 3
+
+
+@dataclass
+class Options:
+    """The global options, and the settings they lead to, read on first use."""
+
+    config: Path | None
+    verbose: bool
+
+    @cached_property
+    def settings(self) -> "Settings":
+        from bot.settings import ConfigurationError, load
+
+        try:
+            return load(self.config)
+        except ConfigurationError as error:
+            raise Misused(str(error)) from None
+
+
+def _checked_chat(_ctx: click.Context, _option: click.Parameter, name: str) -> str:
+    if not name.strip():
+        raise Misused("A chat needs a name.")
+    if any("\ud800" <= character <= "\udfff" for character in name):  # bytes that are no UTF-8
+        raise Misused("The chat's name is not UTF-8.")
+    return name
+
+
+pass_options = click.make_pass_decorator(Options)
+chat_option = click.option(
+    "--chat", default="cli", show_default=True, help="Which chat.", callback=_checked_chat
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def runs(function: Callable[..., Coroutine[Any, Any, int | None]]) -> Callable[..., int]:
+    """Run an async command; TERM and INT cancel it, so that everything is put away."""
+
+    async def cancellable(work: Coroutine[Any, Any, int | None]) -> int | None:
+        task = asyncio.ensure_future(work)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, task.cancel)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            return 130
+
+    def run(*args: Any, **kwargs: Any) -> int:
+        try:
+            return asyncio.run(cancellable(function(*args, **kwargs))) or 0
+        except (Exception, BaseExceptionGroup) as error:
+            raise for_person(error) from error
+
+    return update_wrapper(run, function)
+
+
+def for_person(error: BaseException) -> BaseException:
+    """The exception whose sentence a person reads; one that is not expected stays itself."""
+    from agent.errors import AgentError, BackendAway
+    from agent.store.errors import StoreError
+    from backend.client import BackendUnavailable
+    from backend.models.profile import ProfileError
+    from backend.service import BackendRunning
+    from bot.app import AppUnavailable
+    from bot.settings import ConfigurationError
+
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    match error:
+        case BackendAway() | BackendUnavailable():
+            return NoBackend(str(error))
+        case ProfileError() | ConfigurationError() | AppUnavailable(refused=True):
+            return Misused(str(error))
+        case AgentError() | StoreError() | BackendRunning() | AppUnavailable():
+            return Failed(str(error))
+    return error
