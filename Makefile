@@ -15,7 +15,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help install upgrade dev demo test check format bench pocket pocket-eval faults-backend faults-schedule attacks soak structure campaign mutants clean \
+.PHONY: help install upgrade dev demo test test-fast check format bench pocket pocket-eval faults-backend faults-schedule attacks soak structure campaign mutants clean \
 	system system-test compiled
 
 help:  ## list the targets
@@ -66,6 +66,13 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 
 test: dev  ## all tests
 	@$(PYTEST) -m "not slow and not live" --durations=15
+
+# A test in these folders that takes more than two seconds is marked thorough.
+FAST := tests/test_prefix.py tests/agent/test_aio.py \
+	$(addprefix tests/agent/,chats context llm/tool_call_parser schedule store summary turn)
+
+test-fast: dev  ## in a minute: most tests that need no server, browser or sandbox
+	@$(PYTEST) -m "not slow and not thorough" --durations=5 --durations-min=2 $(FAST)
 
 check: dev  ## format, lint, types, imports
 	@$(BIN)/ruff format --check --quiet . || { echo "run 'make format'"; exit 1; }

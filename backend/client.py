@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import aiohttp
 
@@ -24,6 +24,7 @@ from backend.protocol import (
     Endpoint,
     GpuMinute,
     Heartbeat,
+    JsonObject,
     Prefix,
     Priority,
     ProfileChoice,
@@ -39,8 +40,7 @@ PICTURE_SECONDS = 70.0  # drawn in a process of its own
 RETRY_SECONDS = 0.1  # between two looks for a backend that may come
 LONGEST_SOCKET = 100  # bytes
 NO_ANSWER = "The model backend does not answer."
-JsonObject = Mapping[str, Any]
-OnWait = Callable[[QueueState], None]
+OnQueueState = Callable[[QueueState], None]
 
 
 class BackendUnavailable(Exception):
@@ -225,7 +225,7 @@ class BackendClient:
 
     @asynccontextmanager
     async def acquire_gpu(
-        self, chat: str, priority: Priority = 0, on_wait: OnWait | None = None
+        self, chat: str, priority: Priority = 0, on_wait: OnQueueState | None = None
     ) -> AsyncIterator[GpuLease]:
         """Wait for the GPU and hold it for the block, one model call. `on_wait` gets each change."""
         query = {"chat": chat, "priority": str(priority)}
@@ -239,14 +239,14 @@ class BackendClient:
                 await asyncio.wait([follower])
 
     @asynccontextmanager
-    async def turn(self, chat: str, on_wait: OnWait | None = None) -> AsyncIterator[None]:
+    async def turn(self, chat: str, on_wait: OnQueueState | None = None) -> AsyncIterator[None]:
         """Keep the profile as it is for the block; `on_wait` gets why a turn cannot begin yet."""
         async with self._held("/v1/turn", {"chat": chat}, on_wait):
             yield
 
     @asynccontextmanager
     async def _held(
-        self, path: str, query: Mapping[str, str], on_wait: OnWait | None
+        self, path: str, query: Mapping[str, str], on_wait: OnQueueState | None
     ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
         """A connection that the backend has granted; it is released when the connection ends."""
         try:

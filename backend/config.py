@@ -56,3 +56,12 @@ class BackendConfig:
     proxy_port: int = 0
     proxy_key: str = ""
     nvml: str | None = None
+
+    @property
+    def models_folder(self) -> Path:
+        return self.models_dir or self.state_dir / "models"
+
+    @property
+    def slots_folder(self) -> Path:
+        """Of llama-server's saved slots."""
+        return self.state_dir / "slots"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class ForeignFolder(Exception):
-    """A folder belongs to another user, who could put a socket or a link in it."""
+    """A folder is a link, or another user's, who could put a socket or a link in it."""
 
 
 def replace_text(path: Path, text: str, *, sync: bool = False) -> None:
@@ -32,7 +32,7 @@ def private_folder(path: Path) -> None:
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid not in (os.getuid(), 0):
-        raise ForeignFolder(f"{path} belongs to another user.")
+        raise ForeignFolder(f"{path} is not a folder of this user's own.")
 
 
 @contextmanager

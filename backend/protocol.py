@@ -3,6 +3,7 @@
 What is not known is None, never zero.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, Literal
 
@@ -19,6 +20,7 @@ StateName = Literal[
     "restarting",
     "failed",
 ]
+JsonObject = Mapping[str, Any]
 SERVING: frozenset[StateName] = frozenset({"ready", "busy", "sleeping"})
 
 BackendKind = Literal["managed", "external"]

@@ -24,12 +24,12 @@ from backend.server.managed import ManagedServer
 from backend.state import BackendState, Timing
 
 
-class BackendRunning(Exception):
+class AlreadyRunning(Exception):
     """A backend already works on this state; `str` is one plain sentence."""
 
 
 @dataclass(frozen=True, slots=True)
-class Backend:
+class RunningBackend:
     """A running backend. `socket` is where clients find it."""
 
     socket: Path
@@ -44,11 +44,11 @@ class Backend:
 @asynccontextmanager
 async def serve_backend(
     config: BackendConfig, *, timing: Timing | None = None
-) -> AsyncIterator[Backend]:
+) -> AsyncIterator[RunningBackend]:
     """Start supervisor, sampler and control API; all of it is gone when the block ends.
 
     Returns as soon as the API answers; the server starts behind it. Raises
-    BackendRunning when another backend works on this state.
+    AlreadyRunning when another backend works on this state.
     """
     socket = config.socket or default_socket(config.state_dir)
     async with AsyncExitStack() as stack:
@@ -57,9 +57,9 @@ async def serve_backend(
                 private_folder(folder)
             stack.enter_context(exclusive_lock(config.state_dir / "run" / "backend.lock"))
         except BlockingIOError:
-            raise BackendRunning("A model backend already runs on this state folder.") from None
+            raise AlreadyRunning("A model backend already runs on this state folder.") from None
         except ForeignFolder as error:
-            raise BackendRunning(str(error)) from None
+            raise AlreadyRunning(str(error)) from None
         state = BackendState.load(config, timing or Timing())
         history = History(config.state_dir / "history.db")
         last_sample = LastSampleFile(config.state_dir / "last.json")
@@ -85,11 +85,11 @@ async def serve_backend(
 
         running = asyncio.create_task(run())
         try:
-            yield Backend(socket, state, running)
+            yield RunningBackend(socket, state, running)
         finally:
             running.cancel()
             with suppress(asyncio.CancelledError):
                 await running
 
 
-__all__ = ["Backend", "BackendConfig", "BackendRunning", "serve_backend"]
+__all__ = ["AlreadyRunning", "BackendConfig", "RunningBackend", "serve_backend"]

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import monotonic
@@ -11,7 +12,7 @@ from time import monotonic
 from backend import proc
 from backend.config import BackendConfig
 from backend.control.alerts import Alerts
-from backend.control.gpu_queue import GpuQueue
+from backend.control.gpu_queue import GpuRequestQueue
 from backend.control.speed import Speedometer
 from backend.control.status_board import StatusBoard
 from backend.gpu.nvml import Sampler
@@ -54,7 +55,7 @@ class BackendState:
     alerts: Alerts
     prefixes: PrefixStore
     timing: Timing
-    gpu_queue: GpuQueue = field(default_factory=GpuQueue)
+    gpu_queue: GpuRequestQueue = field(default_factory=GpuRequestQueue)
     speed: Speedometer = field(default_factory=Speedometer)
     sampler: Sampler = field(default_factory=Sampler)
     activity: ClientActivity = field(default_factory=ClientActivity)
@@ -105,6 +106,7 @@ class BackendState:
         )
 
 
+@cache
 def installed_version() -> str:
     try:
         return version("voltaire")

@@ -88,7 +88,7 @@ async def turn(it: Running, row: Row, chat: str = "a", text: str = "hello") -> N
     except (AssertionError, BackendUnavailable) as error:
         row.lost += 1
         row.wrong = str(error)
-    row.told = list(dict.fromkeys([*row.told, *it.told]))
+    row.told = list(dict.fromkeys([*row.told, *it.reasons]))
 
 
 def stand_in(

@@ -3,7 +3,9 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import Self
 
 from agent.approvals import ApprovalRequest
 from agent.chats.assignment import Assignment
@@ -40,8 +42,7 @@ class AppUnavailable(Exception):
 class MessagingApp(ABC):
     """One messaging app: its channel, its people, its live replies and its share of the outbox.
 
-    `timezone` (IANA) and `repos` are those of the agent. `replies.tasks` is to be
-    open while turns run; `serve` runs until it is cancelled.
+    `timezone` (IANA) and `repos` are those of the agent. `serve` runs until it is cancelled.
     """
 
     def __init__(
@@ -112,11 +113,21 @@ class Apps:
     """All messaging apps; a chat belongs to the one whose prefix its key has.
 
     Chats of the command line (`cli`) belong to none: their approvals are asked of
-    the first app's owners, and nothing of them is shown.
+    the first app's owners, and nothing of them is shown. The context is to be open
+    while turns run: live replies that still go on end with it.
     """
 
     def __init__(self, apps: Sequence[MessagingApp]) -> None:
         self.apps = apps
+        self._replies = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        for app in self.apps:
+            await self._replies.enter_async_context(app.replies.tasks)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._replies.aclose()
 
     def of(self, chat: str) -> MessagingApp | None:
         return next((app for app in self.apps if chat.startswith(app.channel.prefix)), None)

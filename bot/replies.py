@@ -34,10 +34,9 @@ SUMMARY_CHARACTERS = 80
 
 
 class Replies:
-    """The listener of the agent's chats: each running turn has a live reply, a task of its own.
+    """The listener of the agent's chats: each running turn has a live reply, one of `tasks`.
 
-    `tasks`' context is to be open while turns run. `on_approval` is called with
-    the id of an approval that was decided or has expired.
+    `on_approval` is called with the id of an approval that was decided or has expired.
     """
 
     def __init__(self, channel: Channel, texts: Texts) -> None:

@@ -12,7 +12,7 @@ import aiohttp
 from backend.client import BackendClient, BackendUnavailable
 from backend.config import BackendConfig
 from backend.protocol import CompletionReport, Status
-from backend.service import Backend, serve_backend
+from backend.service import RunningBackend, serve_backend
 from backend.state import Timing
 from fakes.patience import SECONDS
 
@@ -30,10 +30,10 @@ QUICK = Timing(
 
 @dataclass
 class Running:
-    backend: Backend
+    backend: RunningBackend
     client: BackendClient
     patience: float = SECONDS
-    told: list[str] = field(default_factory=list)  # what a person would have been told
+    reasons: list[str] = field(default_factory=list)  # why it waited, as a person would read it
 
     async def ready(self, seconds: float = SECONDS) -> None:
         async for _ in self.client.ready(seconds):
@@ -61,8 +61,8 @@ class Running:
 
     async def _wait(self) -> None:
         async for state in self.client.ready(self.patience):
-            if state.reason and state.reason not in self.told:
-                self.told.append(state.reason)
+            if state.reason and state.reason not in self.reasons:
+                self.reasons.append(state.reason)
 
     async def _complete(self, text: str) -> dict[str, Any]:
         system = {"role": "system", "content": SYSTEM}
@@ -70,13 +70,15 @@ class Running:
 
     async def complete(self, messages: list[dict[str, Any]]) -> dict[str, Any]:
         """One completion, reported; its timings."""
-        place = await self.client.endpoint()
+        endpoint = await self.client.endpoint()
         body = {"messages": messages, "stream": True, "max_tokens": 12}
         last: dict[str, Any] = {}
-        headers = {"Authorization": f"Bearer {place.api_key}"}
+        headers = {"Authorization": f"Bearer {endpoint.api_key}"}
         async with (
             aiohttp.ClientSession() as session,
-            session.post(f"{place.url}/v1/chat/completions", json=body, headers=headers) as answer,
+            session.post(
+                f"{endpoint.url}/v1/chat/completions", json=body, headers=headers
+            ) as answer,
         ):
             if answer.status != 200:
                 await self.client.report(CompletionReport(status=answer.status))

@@ -86,7 +86,7 @@ class ScriptedAgent:
             url = self.transcribe_url
             fetcher = AttachmentFetcher(apps.channel, store, self.sandbox, sees, url)
             options = replace(options, fetch=fetcher.fetch)
-        async with Chats(store, run, window, options, apps) as chats:
+        async with apps, Chats(store, run, window, options, apps) as chats:
             running = RunningBot(store, app, Services(chats, approvals), model)
             if self.plans:
                 running.services = replace(running.services, planner=running.planner)

@@ -46,7 +46,7 @@ async def test_a_channel_of_ones_own_answers_runs_commands_and_buttons(tmp_path:
     agent = ScriptedAgent(script=lambda request: says("Hello."))
     async with open_store(tmp_path / "voltaire.db") as store:
         app = SocketApp(store, path, "me")
-        async with app.replies.tasks, agent.serving(store, app) as running:
+        async with agent.serving(store, app) as running:
             async with connected(path) as client:
                 client.write(id="1", text="hi")
                 answer = await client.read()

@@ -1,13 +1,14 @@
-"""What is done while nobody waits: recent chats are read in, old rows pruned, a good copy kept.
+"""What is done while nobody waits: recent chats are warmed, old rows pruned, a snapshot kept.
 
-The requests that read chats in are those of real turns (how a template takes
-calls and pictures is in them), so that the next turn finds all of it.
+Chats are warmed with the requests of real turns (how a template takes calls and
+pictures is in them), so that the next turn finds all of it in the cache.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
+from functools import partial
 
 from agent.chats.chats import Chats
 from agent.context.window import ModelWindow
@@ -19,7 +20,7 @@ from agent.store.retention import DAY, Retention, prune, used, vacuum
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 20.0
+POLL_SECONDS = 20.0
 HOUR = 3_600.0
 WARM_CHATS = 3
 VACUUM, PRUNE = "vacuum_at", "prune_at"
@@ -29,65 +30,65 @@ VACUUM, PRUNE = "vacuum_at", "prune_at"
 class Maintenance:
     """Runs beside the chats until cancelled.
 
-    `life` tells the model server's lives apart: what an earlier one has read is
-    lost to the next. None: none serves, or it sleeps and is not to be woken.
+    `server_identity` tells one run of the model server from the next: what an
+    earlier one has read is lost. None: none serves, or it sleeps and is not to be woken.
     """
 
     store: Store
     window: ModelWindow
     chats: Chats
-    life: Callable[[], Awaitable[Hashable | None]]
+    server_identity: Callable[[], Awaitable[Hashable | None]]
     retention: Retention = field(default_factory=Retention)
-    meaning: SemanticSearch | None = None
-    look_seconds: float = LOOK_SECONDS
-    warm: Hashable | None = None  # the life that has read the recent chats
+    semantic_search: SemanticSearch | None = None
+    poll_seconds: float = POLL_SECONDS
+    warmed: Hashable | None = None  # the server that has read the recent chats
 
     async def run(self) -> None:
         while True:
             if not self.chats.running():
-                await self._once()
-            await asyncio.sleep(self.look_seconds)
+                await self.run_once()
+            await asyncio.sleep(self.poll_seconds)
 
-    async def _once(self) -> None:
+    async def run_once(self) -> None:
         try:
-            await self._warm(await self.life())
-            await self._learn()
+            await self._warm(await self.server_identity())
+            await self._embed()
             await self._every(HOUR, PRUNE, self._prune)
-            await self._every(DAY, backup.SNAPSHOT, self._snapshot)
-            await self._every(DAY, VACUUM, self._vacuum)
+            await self._every(DAY, backup.SNAPSHOT, partial(backup.snapshot, self.store))
+            await self._every(DAY, VACUUM, partial(vacuum, self.store))
         except BackendAway:
             return  # nothing to warm yet
         except (AgentError, ModelRefused, OSError) as error:
-            log.warning("idle work failed: %s", error)
+            log.warning("maintenance failed: %s", error)
 
-    async def _warm(self, life: Hashable | None) -> None:
-        """The chats used last, the newest at the end, where the server keeps it best."""
-        if life is not None and life != self.warm:
+    async def _warm(self, server: Hashable | None) -> None:
+        """Read in the chats used last, the newest at the end, where the server keeps it best.
+
+        A prompt that is too long for this model is compacted first; one that it refuses
+        waits for its turn.
+        """
+        if server is not None and server != self.warmed:
             since = self.store.clock() - DAY
             recent = await self.store.chats.recent(WARM_CHATS)
             for chat in reversed([chat.key for chat in recent if chat.active_at > since]):
-                await self._read_in(chat)
+                try:
+                    await self.window.rest(chat)
+                    await self.window.warm(chat)
+                except BackendAway:
+                    raise
+                except (AgentError, ModelRefused) as error:
+                    log.warning("%s could not be warmed: %s", chat, error)
                 if self.chats.running():
-                    return  # dropped for somebody; the rest when nobody waits again
-        self.warm = life
+                    return  # interrupted by a message; the rest when nobody waits again
+        self.warmed = server
 
-    async def _read_in(self, chat: str) -> None:
-        """A prompt that is too long for this model is shortened first; one that it refuses waits for its turn."""
-        try:
-            await self.window.rest(chat)
-            await self.window.warm(chat)
-        except BackendAway:
-            raise
-        except (AgentError, ModelRefused) as error:
-            log.warning("%s could not be read in: %s", chat, error)
-
-    async def _learn(self) -> None:
-        """What recent chats said gets its vectors, a few texts at a time."""
-        if self.meaning is None:
+    async def _embed(self) -> None:
+        """Give vectors to what recent chats said, a few texts at a time."""
+        if self.semantic_search is None:
             return
         for chat in await self.store.chats.recent(WARM_CHATS):
             try:
-                while not self.chats.running() and await self.meaning.learn(chat.key):
+                while not self.chats.running() and await self.semantic_search.embed(chat.key):
                     pass
             except EmbeddingsUnavailable as error:
                 log.warning("no vectors for recall by meaning: %s", error)
@@ -96,10 +97,9 @@ class Maintenance:
     async def _every(
         self, seconds: float, name: str, work: Callable[[], Awaitable[object]]
     ) -> None:
-        if self.store.clock() - float(await self.store.key_values.get(name, 0)) >= seconds:
-            await self.store.key_values.put(
-                name, self.store.clock()
-            )  # also when it fails: not every look
+        now = self.store.clock()
+        if now - float(await self.store.key_values.get(name, 0)) >= seconds:
+            await self.store.key_values.put(name, now)  # also when it fails: not at every poll
             await work()
 
     async def _prune(self) -> None:
@@ -109,9 +109,3 @@ class Maintenance:
         most = self.retention.most_bytes
         if most and (held := await used(self.store)) > most:
             log.warning("%d MiB of the database are in use, more than its bound", held >> 20)
-
-    async def _snapshot(self) -> None:
-        await backup.snapshot(self.store)
-
-    async def _vacuum(self) -> None:
-        await vacuum(self.store)

@@ -44,7 +44,9 @@ class Embedder:
             async with (
                 asyncio.timeout(seconds),  # aiohttp's own may swallow a cancellation
                 aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session,
-                session.post(f"{_base(self.url)}/v1/embeddings", json=body) as answer,
+                session.post(
+                    f"{self.url.rstrip('/').removesuffix('/v1')}/v1/embeddings", json=body
+                ) as answer,
             ):
                 answer.raise_for_status()
                 rows = (await answer.json())["data"]
@@ -58,11 +60,13 @@ class Embedder:
 
 @dataclass(frozen=True)
 class SemanticSearch:
+    """Recall by meaning over one store."""
+
     store: Store
     embedder: Embedder
 
-    async def near(self, chat: str, query: str) -> list[SearchHit]:
-        """What of that chat means most nearly the query, the nearest first; nothing without an answer."""
+    async def nearest(self, chat: str, query: str) -> list[SearchHit]:
+        """What of that chat comes nearest to the query in meaning, best first; empty without an answer."""
         try:
             [asked] = await self.embedder.vectors([query], ANSWER_SECONDS)
         except EmbeddingsUnavailable as error:
@@ -71,8 +75,8 @@ class SemanticSearch:
         known = await self.store.embeddings.all(chat, self.embedder.model)
         return await asyncio.to_thread(_nearest, asked, known)
 
-    async def learn(self, chat: str) -> int:
-        """Give vectors to some of what has none yet; how many. Raises EmbeddingsUnavailable."""
+    async def embed(self, chat: str) -> int:
+        """Give vectors to some texts that have none yet; how many. Raises EmbeddingsUnavailable."""
         found = await self.store.embeddings.missing(chat, self.embedder.model, BATCH)
         if found:
             vectors = await self.embedder.vectors([one.text for one in found], BATCH_SECONDS)
@@ -113,7 +117,3 @@ def _unit(values: Sequence[float]) -> Vector:
     if not length:
         raise ValueError("a vector of length zero")
     return array("f", (value / length for value in vector))
-
-
-def _base(url: str) -> str:
-    return url.rstrip("/").removesuffix("/v1")

@@ -3,15 +3,17 @@
 import json
 import re
 import secrets
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from agent.llm.tool_call_parser import KnownTools, ParsedCall, ToolCallParser, arguments_of
+from agent.llm.tool_call_parser import KnownTools, ToolCallParser, arguments_of
 from agent.messages import Assistant, ToolCall
 from agent.model import Completion
 
 NewId = Callable[[], str]
 MOST_CALLS = 32  # of one completion; more is noise
+_LONGEST_ID = 64  # characters
 _NO_NAME = re.compile(r"[^\w.-]")
 
 
@@ -45,73 +47,61 @@ class Step:
 
 def read_step(
     completion: Completion,
-    reader: ToolCallParser,
+    parser: ToolCallParser,
     known: KnownTools,
     taken: Collection[str],
     new_id: NewId = new_call_id,
 ) -> Step:
-    """The step of a completion whose text went through `reader`.
+    """The step of a completion whose text went through `parser`.
 
-    `taken` are call ids of this turn, which servers sometimes give out twice.
+    Each call gets an id of its own and a name that a server takes back. `taken` are
+    call ids of the conversation, which servers sometimes give out twice.
     """
-    raw = "" if reader.generated == reader.visible else reader.generated
+    raw = "" if parser.generated == parser.visible else parser.generated
     if completion.finish_reason == "length":
-        called = bool(completion.calls or reader.calls)
-        return Step(Assistant(reader.visible, raw=raw), cut=True, cut_call=called)
+        called = bool(completion.calls or parser.calls)
+        return Step(Assistant(parser.visible, raw=raw), cut=True, cut_call=called)
     if completion.calls:
-        raw, found = "", [_structured(call) for call in completion.calls[:MOST_CALLS]]
+        raw, found = "", [(call.id, call.name, sound_json(call)) for call in completion.calls]
     else:
-        found = [ToolCall("", f.name, _json(f)) for f in reader.calls[:MOST_CALLS]]
-    calls = tuple(_numbered(found, known, taken, new_id))
-    unreadable = frozenset(call.id for call in calls if not call.arguments)
-    readable = tuple(ToolCall(c.id, c.name, c.arguments or "{}") for c in calls)
-    return Step(Assistant(reader.visible, readable, raw), unreadable)
+        found = [("", call.name, as_json(call.arguments)) for call in parser.calls]
+    seen, calls, unreadable = set(taken), [], set()
+    for id, name, arguments in found[:MOST_CALLS]:
+        if not id or id in seen or len(id) > _LONGEST_ID:
+            id = new_id()
+        seen.add(id)
+        calls.append(ToolCall(id, known_name(name, known), arguments or "{}"))
+        if not arguments:
+            unreadable.add(id)
+    return Step(Assistant(parser.visible, tuple(calls), raw), frozenset(unreadable))
 
 
-def _structured(call: ToolCall) -> ToolCall:
-    """The arguments as generated where every server takes them back, repaired where not."""
-    if _sound(call.arguments):
-        return call
-    return ToolCall(call.id, call.name, _json(ParsedCall(call.name, arguments_of(call.arguments))))
+def sound_json(call: ToolCall) -> str:
+    """The arguments as generated where they are a JSON object to strict parsers, repaired where not.
 
-
-def _sound(arguments: str) -> bool:
-    """Whether the text is a JSON object to strict parsers as well.
-
-    llama.cpp parses it again with every later request, and answers 500 to NaN or
+    llama.cpp parses them again with every later request, and answers 500 to NaN or
     half a surrogate pair: one such call would spoil the conversation for good.
+    Empty when they cannot be read.
     """
     try:
-        value = json.loads(arguments, parse_constant=_refuse)
+        value = json.loads(call.arguments, parse_constant=_refuse)
         json.dumps(value, ensure_ascii=False).encode()
+        if isinstance(value, dict):
+            return call.arguments
     except (ValueError, RecursionError):
-        return False
-    return isinstance(value, dict)
+        pass
+    return as_json(arguments_of(call.arguments))
 
 
 def _refuse(constant: str) -> None:
     raise ValueError(constant)
 
 
-def _json(found: ParsedCall) -> str:
-    """The arguments as JSON text; empty when they could not be read."""
-    if found.arguments is None:
-        return ""
-    return json.dumps(found.arguments, ensure_ascii=False, default=str)
+def as_json(arguments: Mapping[str, Any] | None) -> str:
+    return "" if arguments is None else json.dumps(arguments, ensure_ascii=False, default=str)
 
 
-def _numbered(
-    calls: list[ToolCall], known: KnownTools, taken: Collection[str], new_id: NewId
-) -> Iterator[ToolCall]:
-    """Each call with an id of its own and a name that a server takes back."""
-    seen = set(taken)
-    for call in calls:
-        id = call.id if call.id and call.id not in seen and len(call.id) <= 64 else new_id()
-        seen.add(id)
-        yield ToolCall(id, _name(call.name, known), call.arguments)
-
-
-def _name(name: str, known: KnownTools) -> str:
+def known_name(name: str, known: KnownTools) -> str:
     """A known tool's name where only its spelling is off."""
     plain = name.strip().removeprefix("functions.")
     for spelling in (name, plain, plain.lower()):

@@ -38,7 +38,7 @@ class Ticket:
             self.on_change(state)
 
 
-class GpuQueue:
+class GpuRequestQueue:
     """`capacity` requests run at once (llama-server's slots)."""
 
     def __init__(self, capacity: int = 1, now: Callable[[], float] = time.monotonic) -> None:

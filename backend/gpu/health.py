@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from backend.config import ThermalLimits
 from backend.control.alerts import AddAlert
-from backend.control.gpu_queue import HEAT, GpuQueue
+from backend.control.gpu_queue import HEAT, GpuRequestQueue
 from backend.control.speed import Speedometer
 from backend.gpu.history import History, LastSampleFile, MinuteSamples
 from backend.gpu.nvml import Sample, throttled
@@ -47,7 +47,7 @@ class Health:
     """Takes samples and completion reports; `collect` gives minutes for the history."""
 
     thermal: ThermalLimits
-    gpu_queue: GpuQueue
+    gpu_queue: GpuRequestQueue
     speed: Speedometer
     alert: AddAlert
     clock: Callable[[], float] = time.time

@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 from backend.config import BackendConfig
 from backend.models.profile import Source, locate
-from backend.server.launch import models_folder
 
 SPARE = 1 << 30  # bytes left free on the disk
 TRIES = 5  # a cut connection is taken up again where it broke
@@ -24,7 +23,7 @@ class PullError(Exception):
 def pull(sources: Sequence[Source], config: BackendConfig, say: Callable[[str], None]) -> Path:
     """Download each source that is not here; the first one's path. Blocks."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    folder = models_folder(config)
+    folder = config.models_folder
     config.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
     for source in sources:

@@ -47,14 +47,6 @@ class Launch:
     draft_mib: float = 0
 
 
-def models_folder(config: BackendConfig) -> Path:
-    return config.models_dir or config.state_dir / "models"
-
-
-def slots_folder(config: BackendConfig) -> Path:
-    return config.state_dir / "slots"
-
-
 def with_context(config: BackendConfig, profile: Profile) -> Profile:
     """The profile with the window that the configuration asks for."""
     return replace(profile, context=config.context) if config.context else profile
@@ -78,7 +70,7 @@ async def prepare(config: BackendConfig, profile: Profile, *, measure: bool = Tr
     if threads.isdigit() and int(threads) > cores:  # they would wait for each other at each token
         profile = profile.with_flag(str(cores), THREADS)
     draft = draft if profile.draft else None
-    slots_folder(config).mkdir(parents=True, exist_ok=True)
+    config.slots_folder.mkdir(parents=True, exist_ok=True)
     required = {"-m": str(model), "-c": str(profile.context), "-a": profile.name}
     if draft:
         required["-md"] = str(draft)
@@ -110,7 +102,7 @@ async def prepare(config: BackendConfig, profile: Profile, *, measure: bool = Tr
 
 
 def model_file(config: BackendConfig, profile: Profile, source: Source) -> Path:
-    path = locate(source, models_folder(config))
+    path = locate(source, config.models_folder)
     if not path.is_file():
         remedy = f" Get it: voltaire model pull {profile.name}." if source.repo else ""
         raise CannotStart(Cause("model missing", f"The model file is missing: {path}.{remedy}"))
@@ -143,7 +135,7 @@ async def placement(
 
 def extra_flags(config: BackendConfig, profile: Profile, binary: Binary) -> dict[str, str]:
     """Flags for any server that has them."""
-    extras = {"--slot-save-path": str(slots_folder(config)), "--metrics": "", "--slots": ""}
+    extras = {"--slot-save-path": str(config.slots_folder), "--metrics": "", "--slots": ""}
     if TRACE_LEVEL.search(binary.help):
         # Names devices, layers and buffers; at 5 prompts would be in the log (llama.cpp b9752 and later).
         extras["-lv"] = "4"

@@ -9,7 +9,8 @@ from typing import Any
 
 import aiohttp
 
-JsonObject = Mapping[str, Any]
+from backend.protocol import JsonObject
+
 ANSWER_SECONDS = 30.0
 LONGEST_LINE = 8 << 20  # bytes: the last event of a prefill repeats its prompt
 

@@ -16,7 +16,6 @@ from backend.models.profile_schedule import (
     read_ahead,
 )
 from backend.protocol import CompletionReport, Endpoint, Prefix, ProfileSummary, ServerStatus
-from backend.server.launch import models_folder
 from backend.server.supervisor import Supervisor, SwitchFailed
 from backend.state import BackendState
 
@@ -102,7 +101,7 @@ class ManagedServer:
                     title=profile.title,
                     good=profile.good,
                     bad=profile.bad,
-                    here=locate(profile.model, models_folder(self.config)).is_file(),
+                    here=locate(profile.model, self.config.models_folder).is_file(),
                     verified=profile.verified,
                     decode_tok_s=profile.reference.decode_tok_s,
                     source=profile.reference.source,
@@ -137,7 +136,7 @@ class ManagedServer:
         """A profile's model and its draft; none of a profile that is gone."""
         profile = self.readable(name)
         sources = (profile.model, profile.draft) if profile else ()
-        return [locate(source, models_folder(self.config)) for source in sources if source]
+        return [locate(source, self.config.models_folder) for source in sources if source]
 
     def readable(self, name: str) -> Profile | None:
         try:

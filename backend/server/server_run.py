@@ -11,7 +11,7 @@ from backend import proc
 from backend.aio import set_within
 from backend.protocol import SCHEDULED
 from backend.server.diagnosis import Cause, diagnose, on_cpu
-from backend.server.launch import Launch, slots_folder
+from backend.server.launch import Launch
 from backend.server.liveness import LivenessMonitor, RunEnded
 from backend.server.llama import LlamaServer, ServerAway, ServerRefused, llama_server
 from backend.server.memory_fallback import Buffers, logged_buffers
@@ -68,8 +68,8 @@ class ServerRun:
                 async with asyncio.TaskGroup() as group:
                     group.create_task(self._until_exit(self.process))
                     await self._serve(group, self.process, server)
-            except* RunEnded as group_error:
-                cause = first_cause(group_error)
+            except* RunEnded as ends:
+                cause = first_cause(ends)
             self._set_away(cause.sentence)
             if cause.kind in HUNG:
                 self.process.signal(signal.SIGKILL)
@@ -91,7 +91,7 @@ class ServerRun:
         state, profile = self.state, self.profile
         state.status.set(state="loading", reason=None, pid=process.pid)
         await self._load(process, server)
-        if self.gpu_expected and self._on_cpu(process):  # once more: drivers fail for a moment
+        if self.gpu_expected and self._on_cpu(process):  # it is started once more
             sentence = "The model server came up on the processor, not on the GPU."
             raise RunEnded(Cause("cpu fallback", sentence))
         try:
@@ -103,7 +103,7 @@ class ServerRun:
         state.status.set(n_ctx=props.n_ctx or profile.context, model=self.launch.model.name)
         self.monitor = LivenessMonitor(state, profile, process, server)
         group.create_task(self.monitor.watch())
-        folder, template = slots_folder(state.config), dict(profile.template)
+        folder, template = state.config.slots_folder, dict(profile.template)
         warmer = Warmer(server, folder, self.launch.identity, template, profile.slots)
         await self._warm(warmer)
         self.serves = self.was_ready = True

@@ -15,4 +15,5 @@ async def open_apps(settings: Settings, store: Store) -> AsyncIterator[Apps]:
     """The configured apps, not yet listening."""
     async with AsyncExitStack() as stack:
         telegram = telegram_app(telegram_config(settings), store)
-        yield Apps([await stack.enter_async_context(telegram)])
+        apps = [await stack.enter_async_context(telegram)]
+        yield await stack.enter_async_context(Apps(apps))

@@ -95,7 +95,7 @@ def for_person(error: BaseException) -> BaseException:
     from agent.store.errors import StoreError
     from backend.client import BackendUnavailable
     from backend.models.profile import ProfileError
-    from backend.service import BackendRunning
+    from backend.service import AlreadyRunning
     from bot.app import AppUnavailable
     from bot.settings import ConfigurationError
 
@@ -106,6 +106,6 @@ def for_person(error: BaseException) -> BaseException:
             return NoBackend(str(error))
         case ProfileError() | ConfigurationError() | AppUnavailable(refused=True):
             return Misused(str(error))
-        case AgentError() | StoreError() | BackendRunning() | AppUnavailable():
+        case AgentError() | StoreError() | AlreadyRunning() | AppUnavailable():
             return Failed(str(error))
     return error

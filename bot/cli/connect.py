@@ -26,7 +26,7 @@ from bot.composition import Agent, open_agent, open_sandboxes
 from bot.settings import ConfigurationError, Settings, config_folder, load
 
 if TYPE_CHECKING:
-    from backend.service import Backend
+    from backend.service import RunningBackend
 
 log = logging.getLogger(__name__)
 
@@ -83,13 +83,15 @@ async def chat_sandboxes(settings: Settings) -> AsyncIterator[Sandboxes]:
 
 
 @asynccontextmanager
-async def own_backend(settings: Settings, model: str = "") -> "AsyncIterator[Backend | None]":
+async def own_backend(
+    settings: Settings, model: str = ""
+) -> "AsyncIterator[RunningBackend | None]":
     """A whole backend inside this process; None where another one came up in the same moment."""
-    from backend.service import BackendRunning, serve_backend
+    from backend.service import AlreadyRunning, serve_backend
 
     async with AsyncExitStack() as stack:
         backend = None
-        with suppress(BackendRunning):
+        with suppress(AlreadyRunning):
             config = backend_config(settings, model)
             backend = await stack.enter_async_context(serve_backend(config))
         yield backend
@@ -98,7 +100,7 @@ async def own_backend(settings: Settings, model: str = "") -> "AsyncIterator[Bac
 @asynccontextmanager
 async def failover(
     client: BackendClient,
-    serve: "Callable[[], AbstractAsyncContextManager[Backend | None]]",
+    serve: "Callable[[], AbstractAsyncContextManager[RunningBackend | None]]",
     seconds: float = TAKEOVER_SECONDS,
 ) -> AsyncIterator[None]:
     """For the block: `serve` a backend once the running one has been gone for `seconds`.

@@ -15,7 +15,6 @@ from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from backend.models.profile import Profile, Source, load, locate, names
 from backend.models.pull import PullError
 from backend.models.pull import pull as download
-from backend.server.launch import models_folder
 from bot.cli.command import Failed, NoBackend, Options, json_option, pass_options, runs
 from bot.cli.connect import backend_client, backend_config, profile_of, profiles_folder
 from bot.cli.model_fit import fit
@@ -144,4 +143,4 @@ async def _selftest(settings: Settings, backend: BackendClient) -> None:
 
 
 def _path(settings: Settings, profile: Profile) -> Path:
-    return locate(profile.model, models_folder(backend_config(settings)))
+    return locate(profile.model, backend_config(settings).models_folder)

@@ -13,7 +13,7 @@ from backend.models.gguf_header import NotAModel
 from backend.models.outlook import GIB, MIB, Machine, profile_headers, size_text
 from backend.models.profile import Profile
 from backend.models.pull import PullError
-from backend.server.launch import LEAST_CRAM_MIB, MOST_CRAM_MIB, models_folder
+from backend.server.launch import LEAST_CRAM_MIB, MOST_CRAM_MIB
 from bot.cli.command import Failed, Options, json_option, pass_options, runs
 from bot.cli.connect import backend_config, profile_of
 
@@ -33,7 +33,7 @@ async def fit(
     """What a profile or a GGUF file needs, and which windows fit this machine."""
     settings = options.settings
     profile = profile_of(model or settings.backend.profile)
-    machine = await asyncio.to_thread(Machine.here, models_folder(backend_config(settings)))
+    machine = await asyncio.to_thread(Machine.here, backend_config(settings).models_folder)
     if vram is not None:
         machine = replace(machine, cards=(vram,))
     if ram is not None:

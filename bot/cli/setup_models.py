@@ -12,7 +12,6 @@ from backend.models.outlook import Machine, outlook, propose
 from backend.models.profile import Profile, ProfileError, locate
 from backend.models.pull import PullError, pull
 from backend.server.binary import EMBEDDED, CannotStart, find
-from backend.server.launch import models_folder
 from bot.cli.connect import profile_of
 from bot.cli.server import machine
 from bot.setup import SetupError
@@ -37,7 +36,7 @@ class BackendModelSetup:
         self._profile(profile)
 
     def missing(self, profile: str) -> list[str]:
-        folder = models_folder(self._config())
+        folder = self._config().models_folder
         paths = [locate(source, folder) for source in self._profile(profile).sources]
         return [path.name for path in paths if not path.is_file()]
 
@@ -81,7 +80,7 @@ class BackendModelSetup:
             raise SetupError(str(error)) from None
 
     def _machine(self) -> Machine:
-        return Machine.here(models_folder(self._config()))
+        return Machine.here(self._config().models_folder)
 
     def _config(self, server: str = "auto") -> BackendConfig:
         return BackendConfig(state_dir=self.state, server=server)

@@ -110,11 +110,10 @@ async def telegram_app(config: TelegramConfig, store: Store) -> AsyncIterator[Te
     with only_poller(config.lock):
         app = TelegramApp(config, store)
         await app.unfinished.load()
-        async with app.replies.tasks:
-            try:
-                yield app
-            finally:
-                for shutdown in (app.application.shutdown, app.bot.shutdown):
-                    # The application has not begun, or only its bot has, or the server is away.
-                    with suppress(RuntimeError, TelegramError):
-                        await shutdown()
+        try:
+            yield app
+        finally:
+            for shutdown in (app.application.shutdown, app.bot.shutdown):
+                # The application has not begun, or only its bot has, or the server is away.
+                with suppress(RuntimeError, TelegramError):
+                    await shutdown()

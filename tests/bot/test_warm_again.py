@@ -71,9 +71,9 @@ async def test_recent_chats_are_read_in_again_when_the_model_server_was_killed(s
         await agent.refresh_status()
         prefix = await it.until(lambda status: status.backend.warm is not None)
         assert prefix.backend.warm
-        await idle._once()
+        await idle.run_once()
         await killed(it)
-        await idle._once()
+        await idle.run_once()
         for chat in ("one", "two"):
             await agent.window.warm(chat)
         reads = await read_again(agent.store)

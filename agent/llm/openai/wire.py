@@ -8,7 +8,7 @@ in another form is read again from its arguments on, a few dozen tokens.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
@@ -30,56 +30,43 @@ def message_json(message: Message, *, calls_as_text: bool = False) -> Json:
     match message:
         case System(text):
             return {"role": "system", "content": text}
-        case User(text, images):
-            return {"role": "user", "content": _content(text, images)}
+        case User(text, images) if images:
+            pictures = [{"type": "image_url", "image_url": {"url": url}} for url in images]
+            return {"role": "user", "content": [{"type": "text", "text": text}, *pictures]}
+        case User(text):
+            return {"role": "user", "content": text}
         case ToolResult(call, name, text):
             return {"role": "tool", "tool_call_id": call, "name": name, "content": text}
-        case Assistant():
-            return _assistant(message, calls_as_text=calls_as_text)
-
-
-def _content(text: str, images: Sequence[str]) -> str | list[Json]:
-    if not images:
-        return text
-    pictures = [{"type": "image_url", "image_url": {"url": url}} for url in images]
-    return [{"type": "text", "text": text}, *pictures]
-
-
-def _assistant(message: Assistant, *, calls_as_text: bool) -> Json:
-    if message.raw and (calls_as_text or not message.calls):
-        return {"role": "assistant", "content": message.raw}
-    wire: Json = {"role": "assistant", "content": message.text}
-    if message.calls:
-        wire["tool_calls"] = [_call(call) for call in message.calls]
-    return wire
-
-
-def _call(call: ToolCall) -> Json:
-    function = {"name": call.name, "arguments": call.arguments}
-    return {"id": call.id, "type": "function", "function": function}
+        case Assistant(text, calls, raw):
+            if raw and (calls_as_text or not calls):
+                return {"role": "assistant", "content": raw}
+            functions = [
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": call.arguments},
+                }
+                for call in calls
+            ]
+            wire = {"role": "assistant", "content": text}
+            return {**wire, "tool_calls": functions} if functions else wire
 
 
 def prompt_json(
     request: Request, *, calls_as_text: bool = False, template: Mapping[str, Any] | None = None
 ) -> Json:
-    """What the template renders: messages, then tools (left out where there are none)."""
+    """What the template renders: messages, then tools (left out where there are none).
+
+    `template` are a profile's values for its template; thinking is switched on where it is wanted.
+    """
     messages = [message_json(m, calls_as_text=calls_as_text) for m in request.messages]
     prompt: Json = {"messages": messages}
     if request.tools:
         prompt["tools"] = list(request.tools)
-    if values := _template(request, template):
+    values = {**(template or {}), **({"enable_thinking": True} if request.thinking else {})}
+    if values:
         prompt["chat_template_kwargs"] = values
     return prompt
-
-
-def _template(request: Request, template: Mapping[str, Any] | None) -> Json:
-    """A profile's values for its template, thinking switched on where it is wanted."""
-    return {**(template or {}), **({"enable_thinking": True} if request.thinking else {})}
-
-
-def _thinking(tokens: int) -> Json:
-    """Versions of llama-server differ in which of the two they read; neither minds the other."""
-    return {"thinking_budget_tokens": tokens, "reasoning_budget_tokens": tokens} if tokens else {}
 
 
 def request_json(
@@ -103,7 +90,10 @@ def request_json(
     if request.max_tokens is not None:
         wire["max_tokens"] = request.max_tokens + request.thinking
     wire |= {**(sampling or {}), **request.sampling}
-    return wire | _thinking(request.thinking) | EXTRAS if extras else wire
+    if extras and (budget := request.thinking):
+        # Versions of llama-server differ in which of the two they read; neither minds the other.
+        wire |= {"thinking_budget_tokens": budget, "reasoning_budget_tokens": budget}
+    return wire | EXTRAS if extras else wire
 
 
 def encode(wire: Json) -> bytes:

@@ -10,7 +10,7 @@ from backend.models.outlook import GIB, Machine
 from backend.models.profile import ProfileError, locate
 from backend.models.pull import sha256
 from backend.server.binary import EMBEDDED, CannotStart, find
-from backend.server.launch import models_folder, prepare
+from backend.server.launch import prepare
 from bot.cli.checks import Finding, failure, passed, warning
 from bot.cli.connect import backend_config, profile_of
 from bot.settings import Settings
@@ -85,7 +85,7 @@ async def model(settings: Settings) -> list[Finding]:
         source = profile_of(settings.backend.profile).model
     except ProfileError as error:
         return [failure("model", str(error), "voltaire model list")]
-    path = locate(source, models_folder(backend_config(settings)))
+    path = locate(source, backend_config(settings).models_folder)
     if not path.is_file():
         remedy = f"voltaire model pull {settings.backend.profile}"
         return [failure("model", f"{path} is missing.", remedy)]
@@ -110,7 +110,7 @@ async def fit(settings: Settings) -> list[Finding]:
     """
     if settings.backend.kind == "external":
         return []
-    folder = models_folder(backend_config(settings))
+    folder = backend_config(settings).models_folder
     try:
         profile = profile_of(settings.backend.profile)
         target, *draft = [read_header(locate(source, folder)) for source in profile.sources]

@@ -17,6 +17,7 @@ from tests.agent.chats.child import MESSAGES, STEPS
 KILLS = 6
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_killed_anywhere_every_message_is_answered_once_and_no_finished_step_runs_again(
     tmp_path: Path, seed: int

@@ -33,7 +33,7 @@ class Server:
 
 def idle_of(chats: Chats, server: Server, **fields: Any) -> Maintenance:
     assert isinstance(chats._window, ModelWindow)
-    return Maintenance(chats.store, chats._window, chats, server.life, look_seconds=0.01, **fields)
+    return Maintenance(chats.store, chats._window, chats, server.life, poll_seconds=0.01, **fields)
 
 
 @asynccontextmanager
@@ -47,7 +47,7 @@ async def beside(idle: Maintenance) -> AsyncIterator[None]:
 
 
 async def until_warm(idle: Maintenance, life: str) -> None:
-    await soon(lambda: idle.warm == life)
+    await soon(lambda: idle.warmed == life)
 
 
 async def greet(bench: Bench, chats: Chats, count: int) -> None:
@@ -101,12 +101,12 @@ async def test_a_model_server_that_sleeps_is_not_woken_but_read_to_when_it_wakes
     async with bench.running() as chats:
         await greet(bench, chats, 1)
         idle = idle_of(chats, server)
-        await idle._once()
+        await idle.run_once()
         server.dies(bench, None)
-        await idle._once()
+        await idle.run_once()
         assert warmed(bench) == ["0"]
         server.serving = "first"
-        await idle._once()
+        await idle.run_once()
         assert warmed(bench) == ["0", "0"]
 
 
@@ -118,16 +118,16 @@ async def test_what_was_dropped_for_somebody_is_read_in_later(bench: Bench) -> N
         bench.model.answer = lambda request: echo(request) if gate.entered else calling("gate")
         idle = idle_of(chats, Server())
         async with bench.queue("somebody", PERSON):
-            reading = asyncio.create_task(idle._once())
+            reading = asyncio.create_task(idle.run_once())
             await chats.submit(said("wait", "9", "tg:9"))
             await soon(lambda: len(bench.queue._waiting) >= 2)
         await gate.began.wait()
         await reading
-        assert (idle.warm, len(warmed(bench))) == (None, 1)
+        assert (idle.warmed, len(warmed(bench))) == (None, 1)
         gate.open.set()
         await bench.heard.replies("tg:9", 1)
-        await idle._once()
-        assert (idle.warm, len(warmed(bench))) == ("first", 4)
+        await idle.run_once()
+        assert (idle.warmed, len(warmed(bench))) == ("first", 4)
 
 
 async def test_a_prompt_too_long_for_another_model_is_shortened_and_read_in(bench: Bench) -> None:
@@ -138,8 +138,8 @@ async def test_a_prompt_too_long_for_another_model_is_shortened_and_read_in(benc
             await bench.heard.replies("tg:1", number + 1)
         idle = idle_of(chats, server)
         server.serving, bench.model.n_ctx = "smaller", 4096
-        await idle._once()
-        assert idle.warm == "smaller"
+        await idle.run_once()
+        assert idle.warmed == "smaller"
         prompt, cached = bench.model.reads[-1]
         assert prompt < 4096 and prompt - cached <= 1
 
@@ -156,10 +156,11 @@ async def test_a_chat_that_the_model_refuses_keeps_no_other_cold(
 
         bench.model.before = refuses
         idle = idle_of(chats, Server())
-        await idle._once()
-        await idle._once()
-        assert (idle.warm, warmed(bench)) == ("first", ["0", "1"])
-        assert caplog.messages == ["tg:0 could not be read in: the template wants something else"]
+        await idle.run_once()
+        await idle.run_once()
+        assert (idle.warmed, warmed(bench)) == ("first", ["0", "1"])
+        [message] = caplog.messages
+        assert "tg:0" in message and "the template wants something else" in message
 
 
 async def test_a_model_server_that_is_away_is_asked_again(bench: Bench) -> None:
@@ -193,7 +194,7 @@ async def test_nothing_is_done_while_a_turn_runs(bench: Bench) -> None:
         async with beside(idle):
             for _ in range(50):
                 await asyncio.sleep(0)
-        assert (idle.warm, len(bench.model.requests)) == (None, before)
+        assert (idle.warmed, len(bench.model.requests)) == (None, before)
 
 
 async def test_once_a_day_there_is_a_good_copy(bench: Bench) -> None:
@@ -201,12 +202,12 @@ async def test_once_a_day_there_is_a_good_copy(bench: Bench) -> None:
         await chats.store.chats.open("tg:1")
         idle = idle_of(chats, Server())
         copy = bench.path.with_suffix(".last-good")
-        await idle._once()
+        await idle.run_once()
         first = copy.stat().st_mtime_ns
-        await idle._once()
+        await idle.run_once()
         assert copy.stat().st_mtime_ns == first
         await chats.store.key_values.put("snapshot_at", chats.store.clock() - DAY)
-        await idle._once()
+        await idle.run_once()
         assert copy.stat().st_mtime_ns > first
 
 
@@ -217,7 +218,7 @@ async def test_a_bound_that_cannot_be_kept_is_told(
         await greet(bench, chats, 1)
         idle = idle_of(chats, Server(), retention=Retention(most_bytes=1))
         with caplog.at_level(logging.WARNING, "agent.chats.maintenance"):
-            await idle._once()
+            await idle.run_once()
         assert caplog.messages == ["0 MiB of the database are in use, more than its bound"]
         _, entries = await chats.store.transcript.current("tg:0")
         assert len(entries) == 2

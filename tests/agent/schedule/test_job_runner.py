@@ -301,6 +301,7 @@ POLICIES = {
 }
 
 
+@pytest.mark.thorough
 async def test_two_years_in_five_zones_with_jumps_and_suspends(store: Store, clock: Clock) -> None:
     """Every due time is done, or missed by the policy, once: the same set that dateutil gives."""
     clock.now = START.timestamp()

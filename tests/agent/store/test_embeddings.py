@@ -62,9 +62,9 @@ async def test_what_means_the_same_is_found_without_its_words(store: Store) -> N
     await said(store, "tg:2", "my vehicle stands in another chat altogether", reply="")
     async with embedding_server() as (url, asked):
         meaning = SemanticSearch(store, Embedder(url))
-        assert await meaning.learn("cli") == 3
-        assert await meaning.learn("cli") == 0
-        assert await meaning.learn("tg:2") == 1
+        assert await meaning.embed("cli") == 3
+        assert await meaning.embed("cli") == 0
+        assert await meaning.embed("tg:2") == 1
         memory = ChatMemory(store, "cli", "UTC", meaning)
         assert [m.text for m in await memory.recall("car", 5)] == [
             "the person: I parked the automobile behind the church"
@@ -79,27 +79,27 @@ async def test_a_changed_note_gets_a_new_vector_and_a_deleted_one_is_not_found(
     note, _ = await store.notes.add("cli", "drives a car")
     async with embedding_server() as (url, _):
         meaning = SemanticSearch(store, Embedder(url))
-        await meaning.learn("cli")
+        await meaning.embed("cli")
         await store.notes.correct("cli", note.id, "eats soup")
-        assert await meaning.near("cli", "vehicle") == []
-        assert await meaning.learn("cli") == 1
-        assert [f.text for f in await meaning.near("cli", "broth")] == ["eats soup"]
+        assert await meaning.nearest("cli", "vehicle") == []
+        assert await meaning.embed("cli") == 1
+        assert [f.text for f in await meaning.nearest("cli", "broth")] == ["eats soup"]
         await store.notes.delete("cli", note.id)
-        assert await meaning.near("cli", "broth") == []
+        assert await meaning.nearest("cli", "broth") == []
 
 
 async def test_vectors_of_another_model_do_not_compare(store: Store) -> None:
     await store.notes.add("cli", "drives a car")
     async with embedding_server() as (url, _):
-        await SemanticSearch(store, Embedder(url, "old")).learn("cli")
-        assert await SemanticSearch(store, Embedder(url, "new")).near("cli", "car") == []
+        await SemanticSearch(store, Embedder(url, "old")).embed("cli")
+        assert await SemanticSearch(store, Embedder(url, "new")).nearest("cli", "car") == []
 
 
 async def test_without_the_server_words_alone_serve(store: Store) -> None:
     await store.notes.add("cli", "drives a car")
     gone = SemanticSearch(store, Embedder("http://127.0.0.1:9"))
     with pytest.raises(EmbeddingsUnavailable):
-        await gone.learn("cli")
+        await gone.embed("cli")
     memory = ChatMemory(store, "cli", "UTC", gone)
     assert [m.text for m in await memory.recall("cars", 5)] == ["drives a car"]
 

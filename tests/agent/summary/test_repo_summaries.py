@@ -169,6 +169,7 @@ async def test_two_at_once_tell_each_commit_once(scene: Scene) -> None:
 # -- right in every number ----------------------------------------------------
 
 
+@pytest.mark.thorough
 async def test_five_thousand_commits(tmp_path: Path) -> None:
     await check_large(tmp_path, 5000)
 

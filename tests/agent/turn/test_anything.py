@@ -4,6 +4,7 @@ import json
 import random
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -144,6 +145,7 @@ def _noise(events: list[Any], chance: random.Random) -> None:
         events.insert(chance.randrange(len(events) + 1), chance.choice(GARBAGE))
 
 
+@pytest.mark.thorough
 async def test_a_thousand_fuzzed_replies_run_nothing_but_whole_calls() -> None:
     chance = random.Random(6)  # the same thousand each time
     ends: dict[str, int] = {}

@@ -1,12 +1,13 @@
-"""Whose turn it is: urgency, fairness, idle work that drops, heat, and holders that vanish."""
+"""Urgency, fairness, idle work that stops, closed queues, drained ones, and holders that vanish."""
 
 import asyncio
 from contextlib import AsyncExitStack
 
 import pytest
 
-from backend.control.gpu_queue import HEAT, GpuQueue
+from backend.control.gpu_queue import HEAT, GpuRequestQueue
 from backend.protocol import IDLE, PERSON, SCHEDULED, QueueState
+from fakes.patience import SECONDS
 
 
 class Clock:
@@ -18,15 +19,15 @@ class Clock:
         return self.now
 
 
-async def order(gpu_queue: GpuQueue, waiters: list[tuple[str, int]]) -> list[str]:
+async def order(queue: GpuRequestQueue, waiters: list[tuple[str, int]]) -> list[str]:
     """In which order these are let in, each for a moment, after the lane was busy."""
     served: list[str] = []
 
     async def turn(chat: str, priority: int) -> None:
-        async with gpu_queue.acquire(chat, priority):
+        async with queue.acquire(chat, priority):
             served.append(chat)
 
-    async with asyncio.TaskGroup() as group, gpu_queue.acquire("first", PERSON):
+    async with asyncio.TaskGroup() as group, queue.acquire("first", PERSON):
         for chat, priority in waiters:
             group.create_task(turn(chat, priority))
             await asyncio.sleep(0)
@@ -34,11 +35,11 @@ async def order(gpu_queue: GpuQueue, waiters: list[tuple[str, int]]) -> list[str
 
 
 async def test_urgent_first_then_the_chat_served_longest_ago() -> None:
-    gpu_queue = GpuQueue(now=Clock())
+    queue = GpuRequestQueue(now=Clock())
     assert await order(
-        gpu_queue, [("idle", IDLE), ("job", SCHEDULED), ("b", PERSON), ("a", PERSON)]
+        queue, [("idle", IDLE), ("job", SCHEDULED), ("b", PERSON), ("a", PERSON)]
     ) == ["b", "a", "job", "idle"]
-    assert await order(gpu_queue, [("a", PERSON), ("b", PERSON), ("new", PERSON)]) == [
+    assert await order(queue, [("a", PERSON), ("b", PERSON), ("new", PERSON)]) == [
         "new",
         "b",
         "a",
@@ -47,14 +48,14 @@ async def test_urgent_first_then_the_chat_served_longest_ago() -> None:
 
 async def test_scheduled_work_is_not_starved() -> None:
     clock = Clock()
-    gpu_queue = GpuQueue(now=clock)
+    queue = GpuRequestQueue(now=clock)
     served: list[str] = []
 
     async def turn(chat: str, priority: int) -> None:
-        async with gpu_queue.acquire(chat, priority):
+        async with queue.acquire(chat, priority):
             served.append(chat)
 
-    async with asyncio.TaskGroup() as group, gpu_queue.acquire("a", PERSON):
+    async with asyncio.TaskGroup() as group, queue.acquire("a", PERSON):
         group.create_task(turn("job", SCHEDULED))
         await asyncio.sleep(0)
         clock.now += 121
@@ -63,27 +64,27 @@ async def test_scheduled_work_is_not_starved() -> None:
     assert served == ["job", "a"]
 
 
-async def test_idle_work_hears_that_somebody_waits() -> None:
-    gpu_queue, heard = GpuQueue(now=Clock()), list[QueueState]()
-    async with gpu_queue.acquire("warm", IDLE, heard.append):
-        other = asyncio.create_task(gpu_queue.acquire("other", IDLE).__aenter__())
+async def test_idle_work_is_told_that_somebody_waits() -> None:
+    queue, heard = GpuRequestQueue(now=Clock()), list[QueueState]()
+    async with queue.acquire("warm", IDLE, heard.append):
+        other = asyncio.create_task(queue.acquire("other", IDLE).__aenter__())
         await asyncio.sleep(0)
         assert heard == [QueueState(state="held")]
-        person = asyncio.create_task(gpu_queue.acquire("a", PERSON).__aenter__())
+        person = asyncio.create_task(queue.acquire("a", PERSON).__aenter__())
         await asyncio.sleep(0)
         assert heard == [QueueState(state="held"), QueueState(state="wanted")]
     await person
     other.cancel()
-    assert [ticket.chat for ticket in gpu_queue.holders] == ["a"]
+    assert [ticket.chat for ticket in queue.holders] == ["a"]
 
 
 async def test_heat_lets_nobody_in_and_holders_go_on() -> None:
-    gpu_queue, holder, waiter = GpuQueue(now=Clock()), list[QueueState](), list[QueueState]()
+    queue, holder, waiter = GpuRequestQueue(now=Clock()), list[QueueState](), list[QueueState]()
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(gpu_queue.acquire("a", PERSON, holder.append))
-        gpu_queue.close(HEAT, "Too hot.")
-        stack.enter_context(gpu_queue.enqueue("b", PERSON, waiter.append))
-        gpu_queue.open(HEAT)
+        await stack.enter_async_context(queue.acquire("a", PERSON, holder.append))
+        queue.close(HEAT, "Too hot.")
+        stack.enter_context(queue.enqueue("b", PERSON, waiter.append))
+        queue.open(HEAT)
     assert holder == [QueueState(state="held")]
     assert waiter == [
         QueueState(state="waiting", ahead=1, reason="Too hot."),
@@ -92,31 +93,31 @@ async def test_heat_lets_nobody_in_and_holders_go_on() -> None:
 
 
 async def test_a_waiter_that_gives_up_leaves_no_trace() -> None:
-    gpu_queue = GpuQueue()
-    async with gpu_queue.acquire("a", PERSON):
-        waiting = asyncio.create_task(gpu_queue.acquire("b", PERSON).__aenter__())
+    queue = GpuRequestQueue()
+    async with queue.acquire("a", PERSON):
+        waiting = asyncio.create_task(queue.acquire("b", PERSON).__aenter__())
         await asyncio.sleep(0)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        assert gpu_queue.waiters == []
-    assert (gpu_queue.holders, gpu_queue.demand.is_set()) == ([], False)
+        assert queue.waiters == []
+    assert (queue.holders, queue.demand.is_set()) == ([], False)
 
 
 async def test_emptied_waits_for_holders_and_keeps_others_out() -> None:
-    gpu_queue = GpuQueue()
+    queue = GpuRequestQueue()
     events: list[str] = []
 
     async def switch() -> None:
-        async with gpu_queue.drained("switch", "Switching."):
+        async with queue.drained("switch", "Switching."):
             events.append("empty")
-            assert gpu_queue.reason == "Switching."
+            assert queue.reason == "Switching."
 
     async def turn() -> None:
-        async with gpu_queue.acquire("b", PERSON):
+        async with queue.acquire("b", PERSON):
             events.append("b")
 
-    async with asyncio.TaskGroup() as group, gpu_queue.acquire("a", PERSON):
+    async with asyncio.TaskGroup() as group, queue.acquire("a", PERSON):
         group.create_task(switch())
         await asyncio.sleep(0)
         group.create_task(turn())
@@ -126,6 +127,18 @@ async def test_emptied_waits_for_holders_and_keeps_others_out() -> None:
 
 
 async def test_several_slots_hold_several_turns() -> None:
-    gpu_queue = GpuQueue(capacity=2)
-    async with gpu_queue.acquire("a", PERSON), gpu_queue.acquire("b", PERSON):
-        assert [ticket.chat for ticket in gpu_queue.holders] == ["a", "b"]
+    queue = GpuRequestQueue(capacity=2)
+    async with queue.acquire("a", PERSON), queue.acquire("b", PERSON):
+        assert [ticket.chat for ticket in queue.holders] == ["a", "b"]
+
+
+async def test_a_turn_that_never_ends_holds_a_switch_up_for_a_while_only() -> None:
+    queue = GpuRequestQueue()
+    with queue.turn("a", lambda state: None):
+        async with queue.between_turns("switch", "Switching.", patience=0.05):
+            assert queue.reason == "Switching."
+            async with asyncio.timeout(SECONDS):
+                with queue.turn("b", lambda state: None) as late:
+                    assert late not in queue.open_turns
+    assert not queue.open_turns
+    assert queue.reason is None

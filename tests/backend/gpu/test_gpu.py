@@ -20,7 +20,7 @@ from agent.messages import User
 from agent.model import Request, TextPiece
 from backend.client import BackendClient
 from backend.config import BackendConfig, ThermalLimits
-from backend.control.gpu_queue import GpuQueue
+from backend.control.gpu_queue import GpuRequestQueue
 from backend.control.speed import Speedometer
 from backend.gpu import nvml
 from backend.gpu.health import Health
@@ -178,7 +178,7 @@ class Watched:
 
     def __init__(self, thermal: ThermalLimits | None = None) -> None:
         self.alerts: list[tuple[str, str, str]] = []
-        self.gpu_queue = GpuQueue()
+        self.gpu_queue = GpuRequestQueue()
         self.now = 1_000_020.0
         self.speed = Speedometer()
         self.health = Health(

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -18,7 +19,9 @@ from agent.turn.model_caller import ModelCaller
 from agent.turn.turn import TurnLimits
 from backend.client import BackendUnavailable
 from backend.config import BackendConfig
-from backend.protocol import CompletionReport
+from backend.protocol import (
+    CompletionReport,
+)
 from fakes.gguf_chain import make_chain
 from fakes.llama_embedded import serve
 from fakes.model_scripted import ModelServer, says
@@ -167,3 +170,68 @@ async def test_a_server_without_a_list_of_models_serves_the_one_that_is_named(st
         async with running(config) as it:
             endpoint = await it.client.endpoint()
     assert (endpoint.model, endpoint.url, endpoint.extras) == ("qwen", url, False)
+
+
+@asynccontextmanager
+async def openai_server(routes: dict[str, Any]) -> AsyncIterator[str]:
+    """A server with these GET routes; its URL."""
+
+    async def answer(request: web.Request) -> web.Response:
+        found = routes.get(request.path)
+        return web.json_response(found, status=404 if found is None else 200)
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    assert site._server
+    port = runner.addresses[0][1]
+    yield f"http://127.0.0.1:{port}"
+    await runner.cleanup()
+
+
+async def test_the_first_external_server_that_answers_is_used(state: Path) -> None:
+    models = {"/v1/models": {"data": [{"id": "big", "max_model_len": 65536}]}}
+    async with openai_server(models) as url:
+        config = BackendConfig(
+            state_dir=state, kind="external", urls=("http://127.0.0.1:9", f"{url}/v1"), api_key="k"
+        )
+        async with running(config) as it:
+            await it.ready()
+            place, status = await it.client.endpoint(), await it.client.status()
+    assert (place.url, place.model, place.n_ctx, place.extras, place.api_key) == (
+        url,
+        "big",
+        65536,
+        False,
+        "k",
+    )
+    assert (status.backend.state, status.backend.kind, status.backend.model) == (
+        "ready",
+        "external",
+        "big",
+    )
+
+
+async def test_llama_servers_extras_are_found(state: Path) -> None:
+    props = {"default_generation_settings": {"n_ctx": 4096}}
+    async with openai_server({"/v1/models": {"data": []}, "/props": props}) as url:
+        config = BackendConfig(state_dir=state, kind="external", urls=(url,), model="mine")
+        async with running(config) as it:
+            place = await it.client.endpoint()
+    assert (place.model, place.n_ctx, place.extras) == ("mine", 4096, True)
+
+
+async def test_no_external_server_is_one_sentence_in_time(state: Path) -> None:
+    config = BackendConfig(
+        state_dir=state, kind="external", urls=("http://127.0.0.1:9",), connect_seconds=1
+    )
+    async with running(config) as it:
+        with pytest.raises(
+            BackendUnavailable, match=r"^No model server can be reached at http://127\.0\.0\.1:9\.$"
+        ):
+            await it.ready(5)
+        with pytest.raises(BackendUnavailable):
+            await it.client.endpoint()

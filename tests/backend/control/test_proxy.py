@@ -1,0 +1,42 @@
+"""Other local programs on the same server."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import aiohttp
+
+from backend.config import BackendConfig
+from backend.server.launch import free_port
+from fakes.patience import SECONDS, soon
+from tests.backend.conftest import running
+
+
+async def test_other_programs_use_the_server_by_a_port_and_key_of_their_own(
+    config: BackendConfig,
+) -> None:
+    port = free_port()
+    body = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 4, "stream": True}
+    async with (
+        running(replace(config, proxy_port=port, proxy_key="sesame")) as it,
+        aiohttp.ClientSession() as session,
+    ):
+        await it.ready()
+        url = f"http://127.0.0.1:{port}"
+        async with session.get(f"{url}/v1/models") as answer:
+            assert answer.status == 401
+        key = {"Authorization": "Bearer sesame"}
+        async with session.get(f"{url}/v1/models", headers=key) as answer:
+            assert (await answer.json())["data"][0]["id"] == "pocket"
+        async with session.post(f"{url}/slots/0?action=erase", headers=key) as answer:
+            assert answer.status == 404
+        async with it.client.acquire_gpu("a"):
+            asking = asyncio.create_task(read(session, f"{url}/v1/chat/completions", body, key))
+            await soon(lambda: it.backend.state.gpu_queue.waiters)
+        assert "[DONE]" in await asyncio.wait_for(asking, SECONDS)
+
+
+async def read(session: aiohttp.ClientSession, url: str, body: Any, headers: dict[str, str]) -> str:
+    async with session.post(url, json=body, headers=headers) as answer:
+        assert answer.content_type == "text/event-stream"
+        return await answer.text()

@@ -1,0 +1,97 @@
+"""The embedded llama.cpp server as a program."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from backend import proc
+from backend.config import BackendConfig
+from fakes.patience import SECONDS, soon, within
+from tests.backend.conftest import running
+
+
+async def embedded(*arguments: str) -> tuple[int, str]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "backend.embedded", *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+    )  # fmt: skip
+    out, _ = await asyncio.wait_for(process.communicate(), SECONDS)
+    return process.returncode or 0, out.decode()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--nope"], "error: invalid argument: --nope"),
+        ([], "error: no model is given (-m FNAME)"),
+        (["-m", "/nowhere.gguf"], "error: failed to open GGUF file '/nowhere.gguf': no such file"),
+        (
+            ["-m", "/etc/passwd", "-ctk", "q7"],
+            "error: invalid value for --cache-type-k: q7: q7 is not one of its values",
+        ),
+        (["-m", "/etc/passwd"], "failed to load model, '/etc/passwd'"),
+    ],
+)
+async def test_the_embedded_server_refuses_in_llama_servers_words(
+    arguments: list[str], said: str
+) -> None:
+    code, out = await embedded(*arguments)
+    assert code == 1
+    assert said in out
+
+
+async def test_the_embedded_server_lists_its_flags_and_version() -> None:
+    code, out = await embedded("--help")
+    assert (code, "--slot-prompt-similarity" in out, "LLAMA_API_KEY" in out) == (0, True, True)
+    assert (await embedded("--version"))[1].startswith("version: xllamacpp ")
+
+
+async def test_the_embedded_server_dies_with_its_parent(noise: Path) -> None:
+    script = (
+        "import subprocess, sys, time\n"
+        f"child = subprocess.Popen([sys.executable, '-m', 'backend.embedded', '-m', {str(noise)!r}], stderr=subprocess.PIPE)\n"
+        "for line in child.stderr:\n"
+        "    if b'server is listening' in line: break\n"
+        "print(child.pid, flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    parent = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", script, stdout=asyncio.subprocess.PIPE
+    )
+    assert parent.stdout
+    pid = int(await asyncio.wait_for(parent.stdout.readline(), SECONDS))
+    assert proc.started(pid)
+    parent.kill()
+    await parent.wait()
+    await soon(lambda: proc.state(pid) in (None, "Z"))
+
+
+async def test_the_embedded_server_ends_quickly_in_the_middle_of_work(
+    config: BackendConfig,
+) -> None:
+    async with running(config) as it:
+        await it.ready()
+        place, pid = await it.client.endpoint(), (await it.client.status()).backend.pid
+        assert pid
+        headers = {"Authorization": f"Bearer {place.api_key}"}
+        body = {
+            "messages": [{"role": "user", "content": "x"}],
+            "stream": True,
+            "ignore_eos": True,
+            "max_tokens": 9000,
+        }
+        async with (
+            aiohttp.ClientSession(headers=headers) as session,
+            session.post(f"{place.url}/v1/chat/completions", json=body) as answer,
+        ):
+            first = json.loads((await answer.content.readline())[6:])
+            assert first["object"] == "chat.completion.chunk"
+            with within(2):
+                os.kill(pid, signal.SIGTERM)
+                status = await it.until(lambda status: status.backend.restarts == 1)
+    assert status.backend.last_restart
