@@ -96,22 +96,10 @@ class OccurrenceTable:
         )
         return Occurrence(*rows[0]) if rows else None
 
-    async def link(self, id: int, outbox: int) -> None:
-        """Record which outbox row delivers it (`outbox.delivered` ends it then)."""
-        await self.database.execute("UPDATE occurrences SET outbox = ? WHERE id = ?", outbox, id)
-
-    async def end(
-        self, id: int, state: OccurrenceState, detail: str = "", message_id: str = ""
-    ) -> None:
-        await self.database.execute(
-            "UPDATE occurrences SET state = ?, detail = ?, message_id = ?, ended_at = ?"
-            " WHERE id = ?",
-            state,
-            detail,
-            message_id,
-            self.database.clock(),
-            id,
-        )
+    async def end(self, id: int, state: OccurrenceState, detail: str) -> None:
+        """End one that has nothing to deliver."""
+        sql = "UPDATE occurrences SET state = ?, detail = ?, ended_at = ? WHERE id = ?"
+        await self.database.execute(sql, state, detail, self.database.clock(), id)
 
     async def fail(self, id: int, chat: str, payload: str, why: str) -> None:
         """End a running occurrence and post why, once."""
@@ -127,7 +115,8 @@ class OccurrenceTable:
                 await outbox.put(tx, chat, [payload])
 
     async def post(self, id: int, chat: str, payloads: Sequence[str]) -> None:
-        """Put an occurrence's messages into the outbox, once, however often it is asked."""
+        """Put an occurrence's messages into the outbox, once, however often it is asked; it is done
+        when they are delivered (OutboxTable.delivered)."""
         async with self.database.write() as tx:
             if await tx.value("SELECT outbox FROM occurrences WHERE id = ?", id):
                 return
@@ -174,29 +163,27 @@ class OccurrenceTable:
             await tx.run(_END_BY_OUTBOX, tx.now)
             await tx.run(_END_SILENT, tx.now)
 
-    async def drop_older(self, job: int, keep: int, why: str) -> list[int]:
-        """Mark all but the newest `keep` due occurrences of a job as missed; their due times."""
-        rows = await self.database.execute(
+    async def drop_older(self, job: int, keep: int, why: str) -> None:
+        """Mark all but the newest `keep` due occurrences of a job as missed."""
+        await self.database.execute(
             "UPDATE occurrences SET state = 'missed', detail = ?3, ended_at = ?4"
             " WHERE job = ?1 AND state = 'due' AND due_at NOT IN (SELECT due_at FROM occurrences"
-            " WHERE job = ?1 AND state = 'due' ORDER BY due_at DESC LIMIT ?2) RETURNING due_at",
+            " WHERE job = ?1 AND state = 'due' ORDER BY due_at DESC LIMIT ?2)",
             job,
             keep,
             why,
             self.database.clock(),
         )
-        return sorted(row[0] for row in rows)
 
-    async def requeue_interrupted(self, running: Collection[int]) -> list[int]:
+    async def requeue_interrupted(self, running: Collection[int]) -> None:
         """Running occurrences with nothing in the outbox and no inbox row are due again, but for
         those of the jobs that are `running` in this process."""
-        rows = await self.database.execute(
+        await self.database.execute(
             f"UPDATE {_OPEN} SET state = 'due' WHERE {_RUNNING} AND outbox IS NULL"
             f" AND NOT EXISTS (SELECT 1 FROM inbox WHERE {_ITS_ROW})"
-            " AND job NOT IN (SELECT value FROM json_each(?)) RETURNING id",
+            " AND job NOT IN (SELECT value FROM json_each(?))",
             json.dumps(list(running)),
         )
-        return [row[0] for row in rows]
 
 
 _COLUMNS = columns(Occurrence)

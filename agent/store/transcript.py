@@ -97,15 +97,6 @@ class TranscriptTable:
         sql = "SELECT summary FROM conversations WHERE id = ?"
         return str(await self.database.value(sql, conversation) or "")
 
-    async def messages(self, conversation: int) -> list[Message]:
-        """All messages of a conversation, none shortened."""
-        rows = await self.database.all(
-            "SELECT role, head || text, extra FROM transcript WHERE conversation = ?"
-            " ORDER BY position",
-            conversation,
-        )
-        return [codec.message(*row) for row in rows]
-
 
 ROW_BYTES = 16  # more than a message's role and end marks
 CALL_BYTES = 32  # more than the marks of a call

@@ -99,10 +99,9 @@ async def test_an_occurrence_is_done_with_the_message_that_was_delivered(store: 
     job = await store.jobs.add(JobSpec("tg:1", "remind", "at 8", {"at": 1}, "UTC", "oven", {}))
     due = await store.occurrences.add(job.id, 1_800_000_000, None)
     assert due and await store.occurrences.begin(due.id)
-    [row] = await put(store, "oven")
-    await store.occurrences.link(due.id, outbox=row)
-    await claimed(store)
-    await store.outbox.delivered(row, ["42"])
+    await store.occurrences.post(due.id, "tg:1", ["{}"])
+    row = await claimed(store)
+    await store.outbox.delivered(row.id, ["42"])
     [done] = await store.occurrences.of_job(job.id)
     assert (done.state, done.message_id) == ("done", "42")
 

@@ -93,7 +93,7 @@ async def test_an_occurrence_falls_due_once_and_never_overlaps(store: Store) -> 
     running = await store.occurrences.begin(first.id)
     assert running and (running.state, running.attempts) == ("running", 1)
     assert await store.occurrences.begin(second.id) is None
-    await store.occurrences.end(first.id, "done", message_id="5")
+    await store.occurrences.end(first.id, "done", "nothing new")
     assert await store.occurrences.begin(second.id)
     assert [o.state for o in await store.occurrences.of_job(job.id)] == ["running", "done"]
     assert await store.jobs.active_and_next() == (1, 10800)
