@@ -7,7 +7,7 @@ from agent.llm.gpu_queue import SCHEDULED, QueuedModel
 from agent.messages import System, User
 from agent.model import Completion, ModelRefused, Request
 from agent.prompt import system_text
-from agent.summary.git_facts import Git
+from agent.summary.commit_range import Git
 from agent.summary.mirror import RepoLocation, fetch_mirror
 from agent.summary.repo_summaries import RepoSummaries
 from bot.composition import Agent
@@ -45,16 +45,15 @@ def sandboxed_git(agent: Agent, chat: str, *, network: bool = False) -> Git:
     async def allow(_host: str) -> None:
         """The owner asked for this by setting `fetch`; other hosts the proxy refuses."""
 
-    async def run(argv: Sequence[str]) -> str:
+    async def run(argv: Sequence[str]) -> bytes:
         sandbox = await agent.sandboxes.of(chat)
         try:
-            if network:
-                result = await sandbox.run(argv, seconds=GIT_SECONDS, permit=allow)
-            else:
-                result = await sandbox.run_internal(argv, seconds=GIT_SECONDS)
+            if not network:
+                return await sandbox.read_internal(argv, seconds=GIT_SECONDS)
+            result = await sandbox.run(argv, seconds=GIT_SECONDS, permit=allow)
         except ToolError as error:
             raise AgentError(f"The repository could not be read. {error}") from None
-        return result.output
+        return result.output.encode()
 
     return run
 

@@ -11,7 +11,7 @@ from agent.schedule.times.rule import describe, load
 from agent.store import Incoming
 from agent.store.jobs import Job
 from agent.store.occurrences import Occurrence
-from agent.summary.git_facts import NothingToSummarize
+from agent.summary.commit_range import NothingToSummarize
 from agent.summary.repo_summaries import RepoSummaries
 
 JobAction = Callable[[Job, Occurrence], Awaitable[str | None]]

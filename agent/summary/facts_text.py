@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from datetime import date
 
-from agent.summary.git_facts import CommitRange, RepoFacts
+from agent.summary.commit_range import CommitRange
+from agent.summary.git_facts import RepoFacts
 
 MAX_BARS = 31
 TODO_CHARACTERS = 60
@@ -13,7 +14,7 @@ BLOCKS = "▁▂▃▄▅▆▇█"
 def facts_text(repo: str, span: CommitRange, facts: RepoFacts) -> str:
     """Every number in it is git's."""
     head = [
-        f"**{repo}**, {plural(facts.commits, 'commit')} on {facts.branch} up to `{facts.head}`",
+        f"**{repo}**, {plural(facts.commits, 'commit')} on {plain(facts.branch)} up to `{facts.head}`",
         span.note,
         "This clone is shallow: what lies before its edge is not counted." if facts.shallow else "",
         authors_line(facts),
@@ -25,7 +26,7 @@ def facts_text(repo: str, span: CommitRange, facts: RepoFacts) -> str:
 
 
 def authors_line(facts: RepoFacts) -> str:
-    named = [f"{name} ({count:,})" for name, count in list(facts.by_author.items())[:6]]
+    named = [f"{plain(name)} ({count:,})" for name, count in list(facts.by_author.items())[:6]]
     more = facts.authors - len(named)
     tail = f" and {more:,} more" if more > 0 else ""
     merges = f"; {plural(facts.merges, 'merge')}" if facts.merges else ""
@@ -68,7 +69,7 @@ def folder_lines(facts: RepoFacts) -> list[str]:
 
 
 def folder_name(folder: str) -> str:
-    return "top level" if folder == "./" else f"`{folder}`"
+    return "top level" if folder == "./" else code(folder)
 
 
 def line_counts(added: int, removed: int) -> str:
@@ -76,7 +77,7 @@ def line_counts(added: int, removed: int) -> str:
 
 
 def growth_line(facts: RepoFacts) -> str:
-    named = [f"`{path}` +{lines:,}" for path, lines in list(facts.grew.items())[:3]]
+    named = [f"{code(path)} +{lines:,}" for path, lines in list(facts.grew.items())[:3]]
     return f"Grew most: {', '.join(named)}" if named else ""
 
 
@@ -84,19 +85,27 @@ def todos_line(facts: RepoFacts) -> str:
     if not facts.todos:
         return ""
     path, line = facts.todo[0]
-    shown = line.replace("`", "'")
-    shown = shown if len(shown) <= TODO_CHARACTERS else f"{shown[: TODO_CHARACTERS - 1]}…"
+    shown = line if len(line) <= TODO_CHARACTERS else f"{line[: TODO_CHARACTERS - 1]}…"
     first = "such as " if facts.todos > 1 else ""
-    return f"{plural(facts.todos, 'TODO')} added, {first}`{shown}` in `{path}`"
+    return f"{plural(facts.todos, 'TODO')} added, {first}{code(shown)} in {code(path)}"
 
 
 def refs_lines(facts: RepoFacts) -> str:
-    tags = f"Tags: {', '.join(facts.tags)}" if facts.tags else ""
+    tags = f"Tags: {', '.join(map(plain, facts.tags))}" if facts.tags else ""
     own = (facts.branch, f"origin/{facts.branch}")
     moved = [name for name in facts.moved if name not in own]
-    branches = f"Other branches that moved: {', '.join(moved)}" if moved else ""
+    branches = f"Other branches that moved: {', '.join(map(plain, moved))}" if moved else ""
     return "\n".join(filter(None, [tags, branches]))
 
 
 def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def plain(name: str) -> str:
+    """A name that somebody else chose, without what Markdown would read as a mark."""
+    return "".join(c for c in name if c not in "*`[]<>~|\\")
+
+
+def code(text: str) -> str:
+    return f"`{text.replace('`', chr(39))}`"

@@ -1,23 +1,23 @@
-# What a repository's origin has, beside it and not in it. Run in the sandbox, with network:
+# The newest commits of a repository's origin, beside it and not in it. Run in the sandbox, with network:
 #   fetch.sh REPOSITORY MIRROR
-# Says "fetched" where the mirror goes on from the repository's HEAD, else why it is not to be used.
+# Prints "fetched" alone where the mirror contains the repository's HEAD, else why it is not to be used.
 set -u
 repository=$1 mirror=$2
 export GIT_TERMINAL_PROMPT=0 LC_ALL=C
-url=$(git -C "$repository" config --get remote.origin.url) || { echo "It has no origin."; exit 0; }
+refuse() { printf 'It was not fetched: %s\n' "$1"; exit 0; }
+url=$(git -C "$repository" config --get remote.origin.url) || refuse "It has no origin."
 case $url in
 https://* | http://*) ;;
-*) echo "Its origin is not reached over HTTPS."; exit 0 ;;
+*) refuse "Its origin is not reached over HTTPS." ;;
 esac
-branch=$(git -C "$repository" symbolic-ref --quiet --short HEAD) || { echo "No branch is checked out."; exit 0; }
+branch=$(git -C "$repository" symbolic-ref --quiet --short HEAD) || refuse "No branch is checked out."
 [ -d "$mirror" ] || git init -q --bare "$mirror" || exit 1
 # What the repository has is not fetched again.
 git -C "$repository" rev-parse --path-format=absolute --git-path objects >"$mirror/objects/info/alternates"
-git -C "$mirror" -c protocol.allow=never -c protocol.https.allow=always -c protocol.http.allow=always \
+said=$(git -C "$mirror" -c protocol.allow=never -c protocol.https.allow=always -c protocol.http.allow=always \
     -c credential.helper= -c gc.auto=0 fetch -q --prune --no-tags --no-recurse-submodules --no-write-fetch-head \
-    "$url" '+refs/heads/*:refs/heads/*' 2>&1 | tail -n 1
-[ "${PIPESTATUS[0]}" = 0 ] || exit 0
+    "$url" '+refs/heads/*:refs/heads/*' 2>&1) || refuse "$(printf '%s' "$said" | tail -n 1)"
 git -C "$mirror" symbolic-ref HEAD "refs/heads/$branch"
-head=$(git -C "$repository" rev-parse HEAD) || exit 0
-if git -C "$mirror" merge-base --is-ancestor "$head" HEAD 2>/dev/null; then echo fetched
-else echo "It has commits that its origin lacks."; fi
+head=$(git -C "$repository" rev-parse HEAD) || refuse "It has no commits."
+git -C "$mirror" merge-base --is-ancestor "$head" HEAD 2>/dev/null || refuse "It has commits that its origin lacks."
+echo fetched

@@ -1,32 +1,16 @@
-"""The range of commits to summarise, and git's facts of it: numbers that need no model."""
+"""Git's facts of a range of commits: numbers that need no model."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
+from datetime import date
 
-Git = Callable[[Sequence[str]], Awaitable[str]]
-"""Runs an argument list in the sandbox, read-only, and gives its whole output."""
+from agent.errors import AgentError
+from agent.summary.commit_range import BASH, CommitRange, Git, one_line, script
 
-EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git's name for no files at all
-BASH = ("/bin/bash", "--noprofile", "--norc", "-c")
-
-
-class NothingToSummarize(Exception):
-    """`str` says why in one sentence."""
-
-
-@dataclass(frozen=True, slots=True)
-class CommitRange:
-    """From `base` (a commit or the empty tree) to `head`, both full hashes. `note` says how it was chosen."""
-
-    base: str
-    head: str
-    note: str = ""
-
-    @property
-    def key(self) -> str:
-        return f"{self.base[:16]}..{self.head[:16]}"
+FOLDERS, GROWN, TODOS, REFS = 12, 8, 8, 10  # at most so many of each are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,112 +48,125 @@ class RepoFacts:
     tags: tuple[str, ...] = ()
 
 
-@cache
-def script(name: str) -> str:
-    """A shell script of this folder."""
-    return files("agent").joinpath(f"summary/{name}").read_text("utf-8")
-
-
-RANGE_SCRIPT = """
-cd "$1" 2>/dev/null || { echo missing; exit 0; }
-command git rev-parse --git-dir >/dev/null 2>&1 || { echo none; exit 0; }
-head=$(command git rev-parse --quiet --verify 'HEAD^{commit}') || { echo empty; exit 0; }
-last=$2 days=$3
-if [ -n "$last" ]; then
-    if ! command git cat-file -e "$last^{commit}" 2>/dev/null; then echo "lost $head"
-    elif command git merge-base --is-ancestor "$last" "$head"; then echo "since $head $last"; exit 0
-    else echo "forced $head $(command git merge-base "$last" "$head")"; exit 0; fi
-fi
-echo "days $head $(command git rev-list -1 --before="$days days ago" "$head")"
-"""
-
-
-async def commit_range(git: Git, path: str, last: str = "", days: int = 7) -> CommitRange:
-    """The range since the commit `last` summarised, or of the last `days`; raises NothingToSummarize."""
-    output = (await git([*BASH, RANGE_SCRIPT, "range", path, last, str(days)])).splitlines()
-    lost = any(line.startswith("lost") for line in output)
-    words = (output[-1] if output else "missing").split()
-    if words[0] in NOTHING:
-        raise NothingToSummarize(NOTHING[words[0]])
-    head, base = words[1], words[2] if len(words) > 2 else EMPTY_TREE
-    if head == base:
-        since = f"in the last {days} days" if words[0] == "days" else "since the last summary"
-        raise NothingToSummarize(f"Nothing was committed {since}.")
-    note = {
-        "since": "",
-        "forced": "The history was rewritten since the last summary; counted from where both meet.",
-        "days": f"The last {days} days." if base != EMPTY_TREE else "From the first commit on.",
-    }[words[0]]
-    return CommitRange(base, head, ("The last summarised commit is gone. " if lost else "") + note)
-
-
-NOTHING = {
-    "missing": "There is no such folder.",
-    "none": "That folder is not a git repository.",
-    "empty": "The repository has no commits yet.",
-}
-
-
 async def collect(git: Git, path: str, span: CommitRange) -> RepoFacts:
-    """Git's facts of a range."""
+    """Git's facts of a range; AgentError where git could not give all of them."""
     output = await git([*BASH, script("collect.sh"), "collect", path, span.base, span.head])
-    rows: dict[str, list[list[str]]] = {}
-    for line in output.splitlines():
-        key, *values = line.split("\t")
-        rows.setdefault(key, []).append(values)
-    return parse_facts(rows)
+    records: dict[str, list[bytes]] = {}
+    for record in output.split(b"\0"):
+        key, _, value = record.partition(b"\t")
+        records.setdefault(key.decode("ascii", "replace"), []).append(value)
+    try:
+        return parse_facts(records)
+    except (LookupError, ValueError) as error:
+        raise AgentError(
+            "Git could not read all of these commits; is the repository intact?"
+        ) from error
 
 
-def parse_facts(rows: Mapping[str, list[list[str]]]) -> RepoFacts:
-    def one(key: str) -> str:
-        return rows.get(key, [[""]])[0][0]
+def parse_facts(records: Mapping[str, list[bytes]]) -> RepoFacts:
+    """collect.sh's records; LookupError or ValueError where one is missing or has another form."""
 
-    def number(key: str) -> int:
-        return int(one(key) or 0)
+    def one(key: str) -> bytes:
+        [value] = records[key]
+        return value
 
-    def counts(key: str) -> dict[str, int]:
-        return {name: int(count) for name, count in rows.get(key, [])}
+    def refs(key: str) -> tuple[str, ...]:
+        dated = (re.fullmatch(rb"(\d+) (.+)", value, re.S) for value in records.get(key, []))
+        names = [one_line(ref[2]) for ref in dated if ref and int(ref[1]) > int(one("since"))]
+        return tuple(n for n in names if n.rpartition("/")[2] not in ("HEAD", "origin"))[:REFS]
 
-    touched, added, removed, renamed = map(int, rows.get("files", [["0", "0", "0", "0"]])[0])
+    one("end")
+    files = list(changed_files(records.get("file", [])))
+    touched, added, removed = sums(files)
+    if "totals" in records:
+        touched, added, removed = total_sums(one("totals"))
+    by_author: Counter[str] = Counter()
+    for count, name in map(counted, records.get("author", [])):
+        by_author[one_line(name)] += count
+    by_folder: dict[bytes, list[FileChange]] = {}
+    for file in files:
+        top, slash, _ = file.path.partition(b"/")
+        by_folder.setdefault(top + slash if slash else b"./", []).append(file)
+    folders = [FolderChange(one_line(name), *sums(inside)) for name, inside in by_folder.items()]
+    grew = sorted((file.removed - file.added, file.path) for file in files)
     return RepoFacts(
-        commits=number("commits"),
-        merges=number("merges"),
-        shallow=one("shallow") == "true",
-        branch=one("branch"),
-        head=one("head"),
-        authors=number("authors"),
-        by_author=counts("author"),
-        by_day=counts("day"),
+        commits=int(one("commits")),
+        merges=int(one("merges")),
+        shallow=one("shallow") == b"true",
+        branch=one_line(one("branch")),
+        head=one_line(one("head")),
+        authors=int(one("authors")),
+        by_author=dict(by_author),
+        by_day=dict(days(records.get("day", []))),
         files=touched,
         added=added,
         removed=removed,
-        renamed=renamed,
-        tests=number("tests"),
-        folders=tuple(
-            FolderChange(n, int(f), int(a), int(r)) for n, f, a, r in rows.get("folder", [])
-        ),
-        grew=counts("grew"),
-        todos=number("todos"),
-        todo=tuple((path, line) for path, line in rows.get("todo", [])),
-        moved=tuple(row[0] for row in rows.get("moved", [])),
-        tags=tuple(row[0] for row in rows.get("tag", [])),
+        renamed=sum(file.renamed for file in files),
+        tests=sum(bool(TEST_PATH.search(file.path)) for file in files),
+        folders=tuple(sorted(folders, key=lambda each: (-each.added, each.name))[:FOLDERS]),
+        grew={one_line(path): -change for change, path in grew[:GROWN] if change < 0},
+        todos=int(one("todos")),
+        todo=tuple(todo_lines(records.get("todo", [])))[:TODOS],
+        moved=refs("moved"),
+        tags=refs("tag"),
     )
 
 
-async def subjects(git: Git, path: str, span: CommitRange, most: int = 2000) -> list[str]:
-    """`hash author: subject` of the range's commits without merges, oldest first."""
-    base = [] if span.base == EMPTY_TREE else [f"^{span.base}"]
-    form = "--format=%h %aN: %s"
-    output = await git(
-        ["/usr/bin/git", "-C", path, "log", "--no-merges", form, f"-n{most}", span.head, *base]
-    )
-    return output.splitlines()[::-1]
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    path: bytes
+    added: int
+    removed: int
+    renamed: bool
 
 
-async def selected_diff(git: Git, path: str, span: CommitRange, keep: int) -> str:
-    """The beginning of the range's difference in code, at most `keep` bytes, without what is generated."""
-    skip = [":(exclude,glob)**/*.lock", ":(exclude,glob)**/*.min.*", ":(exclude,glob)**/package-lock.json", ":(exclude,glob)**/*.svg"]  # fmt: skip
-    flags = ["--no-ext-diff", "--no-textconv", "-U1", "-M"]
-    command = ["/usr/bin/git", "-C", path, "diff", *flags, span.base, span.head, "--", ".", *skip]
-    output = await git([*BASH, f'"$@" | head -c {keep}', "diff", *command])
-    return output.encode()[:keep].decode("utf-8", "ignore")
+TEST_PATH = re.compile(
+    rb"(?:^|/)(?:tests?|specs?|__tests__)/|(?:^|/)test_[^/]*$|[._](?:test|spec)\.[a-z]+$"
+)
+
+
+def changed_files(values: Sequence[bytes]) -> Iterator[FileChange]:
+    """`git diff --numstat -z`: after the numbers the path, or two records with the old and new one."""
+    rest = iter(values)
+    for value in rest:
+        added, removed, path = value.split(b"\t", 2)
+        if renamed := not path:
+            path = (next(rest, b""), next(rest, b""))[1]
+        yield FileChange(path, lines(added), lines(removed), renamed)
+
+
+def lines(number: bytes) -> int:
+    """A binary file has "-" for its lines."""
+    return 0 if number == b"-" else int(number)
+
+
+def sums(changes: Sequence[FileChange]) -> tuple[int, int, int]:
+    """Files, lines added, lines removed."""
+    return len(changes), sum(c.added for c in changes), sum(c.removed for c in changes)
+
+
+def total_sums(text: bytes) -> tuple[int, int, int]:
+    """` 3 files changed, 7 insertions(+), 2 deletions(-)`: what is zero is left out."""
+    found = [re.search(rb"(\d+) " + word, text) for word in (b"file", b"insertion", b"deletion")]
+    touched, added, removed = (int(match[1]) if match else 0 for match in found)
+    return touched, added, removed
+
+
+def counted(value: bytes) -> tuple[int, bytes]:
+    """A line of `uniq -c`."""
+    count, _, text = value.lstrip().partition(b" ")
+    return int(count), text
+
+
+def days(values: Sequence[bytes]) -> Iterator[tuple[str, int]]:
+    for count, day in map(counted, values):
+        with suppress(ValueError):  # a commit may claim any year, also one that no calendar has
+            yield date.fromisoformat(day.decode("ascii", "replace")).isoformat(), count
+
+
+def todo_lines(values: Sequence[bytes]) -> Iterator[tuple[str, str]]:
+    """(path, line): the header of the file's difference, and the line behind the mark of what is added."""
+    for header, line in zip(values[::2], values[1::2], strict=True):
+        if not (header.startswith(b"+++ ") and line.startswith(b">")):
+            raise ValueError("a TODO without its file")
+        yield one_line(header[4:].strip(b'"\t')), one_line(line[1:])

@@ -9,7 +9,7 @@ a command in the sandbox can.
 from dataclasses import dataclass
 
 from agent.errors import AgentError
-from agent.summary.git_facts import BASH, Git, script
+from agent.summary.commit_range import BASH, Git, one_line, script
 
 MIRRORS = "/workspace/.fetched"
 
@@ -29,7 +29,5 @@ async def fetch_mirror(git: Git, path: str, name: str) -> RepoLocation:
         output = await git([*BASH, script("fetch.sh"), "fetch", path, mirror])
     except AgentError as error:
         return RepoLocation(path, f"It was not fetched: {error}")
-    last = (output.strip().splitlines() or ["git printed nothing."])[-1]
-    if last != "fetched":
-        return RepoLocation(path, f"It was not fetched: {last}")
-    return RepoLocation(mirror)
+    result = one_line(output, 300)
+    return RepoLocation(mirror) if result == "fetched" else RepoLocation(path, result)

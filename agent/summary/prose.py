@@ -8,7 +8,8 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from agent.store.key_values import KeyValueTable
-from agent.summary.git_facts import CommitRange, RepoFacts
+from agent.summary.commit_range import CommitRange
+from agent.summary.git_facts import RepoFacts
 
 Ask = Callable[[str], Awaitable[str]]
 """One question to the model behind the fixed prefix, without tools; raises when it is away."""

@@ -6,17 +6,16 @@ from dataclasses import dataclass
 
 from agent.errors import AgentError
 from agent.store import Store
-from agent.summary.facts_text import facts_text
-from agent.summary.git_facts import (
+from agent.summary.commit_range import (
     CommitRange,
     Git,
     NothingToSummarize,
-    RepoFacts,
-    collect,
     commit_range,
     selected_diff,
     subjects,
 )
+from agent.summary.facts_text import facts_text
+from agent.summary.git_facts import RepoFacts, collect
 from agent.summary.mirror import RepoLocation
 from agent.summary.prose import Ask, without_copied, without_unsupported, write_prose
 

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from agent.sandbox.limits import HostRepo
 from agent.sandbox.sandbox import Sandbox
-from agent.summary.git_facts import Git
+from agent.summary.commit_range import Git
 from agent.summary.mirror import RepoLocation, fetch_mirror
 from fakes.sandbox_box import opened
 from fakes.web_server import Site, site
@@ -53,8 +53,8 @@ def reaching(sandbox: Sandbox) -> Git:
     async def allowed(_host: str) -> None:
         pass
 
-    async def run(argv: Sequence[str]) -> str:
-        return (await sandbox.run(argv, seconds=60, permit=allowed)).output
+    async def run(argv: Sequence[str]) -> bytes:
+        return (await sandbox.run(argv, seconds=60, permit=allowed)).output.encode()
 
     return run
 

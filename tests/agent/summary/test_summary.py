@@ -8,25 +8,23 @@ from pathlib import Path
 import pytest
 
 from agent.store import open_store
-from agent.summary.facts_text import facts_text
-from agent.summary.git_facts import (
+from agent.summary.commit_range import (
     EMPTY_TREE,
     CommitRange,
-    FolderChange,
     NothingToSummarize,
-    RepoFacts,
-    collect,
     commit_range,
     selected_diff,
     subjects,
 )
+from agent.summary.facts_text import facts_text
+from agent.summary.git_facts import FolderChange, RepoFacts, collect
 from agent.summary.prose import without_copied, without_unsupported, write_prose
 
 
-async def git(argv: Sequence[str]) -> str:
+async def git(argv: Sequence[str]) -> bytes:
     process = await asyncio.create_subprocess_exec(*argv, stdout=subprocess.PIPE)
     out, _ = await process.communicate()
-    return out.decode("utf-8", "replace")
+    return out
 
 
 class Repository:
