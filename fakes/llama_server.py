@@ -106,8 +106,8 @@ def starts(folder: Path) -> int:
         return 0
 
 
-class Engine:
-    """What the routes share: the one slot, its cache, and the fault of this life."""
+class FakeServer:
+    """What the routes share: the one slot, its cache, and the fault of this start."""
 
     def __init__(
         self, fault: str, silent: float, context: int, key: str, slots: Path | None
@@ -151,17 +151,17 @@ class Engine:
         self.mute.clear()
 
 
-def fail_now(engine: Engine, person: bool) -> None:
+def fail_now(fake: FakeServer, person: bool) -> None:
     """What breaks in the middle of a completion (the backend's own warm-up is spared)."""
-    if not person or engine.used:
+    if not person or fake.used:
         return
-    engine.used = True
-    if engine.fault == "oom use":
+    fake.used = True
+    if fake.fault == "oom use":
         abort()
-    if engine.fault == "dies":
+    if fake.fault == "dies":
         os.kill(os.getpid(), signal.SIGKILL)
-    if engine.fault == "stall":
-        engine.wedged.set()
+    if fake.fault == "stall":
+        fake.wedged.set()
         threading.Event().wait()
 
 
@@ -172,21 +172,21 @@ def abort() -> None:
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    engine: Engine
+    fake: FakeServer
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
 
     def do_GET(self) -> None:
-        engine = self.engine
-        if engine.mute.is_set():
+        fake = self.fake
+        if fake.mute.is_set():
             threading.Event().wait()
-        if not engine.ready.is_set():
+        if not fake.ready.is_set():
             return self.answer(503, {"error": {"message": "Loading model", "code": 503}})
         if self.path == "/health":
             return self.answer(200, {"status": "ok"})
         if self.path == "/props":
-            settings = {"n_ctx": engine.context}
+            settings = {"n_ctx": fake.context}
             return self.answer(
                 200, {"default_generation_settings": settings, "model_path": "stand-in"}
             )
@@ -195,22 +195,22 @@ class Handler(BaseHTTPRequestHandler):
         return self.answer(404, {"error": {"message": "not found"}})
 
     def slots(self) -> None:
-        engine = self.engine
-        if engine.wedged.is_set():
+        fake = self.fake
+        if fake.wedged.is_set():
             threading.Event().wait()
         slot = {
             "id": 0,
-            "id_task": engine.task,
-            "is_processing": engine.processing,
-            "n_prompt_tokens_processed": engine.read,
-            "next_token": [{"n_decoded": engine.decoded}],
+            "id_task": fake.task,
+            "is_processing": fake.processing,
+            "n_prompt_tokens_processed": fake.read,
+            "next_token": [{"n_decoded": fake.decoded}],
         }
         self.answer(200, [slot])
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
-        engine = self.engine
-        if engine.key and self.headers.get("Authorization") != f"Bearer {engine.key}":
+        fake = self.fake
+        if fake.key and self.headers.get("Authorization") != f"Bearer {fake.key}":
             return self.answer(401, {"error": {"message": "Invalid API Key"}})
         if self.path == "/apply-template":
             return self.answer(200, {"prompt": render(body)})
@@ -225,28 +225,28 @@ class Handler(BaseHTTPRequestHandler):
         return self.answer(404, {"error": {"message": "not found"}})
 
     def slot_file(self, name: str) -> None:
-        engine = self.engine
-        assert engine.folder
-        file = engine.folder / name
+        fake = self.fake
+        assert fake.folder
+        file = fake.folder / name
         if "save" in self.path:
-            file.write_text(json.dumps(engine.cache))
-            return self.answer(200, {"n_saved": len(engine.cache)})
-        engine.cache = json.loads(file.read_text())
-        return self.answer(200, {"n_restored": len(engine.cache)})
+            file.write_text(json.dumps(fake.cache))
+            return self.answer(200, {"n_saved": len(fake.cache)})
+        fake.cache = json.loads(file.read_text())
+        return self.answer(200, {"n_restored": len(fake.cache)})
 
     def complete(self, prompt: list[int], words: int, person: bool) -> None:
-        engine = self.engine
-        if engine.fault == "errors" and person:
+        fake = self.fake
+        if fake.fault == "errors" and person:
             return self.answer(500, {"error": {"message": "no", "code": 500}})
-        with engine.lock:
-            engine.processing = True
+        with fake.lock:
+            fake.processing = True
             try:
                 self.stream(prompt, words, person)
             finally:
-                engine.processing = False
+                fake.processing = False
 
     def stream(self, prompt: list[int], words: int, person: bool) -> None:
-        cached = self.engine.prefill(prompt)
+        cached = self.fake.prefill(prompt)
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")
@@ -268,8 +268,8 @@ class Handler(BaseHTTPRequestHandler):
         }
         for number in range(words):
             if number == 3:
-                fail_now(self.engine, person)
-            self.engine.decoded += 1
+                fail_now(self.fake, person)
+            self.fake.decoded += 1
             yield {"choices": [{"index": 0, "delta": {"content": "fine "}, "finish_reason": None}]}
         timings = {
             "cache_n": cached,
@@ -313,33 +313,33 @@ class Server(ThreadingHTTPServer):
         """A client that hung up is no news."""
 
 
-def load(engine: Engine) -> None:
-    if engine.fault == "load for ever":
+def load(fake: FakeServer) -> None:
+    if fake.fault == "load for ever":
         return
-    if engine.fault == "slow load":
+    if fake.fault == "slow load":
         for part in range(70):
             print(f"load_tensors: part {part}", file=sys.stderr, flush=True)
             time.sleep(0.1)
     print(BUFFERS, file=sys.stderr, flush=True)
-    if engine.fault == "cpu":
+    if fake.fault == "cpu":
         print(
             "warning: no usable GPU found, --gpu-layers option will be ignored",
             file=sys.stderr,
             flush=True,
         )
-    engine.ready.set()
-    while engine.fault == "flood":
+    fake.ready.set()
+    while fake.fault == "flood":
         sys.stderr.write("a line of no interest at all\n" * 500)
 
 
-def this_life(plan: Path) -> tuple[str, float]:
+def planned_fault(plan: Path) -> tuple[str, float]:
     """The fault of this start, which is noted beside the plan."""
-    told = json.loads(plan.read_text())
+    planned = json.loads(plan.read_text())
     with plan.with_name("plan.json.starts").open("a") as file:
         file.write(f"{os.getpid()}\n")
     count = len(plan.with_name("plan.json.starts").read_text().splitlines())
-    faults = told["plan"]
-    return faults[min(count, len(faults)) - 1], told["silent"]
+    faults = planned["plan"]
+    return faults[min(count, len(faults)) - 1], planned["silent"]
 
 
 def main() -> None:
@@ -353,7 +353,7 @@ def main() -> None:
     if chosen.help:
         print(HELP)
         return
-    fault, silent = this_life(chosen.plan)
+    fault, silent = planned_fault(chosen.plan)
     if fault == "oom load":
         print(BUFFERS, file=sys.stderr)
         abort()
@@ -361,11 +361,11 @@ def main() -> None:
         sys.exit("error: something unheard of")
     if fault == "stall":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    Handler.engine = Engine(
+    Handler.fake = FakeServer(
         fault, silent, chosen.c, os.environ.get("LLAMA_API_KEY", ""), chosen.slot_save_path
     )
     server = Server(("127.0.0.1", chosen.port), Handler)
-    threading.Thread(target=load, args=(Handler.engine,), daemon=True).start()
+    threading.Thread(target=load, args=(Handler.fake,), daemon=True).start()
     server.serve_forever()
 
 

@@ -159,9 +159,9 @@ async def test_a_key_that_is_refused_is_said(state: Path) -> None:
     async with answering(401) as url:
         config = BackendConfig(state_dir=state, kind="external", urls=(url,), api_key="sk-wrong")
         async with running(config) as it:
-            with pytest.raises(BackendUnavailable) as told:
+            with pytest.raises(BackendUnavailable) as raised:
                 await it.ready()
-    assert str(told.value) == f"The model server at {url} refuses the key: check backend.api_key."
+    assert str(raised.value) == f"The model server at {url} refuses the key: check backend.api_key."
 
 
 async def test_a_server_without_a_list_of_models_serves_the_one_that_is_named(state: Path) -> None:

@@ -22,6 +22,7 @@ from backend import proc
 from backend.client import BackendUnavailable
 from backend.config import BackendConfig
 from backend.server.launch import free_port
+from backend.server.process import write_record
 from fakes import llama_server
 from fakes.patience import SECONDS
 from tests.backend.conftest import QUICK, SYSTEM, running, with_server
@@ -43,7 +44,7 @@ def stand_in(
     return with_server(config, program, profile="fake", profiles=folder)
 
 
-async def test_a_turn_outlives_a_wedge_that_ignores_sigterm_while_health_is_green(
+async def test_a_turn_outlives_a_hang_that_ignores_sigterm_while_health_is_green(
     config: BackendConfig,
 ) -> None:
     async with running(stand_in(config, ["stall", ""])) as it:
@@ -52,8 +53,8 @@ async def test_a_turn_outlives_a_wedge_that_ignores_sigterm_while_health_is_gree
     assert answer["predicted_n"] == 20
     assert status.restarts == 1
     assert status.last_restart is not None
-    told = r"The model server hung: no token and no progress for \d+ s\."
-    assert re.match(told, status.last_restart.cause)
+    sentence = r"The model server hung: no token and no progress for \d+ s\."
+    assert re.match(sentence, status.last_restart.cause)
 
 
 async def test_a_request_of_another_program_that_hangs_is_ended_when_a_chat_comes(
@@ -182,7 +183,7 @@ async def test_a_slow_load_that_shows_progress_is_left_alone(config: BackendConf
         assert (await it.client.status()).backend.restarts == 0
 
 
-async def test_a_mute_prefill_that_works_is_no_wedge(config: BackendConfig) -> None:
+async def test_a_silent_prefill_that_works_is_no_hang(config: BackendConfig) -> None:
     quiet = stand_in(
         config, ["silent"], engine="ik_llama.cpp", prefill=1000, silent=3 * QUICK.stall
     )
@@ -192,7 +193,7 @@ async def test_a_mute_prefill_that_works_is_no_wedge(config: BackendConfig) -> N
     assert answer["predicted_n"] == 20
 
 
-async def test_a_mute_prefill_ends_at_several_times_what_was_measured(
+async def test_a_silent_prefill_ends_at_several_times_what_was_measured(
     config: BackendConfig,
 ) -> None:
     quiet = stand_in(config, ["silent", ""], engine="ik_llama.cpp", prefill=16000, silent=60)
@@ -244,14 +245,14 @@ async def test_a_missing_model_fails_at_once(config: BackendConfig) -> None:
             await it.ready()
 
 
-async def test_a_model_that_is_not_downloaded_is_told_with_how_to_get_it(
+async def test_a_model_that_is_not_downloaded_says_how_to_get_it(
     config: BackendConfig,
 ) -> None:
     async with running(replace(config, profile="qwen2.5-3b", model="")) as it:
-        with pytest.raises(BackendUnavailable) as told:
+        with pytest.raises(BackendUnavailable) as raised:
             await it.ready()
     path = config.state_dir / "models" / "qwen2.5-3b-instruct-q4_k_m.gguf"
-    assert str(told.value) == (
+    assert str(raised.value) == (
         f"The model file is missing: {path}. Get it: voltaire model pull qwen2.5-3b."
     )
 
@@ -271,10 +272,8 @@ async def test_a_flag_that_the_binary_lacks_is_named_and_left_out(config: Backen
     assert texts == ["The model server lacks --unheard-of; left out."]
 
 
-async def test_an_orphan_of_an_earlier_life_is_ended(config: BackendConfig) -> None:
+async def test_an_orphan_of_an_earlier_backend_is_ended(config: BackendConfig) -> None:
     orphan = await asyncio.create_subprocess_exec("sleep", "600", start_new_session=True)
-    from backend.server.process import write_record
-
     write_record(config.state_dir / "run" / "server.json", orphan.pid)
     async with running(stand_in(config, [""])) as it:
         await it.ready()
