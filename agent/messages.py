@@ -10,7 +10,7 @@ class System:
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A person's words behind their context block (`prompt.render_message`).
+    """A person's words behind their context block (`prompt.context_block`).
 
     `images` are data URLs, sent only to models with a vision projector.
     """

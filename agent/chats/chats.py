@@ -11,7 +11,6 @@ chats cost nothing. Whatever a killed process left behind is taken up at start.
 import os
 import secrets
 from contextlib import suppress
-from functools import partial
 from typing import Self
 
 from agent.aio import BackgroundTasks
@@ -63,8 +62,12 @@ class Chats:
 
     async def __aenter__(self) -> Self:
         self._owner = new_owner()
+        sources = self.options.sources
         if self.options.resumes:
-            await self._recover()
+            cut_off = await self.store.turns.chats_unfinished(sources)
+            waiting = await self.store.inbox.chats_waiting(sources)
+            for chat in dict.fromkeys([*cut_off, *waiting]):
+                self.wake(chat)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -130,12 +133,6 @@ class Chats:
         await self.store.chats.forget(chat)
         await self.store.key_values.put(SNAPSHOT, 0)  # the last good copy is not to remember it
 
-    async def _recover(self) -> None:
-        sources = self.options.sources
-        cut_off = await self.store.turns.chats_unfinished(sources)
-        for chat in dict.fromkeys([*cut_off, *await self.store.inbox.chats_waiting(sources)]):
-            self.wake(chat)
-
     def _start(self, chat: str) -> None:
         worker = Worker(
             chat,
@@ -145,10 +142,7 @@ class Chats:
             self._window,
             self.options,
             self._listener,
-            retire=partial(self._retire, chat),
+            retire=lambda: self._workers.pop(chat, None),
         )
         self._workers[chat] = worker
         self.tasks.start(worker.run(), f"chat {chat}")
-
-    def _retire(self, chat: str) -> None:
-        self._workers.pop(chat, None)

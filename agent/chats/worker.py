@@ -46,7 +46,7 @@ class Worker:
     window: ModelWindow
     options: ChatOptions
     listener: Listener
-    retire: Callable[[], None]
+    retire: Callable[[], object]
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     stop: asyncio.Event | None = None  # of the turn that runs now
     put_down: str = ""  # the turn that waits for a store that can be written: no fault of its own

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Literal
 
 from agent.messages import Assistant, Message, System, User
-from agent.prompt import ContextBlock, render_message, system_text
+from agent.prompt import context_block, system_text
 
 Prompt = Literal["ours", "naive"]
 TOKENS_PER_EXCHANGE = 100
@@ -32,7 +32,7 @@ def opening_messages(
     if prompt == "naive":
         system = NAIVE.format(now=now.isoformat(timespec="seconds"))
         return [System(system), *talk, User(ask)]
-    return [System(system_text()), *talk, User(render_message(ask, ContextBlock(now, zone)))]
+    return [System(system_text()), *talk, User(context_block(now, zone) + ask)]
 
 
 def small_talk(tokens: int) -> Iterator[Message]:

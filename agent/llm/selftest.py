@@ -61,49 +61,45 @@ class SelfTest:
 
 async def self_test(model: RenderingModel, schemas: Sequence[Mapping[str, Any]]) -> SelfTest:
     """Raises BackendAway and ModelRefused as the model does."""
-    error, keeps = await _template(model, schemas)
-    if await _hides_tools(model, schemas):
+    question = (System(system_text()), User(QUESTION))
+    error, keeps = await _template(model, question, schemas)
+    try:
+        shown = await model.rendered(Request(question, tuple(schemas)))
+        without_tools = await model.rendered(Request(question))
+    except ModelRefused:
+        shown = None  # the request itself will tell
+    if shown is not None and shown == without_tools:
         return SelfTest("none", NO_PLACE, NO_PLACE_REMEDY, error, keeps)
-    verdict, detail, remedy = await _called(model, schemas)
-    return SelfTest(verdict, detail, remedy, error, keeps)
-
-
-async def _called(model: Model, schemas: Sequence[Mapping[str, Any]]) -> tuple[Verdict, str, str]:
-    request = Request(_question(), tuple(schemas), max_tokens=TOKENS)
-    reader = ToolCallParser(KnownTools.of(schemas))
-    completion = None
+    parser, completion = ToolCallParser(KnownTools.of(schemas)), None
+    request = Request(question, tuple(schemas), max_tokens=TOKENS)
     async with aclosing(model.stream(request)) as pieces:
         async for piece in pieces:
             if isinstance(piece, TextPiece):
-                reader.feed(piece.text)
+                parser.feed(piece.text)
             elif isinstance(piece, Completion):
                 completion = piece
-    reader.close()
-    names = [call.name for call in completion.calls] if completion else []
-    if names:
-        return "structured", f"It called {names[0]}.", ""
-    if reader.calls:
-        written = _quoted(reader.generated)
-        return "salvaged", f"It wrote its call as text: {written}", TEXT_REMEDY
-    said = _quoted(reader.visible)
-    return "none", f"Asked for one call, it wrote: {said}", NO_CALL_REMEDY
-
-
-async def _hides_tools(model: RenderingModel, schemas: Sequence[Mapping[str, Any]]) -> bool:
-    try:
-        shown = await model.rendered(Request(_question(), tuple(schemas)))
-        without = await model.rendered(Request(_question()))
-    except ModelRefused:
-        return False  # the request itself will tell
-    return shown is not None and shown == without
+    parser.close()
+    if completion and completion.calls:
+        return SelfTest("structured", f"It called {completion.calls[0].name}.", "", error, keeps)
+    if parser.calls:
+        detail = f"It wrote its call as text: {_quoted(parser.generated)}"
+        return SelfTest("salvaged", detail, TEXT_REMEDY, error, keeps)
+    detail = f"Asked for one call, it wrote: {_quoted(parser.visible)}"
+    return SelfTest("none", detail, NO_CALL_REMEDY, error, keeps)
 
 
 async def _template(
-    model: RenderingModel, schemas: Sequence[Mapping[str, Any]]
+    model: RenderingModel, question: tuple[Message, ...], schemas: Sequence[Mapping[str, Any]]
 ) -> tuple[str, bool | None]:
-    """What the template says to the shape that conversations have, growing."""
+    """SelfTest's `template_error` and `keeps_prefix`, from a conversation that grows as in a chat."""
+    calls = (
+        ToolCall("call00001", "bash", '{"command": "ls"}'),
+        ToolCall("call00002", "bash", '{"command": "date"}'),
+    )
+    results = [ToolResult(call.id, call.name, "done") for call in calls]
+    acted = (*question, Assistant("", calls), *results)
     before = ""
-    for messages in _conversations():
+    for messages in (question, acted, (*acted, Assistant("There is one file."), User("And now?"))):
         try:
             prompt = await model.rendered(Request(messages, tuple(schemas)))
         except ModelRefused as error:
@@ -114,22 +110,6 @@ async def _template(
             return "", False
         before = prompt
     return "", True
-
-
-def _question() -> tuple[Message, ...]:
-    return System(system_text()), User(QUESTION)
-
-
-def _conversations() -> list[tuple[Message, ...]]:
-    """System, user, calls, two results, reply, user: as they come in a chat."""
-    calls = (
-        ToolCall("call00001", "bash", '{"command": "ls"}'),
-        ToolCall("call00002", "bash", '{"command": "date"}'),
-    )
-    asked = _question()
-    results = [ToolResult(call.id, call.name, "done") for call in calls]
-    acted = (*asked, Assistant("", calls), *results)
-    return [asked, acted, (*acted, Assistant("There is one file."), User("And now?"))]
 
 
 def _quoted(text: str) -> str:

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as some
 
-from agent.prompt import ContextBlock, ShownNote, render_message
+from agent.prompt import context_block, note_line
 from fakes.gguf_maker import Shape, make
 from pocket.evaluation import arithmetic, checks
 from pocket.evaluation.__main__ import MODEL, PREFIX, choose, main
@@ -406,9 +406,9 @@ def test_danger(name: str, arguments: dict[str, Any], expected: bool) -> None:
 
 def test_the_tail_has_the_products_form() -> None:
     zone = ZoneInfo(MACHINE.zone)
-    notes = [ShownNote("Likes tea", "2026-10-30")]
-    there = ContextBlock(MACHINE.now.replace(tzinfo=zone), MACHINE.zone, notes)
-    assert tail("hi there", MACHINE, ["Likes tea"]) == render_message("hi there", there)
+    notes = [note_line("Likes tea", datetime(2026, 10, 30))]
+    head = context_block(MACHINE.now.replace(tzinfo=zone), MACHINE.zone, notes=notes)
+    assert tail("hi there", MACHINE, ["Likes tea"]) == f"{head}hi there"
 
 
 def test_the_requests_are_many_and_all_different() -> None:

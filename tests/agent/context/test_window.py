@@ -311,7 +311,7 @@ def test_the_first_difference_is_named() -> None:
     )
     changed = (User("hello"), Assistant("hi", (ToolCall("a", "bash", '{"x":1}'),)))
     assert difference(first, changed).startswith(
-        "first difference in message 1: Assistant, rest, character"
+        "first difference in message 1: Assistant, calls, character"
     )
     assert difference(first, first[:1]) == "it ends before message 1 of the last request"
     assert (
