@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class ProgramOutput:
     code: int
     stdout: bytes
     stderr: bytes
@@ -26,7 +26,7 @@ async def output_of(
     seconds: float,
     env: Mapping[str, str] | None = None,
     stdin: bytes = b"",
-) -> Output:
+) -> ProgramOutput:
     """Run a program to its end; its process group is killed when this returns or is cancelled.
 
     Raises TimeoutError when it takes longer than `seconds`, OSError when it cannot be started.
@@ -48,4 +48,4 @@ async def output_of(
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
     assert process.returncode is not None
-    return Output(process.returncode, stdout, stderr)
+    return ProgramOutput(process.returncode, stdout, stderr)
