@@ -14,19 +14,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.aio import BackgroundTasks
-from agent.approvals import Ask
-from agent.sandbox.host_report import HostReport
-from agent.sandbox.sandboxes import Sandboxes
-from agent.tools.context import FileSender
 from backend.client import BackendClient, BackendUnavailable, default_socket
 from backend.config import BackendConfig, ScheduledProfile, ThermalLimits
 from backend.models.profile import Profile, Source
 from backend.models.profile import load as load_profile
-from bot.composition import Agent, open_agent, open_sandboxes
 from bot.settings import ConfigurationError, Settings, config_folder, load
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the backend's process loads nothing of the agent: 4 MiB
+    from agent.approvals import Ask
+    from agent.sandbox.sandboxes import Sandboxes
+    from agent.tools.context import FileSender
     from backend.service import RunningBackend
+    from bot.composition import Agent
 
 log = logging.getLogger(__name__)
 
@@ -57,10 +56,12 @@ async def running_agent(
     settings: Settings,
     model: str = "",
     *,
-    ask: Ask | None = None,
-    file_sender: Callable[[str], FileSender | None] | None = None,
-) -> AsyncIterator[Agent]:
+    ask: "Ask | None" = None,
+    file_sender: "Callable[[str], FileSender | None] | None" = None,
+) -> "AsyncIterator[Agent]":
     """The agent over `running_backend`; await its `ready` before the model is asked."""
+    from bot.composition import open_agent
+
     async with (
         running_backend(settings, model) as backend,
         open_agent(settings, backend, ask=ask, file_sender=file_sender) as agent,
@@ -69,8 +70,11 @@ async def running_agent(
 
 
 @asynccontextmanager
-async def chat_sandboxes(settings: Settings) -> AsyncIterator[Sandboxes]:
+async def chat_sandboxes(settings: Settings) -> "AsyncIterator[Sandboxes]":
     """The sandboxes of all chats."""
+    from agent.sandbox.host_report import HostReport
+    from bot.composition import open_sandboxes
+
     host = HostReport(settings.state_dir, settings.agent.timezone)
     async with backend_client(settings) as backend:
         with suppress(BackendUnavailable):
