@@ -49,7 +49,7 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ThoughtDelta:
-    """What a model thinks before it speaks, for a live message; not part of the JSON form."""
+    """Reasoning, for a live message; not part of the JSON form."""
 
     text: str
 
@@ -85,7 +85,7 @@ class ToolFinished:
 class CallRefused:
     """A call that was not run because it was none: unknown tool, wrong or unreadable arguments.
 
-    Not part of the JSON form; `advice` is what the model was told.
+    Not part of the JSON form; `advice` is the result that the model gets.
     """
 
     name: str

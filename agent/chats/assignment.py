@@ -1,4 +1,4 @@
-"""One turn handed to whoever runs it, and who is told of it."""
+"""One turn handed to whoever runs it, and the listener that shows it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -37,7 +37,7 @@ RunTurn = Callable[[Assignment, Emit], Awaitable[TurnFinished]]
 
 
 class Listener(Protocol):
-    """Who shows turns to people. A slow one delays only itself; after an error it gets no more events."""
+    """Shows turns to people. A slow one delays only itself; after an error it gets no more events of that turn."""
 
     async def event(self, assignment: Assignment, event: Event) -> None: ...
 
@@ -47,7 +47,7 @@ class Listener(Protocol):
 
 
 class SilentListener:
-    """The listener where turns are shown to nobody."""
+    """The listener where turns are not shown."""
 
     async def event(self, assignment: Assignment, event: Event) -> None:
         """Not shown."""

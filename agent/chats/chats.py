@@ -4,7 +4,7 @@
         await chats.submit(Incoming(...))     # durable when it returns
         await chats.stop("tg:1")
 
-A worker lives while its chat has something waiting or running, so that idle
+A worker exists while its chat has something waiting or running, so that idle
 chats cost nothing. Whatever a killed process left behind is taken up at start.
 """
 

@@ -1,4 +1,4 @@
-"""What is done while nobody waits: recent chats are warmed, old rows pruned, a snapshot kept.
+"""Maintenance between turns: recent chats are warmed, old rows pruned, a snapshot kept.
 
 Chats are warmed with the requests of real turns (how a template takes calls and
 pictures is in them), so that the next turn finds all of it in the cache.
@@ -79,11 +79,11 @@ class Maintenance:
                 except (AgentError, ModelRefused) as error:
                     log.warning("%s could not be warmed: %s", chat, error)
                 if self.chats.running():
-                    return  # interrupted by a message; the rest when nobody waits again
+                    return  # interrupted by a message; the rest between later turns
         self.warmed = server
 
     async def _embed(self) -> None:
-        """Give vectors to what recent chats said, a few texts at a time."""
+        """Compute vectors for the texts of recent chats, a few at a time."""
         if self.semantic_search is None:
             return
         for chat in await self.store.chats.recent(WARM_CHATS):

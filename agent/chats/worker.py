@@ -27,17 +27,17 @@ log = logging.getLogger(__name__)
 
 SETTLE_BOUND_SECONDS = 10.0
 STORE_RETRY_SECONDS = 5.0
-RESUMES = 4  # a turn cut off more often in the same step is ended, lest it take us down for ever
+RESUMES = 4  # a turn cut off more often in the same step is ended, so that it cannot crash the program for ever
 DRAIN_SECONDS = 30.0
-LEASE_POLL_SECONDS = 0.25  # nobody tells when another process's turn in the same chat ends
+LEASE_POLL_SECONDS = 0.25  # the end of another process's turn is not announced
 STOP_POLL_SECONDS = 0.5  # how soon another process's request to stop is seen
 POLLS_PER_HEARTBEAT = 10
-EPHEMERAL = "cli"  # sources of command lines: once killed, nobody waits for their answers
+EPHEMERAL = "cli"  # sources of command lines: once killed, their answers are not wanted
 
 
 @dataclass
 class Worker:
-    """Lives while its chat has something waiting; `retire` is called at its end."""
+    """Runs while its chat has something waiting; `retire` is called at its end."""
 
     chat: str
     owner: str  # of the lease
@@ -118,11 +118,11 @@ class Worker:
     @asynccontextmanager
     async def _leased(self) -> AsyncIterator[None]:
         """Keep the chat's lease for the block; waits while another process holds it."""
-        told = False
+        announced = False
         while not await self.store.leases.acquire(self.chat, self.owner):
-            if not told:
+            if not announced:
                 await self._tell_waiting(texts.CHAT_BUSY)
-                told = True
+                announced = True
             await asyncio.sleep(LEASE_POLL_SECONDS)
         self.free.clear()
         try:
@@ -131,7 +131,7 @@ class Worker:
                 yield
         finally:
             self.free.set()
-            # An error here would take the place of a cancellation, and nobody could end us.
+            # An error here would replace a cancellation, which would then be lost.
             with suppress(StoreError):
                 await self.store.leases.release(self.chat, self.owner)
 
@@ -270,7 +270,7 @@ def gathered(rows: Sequence[InboxRow]) -> list[InboxRow]:
 
 
 def _log_turn(turn: OpenTurn, finished: TurnFinished, seconds: float) -> None:
-    """One line: ids and figures, nothing that was said."""
+    """One line: ids and figures, no words of the conversation."""
     usage = finished.usage
     log.info(
         "turn turn=%s chat=%s source=%s reason=%s tool_calls=%d prompt=%d cached=%d completion=%d seconds=%.2f",

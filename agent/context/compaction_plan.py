@@ -35,7 +35,7 @@ class WindowBudget:
 
     @property
     def high(self) -> int:
-        """From here a compaction is due as soon as nobody waits."""
+        """From here a compaction is due between turns."""
         return self.limit * 8 // 10
 
     @property
@@ -49,7 +49,7 @@ class WindowBudget:
 
     @property
     def least(self) -> int:
-        """The smallest window that this prefix can live in."""
+        """The smallest window in which this prefix leaves enough for a conversation."""
         return self.prefix + 2_560
 
 

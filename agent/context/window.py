@@ -98,7 +98,7 @@ class ModelWindow:
         return budget.prefix + sum(map(weight, messages)) <= budget.hard
 
     async def rest(self, chat: str) -> None:
-        """While nobody waits: shorten what is nearly full, and read the new prompt in."""
+        """Between turns: compact a prompt that is nearly full, and warm the new one."""
         size, budget = await self.store.transcript.size(chat), await self.budget()
         if not size or size + budget.prefix <= budget.high:
             return
@@ -113,7 +113,7 @@ class ModelWindow:
         await self.warm(chat)
 
     async def warm(self, chat: str) -> None:
-        """Let the server read a chat's prompt while nobody waits; dropped when somebody does."""
+        """Let the server read a chat's prompt between turns; stopped when somebody more urgent waits."""
         conversation, entries = await self.store.transcript.current(chat)
         if conversation is None or not entries:
             return

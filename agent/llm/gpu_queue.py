@@ -1,7 +1,7 @@
 """The queue for the GPU, and models whose calls stand in it.
 
-A place is held for one model call at a time, so that a tool that runs long, or a
-question to the owner, keeps nobody waiting. The queue itself is the backend's,
+The GPU is held for one model call at a time, so that a tool that runs long, or a
+question to the owner, delays no other chat. The queue itself is the backend's,
 which all processes share.
 """
 
@@ -41,7 +41,7 @@ SCHEDULED: Priority = 1
 IDLE: Priority = 2
 HEARTBEAT_SECONDS = 1.0
 BROKEN = 0  # the status of a connection that broke
-OnWait = Callable[[str], None]  # called with why nobody is let in now (heat), a sentence
+OnWait = Callable[[str], None]  # called with why no call may start now (heat), a sentence
 
 
 class GpuHold:
@@ -86,7 +86,7 @@ def backend_queue(backend: BackendClient) -> GpuQueue:
 
 
 class ReportingHold(GpuHold):
-    """Tells the backend how each request goes: its speed figures and its stall detector live on that."""
+    """Tells the backend how each request goes: its speed figures and its stall detector depend on that."""
 
     def __init__(self, backend: BackendClient, lease: GpuLease, chat: str) -> None:
         self.wanted = lease.wanted
@@ -133,7 +133,7 @@ class ReportingHold(GpuHold):
 
 @dataclass(frozen=True)
 class QueuedModel:
-    """A model whose every call waits for its place in the queue."""
+    """A model whose every call waits for the GPU."""
 
     model: Model
     queue: GpuQueue

@@ -100,7 +100,7 @@ def fused(
 
 def _nearest(asked: Vector, known: Sequence[tuple[SearchHit, Vector]]) -> list[SearchHit]:
     """2,000 vectors of 768 numbers take 1 ms of CPU; a loop of Python's own took 55."""
-    import numpy as np  # where no embedding server is configured, nobody waits for it
+    import numpy as np  # slow to load, and unused without an embedding server
 
     same = [(found, vector) for found, vector in known if len(vector) == len(asked)]
     if not same:

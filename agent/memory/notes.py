@@ -15,7 +15,7 @@ from agent.store import Store
 from agent.store.notes import NOTE_CHARACTERS, normalize
 from agent.tools.context import RecallMatch
 
-NOTES_MOST = 500  # per chat; beyond that somebody should tidy up
+NOTES_MOST = 500  # per chat
 
 
 @dataclass(frozen=True)

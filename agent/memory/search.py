@@ -10,7 +10,7 @@ from agent.store.search import SearchHit, forms, terms
 K1, B = 1.2, 0.75  # Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009
 HALF_LIFE_DAYS = 90.0
 RECENT_SHARE = 0.3  # of the score that age can take away
-NOTE_WEIGHT = 1.5  # what somebody asked to keep
+NOTE_WEIGHT = 1.5  # notes are what was meant to be kept
 SNIPPET = 300  # characters
 
 

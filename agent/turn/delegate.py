@@ -63,11 +63,11 @@ def delegating(turn: Turn, run: Run, spend: Spend) -> Turn:
 
 
 def _not_shown(event: Event) -> None:
-    """An inner turn's steps are shown to nobody."""
+    """An inner turn's steps are not shown."""
 
 
 async def uncounted(completion: Completion) -> None:
-    """The `spend` of a turn whose tokens nobody counts."""
+    """The `spend` of a turn whose tokens are not counted."""
 
 
 @dataclass

@@ -58,7 +58,7 @@ class Journal(Protocol):
         ...
 
     async def started(self, call: str) -> None:
-        """A tool is about to run (so that a crash is told as an interruption)."""
+        """A tool is about to run (so that after a crash it counts as interrupted)."""
         ...
 
     async def steer(self) -> Sequence[User]:

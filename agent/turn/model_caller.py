@@ -23,7 +23,7 @@ from agent.turn.turn import TurnLimits
 
 MOST_BREAKS = 3
 _NO_KEY = (401, 403)
-_SERVER_ERROR = 500  # and above: said to be the server's own fault
+_SERVER_ERROR = 500  # and above: the server's own fault, by its status
 _PAUSES = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)  # seconds
 
 
@@ -141,7 +141,7 @@ class ModelCaller:
         await self._wait(texts.FAILED.format(reason=error))
 
     async def _wait(self, reason: str) -> None:
-        """Until the backend is there again; the person is told why once, and whenever words they saw are void."""
+        """Wait for the backend. A notice says why: once, and again whenever text already shown is void."""
         now = asyncio.get_running_loop().time()
         if self._away_since is None or self.partial:
             self._emit(Notice(texts.AWAY.format(reason=reason.rstrip("."))))

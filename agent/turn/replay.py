@@ -29,10 +29,10 @@ class Answered:
 
     @property
     def same(self) -> bool:
-        return told(self.then) == told(self.now)
+        return lines_of(self.then) == lines_of(self.now)
 
 
-def told(message: Assistant) -> list[str]:
+def lines_of(message: Assistant) -> list[str]:
     """What a message comes to, in lines: its words, its calls in one form whatever their ids and spacing."""
     calls = [f"{call.name} {_plain(call.arguments)}" for call in message.calls]
     return [*message.text.strip().splitlines(), *calls]

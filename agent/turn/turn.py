@@ -39,7 +39,7 @@ class TurnLimits:
 
 
 async def at_once() -> None:
-    """The `ready` of a backend that nobody restarts."""
+    """The `ready` of a backend that is not supervised."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from agent.llm.tool_call_parser import KnownTools
 from agent.store import Store
 from agent.store.turns import RecordedTurn
 from agent.turn.model_caller import ModelCaller
-from agent.turn.replay import Answered, Replay, told
+from agent.turn.replay import Answered, Replay, lines_of
 from bot.cli.command import Failed, Options, chat_option, json_option, pass_options, runs
 from bot.cli.connect import running_agent
 from bot.composition import Agent, thinking_tokens, turn_limits
@@ -70,7 +70,7 @@ def _head(recorded: RecordedTurn) -> str:
 
 
 def _shown(answered: Answered) -> str:
-    then, now = told(answered.then), told(answered.now)
+    then, now = lines_of(answered.then), lines_of(answered.now)
     if answered.same:
         return "\n".join(f"  {line}" for line in then)
     lines = difflib.unified_diff(then, now, "then", "now", lineterm="", n=99)
@@ -81,8 +81,8 @@ def _fields(answered: Answered) -> dict[str, Any]:
     done = answered.completion
     return {
         "same": answered.same,
-        "then": told(answered.then),
-        "now": told(answered.now),
+        "then": lines_of(answered.then),
+        "now": lines_of(answered.now),
         "prompt_tokens": done.prompt_tokens,
         "cached_tokens": done.cached_tokens,
         "completion_tokens": done.completion_tokens,

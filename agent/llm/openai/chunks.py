@@ -1,4 +1,4 @@
-"""Streamed chunks to pieces; tool calls are joined whole and parsed by nobody before that."""
+"""Streamed chunks to pieces; tool calls are joined whole and not parsed."""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -57,7 +57,7 @@ def bare_json(view: ParserView, start: int) -> Outcome:
 
 
 def _cut_short(view: ParserView, start: int, end: int) -> Outcome:
-    """A call to a known tool that cannot be read is a call all the same: hidden, and said so."""
+    """A call to a known tool that cannot be read is a call all the same: hidden, and marked as broken."""
     key = _KEY.match(view.text, start)
     named = key is not None and key[1] in _NAME_KEYS and key[2] in view.known
     return Hidden(end, (BROKEN,)) if named else None

@@ -12,8 +12,9 @@ from agent.events import Notice, TurnStarted
 from agent.messages import Assistant, ToolResult, User
 from agent.model import Piece, Request
 from agent.store import Incoming, open_store
-from agent.store.errors import StoreFull
+from agent.store.errors import StoreBusy, StoreFull
 from agent.store.inbox import InboxRow
+from agent.store.leases import LeaseTable
 from fakes.model_caching import CachingModel
 from fakes.patience import SECONDS
 from tests.agent.chats.conftest import SOURCE, Bench, Gate, calling, echo, said, words_of
@@ -327,6 +328,33 @@ async def test_a_stop_from_another_process_arrives(bench: Bench) -> None:
         assert await command.stop("tg:1")
         await bench.heard.until(lambda: bench.heard.ends("tg:1"))
         assert bench.heard.ends("tg:1")[0].reason == "cancelled"
+
+
+class LockedOnce(LeaseTable):
+    """Leases in a database that is locked when a stop is first looked for."""
+
+    looks = 0
+
+    async def stop_requested(self, chat: str) -> bool:
+        type(self).looks += 1
+        if self.looks == 1:
+            raise StoreBusy("the database is locked")
+        return await super().stop_requested(chat)
+
+
+async def test_a_locked_database_does_not_end_the_heartbeat_of_a_lease(bench: Bench) -> None:
+    gate = Gate()
+    bench.tools = [gate.tool()]
+    bench.model.answer = lambda r: calling("gate")
+    other = Bench(bench.path, sources=frozenset({cli_source()}), resumes=False)
+    async with bench.running() as bot, other.running() as command:
+        bot.store.leases = LockedOnce(bot.store.database)
+        await bot.submit(said("slow", "1"))
+        await gate.began.wait()
+        assert await command.stop("tg:1")
+        await bench.heard.until(lambda: bench.heard.ends("tg:1"))
+        assert bench.heard.ends("tg:1")[0].reason == "cancelled"
+    assert LockedOnce.looks > 1
 
 
 async def test_a_shutdown_leaves_the_turn_to_the_next_start(bench: Bench) -> None:
