@@ -11,7 +11,8 @@ layout.py                its arguments: what the sandbox sees
 bubblewrap.py            the installed program, and remedies for its complaints
 seccomp.py               the system call filter
 rootfs.py                the prepared / and /etc
-gitdirs.py               the git directories of a repository, which commands may not change
+gitdirs.py               the git directories of a repository, which commands may not change or make
+git_index.py             the submodules that a git index names
 mountinfo.py             whether the mounts in a repository are those that were asked for
 
 privileges.py            as which user tools act

@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 from agent.errors import ToolError
 from agent.sandbox.disk_quota import DiskQuota
+from agent.sandbox.gitdirs import in_git_directory
 from agent.sandbox.layout import REPORT, REPOS, WORKSPACE
 from agent.sandbox.sandbox_config import SandboxConfig
 
@@ -87,7 +88,13 @@ class Files:
         with os.fdopen(fd, "wb") as file, explained(place):
             file.write(content)
             file.flush()
-            return await self._config.user.replace_file(place.root, place.path, fd)
+            new = await self._config.user.replace_file(place.root, place.path, fd)
+            if place.repo and in_git_directory(place.root, place.path):
+                await self._config.user.remove_file(place.root, place.path)
+                raise ToolError(
+                    f"{place.name} would make a git directory of its folder, so it was not written."
+                )
+            return new
 
     async def remove(self, path: str) -> None:
         place = self._writable(path)
@@ -103,8 +110,12 @@ class Files:
                 f"/repos/{place.repo} is read-only; the owner can allow writing in the configuration. "
                 "Work on a copy in /workspace."
             )
-        if place.repo and ".git" in place.path.split("/"):
-            raise ToolError(f"{place.name} is read-only: only git_commit changes a .git there.")
+        if place.repo and (
+            ".git" in place.path.split("/") or in_git_directory(place.root, place.path)
+        ):
+            raise ToolError(
+                f"{place.name} is read-only: only git_commit changes a git directory there."
+            )
         return place
 
     async def save_output(self, raw: bytes) -> str:

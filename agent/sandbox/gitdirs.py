@@ -1,184 +1,418 @@
-"""The git directories in a repository of the host, which commands may not change.
+"""The git directories in a repository of the host, by what they are and not by their name.
 
 Settings in them name programs and hooks are programs, which the owner's next git
-runs outside of every wall. That git also enters what its index calls a submodule,
-and asks neither whether that was replaced nor to whom it belongs; a repository
-inside that the index does not name it leaves alone (measured with git 2.39).
+runs outside of the sandbox. git takes for a repository what has HEAD and refs, or HEAD and a
+file commondir that leads to these; a file .git leads to one. It also enters what its index calls a
+submodule, and asks neither whether that was replaced nor to whom it belongs (measured with
+git 2.39).
+
+`find_guard` looks before a call, so that these are mounted read-only. `disable_new` looks after it:
+a git directory that was made meanwhile loses its HEAD, unless its settings are those that
+git init and git clone write and it has no hooks.
 """
 
 import os
+import re
+import shutil
 import stat
-import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
-DEEPEST = 3  # levels below the top at which other repositories are looked for
-MOST = 20_000  # directories that are looked into
-MOST_NAMES = 200_000  # in one of them
-MOST_INSIDE = 200  # repositories
-MOST_BYTES = 256 << 20  # of an index
-_GITLINK, _FOLDED = 0o160000, 0o040000
-_MODE, _FLAGS, _NAME = 24, 60, 62  # offsets in an entry of an index with SHA-1
+from agent.sandbox import openat2
+from agent.sandbox.git_index import UnguardedError, read_bounded, submodule_paths
 
+MOST_DIRECTORIES = 100_000  # in a repository that may be written to
+MOST_NAMES = 200_000  # in one directory
+MOST_CLOSED = 200
+MOST_SETTINGS_BYTES = 64 << 10
 
-class UnguardedError(Exception):
-    """What may not change cannot be kept; `str` says why."""
+# In a git directory: what names or is a program, or leads to other settings.
+SETTINGS = (
+    *("config", "config.worktree", "commondir", "hooks"),
+    *("rebase-merge", "rebase-apply"),  # their todo list may hold commands
+)
+# Subdirectories of a git directory in which no working tree lies.
+GIT_FOLDERS = {"objects", "refs", "hooks", "info", "logs", "modules", "worktrees", "branches"}
+
+# Lines of a config that git init and git clone write. A URL with :: starts a program.
+HARMLESS_LINE = re.compile(
+    r"""\s*(?:[#;].*)?
+    |\[(?:core|extensions|user|remote\ "[\w./-]+"|branch\ "[\w./-]+")\]
+    |\s*(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|symlinks
+        |precomposeunicode|objectformat|name|email|fetch|merge|remote|rebase|tagopt|pushdefault)
+      \s*=[^\\"]*
+    |\s*url\s*=(?:(?!::)[^\\"])*""",
+    re.IGNORECASE | re.VERBOSE,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Paths below the top: `kept` may not change; `pinned` directories, on the way, keep their names."""
+    """Paths below the top of a repository, "" for the top itself.
 
-    kept: tuple[str, ...] = ()
-    pinned: tuple[str, ...] = ()
+    `closed` may not change: git directories, the files that lead to them, folders of submodules
+    that are not there yet. `git_directories` are those that exist, also within others; a
+    git_commit changes them, but not their `settings`. `working_trees` are those below
+    the top.
+    """
+
+    closed: tuple[str, ...] = ()
+    git_directories: frozenset[str] = frozenset()
+    settings: tuple[str, ...] = ()
+    working_trees: tuple[str, ...] = ()
+
+    @property
+    def bare(self) -> bool:
+        """Whether the top is a git directory: then nothing but its working trees may change."""
+        return "" in self.git_directories
+
+    def mounts(self, *, commit: bool) -> tuple[list[str], list[str]]:
+        """What to mount writable and what read-only on top of the repository.
+
+        A mount point can be neither renamed nor removed: the directories on the way to what is
+        closed are mounted for that.
+        """
+        closed = list(self.closed)
+        if commit:
+            closed = [path for path in closed if path not in self.git_directories]
+            closed += self.settings
+        trees = self.working_trees if self.bare and not commit else ("",)
+        ways = {way for path in closed for way in parents(path)}
+        pinned = {way for way in ways if any(is_within(way, tree) for tree in trees)}
+        return sorted(pinned.union(trees) - {""}), sorted(closed)
 
 
-def guard(top: Path) -> Guard:
+def find_guard(top: Path) -> Guard:
     """As things are now; UnguardedError where the repository must not be written to."""
-    if (top / ".git").is_symlink():
-        raise UnguardedError(f"{top}/.git is a symbolic link")
-    own = (".git",) if (top / ".git").exists() else ()
     try:
-        kept = tuple(_kept(top, path) for path in sorted(_repositories(top)))
-    except (OSError, ValueError, IndexError, struct.error) as error:
-        raise UnguardedError(f"{top}/.git cannot be read: {error}") from error
-    ways = {str(way) for path in kept for way in PurePosixPath(path).parents}
-    return Guard((*own, *kept), tuple(sorted(ways - {"."})))
+        return GuardScan(top).run()
+    except OSError as error:
+        raise UnguardedError(f"{top} cannot be read: {error}") from error
 
 
-def settings(top: Path, kept: Sequence[str]) -> list[str]:
-    """What of `kept` stays even while a commit is made: a filter that the owner set may run what a
-    command wrote."""
-    whole = [path for path in kept if PurePosixPath(path).name != ".git"]
-    folders = [path for path in kept if PurePosixPath(path).name == ".git"]
-    folders += [module for path in folders for module in _modules(top, path)]
-    named = [f"{path}/{name}" for path in folders for name in ("config", "hooks")]
-    return whole + [path for path in named if (top / path).exists()]
+class GuardScan:
+    """One look at a repository before a call."""
 
+    def __init__(self, top: Path) -> None:
+        self.top = top
+        self.closed: set[str] = set()
+        self.git_directories: set[str] = set()
+        self.working_trees: list[str] = []
 
-def _modules(top: Path, path: str) -> Iterator[str]:
-    for config in sorted((top / path / "modules").rglob("config")):
-        if (config.parent / "HEAD").exists():
-            yield str(config.parent.relative_to(top))
+    def run(self) -> Guard:
+        if (self.top / ".git").is_symlink():
+            raise UnguardedError(f"{self.top}/.git is a symbolic link")
+        for path, names in self.directories():
+            if ".git" in names:
+                self.add_working_tree(path)
+            if is_git_directory(names):
+                self.add_git_directory(path)
+        self.add_submodules()
+        outermost = [path for path in self.closed if not self.closed.intersection(parents(path))]
+        if len(outermost) > MOST_CLOSED:
+            raise UnguardedError(f"{self.top} holds more than {MOST_CLOSED} repositories")
+        for path in outermost:
+            self.check_mount_point(path)
+        return Guard(
+            closed=tuple(sorted(outermost)),
+            git_directories=frozenset(self.git_directories),
+            settings=tuple(
+                join(path, name)
+                for path in sorted(self.git_directories)
+                for name in SETTINGS
+                if os.path.lexists(self.top / path / name)
+            ),
+            working_trees=tuple(sorted(self.working_trees)),
+        )
 
-
-def _repositories(top: Path) -> set[str]:
-    """Those that are found, and every submodule of them and of the top: git enters these in turn."""
-    inside = set(_found(top))
-    unread = ["", *inside]
-    while unread:
-        path = unread.pop()
-        for link in _gitlinks(_real(top / path / ".git")):
-            name = f"{path}/{link}".lstrip("/")
-            if name not in inside:
-                inside.add(name)
-                unread.append(name)
-        if len(inside) > MOST_INSIDE:
-            raise UnguardedError(f"{top} holds more than {MOST_INSIDE} repositories")
-    return inside
-
-
-def _found(top: Path) -> Iterator[str]:
-    """Directories with a .git, by levels, links not followed."""
-    level, looked = [""], 0
-    for depth in range(DEEPEST + 1):
-        below: list[str] = []
-        for path in level:
+    def directories(self) -> Iterator[tuple[str, set[str]]]:
+        """Every directory with its names; neither links nor git directories are entered."""
+        unread, looked = [""], 0
+        while unread:
+            path = unread.pop()
             looked += 1
-            if looked > MOST:
-                raise UnguardedError(f"{top} has more than {MOST} directories near its top")
-            names, folders = _inside(top / path)
-            if path and ".git" in names:
-                yield path
-            below += [f"{path}/{name}".lstrip("/") for name in folders if name != ".git"]
-        level = below if depth < DEEPEST else []
+            if looked > MOST_DIRECTORIES:
+                raise UnguardedError(f"{self.top} has more than {MOST_DIRECTORIES} directories")
+            try:
+                with os.scandir(self.top / path) as entries:
+                    found = list(islice(entries, MOST_NAMES + 1))
+            except OSError:  # what cannot be read holds nothing that git would find
+                continue
+            if len(found) > MOST_NAMES:
+                raise UnguardedError(f"{self.top / path} holds more than {MOST_NAMES} files")
+            names = {entry.name for entry in found}
+            yield path, names
+            folders = {e.name for e in found if e.is_dir(follow_symlinks=False)}
+            if is_git_directory(names):
+                folders = set() if path else folders - GIT_FOLDERS
+            unread += [join(path, name) for name in folders]
+
+    def add_working_tree(self, path: str) -> None:
+        git = self.top / path / ".git"
+        if path and git.is_dir() and not git.is_symlink() and not is_git_directory(names_in(git)):
+            return  # git does not take it for one, nor do we: disable_new made it so, or a command
+        # A link cannot be mounted over.
+        self.closed.add(path if git.is_symlink() else join(path, ".git"))
+        if path:
+            self.working_trees.append(path)
+        if git.is_dir():
+            self.add_git_directory(join(path, ".git"))
+        else:
+            self.add_git_directory(resolve(self.top, path, gitfile_target(git)))
+
+    def add_git_directory(self, path: str | None) -> None:
+        """With those to which it leads and those within it."""
+        if path is None or path in self.git_directories or not (self.top / path).is_dir():
+            return
+        self.git_directories.add(path)
+        if path:
+            self.closed.add(path)
+        git = self.top / path
+        self.add_git_directory(resolve(self.top, path, read_bounded(git / "commondir").strip()))
+        for line in read_bounded(git / "objects/info/alternates").splitlines():
+            shared = resolve(self.top, join(path, "objects"), line.strip())
+            if shared and (self.top / shared).is_dir():
+                self.closed.add(shared)
+        for folder in ("modules", "worktrees"):
+            for head in sorted((git / folder).rglob("HEAD")):
+                if is_git_directory(names_in(head.parent)):
+                    self.add_git_directory(str(head.parent.relative_to(self.top)))
+
+    def add_submodules(self) -> None:
+        """git enters these, and those in them, whether or not they are there."""
+        unread = ["", *self.working_trees]
+        known = set(unread)
+        while unread:
+            tree = unread.pop()
+            git = self.top / tree / ".git"
+            if git.is_file():
+                git = git.parent / os.fsdecode(gitfile_target(git))
+            for path in submodule_paths(git):
+                name = join(tree, path)
+                if name not in known:
+                    known.add(name)
+                    unread.append(name)
+                    self.closed.add(name)
+            if len(known) > 10 * MOST_CLOSED:
+                raise UnguardedError(f"{self.top} names too many submodules")
+
+    def check_mount_point(self, path: str) -> None:
+        """Mounts are made at real paths on one filesystem."""
+        steps = [self.top, *(self.top / way for way in reversed(parents(path))), self.top / path]
+        if any(step.is_symlink() for step in steps[1:]) or not steps[-1].exists():
+            raise UnguardedError(f"{self.top / path}, a submodule, is no directory")
+        if len({step.stat().st_dev for step in steps}) > 1:
+            raise UnguardedError(f"{self.top / path}, a repository, is on another filesystem")
 
 
-def _inside(folder: Path) -> tuple[set[str], list[str]]:
-    """All names and those of directories; what cannot be read holds nothing that git would find."""
+def disable_new(top: Path, known: Guard, *, commit: bool = False) -> list[str]:
+    """After a call: take away what it made and the owner's git would run; the paths.
+
+    `commit`: the call could write to git directories that were `known`.
+    """
+    root = os.open(top, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with os.scandir(folder) as entries:
-            there = list(islice(entries, MOST_NAMES + 1))
+        return sorted(AfterCall(root, top, known, commit=commit).run())
+    finally:
+        os.close(root)
+
+
+class AfterCall:
+    """Works by descriptors beneath the top: another call may put links in the way."""
+
+    def __init__(self, root: int, top: Path, known: Guard, *, commit: bool) -> None:
+        self.root = root
+        self.top = top
+        self.known = known
+        self.commit = commit
+        self.disabled: list[str] = []
+        self.gitfiles: list[str] = []
+        self.harmless: set[str] = set()
+
+    def run(self) -> list[str]:
+        everywhere = self.commit or not self.known.bare
+        unread = [""] if everywhere else list(self.known.working_trees)
+        writable = self.known.git_directories
+        while unread:
+            path = unread.pop()
+            if path in self.known.closed and (path not in writable or not self.commit):
+                continue
+            with self.directory(path) as fd:
+                if fd is not None:
+                    with os.scandir(fd) as found:
+                        entries = {e.name: e.is_dir(follow_symlinks=False) for e in found}
+                    self.check_directory(fd, path, entries)
+                    unread += [join(path, name) for name, is_folder in entries.items() if is_folder]
+        for path in self.gitfiles:
+            with self.directory(path) as fd:
+                if fd is not None and not self.leads_to_harmless(path):
+                    self.take_away(fd, path, ".git")
+        return self.disabled
+
+    def check_directory(self, fd: int, path: str, entries: dict[str, bool]) -> None:
+        """`entries`: names, and whether they are directories."""
+        if not entries.get(".git", True) and join(path, ".git") not in self.known.closed:
+            self.gitfiles.append(path)
+        if path in self.known.git_directories:
+            for name in entries.keys() & set(SETTINGS):
+                if join(path, name) not in self.known.settings:
+                    self.take_away(fd, path, name)
+        elif is_git_directory(set(entries)):
+            if is_harmless(fd, entries):
+                self.harmless.add(path)
+            elif not entries["HEAD"]:
+                self.take_away(fd, path, "HEAD")
+
+    def leads_to_harmless(self, path: str) -> bool:
+        """Whether a file .git leads to a git directory that was known, or that was judged here."""
+        try:
+            target = resolve(self.top, path, gitfile_target(self.top / path / ".git"))
+        except (UnguardedError, OSError):
+            return False
+        if target is None:
+            return False
+        if target in self.known.git_directories | self.harmless:
+            return True
+        # The owner made a working tree meanwhile: commands cannot write there.
+        return not self.commit and any(is_within(target, closed) for closed in self.known.closed)
+
+    @contextmanager
+    def directory(self, path: str) -> Iterator[int | None]:
+        """Also one that was made unreadable so as to hide what it holds; None where it is gone."""
+        fd = None
+        with suppress(OSError):
+            try:
+                fd = self.open(path, os.O_RDONLY | os.O_DIRECTORY)
+            except PermissionError:
+                self.unlock(path)
+                fd = self.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            yield fd
+        finally:
+            if fd is not None:
+                os.close(fd)
+
+    def open(self, path: str, flags: int) -> int:
+        resolved = openat2.BENEATH | openat2.NO_SYMLINKS | openat2.NO_MAGICLINKS
+        return openat2.open_beneath(self.root, path, flags, resolve=resolved)
+
+    def unlock(self, path: str) -> None:
+        fd = self.open(path, os.O_PATH | os.O_DIRECTORY)
+        try:
+            Path(f"/proc/self/fd/{fd}").chmod(0o700)
+        finally:
+            os.close(fd)
+
+    def take_away(self, fd: int, path: str, name: str) -> None:
+        self.disabled.append(join(path, name))
+        for attempt in range(2):
+            try:
+                if stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode):
+                    shutil.rmtree(name, dir_fd=fd)
+                else:
+                    os.unlink(name, dir_fd=fd)
+            except FileNotFoundError:
+                return
+            except PermissionError:
+                if attempt:
+                    raise
+                self.unlock(path)
+            else:
+                return
+
+
+def is_harmless(fd: int, entries: dict[str, bool]) -> bool:
+    """Whether a new git directory holds nothing but what git init and git clone write there."""
+    if entries.keys() & set(SETTINGS) - {"config", "hooks"}:
+        return False
+    for folder in {"hooks", "modules", "worktrees"} & entries.keys():
+        try:
+            inner = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=fd)
+        except OSError:
+            return False
+        try:
+            names = os.listdir(inner)  # noqa: PTH208 - a descriptor
+        finally:
+            os.close(inner)
+        if any(folder != "hooks" or not name.endswith(".sample") for name in names):
+            return False
+    if "config" not in entries:
+        return True
+    try:
+        config = os.open("config", os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW, dir_fd=fd)
     except OSError:
-        return set(), []
-    if len(there) > MOST_NAMES:
-        raise UnguardedError(f"{folder} holds more than {MOST_NAMES} files")
-    folders = [entry.name for entry in there if entry.is_dir(follow_symlinks=False)]
-    return {entry.name for entry in there}, folders
+        return False
+    with os.fdopen(config, "rb") as file:
+        found = os.fstat(config)
+        # Another name of the file would stay writable when this directory is closed.
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+            return False
+        content = file.read(MOST_SETTINGS_BYTES + 1)
+    lines = content.decode("utf-8", "replace").splitlines()
+    return len(content) <= MOST_SETTINGS_BYTES and all(map(HARMLESS_LINE.fullmatch, lines))
 
 
-def _kept(top: Path, path: str) -> str:
-    """What of a repository inside may not change: its .git, or all of it where that is absent or a link."""
-    steps = [top, *(top / way for way in reversed(PurePosixPath(path).parents)), top / path]
-    if any(step.is_symlink() or not step.is_dir() for step in steps[1:]):
-        raise UnguardedError(f"{top / path}, a submodule, is no directory")
-    if len({step.stat().st_dev for step in steps}) > 1:
-        raise UnguardedError(f"{top / path}, a repository, is on another filesystem")
-    git = top / path / ".git"
-    return f"{path}/.git" if git.exists() and not git.is_symlink() else path
+def in_git_directory(top: Path, path: str) -> bool:
+    """Whether the owner's git would find `path` in a git directory, and not in a working tree."""
+    for folder in [*parents(path), ""]:
+        names = names_in(top / folder)
+        if ".git" in names:
+            return False
+        if is_git_directory(names):
+            return True
+    return False
 
 
-def _real(git: Path) -> Path:
-    """Of a worktree or submodule, .git is a file that says where."""
-    if not git.is_file():
-        return git
-    return git.parent / os.fsdecode(_content(git).removeprefix(b"gitdir:").strip())
-
-
-def _content(path: Path) -> bytes:
-    """Empty where there is none. A command may have made it, to keep us waiting or to fill memory."""
+def names_in(folder: Path) -> set[str]:
+    """Empty where it cannot be read."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except (FileNotFoundError, NotADirectoryError):
-        return b""
-    with os.fdopen(fd, "rb") as file:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:
-            raise UnguardedError(f"{path} is no file of git")
-        return file.read(MOST_BYTES)
+        return set(os.listdir(folder))  # noqa: PTH208 - names are enough
+    except OSError:
+        return set()
 
 
-def _gitlinks(git: Path) -> Iterator[str]:
-    """Paths that the index calls submodules."""
-    for index in (git / "index", *git.glob("sharedindex.*")):
-        content = _content(index)
-        # Few repositories have any, and this is quick.
-        if struct.pack(">I", _GITLINK) in content or b"sdir\0\0\0\0" in content:
-            yield from _links(content, git)
+def is_git_directory(names: set[str]) -> bool:
+    """As git judges, but for what HEAD holds. (Objects may be elsewhere: GIT_OBJECT_DIRECTORY.)"""
+    return "HEAD" in names and ("refs" in names or "commondir" in names)
 
 
-def _links(content: bytes, git: Path) -> Iterator[str]:
-    version, count = struct.unpack_from(">4xII", content)
-    wide = 12 * (b"objectformat = sha256" in _content(git / "config").lower())
-    name, at = b"", 12
-    for _ in range(count):
-        (mode,) = struct.unpack_from(">I", content, at + _MODE)
-        (flags,) = struct.unpack_from(">H", content, at + _FLAGS + wide)
-        start = at + _NAME + wide + 2 * bool(flags & 0x4000)
-        cut, start = _cut(content, start) if version == 4 else (len(name), start)
-        end = content.index(b"\0", start)
-        name = name[: len(name) - cut] + content[start:end]
-        at = end + 1 if version == 4 else at + (end - at + 8) // 8 * 8
-        if mode == _FOLDED:
-            raise UnguardedError(f"{git}/index is sparse")
-        if mode == _GITLINK and name:
-            yield _plain(os.fsdecode(name))
+def gitfile_target(git: Path) -> bytes:
+    """Where a file .git leads; empty where it is none."""
+    content = b"" if git.is_symlink() else read_bounded(git)
+    return content.removeprefix(b"gitdir:").strip() if content.startswith(b"gitdir:") else b""
 
 
-def _plain(name: str) -> str:
-    if any(part in ("", ".", "..", ".git") for part in name.split("/")):
-        raise UnguardedError(f"the index names a submodule {name!r}")
-    return name
+def resolve(top: Path, folder: str, target: bytes) -> str | None:
+    """Where a path that is written in `folder` leads; None where that is outside of the repository.
+
+    UnguardedError where a symbolic link in the repository is on the way, as that can be changed.
+    """
+    if not target:
+        return None
+    real = Path(os.path.realpath(top))
+    at = real / folder
+    for part in Path(os.fsdecode(target)).parts:
+        at = at.parent if part == ".." else at / part
+        if not at.is_relative_to(real):
+            at = Path(os.path.realpath(at))
+        elif at.is_symlink():
+            raise UnguardedError(f"{at}, on the way to a git directory, is a symbolic link")
+    if not at.is_relative_to(real):
+        return None
+    return "" if at == real else str(at.relative_to(real))
 
 
-def _cut(content: bytes, at: int) -> tuple[int, int]:
-    """How many bytes of the name before end this one does not share (version 4), and what follows."""
-    byte = content[at]
-    value = byte & 0x7F
-    while byte & 0x80:
-        at += 1
-        byte = content[at]
-        value = (value + 1 << 7) | byte & 0x7F
-    return value, at + 1
+def join(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+def parents(path: str) -> list[str]:
+    """The directories on the way to it, below the top, the innermost first."""
+    return [str(way) for way in PurePosixPath(path).parents][:-1]
+
+
+def is_within(path: str, folder: str) -> bool:
+    return not folder or path == folder or path.startswith(f"{folder}/")

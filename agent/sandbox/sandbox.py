@@ -31,8 +31,8 @@ class CommandResult:
 
     `output` is what it printed (both streams, in order), cleaned of terminal
     escapes, head and tail of it where it was `truncated`; `saved_path` then names the file
-    in the sandbox that holds the whole. `reason` is one plain sentence when the
-    sandbox ended it or something of it was lost, else empty. `hosts` are those
+    in the sandbox that holds the whole. `reason` is a plain sentence or two when the
+    sandbox ended it or took away what it made, else empty. `hosts` are those
     ("name:port") that it talked to.
     """
 
@@ -73,7 +73,7 @@ class Sandbox:
         limit = self.config.limits.command_seconds
         hosts = self.config.hosts
         proxy = EgressProxy(hosts, permit) if hosts and permit else None
-        process, reason = await self._execute(
+        process, reason, notice = await self._execute(
             command, min(seconds or limit, 5 * limit), proxy=proxy, progress=progress
         )
         if proxy and proxy.reached:
@@ -85,7 +85,7 @@ class Sandbox:
             output=text,
             truncated=truncated,
             saved_path=await self.files.save_output(bytes(process.output.raw)) if truncated else "",
-            reason=reason,
+            reason=" ".join(filter(None, (reason, notice))),
             hosts=frozenset(proxy.reached if proxy else ()),
         )
 
@@ -93,15 +93,16 @@ class Sandbox:
         self, command: Sequence[str], *, seconds: float, access: WriteAccess = "none"
     ) -> CommandResult:
         """Run a command of the program's own: the whole output, and ToolError when it takes too long."""
-        process, reason = await self._execute(command, seconds, access=access)
+        process, reason, notice = await self._execute(command, seconds, access=access)
         if reason:
             raise ToolError(reason)
-        return CommandResult(exit_code(process, reason), decode(bytes(process.output.raw)))
+        output = decode(bytes(process.output.raw))
+        return CommandResult(exit_code(process, reason), output, reason=notice)
 
     async def read_internal(self, command: Sequence[str], *, seconds: float) -> bytes:
         """The output of a command of the program's own that changes nothing, byte for byte; ToolError
         when it takes too long."""
-        process, reason = await self._execute(command, seconds, access="none")
+        process, reason, _ = await self._execute(command, seconds, access="none")
         if reason:
             raise ToolError(reason)
         return bytes(process.output.raw)
@@ -114,14 +115,23 @@ class Sandbox:
         access: WriteAccess = "files",
         proxy: EgressProxy | None = None,
         progress: Callable[[str], None] | None = None,
-    ) -> tuple[BwrapProcess, str]:
-        """The process at its end and, where the sandbox ended it, the reason."""
+    ) -> tuple[BwrapProcess, str, str]:
+        """The process at its end; where the sandbox ended it, the reason; GuardedRepos.notice."""
         argv = argument_list(command)
         config = self.config
-        async with config.slots, config.call_group() as group:
+        async with (
+            config.slots,
+            config.call_group() as group,
+            config.guarded_repos(access) as repos,
+        ):
             await self.quota.refresh()
             invocation = await config.invocation(
-                self.workspace, argv, access=access, network=proxy is not None, group=group
+                self.workspace,
+                argv,
+                access=access,
+                guards=repos.guards,
+                network=proxy is not None,
+                group=group,
             )
             async with run_bwrap(config.user, invocation) as process:
                 with TimeLimit(seconds, process) as time_limit:
@@ -137,7 +147,7 @@ class Sandbox:
                 reason = over_memory(config.limits)
         if process.exit_code is None and not reason:
             raise config.broken(process.output.excerpt(2000)[0])
-        return process, reason
+        return process, reason, repos.notice
 
     async def _release(
         self,

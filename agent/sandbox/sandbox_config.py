@@ -5,8 +5,9 @@ import logging
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from agent.aio import complete
 from agent.errors import ToolError
@@ -14,8 +15,11 @@ from agent.sandbox import gitdirs, rootfs, seccomp
 from agent.sandbox.bubblewrap import Bubblewrap, remedy
 from agent.sandbox.bwrap_process import Invocation
 from agent.sandbox.cgroup import CallGroup, Cgroups
+from agent.sandbox.git_index import UnguardedError
+from agent.sandbox.gitdirs import Guard
 from agent.sandbox.hosts import Hosts
 from agent.sandbox.layout import (
+    REPOS,
     USER,
     WORKSPACE,
     Layout,
@@ -62,20 +66,37 @@ class SandboxConfig:
             if group:
                 await complete(group.remove())
 
+    @asynccontextmanager
+    async def guarded_repos(self, access: WriteAccess) -> AsyncIterator["GuardedRepos"]:
+        """Around a call: afterwards, git directories that it made in repositories are disabled."""
+        writable = [repo for repo in self.repos.values() if repo.write and repo.path.is_dir()]
+        repos = GuardedRepos(writable if access != "none" else [])
+        await asyncio.to_thread(repos.find)
+        try:
+            yield repos
+        finally:
+            await complete(asyncio.to_thread(repos.disable_new, commit=access == "commit"))
+
     async def invocation(
         self,
         workspace: Path,
         command: Sequence[str],
         *,
         access: WriteAccess = "files",
+        guards: Mapping[str, Guard] = MappingProxyType({}),
         network: bool = False,
         group: CallGroup | None = None,
     ) -> Invocation:
-        """How a command is started; ToolError where it cannot be isolated."""
+        """How a command is started; ToolError where it cannot be isolated.
+
+        A repository without its guard in `guards` is mounted read-only.
+        """
         if self.bwrap.problem:
             raise self.broken(self.bwrap.problem)
         rootfs.refresh(self.rootfs)
-        repos = await asyncio.to_thread(self._mounted_repos, access)
+        commit = access == "commit"
+        present = [repo for repo in self.repos.values() if repo.path.is_dir()]
+        repos = [mounted(repo, guards.get(repo.name), commit=commit) for repo in present]
         nested = nested_mount_points(repos)
         return Invocation(
             launcher=group.launcher(self.bwrap.path) if group else [self.bwrap.path],
@@ -95,9 +116,6 @@ class SandboxConfig:
             nested_mounts=nested,
         )
 
-    def _mounted_repos(self, access: WriteAccess) -> list[MountedRepo]:
-        return [mounted(repo, access) for repo in self.repos.values() if repo.path.is_dir()]
-
     def broken(self, message: str) -> ToolError:
         """For a call that could not be isolated, so that its command was not started."""
         why = message.strip() or "bubblewrap ended without a word."
@@ -105,18 +123,46 @@ class SandboxConfig:
         return ToolError(f"The sandbox does not work here, so nothing was run: {why}{advice}")
 
 
-def mounted(repo: HostRepo, access: WriteAccess) -> MountedRepo:
-    """Read-only where its git directories cannot be kept unchanged."""
-    read_only = MountedRepo(repo.name, os.fspath(repo.path))
-    if access == "none" or not repo.write:
-        return read_only
-    try:
-        guard = gitdirs.guard(repo.path)
-    except gitdirs.UnguardedError as error:
-        log.warning("repository %s is read-only for this call: %s", repo.name, error)
-        return read_only
-    closed = guard.kept if access == "files" else gitdirs.settings(repo.path, guard.kept)
-    return replace(read_only, write=True, pinned=guard.pinned, closed=closed)
+class GuardedRepos:
+    """Repositories that a call may write to; `notice` is a sentence where something was disabled."""
+
+    def __init__(self, repos: Sequence[HostRepo]) -> None:
+        self.repos = repos
+        self.guards: dict[str, Guard] = {}
+        self.notice = ""
+
+    def find(self) -> None:
+        for repo in self.repos:
+            try:
+                self.guards[repo.name] = gitdirs.find_guard(repo.path)
+            except UnguardedError as error:
+                log.warning("repository %s is read-only for this call: %s", repo.name, error)
+
+    def disable_new(self, *, commit: bool) -> None:
+        paths = []
+        for repo in self.repos:
+            if guard := self.guards.get(repo.name):
+                try:
+                    found = gitdirs.disable_new(repo.path, guard, commit=commit)
+                except OSError as error:
+                    log.error("repository %s was not checked after a call: %s", repo.name, error)  # noqa: TRY400
+                else:
+                    paths += [f"{REPOS}/{repo.name}/{path}" for path in found]
+        if paths:
+            log.warning("removed what a command made: %s", ", ".join(paths))
+            named = ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if paths[3:] else "")
+            self.notice = (
+                f"Removed, since the owner's git would run its settings or hooks: {named}. "
+                "Make repositories in /workspace."
+            )
+
+
+def mounted(repo: HostRepo, guard: Guard | None, *, commit: bool) -> MountedRepo:
+    source = os.fspath(repo.path)
+    if guard is None:
+        return MountedRepo(repo.name, source)
+    pinned, closed = guard.mounts(commit=commit)
+    return MountedRepo(repo.name, source, not guard.bare or commit, pinned, closed)
 
 
 def environment(zone: str, *, network: bool = False) -> dict[str, str]:

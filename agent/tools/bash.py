@@ -8,7 +8,7 @@ from pydantic import Field
 from agent.sandbox.sandbox import CommandResult
 from agent.tools.tool import Call, Output, tool
 
-READ_ONLY_GIT = re.compile(r"/\.git/.*Read-only file system")
+READ_ONLY_GIT = re.compile(r"(/\.git/|\.lock').*Read-only file system")
 
 
 @tool
@@ -39,7 +39,7 @@ def rendered(result: CommandResult) -> str:
     if result.reason:
         lines.append(result.reason)
     if result.exit_code and READ_ONLY_GIT.search(result.output):
-        lines.append("A .git in /repos is read-only here: use git_commit.")
+        lines.append("A git directory in /repos is read-only here: use git_commit.")
     if result.exit_code:
         lines.append(f"exit code: {result.exit_code}")
     return "\n".join(lines) or "(no output)"

@@ -168,7 +168,7 @@ async def run_git(
         raise ToolError(
             MESSAGES.get(result.exit_code, message or f"git ended with {result.exit_code}.")
         )
-    return result.output
+    return result.output + result.reason
 
 
 def resolve(call: Call, repo: str) -> SandboxPath:

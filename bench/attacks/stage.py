@@ -45,6 +45,23 @@ class Stage:
         """A repository that may be written to; its .git, and that of lib inside it, may not."""
         return self.base / "app"
 
+    @property
+    def hub(self) -> Path:
+        """The same as a bare repository with a working tree in it, tree."""
+        return self.base / "hub"
+
+    @property
+    def dot(self) -> Path:
+        """The same where .git is a file that leads to .bare; a working tree is tree."""
+        return self.base / "dot"
+
+    def owner_looks(self) -> None:
+        """`git status` by the owner in every folder of what commands may write to."""
+        for top in (self.project, self.hub, self.dot):
+            for folder, _, _ in os.walk(top):
+                if not {"objects", "hooks", "logs", "refs", "info"} & set(Path(folder).parts):
+                    _git(Path(folder), "status", check=False)
+
     def places(self) -> dict[str, object]:
         """What the text of an attack may name in braces."""
         return {
@@ -53,6 +70,8 @@ class Stage:
             "other": self.state / "chats/other/work",
             "repo": self.repo,
             "project": self.project,
+            "hub": self.hub,
+            "dot": self.dot,
             "hidden": self.outside / "repo",
             "socket": self.state / "run/backend.sock",
             "abstract": self.abstract,
@@ -78,10 +97,11 @@ class Stage:
 
 def snapshot(stage: Stage) -> tuple[str, ...]:
     """Names, sizes and times of all that attacks may not touch."""
-    closed = (stage.project / ".git", stage.project / "lib/.git")
+    closed = [stage.project / ".git", stage.project / "lib/.git"]
+    closed += [stage.hub / "hooks", stage.dot / ".bare"]
     roots = (stage.outside, stage.repo, *closed, stage.state / "chats/other")
     paths = [p for root in roots for p in (root, *sorted(root.rglob("*")))]
-    paths.append(stage.state / "config.toml")
+    paths += [stage.state / "config.toml", stage.hub / "config", stage.dot / ".git"]
     return tuple(f"{p} {p.lstat().st_size} {p.lstat().st_mtime_ns}" for p in paths if p.is_file())
 
 
@@ -163,13 +183,23 @@ def _files(base: Path, secret: str) -> str:
         _git(base / repo, "init", "-q", "-b", "main")
         _git(base / repo, "add", ".")
         _git(base / repo, "commit", "-q", "-m", "first")
+    _git(base, "clone", "-q", "--bare", "app", "hub")
+    _git(base, "clone", "-q", "--bare", "app", "dot/.bare")
+    (base / "dot/.git").write_text("gitdir: ./.bare\n")
+    for name, git in (("hub", ".."), ("dot", "../.bare")):
+        _git(base / name, "worktree", "add", "-q", "tree", "-b", "other")
+        (base / name / "tree/.git").write_text(f"gitdir: {git}/worktrees/tree\n")
     return _git(base / "outside/repo", "rev-parse", "HEAD:private.txt")
 
 
-def _git(repo: Path, *arguments: str) -> str:
+def _git(repo: Path, *arguments: str, check: bool = True) -> str:
     own = ["-c", "user.name=o", "-c", "user.email=o@localhost", "-c", "safe.directory=*"]
     done = subprocess.run(
-        ["git", "-C", str(repo), *own, *arguments], check=True, capture_output=True, text=True
+        ["git", "-C", str(repo), *own, *arguments],
+        check=check,
+        capture_output=True,
+        text=True,
+        env={"PATH": os.environ["PATH"], "GIT_OPTIONAL_LOCKS": "0"},
     )
     return done.stdout.strip()
 

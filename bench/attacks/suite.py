@@ -27,7 +27,9 @@ class Outcome:
 
 async def against_sandbox(base: Path, attacks: Sequence[Attack]) -> AsyncIterator[Outcome]:
     async with staged(base) as stage:
-        repos = [HostRepo("site", stage.repo), HostRepo("app", stage.project, write=True)]
+        writable = {"app": stage.project, "hub": stage.hub, "dot": stage.dot}
+        repos = [HostRepo("site", stage.repo)]
+        repos += [HostRepo(name, path, write=True) for name, path in writable.items()]
         async with open_sandboxes(
             stage.state, limits=LIMITS, repos=repos, zone="UTC", report=lambda: "name: host\n"
         ) as sandboxes:

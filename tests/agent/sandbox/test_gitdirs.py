@@ -10,7 +10,8 @@ import pytest
 
 from agent.errors import ToolError
 from agent.sandbox.bwrap_process import run_bwrap
-from agent.sandbox.gitdirs import Guard, UnguardedError, guard, settings
+from agent.sandbox.git_index import UnguardedError
+from agent.sandbox.gitdirs import find_guard
 from agent.sandbox.limits import HostRepo
 from agent.sandbox.mountinfo import verify_mounts
 from agent.tools.git import git_commit
@@ -121,7 +122,8 @@ async def test_a_path_that_turns_into_a_link_while_it_is_mounted_stops_the_call(
     box: Box, app: Path
 ) -> None:
     config = box.sandbox.config
-    invocation = await config.invocation(box.sandbox.workspace, ["/bin/true"])
+    guards = {"app": find_guard(app)}
+    invocation = await config.invocation(box.sandbox.workspace, ["/bin/true"], guards=guards)
     shutil.move(app / "own/tool", app / "own/old")
     (app / "own/tool").symlink_to("../vendor/lib")
     async with run_bwrap(config.user, invocation) as process:
@@ -152,30 +154,35 @@ def test_submodules_are_read_from_every_form_of_index(
     git(top, "update-index", "--index-version", version)
     shutil.rmtree(top / "zlib")
     (top / "zlib").mkdir()
-    found = guard(top)
-    assert found == Guard((".git", "v/lib/.git", "zlib"), ("v", "v/lib"))
-    assert settings(top, found.kept) == [
-        "zlib",
-        *(".git/config", ".git/hooks"),
-        *(".git/modules/v/lib/config", ".git/modules/v/lib/hooks"),
-        *(".git/modules/zlib/config", ".git/modules/zlib/hooks"),
-    ]
+    found = find_guard(top)
+    assert found.mounts(commit=False) == (["v", "v/lib"], [".git", "v/lib/.git", "zlib"])
+    modules = [".git", ".git/modules", ".git/modules/v", ".git/modules/v/lib", ".git/modules/zlib"]
+    assert found.mounts(commit=True) == (
+        [*modules, "v", "v/lib"],
+        [
+            *(".git/config", ".git/hooks"),
+            *(".git/modules/v/lib/config", ".git/modules/v/lib/hooks"),
+            *(".git/modules/zlib/config", ".git/modules/zlib/hooks"),
+            *("v/lib/.git", "zlib"),
+        ],
+    )
 
 
 def test_a_broken_index_and_a_linked_git_cannot_be_guarded(app: Path) -> None:
     index = (app / ".git/index").read_bytes()
     (app / ".git/index").write_bytes(index[: index.index(b"vendor/lib") + 3])
     with pytest.raises(UnguardedError):
-        guard(app)
+        find_guard(app)
     (app / ".git").rename(app / ".real")
     (app / ".git").symlink_to(".real")
     with pytest.raises(UnguardedError, match="is a symbolic link"):
-        guard(app)
+        find_guard(app)
 
 
 def test_a_worktree_has_its_index_elsewhere(app: Path, tmp_path: Path) -> None:
     git(app, "worktree", "add", "-q", str(tmp_path / "tree"))
-    assert guard(tmp_path / "tree") == Guard((".git", "bare", "vendor/lib"), ("vendor",))
+    found = find_guard(tmp_path / "tree")
+    assert found.mounts(commit=False) == (["vendor"], [".git", "bare", "vendor/lib"])
 
 
 def test_submodules_of_submodules_are_guarded_too(tmp_path: Path) -> None:
@@ -186,9 +193,9 @@ def test_submodules_of_submodules_are_guarded_too(tmp_path: Path) -> None:
     top = repository(tmp_path / "top", {"f": "1"})
     git(top, *LOCAL, "submodule", "--quiet", "add", str(middle), "m")
     git(top, *LOCAL, "submodule", "--quiet", "update", "--init", "--recursive")
-    assert guard(top) == Guard(
-        (".git", "m/.git", "m/a/b/c/d/.git"),
-        ("m", "m/a", "m/a/b", "m/a/b/c", "m/a/b/c/d"),
+    assert find_guard(top).mounts(commit=False) == (
+        ["m", "m/a", "m/a/b", "m/a/b/c", "m/a/b/c/d"],
+        [".git", "m/.git", "m/a/b/c/d/.git"],
     )
 
 
@@ -200,7 +207,7 @@ def test_an_index_that_a_command_made_leads_nowhere(app: Path, name: str) -> Non
     entry = (link + name.encode()).ljust((len(link + name.encode()) + 8) // 8 * 8, b"\0")
     (app / "new/.git/index").write_bytes(b"DIRC" + struct.pack(">II", 2, 1) + entry)
     with pytest.raises(UnguardedError, match="the index names a submodule"):
-        guard(app)
+        find_guard(app)
 
 
 def test_an_index_that_is_no_file_does_not_keep_us_waiting(app: Path) -> None:
@@ -208,4 +215,4 @@ def test_an_index_that_is_no_file_does_not_keep_us_waiting(app: Path) -> None:
     git(app / "new", "init", "-q")
     os.mkfifo(app / "new/.git/index")
     with pytest.raises(UnguardedError, match="is no file of git"):
-        guard(app)
+        find_guard(app)

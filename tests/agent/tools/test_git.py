@@ -117,7 +117,7 @@ async def test_bash_and_files_cannot_change_the_git_of_the_host(host: Box, tmp_p
         assert ran.exit_code != 0, command
     for path in ("/repos/app/.git/hooks/x", "/repos/app/.git", "/repos/app/sub/.git/config"):
         assert await host.error(write_file, path=path, content="x") == (
-            f"{path} is read-only: only git_commit changes a .git there."
+            f"{path} is read-only: only git_commit changes a git directory there."
         )
     assert {p: p.stat().st_mtime_ns for p in (tmp_path / "app").rglob("*")} == before
     assert (
@@ -128,7 +128,7 @@ async def test_bash_and_files_cannot_change_the_git_of_the_host(host: Box, tmp_p
 async def test_a_commit_by_bash_is_told_the_way(host: Box) -> None:
     said = await host.text(bash, command="cd /repos/app && git commit -qm x --allow-empty")
     assert said.endswith(
-        "Read-only file system\nA .git in /repos is read-only here: use git_commit.\nexit code: 128"
+        "Read-only file system\nA git directory in /repos is read-only here: use git_commit.\nexit code: 128"
     )
 
 

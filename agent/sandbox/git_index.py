@@ -1,0 +1,78 @@
+"""The submodules that a git index names, read without running git.
+
+The format is that of git's Documentation/gitformat-index.txt, versions 2 to 4.
+"""
+
+import os
+import stat
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+MOST_BYTES = 256 << 20
+GITLINK, SPARSE_DIRECTORY = 0o160000, 0o040000
+MODE, FLAGS, NAME = 24, 60, 62  # offsets in an entry with SHA-1
+EXTENDED = 0x4000
+
+
+class UnguardedError(Exception):
+    """A repository's git directories cannot be kept unchanged; `str` says why."""
+
+
+def submodule_paths(git: Path) -> Iterator[str]:
+    """Of the index in a git directory; UnguardedError where it cannot be read."""
+    for index in (git / "index", *git.glob("sharedindex.*")):
+        content = read_bounded(index)
+        # Few repositories have any, and this is quick.
+        if struct.pack(">I", GITLINK) in content or b"sdir\0\0\0\0" in content:
+            try:
+                yield from gitlinks(content, git)
+            except (ValueError, IndexError, struct.error) as error:
+                raise UnguardedError(f"{index} cannot be read: {error}") from error
+
+
+def gitlinks(content: bytes, git: Path) -> Iterator[str]:
+    version, count = struct.unpack_from(">4xII", content)
+    wide = 12 * (b"objectformat = sha256" in read_bounded(git / "config").lower())
+    name, at = b"", 12
+    for _ in range(count):
+        (mode,) = struct.unpack_from(">I", content, at + MODE)
+        (flags,) = struct.unpack_from(">H", content, at + FLAGS + wide)
+        start = at + NAME + wide + 2 * bool(flags & EXTENDED)
+        dropped, start = prefix_length(content, start) if version == 4 else (len(name), start)
+        end = content.index(b"\0", start)
+        name = name[: len(name) - dropped] + content[start:end]
+        at = end + 1 if version == 4 else at + (end - at + 8) // 8 * 8
+        if mode == SPARSE_DIRECTORY:
+            raise UnguardedError(f"{git}/index is sparse")
+        if mode == GITLINK and name:
+            path = os.fsdecode(name)
+            if any(part in ("", ".", "..", ".git") for part in path.split("/")):
+                raise UnguardedError(f"the index names a submodule {path!r}")
+            yield path
+
+
+def prefix_length(content: bytes, at: int) -> tuple[int, int]:
+    """How many bytes of the name before end this one does not share (version 4), and what follows."""
+    byte = content[at]
+    value = byte & 0x7F
+    while byte & 0x80:
+        at += 1
+        byte = content[at]
+        value = (value + 1 << 7) | byte & 0x7F
+    return value, at + 1
+
+
+def read_bounded(path: Path) -> bytes:
+    """Empty where there is none. A command may have made it, to keep us waiting or to fill memory."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return b""
+    except OSError as error:
+        raise UnguardedError(f"{path} cannot be read: {error.strerror}") from error
+    with os.fdopen(fd, "rb") as file:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:
+            raise UnguardedError(f"{path} is no file of git")
+        return file.read(MOST_BYTES)
