@@ -3,14 +3,16 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import Self
 
+from agent.aio import set_within
 from agent.approvals import ApprovalRequest
 from agent.chats.assignment import Assignment
 from agent.events import Decision, Event
 from agent.store import Store
+from agent.store.errors import StoreError
 from agent.turn.journal import TurnReply
 from bot.channel import Channel, ChannelFileSender, OutgoingMessage
 from bot.commands.access import Access
@@ -20,6 +22,8 @@ from bot.commands.conversations import continue_keyboard
 from bot.delivery import Delivery
 from bot.replies import Replies
 from bot.texts import Texts
+
+LOOK_SECONDS = 3600.0  # how often updates set aside are looked for, beyond those of this process
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,23 @@ class MessagingApp(ABC):
         self.replies.on_approval = lambda id: context.start(show_decision(context, id))
         async with context.tasks, asyncio.TaskGroup() as group:
             group.create_task(self.delivery.run())
+            group.create_task(self._tell_dead_letters())
             group.create_task(self.listen(context))
+
+    async def _tell_dead_letters(self) -> None:
+        """Tell the owners, once a day at most, of updates that were set aside."""
+        letters = self.store.dead_letters
+
+        def payload(count: int) -> str:
+            return OutgoingMessage(self.texts.dead_letters.format(count=count)).to_json()
+
+        while True:
+            letters.added.clear()
+            due: float | None = None
+            with suppress(StoreError):  # it is told at the next look
+                due = await letters.tell(self.channel.source, self.owner_chats(), payload)
+                self.store.outbox.added.set()
+            await set_within(letters.added, min(due or LOOK_SECONDS, LOOK_SECONDS))
 
     def compose(self, reply: TurnReply) -> Sequence[str]:
         """A finished turn as outbox payloads (agent.turn.journal.Compose)."""

@@ -204,4 +204,7 @@ class Delivery:
             id = "?"
         except (ChatGone, MessageRefused):
             id = "?"
+        except Exception:  # a row that cannot be shown is no reason to end every delivery
+            log.exception("the notice of row %d failed", row.id)
+            id = "?"
         await self._record(row, lambda: self._outbox.notice_sent(row.id, id))

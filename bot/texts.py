@@ -19,6 +19,10 @@ class Texts:
     shown_again: str = "Sent again."
     not_in_doubt: str = "That message was already sent again."
     undeliverable: str = "A message could not be delivered: {why}."
+    dead_letters: str = (
+        "⚠️ {count} incoming messages or presses could not be read and were set aside;"
+        " everything after them was handled."
+    )
 
     # who may talk
     hello: str = "Hello. Write to me, or see /help."
@@ -152,6 +156,7 @@ class Texts:
     to_send: str = "{count} to send"
     doubtful: str = "{count} in doubt"
     failed: str = "{count} failed"
+    set_aside: str = "{count} set aside"
     polling: str = "polling: {problem}"
     up: str = "up {span}, at {at}"
     days: str = "{days} days"

@@ -15,6 +15,7 @@ search.py         full-text candidates
 notes.py          lasting notes
 embeddings.py     vectors of notes and messages
 outbox.py         messages to be sent
+dead_letters.py   updates that could not be handled
 approvals.py      questions to owners, standing permissions
 jobs.py           scheduled jobs
 occurrences.py    their due times, runs and results
@@ -34,6 +35,7 @@ from pathlib import Path
 from agent.store.approvals import ApprovalTable
 from agent.store.chats import ChatTable
 from agent.store.database import Clock, Database, open_database
+from agent.store.dead_letters import DeadLetterTable
 from agent.store.embeddings import EmbeddingTable
 from agent.store.files import FileTable
 from agent.store.inbox import InboxTable, Incoming
@@ -67,6 +69,7 @@ class Store:
         self.search = SearchTable(database)
         self.embeddings = EmbeddingTable(database)
         self.outbox = OutboxTable(database)
+        self.dead_letters = DeadLetterTable(database)
         self.approvals = ApprovalTable(database)
         self.people = PeopleTable(database)
         self.jobs = JobTable(database)

@@ -31,6 +31,7 @@ async def status_report(context: HandlerContext, chat: str) -> tuple[str, Keyboa
         len(context.services.chats.running()),
         await context.store.inbox.count_waiting(),
         await context.store.outbox.counts(),
+        await context.store.dead_letters.count(context.channel.source),
     )
     lines.append(queue_line(texts, queues))
     if problem := context.problem():
@@ -84,11 +85,12 @@ async def tokens(context: HandlerContext, call: CommandCall) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Queues:
-    """Turns that run, messages that wait for theirs, and the outbox's rows by state."""
+    """Turns that run, messages that wait for theirs, the outbox's rows by state, dead letters."""
 
     running: int
     waiting: int
     outbox: Mapping[OutboxState, int]
+    set_aside: int = 0
 
 
 def backend_lines(texts: Texts, report: Status) -> list[str]:
@@ -132,6 +134,7 @@ def queue_line(texts: Texts, queues: Queues) -> str:
         texts.to_send.format(count=to_send),
         texts.doubtful.format(count=doubtful) if doubtful else "",
         texts.failed.format(count=failed) if failed else "",
+        texts.set_aside.format(count=queues.set_aside) if queues.set_aside else "",
     )
 
 

@@ -161,6 +161,10 @@ class Localgram:
         chat.migrated_to = new.id
         return new
 
+    def inject(self, kind: str, body: object) -> int:
+        """Deliver an update as it is given, well-formed or not; its number."""
+        return self.world.updates.inject(kind, body)
+
     def fault(
         self,
         method: str,

@@ -29,7 +29,7 @@ TWO_POLLERS = (
 class Update:
     id: int
     kind: str
-    body: Json
+    body: object
     expires: float
 
     def json(self) -> Json:
@@ -77,8 +77,10 @@ class Updates:
 
     def put(self, kind: str, body: Json) -> int | None:
         """The number of the new update; None when nobody asked for its kind."""
-        if not self.wants(kind):
-            return None
+        return self.inject(kind, body) if self.wants(kind) else None
+
+    def inject(self, kind: str, body: object) -> int:
+        """Put an update in as it is: `body` may be any JSON, and "update_id" a kind, too."""
         now = self._clock()
         if now - self._newest > IDLE_JUMP_SECONDS:
             self._next = random.randrange(2_000_001, 900_000_000)

@@ -24,12 +24,10 @@ from bot.telegram.handlers import UPDATES, handlers, register_commands
 from bot.telegram.live import LiveMessageStore
 from bot.telegram.message_calls import MessageCalls
 from bot.telegram.pacer import Pacers
-from bot.telegram.polling import Poller, PollState, only_poller
+from bot.telegram.polling import ANSWER_SECONDS, Poller, PollState, only_poller
 from bot.telegram.update_gate import UpdateGate
 from bot.telegram.webhook import Webhook
 from bot.texts import texts
-
-POLL_ANSWER_SECONDS = 5.0  # beyond the time that a poll may wait
 
 
 class TelegramApp(MessagingApp):
@@ -44,7 +42,7 @@ class TelegramApp(MessagingApp):
             .base_url(f"{config.root}/bot")
             .base_file_url(f"{config.root}/file/bot")
             .request(Connection(config.root, config.answer_seconds))
-            .get_updates_request(Connection(config.root, POLL_ANSWER_SECONDS))
+            .get_updates_request(Connection(config.root, ANSWER_SECONDS))
             .updater(None)
             .build()
         )
@@ -91,7 +89,7 @@ class TelegramApp(MessagingApp):
 
     async def listen(self, context: HandlerContext) -> None:
         self.application.add_handlers(handlers(context))
-        take = UpdateGate(self.application).take
+        take = UpdateGate(self.application, self.store.dead_letters).take
         url, listen = self.config.webhook_url, self.config.webhook_listen
         updates: Poller | Webhook
         if url:

@@ -8,12 +8,14 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-from telegram import Bot, Update
+from telegram import Bot
 from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError, TimedOut
 
 from agent.aio import complete
 from bot.app import AppUnavailable
+from bot.telegram.update_gate import update_number
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +26,8 @@ LONGEST_BACKOFF = 30.0
 CONFLICT_BACKOFF = 0.5  # two that poll at full speed would only cut each other off
 STOP_SECONDS = 3.0  # for the update in hand, and to acknowledge it, when we stop
 REPEATED_IDS = 10_000  # by how much the id of an update that comes once more may be lower
-TakeUpdate = Callable[[Update], Awaitable[None]]
+ANSWER_SECONDS = 5.0  # for an answer beyond the time that a poll may wait
+TakeUpdate = Callable[[object], Awaitable[None]]  # as JSON; raises nothing
 
 
 @contextmanager
@@ -101,27 +104,44 @@ class Poller:
             with suppress(TelegramError, TimeoutError):
                 async with asyncio.timeout(STOP_SECONDS):
                     if self._offset is not None:
-                        await self._bot.get_updates(self._offset, timeout=0, limit=1)
+                        await self._get_updates(timeout=0, limit=1)
 
     async def _poll(self) -> None:
         try:
-            updates = await self._bot.get_updates(
-                self._offset, timeout=POLL_SECONDS, allowed_updates=self._kinds
-            )
+            updates = await self._get_updates(timeout=POLL_SECONDS, allowed_updates=self._kinds)
         except TelegramError as error:
             self._state.failed(error)
             await self._back_off(error)
             return
         self._state.answered()
-        self._backoff = FIRST_BACKOFF
+        before = self._offset
         for update in updates:  # one in hand is taken even when we are to stop
             await complete(self._take_and_advance(update), grace=STOP_SECONDS)
+        if updates and self._offset == before:  # nothing in it that can be acknowledged
+            await self._pause(0.0)
+        else:
+            self._backoff = FIRST_BACKOFF
 
-    async def _take_and_advance(self, update: Update) -> None:
+    async def _get_updates(self, *, timeout: float, **fields: Any) -> list[object]:
+        """Updates as JSON, unparsed: Bot.get_updates loses all of them to one that it cannot parse."""
+        call = {"offset": self._offset, "timeout": timeout, **fields}
+        wait = timeout + ANSWER_SECONDS
+        try:
+            updates = await self._bot._post("getUpdates", call, read_timeout=wait)
+        except RecursionError as error:
+            raise TelegramError("its answer is nested too deeply") from error
+        if not isinstance(updates, list):
+            raise TelegramError("its answer is no list of updates")
+        return updates
+
+    async def _take_and_advance(self, update: object) -> None:
         """An update may come once more, after newer ones; after a week without any, the ids
         begin anew, lower or higher (https://core.telegram.org/bots/api#update)."""
         await self._take(update)
-        following = update.update_id + 1
+        number = update_number(update)
+        if number is None:
+            return
+        following = number + 1
         if self._offset is None or not 0 < self._offset - following < REPEATED_IDS:
             self._offset = following
 
@@ -134,5 +154,8 @@ class Poller:
             return  # the call itself has waited
         after = error._retry_after.total_seconds() if isinstance(error, RetryAfter) else 0.0
         least = CONFLICT_BACKOFF if isinstance(error, Conflict) else 0.0
-        await asyncio.sleep(max(after, least, self._backoff))
+        await self._pause(max(after, least))
+
+    async def _pause(self, least: float) -> None:
+        await asyncio.sleep(max(least, self._backoff))
         self._backoff = min(LONGEST_BACKOFF, 2 * self._backoff)

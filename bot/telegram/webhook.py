@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from telegram import Bot, Update
+from telegram import Bot
 from telegram.error import RetryAfter, TelegramError
 
 from bot.telegram.polling import FIRST_BACKOFF, LONGEST_BACKOFF, PollState, TakeUpdate
@@ -86,10 +86,14 @@ class Webhook:
         given = request.headers.get(HEADER, "")
         if not hmac.compare_digest(given.encode(), self._secret.encode()):
             return web.Response(status=403)
+        update: object
         try:
-            update = Update.de_json(json.loads(await request.read()), self._bot)
-        except (ValueError, TypeError, KeyError):
-            return web.Response(status=400)
+            body = await request.read()
+            update = json.loads(body)
+        except web.HTTPRequestEntityTooLarge:
+            update = f"{request.content_length} bytes"
+        except (ValueError, RecursionError):
+            update = body.decode("utf-8", "replace")
         self._state.answered()
         await asyncio.shield(asyncio.ensure_future(self._take(update)))
         return web.Response()
