@@ -5,6 +5,7 @@
 Pure: headers and free bytes go in. What a model needs is computed in `memory`.
 """
 
+import re
 from dataclasses import dataclass, replace
 
 from backend.models.gguf_header import Header
@@ -22,15 +23,17 @@ MIB = 2**20
 HEADROOM = 300 * MIB  # left free: allocations are not exact, a desktop may draw
 CONTEXTS = (8192, 16384, 32768, 65536, 131072)
 CACHE_TYPES = ("f16", "q8_0")  # never below q8_0: q4_0 loses JSON and recall first
+CHECKPOINTS, DRAFTED = 32, 3  # llama-server's own, where a profile does not say
 VOCABULARY_DIFFERENCE = 128  # llama.cpp's SPEC_VOCAB_MAX_SIZE_DIFFERENCE
 
 
 @dataclass(frozen=True, slots=True)
 class FreeMemory:
-    """Bytes free on the GPU (0: there is none) and in host memory."""
+    """Bytes free on the GPU (0: there is none), or on `devices` together, and in host memory."""
 
     gpu: int
     host: int
+    devices: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,7 @@ def fit_profile(profile: Profile, model: Header, draft: Header | None, free: Fre
 def run_options(profile: Profile, model: Header, free: FreeMemory) -> RunOptions:
     """The profile's flags as far as they cost memory."""
     experts = profile.flag("--n-cpu-moe") or ""
+    engine = profile.engine == "ik_llama.cpp"
     return RunOptions(
         context=min(profile.context, trained_context(model)),
         ubatch=int(profile.flag("--ubatch-size") or 512),
@@ -97,15 +101,30 @@ def run_options(profile: Profile, model: Header, free: FreeMemory) -> RunOptions
         unified=profile.flag("--kv-unified") is not None,
         cpu_experts=int(experts) if experts.isdigit() else 0,
         gpu=profile.gpu and free.gpu > 0,
-        swa_full=profile.engine == "ik_llama.cpp" or profile.flag("--swa-full") is not None,
+        devices=free.devices,
+        mtp_tokens=mtp_tokens(profile),
+        checkpoints=0 if engine else int(profile.flag("--ctx-checkpoints") or CHECKPOINTS),
+        swa_full=engine or profile.flag("--swa-full") is not None,
+        all_logits=engine,
     )
+
+
+def mtp_tokens(profile: Profile) -> int:
+    """Tokens that the model's own head drafts at once; 0 where it does not draft."""
+    kinds = profile.flag("--spec-type") or ""
+    if "mtp" not in kinds:
+        return 0
+    inline = re.search(r"n_max=(\d+)", kinds)  # ik_llama.cpp: "mtp:n_max=3,p_min=0.75"
+    return int(inline[1] if inline else profile.flag("--spec-draft-n-max") or DRAFTED)
 
 
 def without_draft(free: FreeMemory, draft: Header | None, options: RunOptions) -> FreeMemory:
     """What a draft model leaves of the GPU: its weights, its cache and its compute buffer."""
     if draft is None or not options.gpu:
         return free
-    need = memory_need(draft, replace(options, cpu_experts=0))
+    # Its cache is f16 whatever the model's own is (--spec-draft-type-k).
+    alone = replace(options, cpu_experts=0, cache_k="f16", cache_v="f16", mtp_tokens=0)
+    need = memory_need(draft, alone)
     return replace(free, gpu=free.gpu - need.weights - need.kv - need.compute)
 
 

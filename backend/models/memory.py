@@ -1,8 +1,10 @@
 """What a model needs of memory: weights, KV cache, compute buffers, overhead; in bytes.
 
-The figures are those that llama.cpp logs as buffer sizes; rules by architecture
-follow its source (llama-hparams, llama-kv-cache, llama-kv-cache-iswa,
-llama-memory-recurrent).
+The figures are those that llama.cpp logs as buffer sizes, to about 1 % for ten
+models of all kinds (`python -m bench.fit` prints them beside each other); rules
+by architecture follow its source (llama-hparams, llama-kv-cache-iswa,
+llama-memory-recurrent). Flash attention is taken to be on: without it the
+attention scores alone take hundreds of MiB.
 """
 
 import re
@@ -19,6 +21,8 @@ CUDA_OVERHEAD = 600 * MIB  # context and kernels: 0.5-1 GB reported on V100s
 SLIDING_WINDOW_PERIOD = {"gemma2": 2, "gemma3": 6, "gemma3n": 5, "gpt-oss": 2, "cohere2": 4, "exaone4": 4}  # fmt: skip
 RECURRENT_PERIOD = {"qwen3next": 4, "qwen35": 4, "qwen35moe": 4}
 EXPERT = re.compile(r"blk\.(\d+)\.ffn_(up|down|gate|gate_up)_(ch)?exps\.")
+BLOCK = re.compile(r"blk\.(\d+)\.")
+FEED_FORWARD = re.compile(r"blk\.\d+\.ffn_(up|gate_up)(_exps)?\.weight")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +30,10 @@ class RunOptions:
     """What llama-server is started with, as far as it costs memory.
 
     `gpu` False: everything in host memory. `cpu_experts` counts the layers whose
-    experts stay in host memory (`--n-cpu-moe`). ik_llama.cpp always keeps
-    sliding-window layers in full (`swa_full`).
+    experts stay in host memory (`--n-cpu-moe`). `devices` share the model.
+    `mtp_tokens` are drafted by the model's own head; 0: it does not draft.
+    ik_llama.cpp always keeps sliding-window layers in full (`swa_full`), and
+    the logits of a whole micro-batch (`all_logits`), as llama.cpp once did.
     """
 
     context: int
@@ -38,18 +44,27 @@ class RunOptions:
     unified: bool = False
     cpu_experts: int = 0
     gpu: bool = True
+    devices: int = 1
+    mtp_tokens: int = 0
+    checkpoints: int = 32
     swa_full: bool = False
+    all_logits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryNeed:
-    """Bytes. `weights`, `kv`, `compute` and `overhead` lie on the GPU, or in host memory without one."""
+    """Bytes. `weights`, `kv`, `compute` and `overhead` lie on the GPU, or in host memory without one.
+
+    `checkpoints` are copies of recurrent states and sliding windows that a long
+    chat fills host memory with, beside the prompt cache.
+    """
 
     weights: int
     kv: int
     compute: int
     overhead: int
     host_weights: int
+    checkpoints: int
     on_gpu: bool
 
     @property
@@ -58,19 +73,23 @@ class MemoryNeed:
 
     @property
     def host(self) -> int:
-        return self.host_weights + (0 if self.on_gpu else self.kv + self.compute)
+        return self.host_weights + self.checkpoints + (0 if self.on_gpu else self.kv + self.compute)
 
 
 def memory_need(model: Header, options: RunOptions) -> MemoryNeed:
     kv, compute = kv_bytes(model, options), compute_bytes(model, options)
+    checkpoints = options.checkpoints * options.slots * checkpoint_bytes(model, options)
+    weights = loaded_weights(model, options)
     if not options.gpu:
-        return MemoryNeed(0, kv, compute, 0, model.weights, on_gpu=False)
+        return MemoryNeed(0, kv, compute, 0, weights, checkpoints, on_gpu=False)
     # llama.cpp keeps the input embedding in host memory, and the experts it is told to.
     embeddings = tensor_bytes(model, "token_embd", "per_layer_token_embd")
     host = embeddings + expert_bytes(model, options.cpu_experts)
     # A model without an output layer uses the input embedding, which is then on the GPU as well.
     tied = 0 if tensor_bytes(model, "output.weight") else tensor_bytes(model, "token_embd.weight")
-    return MemoryNeed(model.weights - host + tied, kv, compute, CUDA_OVERHEAD, host, on_gpu=True)
+    overhead = CUDA_OVERHEAD * options.devices
+    on_gpu = weights - host + tied
+    return MemoryNeed(on_gpu, kv, compute, overhead, host, checkpoints, on_gpu=True)
 
 
 def trained_context(model: Header) -> int:
@@ -79,6 +98,20 @@ def trained_context(model: Header) -> int:
 
 
 # -- weights ------------------------------------------------------------------
+
+
+def blocks(model: Header) -> int:
+    """Layers without those of the head that drafts (MTP), which stand behind them."""
+    return int(model.get("block_count", 0)) - int(model.get("nextn_predict_layers", 0))
+
+
+def loaded_weights(model: Header, options: RunOptions) -> int:
+    """All tensors, but for a head that drafts where it is not to."""
+    if options.mtp_tokens:
+        return model.weights
+    own = blocks(model)
+    heads = ((BLOCK.match(tensor.name), tensor.size) for tensor in model.tensors)
+    return model.weights - sum(size for match, size in heads if match and int(match[1]) >= own)
 
 
 def tensor_bytes(model: Header, *prefixes: str) -> int:
@@ -109,15 +142,32 @@ class CachedLayer:
     window: int = 0  # 0: the whole context
     state: int = 0
 
+    def cell(self, options: RunOptions) -> float:
+        """Bytes of the key and the value of one token."""
+        return self.key * CACHE_BYTES[options.cache_k] + self.value * CACHE_BYTES[options.cache_v]
+
+    def cache(self, options: RunOptions) -> int:
+        """Bytes of keys and values in all slots."""
+        return round(cells(self.window, options) * self.cell(options))
+
 
 def kv_bytes(model: Header, options: RunOptions) -> int:
-    """Bytes of the KV cache and of recurrent states."""
-    k, v = CACHE_BYTES[options.cache_k], CACHE_BYTES[options.cache_v]
-    return sum(
-        round(cells(layer.window, options) * (layer.key * k + layer.value * v))
-        + layer.state * options.slots
-        for layer in cached_layers(model)
-    )
+    """Bytes of the KV cache, of recurrent states, and of what a drafting head keeps."""
+    # A recurrent state cannot be rolled back: one more is kept for each drafted token.
+    states = options.slots * (1 + options.mtp_tokens)
+    kept = sum(layer.cache(options) + layer.state * states for layer in cached_layers(model))
+    # The head's cache is f16 whatever the model's own is (--spec-draft-type-k).
+    plain = replace(options, cache_k="f16", cache_v="f16")
+    heads = range(blocks(model), int(model.get("block_count", 0))) if options.mtp_tokens else ()
+    return kept + sum(attention_layer(model, index).cache(plain) for index in heads)
+
+
+def checkpoint_bytes(model: Header, options: RunOptions) -> int:
+    """Bytes of one context checkpoint: recurrent states, and what sliding windows hold."""
+    layers = list(cached_layers(model))
+    windows = () if options.swa_full else layers
+    kept = (min(layer.window, options.context) * layer.cell(options) for layer in windows)
+    return sum(layer.state for layer in layers) + round(sum(kept))
 
 
 def cells(window: int, options: RunOptions) -> int:
@@ -135,11 +185,10 @@ def padded(count: int) -> int:
 
 
 def cached_layers(model: Header) -> Iterator[CachedLayer]:
-    blocks = int(model.get("block_count", 0)) - int(model.get("nextn_predict_layers", 0))
-    own = blocks - int(model.get("attention.shared_kv_layers", 0))
+    own = blocks(model) - int(model.get("attention.shared_kv_layers", 0))
     if model.architecture == "gemma3n":
         own = min(own, 20)  # the layers behind share the caches before (llama.cpp: 20, fixed)
-    for index in range(blocks):
+    for index in range(blocks(model)):
         if is_recurrent(model, index):
             yield CachedLayer(state=recurrent_state(model))
         elif index < own:
@@ -177,7 +226,11 @@ def is_recurrent(model: Header, index: int) -> bool:
     if period:
         return (index + 1) % int(period) != 0
     heads = model.get("attention.head_count_kv")
-    return isinstance(heads, Sequence) and int(heads[index]) == 0
+    if not isinstance(heads, Sequence) or int(heads[index]):
+        return False
+    # Nemotron-H: a layer without attention is recurrent, or holds the feed-forward network alone.
+    alone = model.architecture.startswith("nemotron_h")
+    return not (alone and of_layer(model.get("feed_forward_length", 0), index))
 
 
 def recurrent_state(model: Header) -> int:
@@ -198,16 +251,44 @@ def of_layer(value: object, index: int) -> float:
 
 
 def compute_bytes(model: Header, options: RunOptions) -> int:
-    """The graph's scratch memory: activations and the attention masks of one micro-batch.
+    """The scratch memory of the graph of one micro-batch, on each device.
 
-    Fitted to what build 11549 logs on the CPU (flash attention on; within 4 % for
-    a llama at four sizes); not checked on a GPU. Builds that keep logits for a
-    whole micro-batch need more: 0.9 GB at -ub 1536 was reported for a 3B model.
+    The largest moment is the feed-forward network, beside the attention masks.
+    A head that drafts has a graph of its own: the figure is an upper bound, up
+    to 25 % above what is allocated for it (its allocator's holes decide).
     """
     batch, width = min(options.ubatch, options.context), int(model.get("embedding_length", 0))
-    hidden = model.get("feed_forward_length", 4 * width)
-    widest = max(hidden, default=4 * width) if isinstance(hidden, Sequence) else hidden
-    activations = batch * (8 * width + 2 * int(widest)) * 4
     windows = {layer.window for layer in cached_layers(model) if layer.key}
-    masks = sum(cells(window, replace(options, slots=1)) for window in windows)
-    return activations + batch * masks * 2 + options.slots * model.vocabulary * 4
+    streams = 1 if options.unified else options.slots
+    masks = sum(cells(window, options) // streams for window in windows) * batch * 2
+    activations = 4 * batch * feed_forward_elements(model)
+    needed = activations + masks
+    if options.all_logits:
+        needed = max(needed, 4 * batch * (model.vocabulary + 2 * width) + masks)
+    if options.mtp_tokens:
+        queries = int(of_layer(model.get("attention.head_count", 0), 0))
+        attention = 4 * queries * int(model.get("attention.key_length", 0)) + 2 * width
+        mask = cells(0, options) // streams * batch * 2
+        needed += max(activations, 4 * batch * attention + mask)
+    return needed * options.devices
+
+
+def feed_forward_elements(model: Header) -> int:
+    """Elements per token that are live at once in the feed-forward network of the widest layer.
+
+    Gate and up projections, their product, and five times the model's width: residuals and
+    holes of the allocator. The down projection goes where gate and up were, if it is no larger;
+    for a layer with experts each of these exists once for every expert that is used.
+    """
+    width, used = int(model.get("embedding_length", 0)), int(model.get("expert_used_count", 0))
+    gated = any("ffn_gate" in t.name and "ffn_gate_inp" not in t.name for t in model.tensors)
+    widest = 0
+    for tensor in model.tensors:
+        if not (match := FEED_FORWARD.match(tensor.name)):
+            continue
+        times = used if match[2] else 1
+        hidden = tensor.shape[1] // 2 if match[1] == "gate_up" else tensor.shape[1]
+        side = 2 * hidden if gated else 0
+        down = 0 if width <= side else width
+        widest = max(widest, times * (hidden + side + down))
+    return widest + 5 * width

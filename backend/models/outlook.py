@@ -43,8 +43,10 @@ class Machine:
 
     def free(self, profile: Profile) -> list[FreeMemory]:
         """One for each size of card, the largest first; all cards together when the profile splits."""
-        sizes = {sum(self.cards)} if profile.splits else set(self.cards) or {0.0}
-        return [FreeMemory(int(size * GIB), self.host) for size in sorted(sizes, reverse=True)]
+        if profile.splits:
+            return [FreeMemory(int(sum(self.cards) * GIB), self.host, max(1, len(self.cards)))]
+        sizes = sorted(set(self.cards) or {0.0}, reverse=True)
+        return [FreeMemory(int(size * GIB), self.host) for size in sizes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,8 @@ def outlook(profile: Profile, machine: Machine) -> Outlook:
     except DoesNotFit as error:
         return Outlook(profile.name, False, str(error))
     card = machine.card(placed) if placed.gpu else 0
-    fit = fit_profile(placed, model, draft, FreeMemory(int(card * GIB), machine.host))
+    free = machine.free(placed)[0] if placed.gpu else FreeMemory(0, machine.host)
+    fit = fit_profile(placed, model, draft, free)
     if placed.gpu:
         why = f"it takes {fit.need.gpu / GIB:.1f} of {card:.1f} GiB{where(placed, machine)}"
         line = sentence(placed, fit.options.context, why, fit.need.host_weights)

@@ -79,7 +79,7 @@ def device_choices(
         alone = profile.without_flags("--split-mode", "--tensor-split")
         yield DeviceChoice(alone, FreeMemory(emptiest.free, host), env)
     if len(devices) > 1:
-        yield DeviceChoice(profile, FreeMemory(sum(device.free for device in devices), host))
+        yield DeviceChoice(profile, FreeMemory(sum(d.free for d in devices), host, len(devices)))
 
 
 def largest_window(choice: DeviceChoice, model: Header, draft: Header | None) -> Placement | None:
@@ -105,10 +105,9 @@ def largest_window(choice: DeviceChoice, model: Header, draft: Header | None) ->
 
 
 def may_work(fit: Fit, free: FreeMemory) -> bool:
-    """The headroom that `fit` leaves is for caution, not for refusing a start."""
-    if not fit.options.gpu:
-        return fit.fits
-    return fit.free + HEADROOM >= 0 and fit.need.host <= free.host
+    """The headroom that `fit` leaves, and what a long chat may fill, refuse no start."""
+    spare = HEADROOM if fit.options.gpu else fit.need.checkpoints
+    return fit.free + spare >= 0 and fit.need.host - fit.need.checkpoints <= free.host
 
 
 def with_experts_placed(profile: Profile, fit: Fit) -> Profile:

@@ -9,6 +9,7 @@ import pytest
 
 from backend.config import BackendConfig
 from backend.models.devices import Device, parse_devices
+from backend.models.fit import FreeMemory, fit_profile
 from backend.models.gguf_header import Header, Tensor
 from backend.models.placement import DoesNotFit, Placement, place
 from backend.models.profile import Profile, Source, load
@@ -39,10 +40,13 @@ def model(layer_mib: int, layers: int = 40, experts: bool = True) -> Header:
         "qwen3moe.attention.value_length": 128,
         "qwen3moe.context_length": 131072,
         "qwen3moe.feed_forward_length": 6144,
+        "qwen3moe.expert_used_count": 8,
         "tokenizer.ggml.tokens.length": 151936,
     }
     name = "ffn_up_exps" if experts else "ffn_up"
-    tensors = [Tensor(f"blk.{n}.{name}.weight", (1,), layer_mib * MIB) for n in range(layers)]
+    tensors = [
+        Tensor(f"blk.{n}.{name}.weight", (2048, 768), layer_mib * MIB) for n in range(layers)
+    ]
     head = [Tensor("token_embd.weight", (1,), MIB), Tensor("output.weight", (1,), 300 * MIB)]
     return Header(values, (*head, *tensors))
 
@@ -206,3 +210,15 @@ async def test_a_running_server_does_not_count_against_itself(state: Path, mine:
     with pytest.raises(CannotStart):
         await prepare(config, profile)
     assert (await prepare(config, profile, measure=False)).profile == profile
+
+
+def test_two_cards_hold_their_compute_buffers_and_contexts_twice() -> None:
+    two = [V100, replace(V100, index=1)]
+    layers = next(n for n in range(600, 900) if fits_two(n, two) != PLAIN.context)
+    one_card = FreeMemory(2 * V100.free, HOST)
+    assert fit_profile(PLAIN, model(layers), None, one_card).fits
+    assert not fit_profile(PLAIN, model(layers), None, replace(one_card, devices=2)).fits
+
+
+def fits_two(layer_mib: int, two: list[Device]) -> int:
+    return place(PLAIN, model(layer_mib), None, two, HOST).profile.context

@@ -1,0 +1,69 @@
+"""What backend.models.memory computes for real models, beside what llama.cpp's own log says.
+
+python -m bench.fit [--ubatch 512]
+
+Models are sparse files with the shapes of real ones (fakes.gguf_shapes); the
+server sizes its buffers and loads nothing, so that no GPU and little memory
+is needed. Figures in MiB; the error is that of the sum, weights left out.
+"""
+
+import argparse
+import asyncio
+import tempfile
+from pathlib import Path
+
+from backend.models.gguf_header import read_header
+from backend.models.memory import RunOptions, compute_bytes, kv_bytes
+from fakes.gguf_shapes import SHAPES, make
+from fakes.llama_dry_run import Buffers, dry_run
+
+MIB = 2**20
+CONTEXTS = (8192, 32_768, 131_072)
+DRAFTED = 3
+
+
+def estimate(path: Path, options: RunOptions) -> tuple[float, float]:
+    """MiB of caches and of compute buffers."""
+    model = read_header(path)
+    return kv_bytes(model, options) / MIB, compute_bytes(model, options) / MIB
+
+
+async def logged(path: Path, options: RunOptions) -> Buffers:
+    """What the server says to the same options."""
+    sizes = ("-c", str(options.context), "-ub", str(options.ubatch), "-np", str(options.slots))
+    cache = ("-ctk", options.cache_k, "-ctv", options.cache_v, "-fa", "on")
+    switches = ("-kvu",) * options.unified + ("--swa-full",) * options.swa_full
+    mtp = ("--spec-type", "draft-mtp", "--spec-draft-n-max", str(options.mtp_tokens))
+    return await dry_run(path, *sizes, *cache, *switches, *(mtp if options.mtp_tokens else ()))
+
+
+async def row(path: Path, options: RunOptions) -> str:
+    kv, compute = estimate(path, options)
+    found = await logged(path, options)
+    truth = found.compute + found.mtp_compute
+    error = (kv + compute) / (found.kv + truth) - 1
+    name = path.stem + (", drafting" if options.mtp_tokens else "")
+    return (
+        f"| {name} | {options.context // 1024}k | {found.kv:,.0f} | {kv:,.0f} |"
+        f" {truth:,.0f} | {compute:,.0f} | {compute / truth - 1:+.1%} | {error:+.1%} |"
+    )
+
+
+async def table(ubatch: int) -> None:
+    print(
+        "| model | window | KV, logged | computed | compute, logged | computed | error | of the sum |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        for name in SHAPES:
+            path = make(Path(folder), name)
+            drafts = bool(SHAPES[name].values.get("nextn_predict_layers"))
+            for tokens in (0, DRAFTED) if drafts else (0,):
+                for context in CONTEXTS:
+                    print(await row(path, RunOptions(context, ubatch, mtp_tokens=tokens)))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--ubatch", type=int, default=512)
+    asyncio.run(table(parser.parse_args().ubatch))
