@@ -9,4 +9,5 @@ memory.py             what a model needs: weights, KV cache, compute buffers
 fit.py                whether a profile fits this machine; start here
 devices.py            the GPUs that a server can use
 placement.py          which of them it gets, with which window, before each start
+outlook.py            what a profile would do here, in one line, before it is downloaded
 """
