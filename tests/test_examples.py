@@ -2,17 +2,28 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agent.store import open_store
+from backend.config import BackendConfig
 from bot.channel import OutgoingMessage
 from examples.channel import SocketApp
+from fakes.backend_running import running
 from fakes.bot_running import ScriptedAgent
 from fakes.model_scripted import says
 from fakes.patience import SECONDS, soon
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
 class Client:
@@ -65,3 +76,51 @@ async def test_a_channel_of_ones_own_answers_runs_commands_and_buttons(tmp_path:
     assert card["buttons"] == [["st:", "Refresh"]]
     assert refreshed["edits"] == card["id"] and "waiting" in refreshed["text"]
     assert news["text"] == "news"
+
+
+def test_a_tool_of_ones_own_runs_as_the_agent_would_run_it(tmp_path: Path) -> None:
+    """In a folder beside the tools, with the configuration of docs/tools.md."""
+    page = (EXAMPLES.parent / "docs" / "tools.md").read_text()
+    (shown,) = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
+    assert shown == (EXAMPLES / "tool.py").read_text()
+    (config,) = re.findall(r"^```toml\n(.*?)^```", page, re.M | re.S)
+    (tmp_path / "tools").mkdir()
+    shutil.copy(EXAMPLES / "tool.py", tmp_path / "tools" / "clock.py")
+    (tmp_path / "c.toml").write_text(f'{config}[state]\ndir = "{tmp_path}/state"\n')
+    program = (
+        "import sys, agent.tools; agent.tools.__path__.append(sys.argv.pop(1));"
+        "from bot.cli import main; main()"
+    )
+    words = ["--config", f"{tmp_path}/c.toml", "tool", "world_time", '{"zone": "Asia/Tokyo"}']
+    done = subprocess.run(
+        [sys.executable, "-c", program, f"{tmp_path}/tools", *words],
+        cwd=EXAMPLES.parent, capture_output=True, text=True, timeout=SECONDS,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.search(r"\d\d:\d\d:\d\d .*JST 20\d\d", done.stdout), done.stdout
+
+
+@pytest.fixture
+def state() -> Iterator[Path]:
+    """A folder whose path is short enough for a UNIX socket."""
+    folder = Path(tempfile.mkdtemp(prefix="ve"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+async def test_a_script_has_an_answer_over_the_control_api(state: Path) -> None:
+    async def answer(*words: str) -> tuple[int | None, str, str]:
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, EXAMPLES / "answer.py", *words, stdout=pipe, stderr=pipe
+        )
+        out, err = await asyncio.wait_for(process.communicate(), SECONDS)
+        return process.returncode, out.decode(), err.decode()
+
+    async with running(BackendConfig(state, server="embedded")) as backend:
+        await backend.ready()
+        socket = str(backend.backend.socket)
+        code, out, err = await answer(socket, "hello")
+    assert (code, err) == (0, "") and out.strip(), err
+    code, _, err = await answer(socket, "hello")
+    assert code == 1 and err.startswith(f"No backend answers at {socket}: ")

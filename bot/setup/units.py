@@ -7,13 +7,16 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from bot.setup import SetupError
 
-TEMPLATES = Path(__file__).resolve().parents[2] / "systemd"
+CHECKOUT = Path(__file__).resolve().parents[2] / "systemd"
+INSTALLED = Path(sysconfig.get_path("data")) / "share" / "voltaire" / "systemd"
+TEMPLATES = CHECKOUT if CHECKOUT.is_dir() else INSTALLED
 UNITS = ("voltaire-backend.service", "voltaire-bot.service", "voltaire.target")
 HIDDEN = ("/home", "/root", "/run/user")  # by ProtectHome=tmpfs
 LOOPBACK = "# The server listens on loopback alone.\nIPAddressDeny=any\nIPAddressAllow=localhost"
