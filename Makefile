@@ -15,7 +15,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help install upgrade dev demo test test-fast check format bench pocket pocket-eval faults-backend faults-schedule attacks soak structure campaign mutants clean \
+.PHONY: help install upgrade dev dist demo test test-fast check format bench pocket pocket-eval faults-backend faults-schedule attacks soak structure campaign mutants clean \
 	system system-test compiled
 
 help:  ## list the targets
@@ -88,6 +88,12 @@ lock:  ## compile the two lock files anew from pyproject.toml
 	@$(BIN)/uv pip compile $(LOCK) pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	--no-emit-index-url --no-emit-find-links
+
+dist: dev  ## the wheel and the source distribution, of the tracked files alone, into dist/
+	@rm -rf dist build/dist && mkdir -p dist build/dist
+	@git archive HEAD | tar -x -C build/dist
+	@cd build/dist && $(CURDIR)/$(BIN)/python -c "import setuptools.build_meta as b; b.build_wheel('$(CURDIR)/dist'); b.build_sdist('$(CURDIR)/dist')" >/dev/null 2>&1
+	@rm -rf build/dist && ls -l dist
 
 # -- measuring ----------------------------------------------------------------
 
