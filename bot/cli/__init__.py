@@ -1,7 +1,7 @@
 """The command line: one file per command, imported only when it is called.
 
-command.py has what every command is made of, connect.py how it gets its backend
-and its agent, apps.py the messaging apps, checks/ what `doctor` looks at.
+What every command is made of stands in command.py, how it gets its backend and its
+agent in connect.py, the messaging apps in apps.py, what `doctor` looks at in checks/.
 
 Exit codes: 0 done; 1 it failed; 2 wrong usage or configuration; 3 the model
 backend is not available; 130 interrupted.
