@@ -204,7 +204,8 @@ class GuardScan:
         steps = [self.top, *(self.top / way for way in reversed(parents(path))), self.top / path]
         if any(step.is_symlink() for step in steps[1:]) or not steps[-1].exists():
             raise UnguardedError(f"{self.top / path}, a submodule, is no directory")
-        if len({step.stat().st_dev for step in steps}) > 1:
+        # A file's own device says nothing: on overlayfs it is that of the layer below.
+        if len({step.stat().st_dev for step in steps if step.is_dir()}) > 1:
             raise UnguardedError(f"{self.top / path}, a repository, is on another filesystem")
 
 

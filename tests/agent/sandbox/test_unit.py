@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -25,25 +25,26 @@ async def folder() -> AsyncIterator[Path]:
         yield path
 
 
-def verdict(attacks: int) -> tuple[int, str]:
+async def check(folder: Path, attacks: int, areas: Sequence[str] = ()) -> None:
     """Attacks are blocked by sandboxes that work there: the suite looks before it begins."""
+    code, said = await against_unit(folder, areas)
+    lines = [x for x in said.splitlines() if not x.startswith("removed what a command made: ")]
     walls = len(WALLS)
-    return (
-        0,
-        f"{walls} of {walls} walls of the unit stand\n{attacks} of {attacks} blocked\n",
-    )
+    assert lines == [
+        f"{walls} of {walls} walls of the unit stand",
+        f"{attacks} of {attacks} blocked",
+    ]
+    assert code == 0
 
 
 async def test_its_walls_stand_and_attacks_are_blocked(folder: Path) -> None:
     areas = ["environment", "privileges"]
-    attacks = sum(attack.area in areas for attack in ATTACKS)
-    assert await against_unit(folder, areas) == verdict(attacks)
+    await check(folder, sum(attack.area in areas for attack in ATTACKS), areas)
 
 
 @pytest.mark.slow
 async def test_all_attacks_are_blocked(folder: Path) -> None:
-    attacks = sum(attack.area != "chore" for attack in ATTACKS)
-    assert await against_unit(folder) == verdict(attacks)
+    await check(folder, sum(attack.area != "chore" for attack in ATTACKS))
 
 
 def test_without_the_unit_its_walls_are_missed() -> None:
