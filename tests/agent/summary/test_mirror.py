@@ -9,7 +9,8 @@ from aiohttp import web
 
 from agent.sandbox.limits import HostRepo
 from agent.sandbox.sandbox import Sandbox
-from agent.summary.commit_range import Git
+from agent.summary.commit_range import Git, commit_range, subjects
+from agent.summary.git_facts import collect
 from agent.summary.mirror import RepoLocation, fetch_mirror
 from fakes.sandbox_box import opened
 from fakes.web_server import Site, site
@@ -111,3 +112,22 @@ async def test_without_network_it_says_so(scene: Scene) -> None:
     async with opened(scene.folder, repos=repos) as sandboxes:
         place = await scene.fetch(await sandboxes.of("cli"))
     assert place.path == "/repos/site" and place.note.startswith("It was not fetched: ")
+
+
+async def test_facts_are_collected_inside_of_the_sandbox(scene: Scene) -> None:
+    repos = [HostRepo("site", scene.clone)]
+    async with opened(scene.folder, repos=repos) as sandboxes:
+        sandbox = await sandboxes.of("cli")
+
+        async def run(argv: Sequence[str]) -> bytes:
+            return await sandbox.read_internal(argv, seconds=60)
+
+        span = await commit_range(run, "/repos/site", days=9000)
+        facts = await collect(run, "/repos/site", span)
+        assert (facts.commits, facts.by_author, facts.files, facts.added) == (
+            1,
+            {"Ada Lovelace": 1},
+            1,
+            1,
+        )
+        assert await subjects(run, "/repos/site", span) == [f"{facts.head} Ada Lovelace: One"]
