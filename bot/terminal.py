@@ -103,7 +103,7 @@ class Terminal:
                 self.console.print(f"  [bold]{number}[/bold] {button.label}")
             while True:
                 answer = (await self._lines.next()).strip()
-                if answer.isdigit() and 1 <= int(answer) <= len(buttons):
+                if answer.isdecimal() and 1 <= int(answer) <= len(buttons):
                     return buttons[int(answer) - 1].key
                 self.console.print(f"1 to {len(buttons)}?")
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from agent.store import chats
 from agent.store.database import Database, Row
 
+MAX_ID = 2**63 - 1  # of SQLite; a person may type any number
 JobState = Literal["proposed", "active", "paused", "ended", "deleted"]
 CatchUp = Literal["once", "all", "missed"]
 
@@ -55,6 +56,8 @@ class JobTable:
         await self.database.execute(sql, *values.values(), id)
 
     async def get(self, id: int) -> Job | None:
+        if id > MAX_ID:
+            return None
         row = await self.database.one(f"SELECT {_COLUMNS} FROM jobs WHERE id = ?", id)
         return _job(row) if row else None
 

@@ -17,7 +17,7 @@ async def jobs(context: HandlerContext, call: CommandCall) -> None:
     """/jobs lists them; /jobs 3 tells of one; /jobs 3 every Monday at 9 changes it."""
     planner = await planner_of(context, call.chat)
     number, _, words = call.argument.partition(" ")
-    if not number.isdigit():
+    if not number.isdecimal():
         await context.send(call.chat, *await job_list(context, planner))
         return
     job = await planner.find(int(number))

@@ -21,7 +21,7 @@ async def settings(context: HandlerContext, call: CommandCall) -> None:
 async def press_setting(context: HandlerContext, press: ButtonPress) -> PressResult:
     """`thinking:TOKENS`"""
     name, _, value = press.argument.partition(":")
-    if name != "thinking" or not value.isdigit() or int(value) not in THINKING:
+    if name != "thinking" or not value.isdecimal() or int(value) not in THINKING:
         return PressResult(context.texts.expired)
     await context.store.chats.set(press.chat, thinking=int(value) or None)
     return PressResult("", *await setting_list(context, press.chat))

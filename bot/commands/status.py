@@ -54,7 +54,7 @@ async def backend_status(context: HandlerContext) -> Status | str:
 async def gpu(context: HandlerContext, call: CommandCall) -> None:
     """/gpu, /gpu 12 for as many hours, /gpu dark: a picture, or in words why there is none."""
     words = call.argument.lower().split()
-    hours = next((int(word) for word in words if word.isdigit()), GPU_HOURS)
+    hours = next((int(word) for word in words if word.isdecimal()), GPU_HOURS)
     theme = "dark" if "dark" in words else "light"
     report = await backend_status(context)
     if isinstance(report, str) or not report.gpus:

@@ -50,6 +50,8 @@ async def test_one_job_is_told_and_changed_by_its_number(scenario: TelegramScena
         moved = await said(scenario.owner, "/jobs 1 every Monday at 10")
         unclear = await said(scenario.owner, "/jobs 1 soonish")
         none = await said(scenario.owner, "/jobs 7")
+        odd = await said(scenario.owner, "/jobs ²")  # a digit to Python, but no number
+        long = await said(scenario.owner, f"/jobs {'7' * 23}")  # more than SQLite can hold
     assert first.startswith("Task “stretch”, every day at 09:00; next: ")
     assert first.endswith("\nWhen times were missed, it runs once.")
     assert other.startswith("Job 1: Task “stretch”, every day at 09:00")
@@ -57,6 +59,8 @@ async def test_one_job_is_told_and_changed_by_its_number(scenario: TelegramScena
     assert moved.startswith("Job 1: Task “stretch”, every Monday at 10:00")
     assert unclear.startswith("I did not understand when that is.")
     assert none == "There is no job 7 in this chat."
+    assert odd.startswith("1. Task “stretch”")
+    assert long == f"There is no job {'7' * 23} in this chat."
 
 
 async def test_a_switch_of_the_model_is_for_owners(scenario: TelegramScenario) -> None:
