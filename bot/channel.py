@@ -8,8 +8,10 @@ add an app, examples/channel.py is a small one.
 import json
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import BinaryIO, Literal, Protocol
+
+from pydantic import TypeAdapter
 
 from agent.errors import ToolError
 
@@ -78,9 +80,23 @@ class OutgoingMessage:
 
     @classmethod
     def from_json(cls, payload: str, *, silent: bool = False) -> "OutgoingMessage":
-        fields = json.loads(payload)
-        keyboard = [[Button(*button) for button in row] for row in fields.get("rows", ())]
-        return cls(fields["text"], keyboard, silent, fields.get("to", ""), fields.get("part", 0))
+        """ValueError for a payload that this version did not write."""
+        fields = PAYLOAD.validate_json(payload)
+        keyboard = [[Button(*button) for button in row] for row in fields.rows]
+        return cls(fields.text, keyboard, silent, fields.to, fields.part)
+
+
+@dataclass(frozen=True)
+class Payload:
+    """OutgoingMessage as JSON."""
+
+    text: str
+    rows: list[list[tuple[str, str]]] = field(default_factory=list)
+    part: int = 0
+    to: str = ""
+
+
+PAYLOAD = TypeAdapter(Payload)
 
 
 class LiveView(Protocol):

@@ -116,7 +116,12 @@ class Delivery:
 
         Whatever happens the row leaves the state "sending", which would block its chat.
         """
-        message = OutgoingMessage.from_json(row.payload, silent=row.silent)
+        try:
+            message = OutgoingMessage.from_json(row.payload, silent=row.silent)
+        except ValueError as error:
+            problem = error
+            await self._record(row, lambda: self._store.set_aside.add("outbox", row.id, problem))
+            return True
         self._before_final(row.turn or "")
         try:
             try:
@@ -130,10 +135,16 @@ class Delivery:
                 await self._record(row, lambda: self._outbox.part_delivered(row.id, id, payload))
                 await self._record(row, lambda: self._outbox.postponed(row.id, 0))
             self._failures.pop(row.chat, None)
-        except Exception:
+        except Exception as error:
             log.exception("delivery to %s failed", row.chat)
-            await self._record(row, lambda: self._mark_uncertain(row, "an internal error"))
+            crash = error
+            await self._record(row, lambda: self._crashed(row, crash))
         return True
+
+    async def _crashed(self, row: OutboxRow, error: Exception) -> None:
+        """In doubt, and sent again when a person asks; at the third crash the row is set aside."""
+        if not await self._store.set_aside.crashed("outbox", row.id, error):
+            await self._mark_uncertain(row, "an internal error")
 
     async def _record(self, row: OutboxRow, write: Callable[[], Awaitable[None]]) -> None:
         """Write an outcome, however long the disk is full or the database locked: what is not
@@ -189,7 +200,12 @@ class Delivery:
         A notice that is uncertain itself is sent again: the alternative is a text lost silently.
         """
         failed, self._notices[row.id] = self._notices.get(row.id, 0), -1
-        reply_to = OutgoingMessage.from_json(row.payload).reply_to
+        try:
+            reply_to = OutgoingMessage.from_json(row.payload).reply_to
+        except ValueError as error:
+            problem = error
+            await self._record(row, lambda: self._store.set_aside.add("outbox", row.id, problem))
+            return
         button = Button(f"{RESEND}:{row.id}", self._texts.show_again)
         notice = OutgoingMessage(self._texts.in_doubt, [[button]], reply_to=reply_to)
         try:

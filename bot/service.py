@@ -151,6 +151,7 @@ async def _beside(
             group.create_task(_tell_presence(path, apps, notify)),
             group.create_task(_look(agent, apps)),
             group.create_task(pass_on_alerts(agent.backend, agent.store, apps.owner_chats)),
+            group.create_task(tell_set_aside(agent.store, apps.owner_chats)),
             group.create_task(_idle(agent, chats).run()),
         ]
         try:
@@ -227,12 +228,39 @@ async def pass_on_alerts(
     written down now, for want of room, is asked for again."""
     while True:
         with suppress(BackendUnavailable, StoreError):
-            last = int(await store.key_values.get(LAST_ALERT) or 0)
+            last = await store.key_values.get(LAST_ALERT, int) or 0
             async for alert in backend.events(last):
                 for chat in owner_chats():
                     await store.outbox.add(chat, [_payload(_told(alert))])
                 await store.key_values.put(LAST_ALERT, alert.id)
         await asyncio.sleep(pause)
+
+
+async def tell_set_aside(
+    store: Store, owner_chats: Callable[[], Collection[str]], pause: float = LOOK_SECONDS
+) -> None:
+    """Tell the owners, and the chat that it belonged to, of each row that was set aside."""
+    while True:
+        with suppress(StoreError):  # told at the next look
+            for row in await store.set_aside.untold():
+                what = STORED.get(row.table_name, "entry")
+                text = (
+                    f"⚠️ A stored {what} could not be read. It was set aside; nothing waits for it."
+                )
+                for chat in {*owner_chats(), *([row.chat] if row.chat else [])}:
+                    await store.outbox.add(chat, [_payload(text)])
+                await store.set_aside.told(row.id)
+        await asyncio.sleep(pause)
+
+
+STORED = {
+    "chats": "setting of a chat",
+    "inbox": "message",
+    "turns": "answer",
+    "transcript": "part of a conversation",
+    "jobs": "job",
+    "outbox": "reply",
+}
 
 
 def _told(alert: Alert) -> str:

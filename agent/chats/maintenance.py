@@ -98,7 +98,7 @@ class Maintenance:
         self, seconds: float, name: str, work: Callable[[], Awaitable[object]]
     ) -> None:
         now = self.store.clock()
-        if now - float(await self.store.key_values.get(name, 0)) >= seconds:
+        if now - (await self.store.key_values.get(name, float) or 0) >= seconds:
             await self.store.key_values.put(name, now)  # also when it fails: not at every poll
             await work()
 

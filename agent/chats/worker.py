@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
-from agent.aio import BackgroundTasks, move_on_when, set_within
+from agent.aio import BackgroundTasks, complete, move_on_when, set_within
 from agent.chats.assignment import Assignment, ChatOptions, Listener, RunTurn
 from agent.context import user_message
 from agent.context.window import ModelWindow
@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 SETTLE_BOUND_SECONDS = 10.0
 STORE_RETRY_SECONDS = 5.0
 RESUMES = 4  # a turn cut off more often in the same step is ended, so that it cannot crash the program for ever
+CRASH_RETRY_SECONDS = 1.0
 DRAIN_SECONDS = 30.0
 LEASE_POLL_SECONDS = 0.25  # the end of another process's turn is not announced
 STOP_POLL_SECONDS = 0.5  # how soon another process's request to stop is seen
@@ -51,6 +52,7 @@ class Worker:
     stop: asyncio.Event | None = None  # of the turn that runs now
     put_down: str = ""  # the turn that waits for a store that can be written: no fault of its own
     free: asyncio.Event = field(default_factory=asyncio.Event)  # no turn runs or begins
+    handling: tuple[str, object] | None = None  # table and key of what is being answered
     zone: str = ""  # of the chat, an IANA name; read when a turn begins
 
     def __post_init__(self) -> None:
@@ -72,12 +74,27 @@ class Worker:
                     await self._tell_waiting(str(error))
                     await set_within(self.wake, STORE_RETRY_SECONDS)
                     continue
-                except Exception:
+                except Exception as error:
                     log.exception("the worker of %s failed", self.chat)
+                    if await self._count_crash(error):
+                        continue
                 if not self.wake.is_set():
                     return
         finally:
             self.retire()
+
+    async def _count_crash(self, error: Exception) -> bool:
+        """At the third crash at one row it is set aside; False where none was being answered."""
+        if self.handling is None:
+            return False
+        table, key = self.handling
+        try:
+            if table == "turns":  # of a message, attempts are counted when they begin
+                await self.store.set_aside.crashed(table, key, error)
+        except StoreError as failure:
+            log.error("%s waits: %s", self.chat, failure)  # noqa: TRY400 - one sentence
+        await set_within(self.wake, CRASH_RETRY_SECONDS)
+        return True
 
     async def emptied(self) -> None:
         """Return when no turn runs or begins; one that does is stopped."""
@@ -88,12 +105,14 @@ class Worker:
 
     async def _answer_next(self) -> bool:
         """Run one turn, an unfinished one first; False when there is none."""
+        self.handling = None
         if not self._ours(await self._pending()):
             return False
         async with self._leased():
             pending = await self._pending()
             self.zone = pending.zone or self.options.zone
             if turn := pending.unfinished:
+                self.handling = "turns", turn.id
                 if turn.source in self.options.sources:
                     rows = await self.store.inbox.of_turn(turn.id)
                     if turn.id == self.put_down or await self.store.turns.resume(turn) <= RESUMES:
@@ -103,8 +122,9 @@ class Worker:
                     return True
                 await self._abandon(turn)
                 pending = await self._pending()  # what it was to answer may wait again
-            if rows := await self._settled(pending):
-                await self._answer(await self._begin(rows), rows)
+            rows = await self._settled(pending)
+            if rows and (turn := await self._begin(rows)):
+                await self._answer(turn, rows)
             return bool(rows)
 
     async def _pending(self) -> PendingWork:
@@ -160,7 +180,22 @@ class Worker:
             pending = await self._pending()
         return rows
 
-    async def _begin(self, rows: Sequence[InboxRow]) -> OpenTurn:
+    async def _begin(self, rows: Sequence[InboxRow]) -> OpenTurn | None:
+        """The turn; None where the first message took the program down too often and is set aside."""
+        first = rows[0].id
+        self.handling = "inbox", first
+        if not await self.store.set_aside.attempt("inbox", first):
+            return None
+        try:
+            turn = await self._rendered(rows)
+        except (asyncio.CancelledError, StoreError):  # no fault of the message
+            with suppress(StoreError):
+                await complete(self.store.set_aside.passed("inbox", first))
+            raise
+        self.handling = "turns", turn.id
+        return turn
+
+    async def _rendered(self, rows: Sequence[InboxRow]) -> OpenTurn:
         turn = secrets.token_hex(8)
         try:
             rows = await self.options.fetch(rows)

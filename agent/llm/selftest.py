@@ -126,8 +126,7 @@ class SelftestStore:
 
     async def known(self, server: ServerStatus) -> SelfTest | None:
         """The result on record; None for a model that was never tried."""
-        kept = await self.store.key_values.get(_key(server))
-        return SelfTest(**kept) if isinstance(kept, dict) else None
+        return await self.store.key_values.get(_key(server), SelfTest)
 
     async def of(self, server: ServerStatus) -> SelfTest:
         """The result on record, else of one real request now. Raises as `self_test` does."""

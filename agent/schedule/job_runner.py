@@ -8,10 +8,12 @@ says from now on, and a time that was entered before is not entered again.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time
 from functools import partial
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from agent.errors import AgentError
@@ -26,7 +28,7 @@ log = logging.getLogger(__name__)
 
 GRACE_SECONDS = 300  # a reminder that late is still the reminder, not a missed one
 CATCH_UP = 10  # of "run all", at most this many
-ATTEMPTS = 8  # an occurrence that takes the whole program down each time is ended after so many
+ATTEMPTS = 3  # an occurrence that takes the whole program down each time is ended after so many
 MISSED_ROWS = 1000  # most rows entered for one long absence
 
 
@@ -71,6 +73,8 @@ class JobRunner:
     quiet: QuietHours | None = None
     open: bool = False
     running: dict[int, asyncio.Task[None]] = field(default_factory=dict)
+    held_up: Counter[int] = field(default_factory=Counter)  # attempts that only the store ended
+    crashed: set[int] = field(default_factory=set)  # jobs
 
     async def run_pass(self, tasks: asyncio.TaskGroup) -> float | None:
         """One pass; runs go into `tasks`. The next time that something falls due, or None.
@@ -81,13 +85,28 @@ class JobRunner:
         await self.store.occurrences.requeue_interrupted(self.running)
         now = datetime.fromtimestamp(self.clock(), UTC)
         for job in await self.store.jobs.active():
-            await self.enter_due(job, now)
+            await self.guarded(job.id, self.enter_due(job, now))
         occurrences = await self.store.occurrences.open()
         self.open = bool(occurrences)
         for occurrence in occurrences:
             if occurrence.state == "due":
-                await self.start(occurrence, tasks, now)
+                await self.guarded(occurrence.job, self.start(occurrence, tasks, now))
         return (await self.store.jobs.active_and_next())[1]
+
+    async def guarded(self, job: int, work: Coroutine[Any, Any, None]) -> None:
+        """A job at which this program crashes is set aside at the third time; the others go on."""
+        try:
+            await work
+        except StoreError:
+            raise
+        except Exception as error:
+            log.exception("job=%d cannot be scheduled", job)
+            self.crashed.add(job)
+            await self.store.set_aside.crashed("jobs", job, error)
+        else:
+            if job in self.crashed:
+                self.crashed.discard(job)
+                await self.store.set_aside.passed("jobs", job)
 
     async def enter_due(self, job: Job, now: datetime) -> None:
         """Enter what is to run and what is missed, by the job's policy, and its next time."""
@@ -140,6 +159,7 @@ class JobRunner:
             await self.carry_out(job, occurrence)
         except StoreError as error:
             # Nothing is posted for it, so it begins again at the next pass.
+            self.held_up[occurrence.id] += 1
             log.warning("job=%d waits: %s", job.id, error)
         else:
             log.info("job job=%d kind=%s due=%d", job.id, job.spec.kind, occurrence.due_at)
@@ -148,7 +168,7 @@ class JobRunner:
         """Run the job's action, and post its text, or why it failed."""
         kind, text = job.spec.kind, None
         try:
-            if occurrence.attempts > ATTEMPTS:
+            if occurrence.attempts - self.held_up[occurrence.id] > ATTEMPTS:
                 raise AgentError(f"It was begun {ATTEMPTS} times and never came to its end.")
             if kind not in self.actions:
                 raise AgentError(f"There is no kind of job named {kind}.")

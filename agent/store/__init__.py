@@ -23,6 +23,7 @@ people.py         who may talk, pairing codes
 files.py          files received and sent
 usage.py          tokens of each model call
 key_values.py     small values of the program itself
+set_aside.py      rows that could not be read, or at which the program crashed
 retention.py      deletion by age and size, VACUUM
 backup.py         checks, snapshots, copies
 """
@@ -47,6 +48,7 @@ from agent.store.occurrences import OccurrenceTable
 from agent.store.outbox import OutboxTable
 from agent.store.people import PeopleTable
 from agent.store.search import SearchTable
+from agent.store.set_aside import SetAsideTable
 from agent.store.transcript import TranscriptTable
 from agent.store.turns import TurnTable
 from agent.store.usage import UsageTable
@@ -77,6 +79,7 @@ class Store:
         self.usage = UsageTable(database)
         self.files = FileTable(database)
         self.key_values = KeyValueTable(database)
+        self.set_aside = SetAsideTable(database)
 
 
 @asynccontextmanager

@@ -2,11 +2,16 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from pydantic import TypeAdapter
+
 from agent.store.database import Database, Row, Transaction
+from agent.store.set_aside import readable
+
+SETTINGS = TypeAdapter(dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +46,19 @@ class ChatTable:
     database: Database
 
     async def get(self, key: str) -> Chat | None:
-        row = await self.database.one(_CHAT, key)
-        return _chat(row) if row else None
+        rows = await self.database.all(_CHAT, key)
+        chats = await readable(self.database, "chats", rows, _chat)
+        if rows and not chats:  # its settings are set aside now
+            chats = [_chat(row) for row in await self.database.all(_CHAT, key)]
+        return chats[0] if chats else None
 
     async def open(self, key: str, title: str = "") -> Chat:
         """The chat, made if it is new; a title given replaces an older one."""
         async with self.database.write() as tx:
             await ensure(tx, key, title)
-            return _chat((await tx.all(_CHAT, key))[0])
+        chat = await self.get(key)
+        assert chat
+        return chat
 
     async def recent(self, limit: int = 100, prefix: str = "") -> list[Chat]:
         """The chats used last, newest first, of one messaging app if a prefix like "tg:" is given."""
@@ -58,19 +68,18 @@ class ChatTable:
             prefix,
             limit,
         )
-        return [_chat(row) for row in rows]
+        return await readable(self.database, "chats", rows, _chat)
 
     async def count(self) -> int:
         return int(await self.database.value("SELECT count(*) FROM chats"))
 
     async def set(self, key: str, **settings: Any) -> Chat:
         """Change settings of the chat; None removes one."""
-        async with self.database.write() as tx:
-            await ensure(tx, key)
-            old = json.loads(await tx.value("SELECT settings FROM chats WHERE key = ?", key))
-            new = {k: v for k, v in {**old, **settings}.items() if v is not None}
-            await tx.run("UPDATE chats SET settings = ? WHERE key = ?", json.dumps(new), key)
-            return _chat((await tx.all(_CHAT, key))[0])
+        old = await self.open(key)
+        new = {k: v for k, v in {**old.settings, **settings}.items() if v is not None}
+        sql = "UPDATE chats SET settings = ? WHERE key = ?"
+        await self.database.execute(sql, json.dumps(new), key)
+        return replace(old, settings=new)
 
     async def set_timezone(self, key: str, timezone: str) -> None:
         """An IANA name, or empty for the agent's; ValueError for one that this machine does not know."""
@@ -146,7 +155,9 @@ ORDER BY c.active_at DESC, c.id DESC LIMIT ?
 
 def _chat(row: Row) -> Chat:
     key, title, timezone, settings, conversation, blocked, active = row
-    return Chat(key, title, timezone, json.loads(settings), conversation, bool(blocked), active)
+    return Chat(
+        key, title, timezone, SETTINGS.validate_json(settings), conversation, bool(blocked), active
+    )
 
 
 async def ensure(tx: Transaction, key: str, title: str = "") -> None:

@@ -22,7 +22,7 @@ from typing import Any
 
 import aiosqlite
 
-from agent.store.errors import StoreError, as_store_errors
+from agent.store.errors import StoreError, as_store_errors, damaged
 
 BUSY_SECONDS = 10.0
 READERS = 2
@@ -182,6 +182,7 @@ class Database:
 
     async def _open_reader(self) -> aiosqlite.Connection:
         reader = await self._stack.enter_async_context(_connect(self.path))
+        reader.text_factory = as_text
         await reader.execute("PRAGMA query_only = ON")
         return reader
 
@@ -193,9 +194,27 @@ async def open_database(path: Path, clock: Clock = time.time) -> AsyncIterator[D
         _create(path)
         async with AsyncExitStack() as stack:
             writer = await stack.enter_async_context(_connect(path))
+            writer.text_factory = as_text
             await _prepare(writer)
-            await _migrate(writer, path)
+            try:
+                await _migrate(writer, path)
+                await writer.execute_fetchall(_SCHEMA_CHECK)
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
+                    raise
+                raise damaged(path) from error  # its tables are not those of its version
             yield Database(path, writer, stack, clock)
+
+
+_SCHEMA_CHECK = """
+SELECT 0 FROM chats, conversations, inbox, turns, transcript, notes, jobs, occurrences, outbox, facts,
+    set_aside LIMIT 0
+"""
+
+
+def as_text(raw: bytes) -> str:
+    """Bytes that are no UTF-8 must not make the rows beside them unreadable."""
+    return raw.decode("utf-8", "replace")
 
 
 def _connect(path: Path) -> aiosqlite.Connection:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent.store.database import Database
 from agent.store.search import SearchHit
+from agent.store.set_aside import readable
 
 if TYPE_CHECKING:
     Vector = array[float]
@@ -37,7 +38,12 @@ class EmbeddingTable:
     async def all(self, chat: str, model: str) -> list[tuple[SearchHit, Vector]]:
         """What is to be compared, with its vectors."""
         rows = await self.database.all(_ALL, chat, model, NEWEST)
-        return [(SearchHit(*row[:-1]), array("f", row[-1])) for row in rows]
+        return await readable(
+            self.database,
+            "meanings",
+            rows,
+            lambda row: (SearchHit(*row[1:-1]), array("f", row[-1])),
+        )
 
 
 _MISSING = """
@@ -53,10 +59,10 @@ SELECT * FROM (
 LIMIT ?3
 """
 _ALL = """
-SELECT 'note', n.id, n.text, n.saved_at, m.vector FROM meanings m JOIN notes n ON n.id = m.row
+SELECT m.row, 'note', n.id, n.text, n.saved_at, m.vector FROM meanings m JOIN notes n ON n.id = m.row
 WHERE m.chat = ?1 AND m.model = ?2 AND m.kind = 'note' AND n.deleted_at IS NULL
 UNION ALL
 SELECT * FROM (
-    SELECT t.role, t.id, t.text, t.at, m.vector FROM meanings m JOIN transcript t ON t.id = m.row
+    SELECT m.row, t.role, t.id, t.text, t.at, m.vector FROM meanings m JOIN transcript t ON t.id = m.row
     WHERE m.chat = ?1 AND m.model = ?2 AND m.kind = 'said' ORDER BY m.row DESC LIMIT ?3)
 """

@@ -46,6 +46,8 @@ def as_store_errors(path: Path) -> Iterator[None]:
         if (known := _store_error(path, error)) is None:
             raise
         raise known from error
+    except UnicodeDecodeError as error:  # a message of SQLite that quotes a damaged schema
+        raise damaged(path) from error
 
 
 def _store_error(path: Path, error: sqlite3.DatabaseError) -> StoreError | None:
@@ -59,7 +61,7 @@ def _store_error(path: Path, error: sqlite3.DatabaseError) -> StoreError | None:
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreBusy(f"Another process keeps {path} locked.")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return StoreDamaged(_damaged(path))
+        return damaged(path)
     if code in _NO_ACCESS:
         return StoreError(f"{path} cannot be read or written ({error}).")
     return None
@@ -73,7 +75,9 @@ def _full(path: Path) -> bool:
     return disk.f_bavail * disk.f_frsize < FREE_BYTES or (disk.f_files > 0 and disk.f_favail == 0)
 
 
-def _damaged(path: Path) -> str:
+def damaged(path: Path) -> StoreDamaged:
     copy = path.with_suffix(".last-good")
     where = f"the last good copy is {copy}" if copy.exists() else "restore a backup"
-    return f"The database {path} is damaged and was left as it is; {where} (voltaire restore FILE)."
+    return StoreDamaged(
+        f"The database {path} is damaged and was left as it is; {where} (voltaire restore FILE)."
+    )

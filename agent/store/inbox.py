@@ -3,12 +3,16 @@
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
+
+from pydantic import TypeAdapter
 
 from agent.store import chats
 from agent.store.database import Database, Row, Statement, Transaction
 from agent.store.message_codec import storable
+from agent.store.set_aside import readable
 
+EXTRA = TypeAdapter(dict[str, list[str]])  # quote, files, images, more
 IncomingKind = Literal["message", "edit", "job"]
 
 
@@ -61,7 +65,9 @@ class InboxTable:
             return bool(await tx.commit_with(sql, *values))
 
     async def waiting(self, chat: str, sources: Collection[str]) -> list[InboxRow]:
-        return rows_of(await self.database.all(WAITING, chat, json.dumps(list(sources))))
+        return await readable_rows(
+            self.database, await self.database.all(WAITING, chat, json.dumps(list(sources)))
+        )
 
     async def chats_waiting(self, sources: Collection[str]) -> list[str]:
         """Chats with unanswered rows, the longest waiting first."""
@@ -99,7 +105,7 @@ class InboxTable:
 
     async def of_turn(self, turn: str) -> list[InboxRow]:
         """The messages that a turn answers, in order."""
-        return rows_of(await self.database.all(OF_TURN, turn))
+        return await readable_rows(self.database, await self.database.all(_OF_TURN, turn))
 
 
 _COLUMNS = "id, received_at, chat, source, update_id, words, kind, ref, sender, extra, body, settle_s, said_at"
@@ -107,12 +113,12 @@ WAITING = f"""
 SELECT {_COLUMNS} FROM inbox WHERE chat = ? AND state = 'waiting'
 AND source IN (SELECT value FROM json_each(?)) ORDER BY id
 """
-OF_TURN = f"SELECT {_COLUMNS} FROM inbox WHERE turn = ? ORDER BY id"
+_OF_TURN = f"SELECT {_COLUMNS} FROM inbox WHERE turn = ? ORDER BY id"
 
 
-def rows_of(rows: Sequence[Row]) -> list[InboxRow]:
-    """The rows that WAITING or OF_TURN gives."""
-    return [_inbox_row(row) for row in rows]
+async def readable_rows(database: Database, rows: Sequence[Row]) -> list[InboxRow]:
+    """The rows that WAITING gives; those that cannot be read are set aside."""
+    return await readable(database, "inbox", rows, _inbox_row)
 
 
 async def add(tx: Transaction, incoming: Incoming) -> bool:
@@ -172,6 +178,12 @@ async def take(tx: Transaction, turn: str, ids: Sequence[int]) -> None:
         turn,
         json.dumps(list(ids)),
     )
+    # Nothing took the program down before it was taken (SetAsideTable.attempt).
+    await tx.run(
+        "DELETE FROM set_aside WHERE table_name = 'inbox' AND at IS NULL"
+        " AND row_id IN (SELECT value FROM json_each(?))",
+        json.dumps([str(id) for id in ids]),
+    )
 
 
 async def done(tx: Transaction, turn: str) -> None:
@@ -180,7 +192,7 @@ async def done(tx: Transaction, turn: str) -> None:
 
 def _inbox_row(row: Row) -> InboxRow:
     number, received, chat, source, update, text, kind, ref, sender, extra, body, settle, at = row
-    lists: dict[str, Any] = json.loads(extra)
+    lists = EXTRA.validate_json(extra)
     incoming = Incoming(
         chat,
         source,

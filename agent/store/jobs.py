@@ -4,11 +4,17 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
+from zoneinfo import ZoneInfo
 
+from pydantic import TypeAdapter
+
+from agent.schedule.times.rule import load
 from agent.store import chats
 from agent.store.database import Database, Row
+from agent.store.set_aside import readable
 
 MAX_ID = 2**63 - 1  # of SQLite; a person may type any number
+JSON = TypeAdapter(dict[str, Any])
 JobState = Literal["proposed", "active", "paused", "ended", "deleted"]
 CatchUp = Literal["once", "all", "missed"]
 
@@ -58,17 +64,20 @@ class JobTable:
     async def get(self, id: int) -> Job | None:
         if id > MAX_ID:
             return None
-        row = await self.database.one(f"SELECT {_COLUMNS} FROM jobs WHERE id = ?", id)
-        return _job(row) if row else None
+        found = await self._where("id = ?", id)
+        return found[0] if found else None
 
     async def of_chat(self, chat: str) -> list[Job]:
         """Not the deleted ones, oldest first."""
-        sql = f"SELECT {_COLUMNS} FROM jobs WHERE chat = ? AND state <> 'deleted' ORDER BY id"
-        return [_job(row) for row in await self.database.all(sql, chat)]
+        return await self._where("chat = ? AND state <> 'deleted' ORDER BY id", chat)
 
     async def active(self) -> list[Job]:
-        sql = f"SELECT {_COLUMNS} FROM jobs WHERE state = 'active' ORDER BY id"
-        return [_job(row) for row in await self.database.all(sql)]
+        return await self._where("state = 'active' ORDER BY id")
+
+    async def _where(self, condition: str, *values: Any) -> list[Job]:
+        """Those that can be read; the others are set aside."""
+        rows = await self.database.all(f"SELECT {_COLUMNS} FROM jobs WHERE {condition}", *values)
+        return await readable(self.database, "jobs", rows, _job)
 
     async def set_state(self, id: int, state: JobState) -> None:
         sql = "UPDATE jobs SET state = ?, changed_at = ? WHERE id = ?"
@@ -101,6 +110,9 @@ def _values(spec: JobSpec) -> dict[str, Any]:
 
 
 def _job(row: Row) -> Job:
+    """ValueError or LookupError for a rule or a time zone that this version does not know."""
     number, chat, kind, when, timing, zone, task, options, *rest, created = row
-    spec = JobSpec(chat, kind, when, json.loads(timing), zone, task, json.loads(options), *rest)
+    spec = JobSpec(chat, kind, when, JSON.validate_json(timing), zone, task, JSON.validate_json(options), *rest)  # fmt: skip
+    load(spec.timing)
+    ZoneInfo(zone)
     return Job(number, spec, created)

@@ -2,19 +2,33 @@
 self-test found, which messages are live."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar
 
-from agent.store.database import Database
+from pydantic import TypeAdapter
+
+from agent.store.database import Database, Row
+from agent.store.set_aside import readable
+
+T = TypeVar("T")
+
+
+@cache
+def adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
 @dataclass(frozen=True)
 class KeyValueTable:
+    """Values are read as a type; what is none of that type is set aside, as if it were not there."""
+
     database: Database
 
-    async def get(self, key: str, default: Any = None) -> Any:
-        value = await self.database.value("SELECT value FROM facts WHERE key = ?", key)
-        return default if value is None else json.loads(value)
+    async def get(self, key: str, kind: type[T]) -> T | None:
+        rows = await self.database.all("SELECT key, value FROM facts WHERE key = ?", key)
+        return dict(await readable(self.database, "facts", rows, decoder(kind))).get(key)
 
     async def put(self, key: str, value: Any) -> None:
         await self.database.execute(
@@ -23,13 +37,13 @@ class KeyValueTable:
             json.dumps(value),
         )
 
-    async def with_prefix(self, prefix: str) -> dict[str, Any]:
+    async def with_prefix(self, prefix: str, kind: type[T]) -> dict[str, T]:
         """The values whose keys begin with `prefix`."""
         rows = await self.database.all(
             "SELECT key, value FROM facts WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key",
             prefix,
         )
-        return {key: json.loads(value) for key, value in rows}
+        return dict(await readable(self.database, "facts", rows, decoder(kind)))
 
     async def remove(self, key: str) -> None:
         await self.database.execute("DELETE FROM facts WHERE key = ?", key)
@@ -42,3 +56,7 @@ class KeyValueTable:
             prefix,
             keep,
         )
+
+
+def decoder(kind: Any) -> Callable[[Row], tuple[str, Any]]:
+    return lambda row: (row[0], adapter(kind).validate_json(row[1]))

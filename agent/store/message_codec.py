@@ -5,11 +5,27 @@ call answered, images), or None. A shortened form is JSON [text, extra].
 """
 
 import json
+from dataclasses import dataclass
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from agent.messages import Assistant, Message, ToolCall, ToolResult, User
 
 Columns = tuple[str, str, str | None]
+
+
+@dataclass(frozen=True)
+class Extra:
+    images: tuple[str, ...] = ()
+    calls: tuple[tuple[str, str, str], ...] = ()  # id, name, arguments
+    raw: str = ""
+    call: str | None = None
+    name: str | None = None
+
+
+EXTRA = TypeAdapter(Extra)
+SHORT: TypeAdapter[tuple[str, str | None]] = TypeAdapter(tuple[str, str | None])
 
 
 def columns(message: Message) -> Columns:
@@ -26,13 +42,15 @@ def columns(message: Message) -> Columns:
 
 
 def message(role: str, text: str, extra: str | None) -> Message:
-    fields: dict[str, Any] = json.loads(extra) if extra else {}
+    """ValueError for what no message was stored as."""
+    fields = EXTRA.validate_json(extra) if extra else Extra()
     if role == "user":
-        return User(text, tuple(fields.get("images", ())))
+        return User(text, fields.images)
     if role == "tool":
-        return ToolResult(fields["call"], fields["name"], text)
-    calls = tuple(ToolCall(*call) for call in fields.get("calls", ()))
-    return Assistant(text, calls, fields.get("raw", ""))
+        if fields.call is None or fields.name is None:
+            raise ValueError("a tool's result without its call")
+        return ToolResult(fields.call, fields.name, text)
+    return Assistant(text, tuple(ToolCall(*call) for call in fields.calls), fields.raw)
 
 
 def shortened(message: Message) -> str:
@@ -41,7 +59,7 @@ def shortened(message: Message) -> str:
 
 
 def from_short(role: str, short: str) -> Message:
-    text, extra = json.loads(short)
+    text, extra = SHORT.validate_json(short)
     return message(role, text, extra)
 
 

@@ -8,14 +8,17 @@ The payload is JSON of the messaging app's own.
 """
 
 import asyncio
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pydantic import TypeAdapter
+
 from agent.store import chats
 from agent.store.database import Database, Row, Transaction, columns
+from agent.store.set_aside import readable
 
+IDS: TypeAdapter[list[str | int]] = TypeAdapter(list[str | int])
 OutboxState = Literal["waiting", "sending", "delivered", "uncertain", "failed"]
 
 
@@ -83,20 +86,25 @@ class OutboxTable:
             chat,
             self.database.clock(),
         )
-        return _outbox_row(rows[0]) if rows else None
+        return await self._first(rows)
 
     async def next(self, chat: str) -> OutboxRow | None:
         """The chat's oldest row that is waiting or being sent, unchanged."""
-        row = await self.database.one(
+        rows = await self.database.all(
             f"SELECT {_COLUMNS} FROM outbox WHERE chat = ? AND state IN ('waiting', 'sending')"
             " ORDER BY id LIMIT 1",
             chat,
         )
-        return _outbox_row(row) if row else None
+        return await self._first(rows)
 
     async def get(self, id: int) -> OutboxRow | None:
-        row = await self.database.one(f"SELECT {_COLUMNS} FROM outbox WHERE id = ?", id)
-        return _outbox_row(row) if row else None
+        return await self._first(
+            await self.database.all(f"SELECT {_COLUMNS} FROM outbox WHERE id = ?", id)
+        )
+
+    async def _first(self, rows: Sequence[Row]) -> OutboxRow | None:
+        found = await readable(self.database, "outbox", rows, _outbox_row)
+        return found[0] if found else None
 
     async def delivered(self, id: int, message_ids: Sequence[str]) -> None:
         """Delivered with the app's ids; a scheduled occurrence is done then, also one that was in doubt."""
@@ -158,7 +166,7 @@ class OutboxTable:
             len(prefix),
             prefix,
         )
-        return [_outbox_row(row) for row in rows]
+        return await readable(self.database, "outbox", rows, _outbox_row)
 
     async def recover(self, prefix: str = "") -> list[OutboxRow]:
         """At start: what was being sent when the process died is uncertain now."""
@@ -171,7 +179,7 @@ class OutboxTable:
             len(prefix),
             prefix,
         )
-        return [_outbox_row(row) for row in rows]
+        return await readable(self.database, "outbox", rows, _outbox_row)
 
     async def counts(self) -> dict[OutboxState, int]:
         """Rows that are not delivered, by state."""
@@ -196,7 +204,7 @@ WHERE outbox = ?1 AND state IN ('running', 'failed')
 
 def _outbox_row(row: Row) -> OutboxRow:
     number, chat, turn, payload, silent, state, ids, *rest = row
-    ids = tuple(str(id) for id in json.loads(ids))
+    ids = tuple(str(id) for id in IDS.validate_json(ids))
     return OutboxRow(number, chat, turn, payload, bool(silent), state, ids, *rest)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from agent.messages import Message, User
 from agent.store import message_codec as codec
 from agent.store.database import Database, Row, Transaction, columns
+from agent.store.set_aside import readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +55,14 @@ class TranscriptTable:
 
     async def prompt(self, conversation: int) -> list[Entry]:
         """The rows that stand in the prompt, in order; without the fixed prefix."""
-        return entries(await self.database.all(PROMPT, conversation))
+        rows = await self.database.all(PROMPT, conversation)
+        return await entries(self.database, rows)
 
     async def current(self, chat: str) -> tuple[int | None, list[Entry]]:
         """The chat's current conversation and its prompt rows."""
-        async with self.database.read() as tx:
-            conversation = await tx.value("SELECT conversation FROM chats WHERE key = ?", chat)
-            return conversation, entries(await tx.all(PROMPT, conversation))
+        sql = "SELECT conversation FROM chats WHERE key = ?"
+        conversation = await self.database.value(sql, chat)
+        return conversation, await self.prompt(conversation) if conversation else []
 
     async def size(self, chat: str) -> int:
         """An upper bound of the bytes of the current conversation's prompt rows; 0 without any."""
@@ -114,24 +116,22 @@ FROM transcript WHERE live = 1 AND conversation = (SELECT conversation FROM chat
 """
 
 
-def entries(rows: Sequence[Row]) -> list[Entry]:
-    """The rows that PROMPT gives."""
-    return [_entry(row) for row in rows]
+OF_TURN = "SELECT id, role, head || text, extra FROM transcript WHERE turn = ? ORDER BY position"
 
 
-async def of_turn(tx: Transaction, turn: str) -> list[Message]:
-    """A turn's messages, none shortened."""
-    rows = await tx.all(
-        "SELECT role, head || text, extra FROM transcript WHERE turn = ? ORDER BY position", turn
-    )
-    return [codec.message(*row) for row in rows]
+async def entries(database: Database, rows: Sequence[Row]) -> list[Entry]:
+    """The rows that PROMPT gives. One that cannot be read is set aside with its turn."""
+    found = await readable(database, "transcript", rows, _entry)
+    if len(found) == len(rows):
+        return found
+    known = {entry.id for entry in found}
+    broken = {row[1] for row in rows if row[0] not in known and row[1]}
+    return [entry for entry in found if entry.turn not in broken]
 
 
-async def before(tx: Transaction, conversation: int, turn: str) -> list[Message]:
-    """The messages of the prompt before a turn."""
-    first = await tx.value("SELECT min(id) FROM transcript WHERE turn = ?", turn)
-    rows = await tx.all(PROMPT, conversation)
-    return [e.message for e in entries(rows) if first and e.id < first]
+async def messages(database: Database, rows: Sequence[Row]) -> list[Message]:
+    """The rows that OF_TURN gives, none shortened."""
+    return await readable(database, "transcript", rows, lambda row: codec.message(*row[1:]))
 
 
 def _entry(row: Row) -> Entry:

@@ -124,7 +124,8 @@ class TurnTable:
                 (inbox.WAITING, (chat, json.dumps(list(sources)))),
             )
         turn = OpenTurn(*turns[0]) if turns else None
-        return PendingWork(zones[0][0] if zones else "", turn, tuple(inbox.rows_of(rows)))
+        waiting = await inbox.readable_rows(self.database, rows)
+        return PendingWork(zones[0][0] if zones else "", turn, tuple(waiting))
 
     async def unfinished(self, chat: str) -> OpenTurn | None:
         """The chat's oldest turn that was cut off."""
@@ -149,7 +150,8 @@ class TurnTable:
             rows, runs = await tx.batch(
                 (transcript.PROMPT, (turn.conversation,)), (_STARTED, (turn.id,))
             )
-        return TurnProgress(tuple(transcript.entries(rows)), frozenset(run[0] for run in runs))
+        entries = await transcript.entries(self.database, rows)
+        return TurnProgress(tuple(entries), frozenset(run[0] for run in runs))
 
     async def add(self, turn: OpenTurn, message: Message, *, own: bool = False) -> None:
         """Append a step; a tool's result also ends its run."""
@@ -225,15 +227,21 @@ class TurnTable:
             if row is None:
                 return None
             number, chat, at, reason, conversation, compacted = row
-            own = await transcript.of_turn(tx, id)
-            before = await transcript.before(tx, conversation, id)
+            own_rows, rows, first = await tx.batch(
+                (transcript.OF_TURN, (id,)),
+                (transcript.PROMPT, (conversation,)),
+                ("SELECT min(id) FROM transcript WHERE turn = ?", (id,)),
+            )
+        begin = first[0][0] or 0
+        before = [e.message for e in await transcript.entries(self.database, rows) if e.id < begin]
+        own = await transcript.messages(self.database, own_rows)
         return RecordedTurn(number, chat, at, reason, tuple(before), tuple(own), compacted)
 
     async def retry(self, turn: OpenTurn) -> bool:
         """Remove the turn's messages from the prompt and put its inbox rows in once more; False
         when it was retried already or nothing is left to answer."""
+        rows = await inbox.InboxTable(self.database).of_turn(turn.id)
         async with self.database.write() as tx:
-            rows = inbox.rows_of(await tx.all(inbox.OF_TURN, turn.id))
             again = [row for row in rows if await inbox.add(tx, _again(row, turn))]
             if again:
                 await tx.run("UPDATE transcript SET live = 0 WHERE turn = ?", turn.id)

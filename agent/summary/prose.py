@@ -50,8 +50,8 @@ async def write_prose(
     await answers.remove_prefix(f"{KEY}{repo}:", keep=key)
 
     async def asked(stage: object, question: str) -> str:
-        if (known := await answers.get(f"{key}:{stage}")) is not None:
-            return str(known)
+        if (known := await answers.get(f"{key}:{stage}", str)) is not None:
+            return known
         answer = await ask(question)
         await answers.put(f"{key}:{stage}", answer)
         return answer

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any
 
 from agent.errors import AgentError
 from agent.store import Store
@@ -60,7 +61,7 @@ class RepoSummaries:
 
     async def last_commit(self, key: str, occurrence: int) -> str:
         """The last commit of a delivered summary, or empty."""
-        mark = await self.store.key_values.get(key) or {}
+        mark = await self.store.key_values.get(key, dict[str, Any]) or {}
         by = mark.get("by")
         delivered = by != occurrence and await self.store.occurrences.delivered(by or 0)
         return str(mark.get("head" if delivered else "before", ""))

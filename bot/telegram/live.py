@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field, replace
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 from agent.store.errors import StoreError
 from agent.store.key_values import KeyValueTable
@@ -91,6 +91,11 @@ class LiveMessage:
             await self._unfinished.keep(self._chat, self._message, view.calls)
 
 
+class LeftMessage(NamedTuple):
+    text: str
+    spans: list[tuple[Any, ...]]
+
+
 @dataclass
 class LiveMessageStore:
     """Live messages that no turn has finished yet, each with the text that is to remain of it.
@@ -100,11 +105,11 @@ class LiveMessageStore:
 
     key_values: KeyValueTable
     texts: Texts
-    _left: Mapping[str, Any] = field(default_factory=dict)
+    _left: Mapping[str, LeftMessage] = field(default_factory=dict)
 
     async def load(self) -> None:
         """Read what a killed process left; before any turn goes on."""
-        self._left = await self.key_values.with_prefix(KEY_PREFIX)
+        self._left = await self.key_values.with_prefix(KEY_PREFIX, LeftMessage)
 
     async def keep(self, chat: str, message: str, calls: tuple[ToolCallView, ...]) -> None:
         interrupted = self.texts.interrupted

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from agent.schedule.times.rule import Once, dump
 from agent.store import open_store
 from agent.store.jobs import JobSpec
 from backend.client import BackendUnavailable
@@ -49,7 +50,9 @@ class Backend:
 async def test_a_day_in_six_lines(tmp_path: Path) -> None:
     async with open_store(tmp_path / "s.db") as store:
         await store.outbox.add("tg:1", ['{"text": "hi"}'])
-        job = await store.jobs.add(JobSpec("tg:1", "task", "", {}, "UTC", "x", {}))
+        job = await store.jobs.add(
+            JobSpec("tg:1", "task", "", dump(Once(datetime.now(UTC))), "UTC", "x", {})
+        )
         due = await store.occurrences.add(job.id, 1, None)
         assert due
         await store.occurrences.end(due.id, "failed", "x")

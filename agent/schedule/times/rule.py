@@ -11,9 +11,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import islice
-from typing import Any
+from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
+from pydantic import AwareDatetime, ConfigDict, Field, TypeAdapter
+
+FORBID = ConfigDict(extra="forbid")  # what a newer version adds may mean another time
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = tuple(calendar.month_name)[1:]
 ORDINALS = {1: "first", 2: "second", 3: "third", 4: "fourth", -1: "last"}
@@ -24,15 +27,17 @@ HORIZON_DAYS = 366 * 9  # days looked ahead: 29 February may be eight years away
 class Once:
     """`at` is aware, in UTC."""
 
-    at: datetime
+    at: AwareDatetime
+    __pydantic_config__ = FORBID
 
 
 @dataclass(frozen=True, slots=True)
 class Every:
     """Each `seconds` since `anchor` (aware, in UTC), the anchor itself not counted."""
 
-    seconds: int
-    anchor: datetime
+    seconds: Annotated[int, Field(gt=0)]
+    anchor: AwareDatetime
+    __pydantic_config__ = FORBID
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +50,16 @@ class Calendar:
     `either` is cron's rule: a day matches by weekday or by day of the month.
     """
 
-    times: tuple[int, ...]
+    times: tuple[Annotated[int, Field(ge=0, lt=1440)], ...]
     zone: str
-    weekdays: frozenset[int] = frozenset()
-    days: frozenset[int] = frozenset()
-    months: frozenset[int] = frozenset()
+    weekdays: frozenset[Annotated[int, Field(ge=0, le=6)]] = frozenset()
+    days: frozenset[Annotated[int, Field(ge=-1, le=31)]] = frozenset()
+    months: frozenset[Annotated[int, Field(ge=1, le=12)]] = frozenset()
     nth: int = 0
-    step: int = 1
+    step: Annotated[int, Field(ge=1)] = 1
     anchor: date | None = None
     either: bool = False
+    __pydantic_config__ = FORBID
 
 
 Rule = Once | Every | Calendar
@@ -134,6 +140,12 @@ def monday(day: date) -> date:
 
 # -- stored as JSON -----------------------------------------------------------
 
+FORMS: dict[str, TypeAdapter[Any]] = {
+    "once": TypeAdapter(Once),
+    "every": TypeAdapter(Every),
+    "calendar": TypeAdapter(Calendar),
+}
+
 
 def dump(rule: Rule) -> dict[str, Any]:
     """The rule as plain values; `kind` is once, every or calendar."""
@@ -147,16 +159,12 @@ def dump(rule: Rule) -> dict[str, Any]:
 
 
 def load(stored: Mapping[str, Any]) -> Rule:
-    """The rule that `dump` stored."""
-    fields = {key: value for key, value in stored.items() if key != "kind"}
-    if stored["kind"] == "once":
-        return Once(datetime.fromisoformat(fields["at"]))
-    if stored["kind"] == "every":
-        return Every(fields["seconds"], datetime.fromisoformat(fields["anchor"]))
-    for key in ("weekdays", "days", "months"):
-        fields[key] = frozenset(fields[key])
-    anchor = fields["anchor"] and date.fromisoformat(fields["anchor"])
-    return Calendar(**{**fields, "times": tuple(fields["times"]), "anchor": anchor})
+    """The rule that `dump` stored; LookupError or ValueError for what no rule of this version is."""
+    fields = dict(stored)
+    rule: Rule = FORMS[fields.pop("kind")].validate_python(fields)
+    if isinstance(rule, Calendar):
+        ZoneInfo(rule.zone)
+    return rule
 
 
 # -- described in words -------------------------------------------------------

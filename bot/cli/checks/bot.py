@@ -19,12 +19,17 @@ async def database(settings: Settings) -> list[Finding]:
         async with open_store(path) as store:
             problem = await integrity_error(store)
             uncertain = (await store.outbox.counts()).get("uncertain", 0)
+            aside = await store.set_aside.count()
     except StoreError as error:
         return [failure("database", str(error), RESTORE)]
     if problem:
         return [failure("database", f"{path} is damaged: {problem}.", RESTORE)]
     detail = f"{path.stat().st_size / 2**20:.1f} MiB, intact"
-    return [passed("database", detail + (f"; {uncertain} uncertain sends" if uncertain else ""))]
+    detail += f"; {uncertain} uncertain sends" if uncertain else ""
+    if aside:
+        detail += f"; {aside} rows that could not be read are set aside"
+        return [warning("database", detail, f"They are kept in the table set_aside of {path}.")]
+    return [passed("database", detail)]
 
 
 async def telegram(settings: Settings) -> list[Finding]:

@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 
+from agent.chats import worker
 from agent.chats.chats import ChatOptions, Chats, cli_source
 from agent.chats.worker import RESUMES
 from agent.events import Notice, TurnStarted
@@ -15,6 +16,7 @@ from agent.store import Incoming, open_store
 from agent.store.errors import StoreBusy, StoreFull
 from agent.store.inbox import InboxRow
 from agent.store.leases import LeaseTable
+from agent.turn.journal import TurnReply
 from fakes.model_caching import CachingModel
 from fakes.patience import SECONDS
 from tests.agent.chats.conftest import SOURCE, Bench, Gate, calling, echo, said, words_of
@@ -489,3 +491,35 @@ def test_sources_of_command_lines_differ() -> None:
     assert cli_source() != cli_source()
     assert cli_source().startswith("cli:")
     assert SOURCE
+
+
+async def test_a_turn_that_cannot_be_ended_is_set_aside_at_the_third_crash(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(reply: TurnReply) -> Sequence[str]:
+        raise KeyError("x")
+
+    monkeypatch.setattr(worker, "CRASH_RETRY_SECONDS", 0.0)
+    bench.payloads = broken
+    async with bench.running() as chats:
+        await chats.submit(said("hello", "1"))
+        async with asyncio.timeout(SECONDS):
+            while not (aside := await chats.store.set_aside.untold()):
+                await asyncio.sleep(0.01)
+        assert [row.table_name for row in aside] == ["turns"]
+        assert await chats.store.inbox.count_waiting() == 0
+        assert await chats.store.turns.unfinished("tg:1") is None
+
+
+async def test_a_message_that_took_the_program_down_three_times_does_not_begin_again(
+    bench: Bench,
+) -> None:
+    async with open_store(bench.path) as store:
+        await store.inbox.add(said("deadly", "1"))
+        await store.inbox.add(said("hello", "2"))
+        for _ in range(3):
+            assert await store.set_aside.attempt("inbox", 1)
+    async with bench.running() as chats:
+        assert await bench.heard.replies("tg:1", 1) == ["you said hello"]
+        [row] = await chats.store.set_aside.untold()
+    assert (row.table_name, row.row_id, "deadly" in row.raw) == ("inbox", "1", True)

@@ -472,3 +472,40 @@ async def test_a_full_disk_ends_no_job_and_not_the_runner(store: Store, clock: C
     await one_pass(runner)
     (row,) = await store.occurrences.of_job(job.id)
     assert (row.state, row.attempts) == ("done", 2)
+
+
+async def test_a_job_at_which_the_program_crashes_is_set_aside_and_the_others_run(
+    store: Store, clock: Clock
+) -> None:
+    crashing = await planned(store, "every day at 8", "tea", catch_up="missed")
+    await planned(store, "every day at 8", "coffee", kind="remind")
+
+    def broken(text: str) -> str:
+        if "Missed" in text:
+            raise KeyError("x")
+        return payload(text)
+
+    runner = JobRunner(store, {"remind": remind}, broken, clock)
+    await one_pass(runner)
+    clock.to("2026-11-23 10:00")
+    for _ in range(4):
+        await one_pass(runner)
+    assert [row.payload for row in await deliver(store)] == [payload("⏰ coffee")]
+    [row] = await store.set_aside.untold()
+    assert (row.table_name, row.row_id, row.chat) == ("jobs", str(crashing.id), CHAT)
+    assert (await spec_of(store, crashing)).state == "ended"
+
+
+async def test_a_run_that_takes_the_program_down_is_begun_three_times(
+    store: Store, clock: Clock
+) -> None:
+    job = await planned(store, "in 1 minute")
+    clock.now += 61
+    await store.occurrences.add(job.id, int(clock.now), None)
+    for _ in range(3):  # begun by processes that were killed
+        (due,) = await store.occurrences.open()
+        await store.occurrences.begin(due.id)
+        await store.occurrences.requeue_interrupted([])
+    await one_pass(runner_of(store, clock))
+    (told,) = await deliver(store)
+    assert "3 times and never came to its end" in told.payload

@@ -92,9 +92,9 @@ async def test_what_raises_is_rolled_back(store: Store) -> None:
         async with store.database.write() as tx:
             await tx.run("INSERT INTO facts VALUES ('a', '1')")
             raise RuntimeError
-    assert await store.key_values.get("a") is None
+    assert await store.key_values.get("a", int) is None
     await store.key_values.put("a", 2)
-    assert await store.key_values.get("a") == 2
+    assert await store.key_values.get("a", int) == 2
 
 
 async def test_what_is_only_run_holds_nobody_up_before_the_commit(store: Store) -> None:
@@ -122,7 +122,7 @@ async def test_a_last_statement_that_fails_takes_all_with_it(store: Store) -> No
         async with store.database.write() as tx:
             await tx.run("INSERT INTO facts VALUES ('a', '1')")
             await tx.commit_with("INSERT INTO facts VALUES ('a', '2') RETURNING key")
-    assert await store.key_values.get("a") is None
+    assert await store.key_values.get("a", int) is None
     await store.key_values.put("b", 1)
 
 
@@ -140,7 +140,7 @@ async def test_a_cancelled_writer_leaves_nothing_behind_and_nobody_locked(store:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert await store.key_values.get("a") is None
+    assert await store.key_values.get("a", int) is None
     await store.key_values.put("b", 1)
 
 

@@ -1,5 +1,8 @@
+from datetime import UTC, datetime
+
 import pytest
 
+from agent.schedule.times.rule import Once, dump
 from agent.store import Store
 from agent.store.jobs import JobSpec
 from agent.store.outbox import OutboxRow
@@ -96,7 +99,9 @@ async def test_adding_rings(store: Store) -> None:
 
 
 async def test_an_occurrence_is_done_with_the_message_that_was_delivered(store: Store) -> None:
-    job = await store.jobs.add(JobSpec("tg:1", "remind", "at 8", {"at": 1}, "UTC", "oven", {}))
+    job = await store.jobs.add(
+        JobSpec("tg:1", "remind", "at 8", dump(Once(datetime.now(UTC))), "UTC", "oven", {})
+    )
     due = await store.occurrences.add(job.id, 1_800_000_000, None)
     assert due and await store.occurrences.begin(due.id)
     await store.occurrences.post(due.id, "tg:1", ["{}"])

@@ -1,10 +1,12 @@
 import asyncio
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from agent.approvals import ApprovalRequest, Approvals
 from agent.model import Completion
+from agent.schedule.times.rule import Every, dump
 from agent.store import Incoming, Store, backup, open_store
 from agent.store.errors import StoreError
 from agent.store.files import ChatFile
@@ -82,7 +84,15 @@ async def test_a_stranger_is_told_once_a_day(store: Store, clock: Clock) -> None
 
 async def test_an_occurrence_falls_due_once_and_never_overlaps(store: Store) -> None:
     job = await store.jobs.add(
-        JobSpec("tg:1", "task", "hourly", {"every": 3600}, "UTC", "look", {"n": 1})
+        JobSpec(
+            "tg:1",
+            "task",
+            "hourly",
+            dump(Every(3600, datetime(2026, 1, 1, tzinfo=UTC))),
+            "UTC",
+            "look",
+            {"n": 1},
+        )
     )
     assert await store.jobs.get(job.id) == job
     first = await store.occurrences.add(job.id, 3600, 7200)

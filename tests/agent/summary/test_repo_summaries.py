@@ -1,15 +1,18 @@
-"""A chat's summaries: from the last that was delivered on, once per range, without the model too."""
+"""A chat's summaries: from datetime import UTC, datetime
+from the last that was delivered on, once per range, without the model too."""
 
 import asyncio
 import json
 import subprocess
 from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from agent.errors import BackendAway
 from agent.schedule.job_actions import NothingToDo, SummarizeRepo
+from agent.schedule.times.rule import Once, dump
 from agent.store import Store, open_store
 from agent.store.jobs import JobSpec
 from agent.store.occurrences import Occurrence
@@ -53,7 +56,7 @@ class Scene:
     async def occurrence(self) -> Occurrence:
         self.due += 1
         job = await self.store.jobs.add(
-            JobSpec(CHAT, "summary", "", {"kind": "once"}, "UTC", "site", {})
+            JobSpec(CHAT, "summary", "", dump(Once(datetime.now(UTC))), "UTC", "site", {})
         )
         made = await self.store.occurrences.add(job.id, self.due, None)
         assert made

@@ -6,6 +6,7 @@ from contextlib import closing
 
 import pytest
 
+from agent.store import open_store
 from bot.channel import OutgoingMessage
 from bot.delivery import Delivery
 from bot.localgram import is_final
@@ -235,3 +236,23 @@ async def test_two_deliveries_share_no_message(scenario: TelegramScenario) -> No
         task.cancel()
         await asyncio.wait([task])
     assert finals(scenario) == ["Hello.", *(f"n{n}" for n in range(6))]
+
+
+@pytest.mark.parametrize("state", ["waiting", "uncertain"])
+async def test_a_stored_message_that_cannot_be_read_holds_nothing_up(
+    scenario: TelegramScenario, state: str
+) -> None:
+    """Also one that a killed process left: neither it nor its notice ends the delivery."""
+    chat = f"tg:{scenario.owner.id}"
+    async with open_store(scenario.folder / "voltaire.db") as store:
+        await store.outbox.add(chat, ['{"text": 5}', '{"text": "after it"}'])
+        await store.database.execute("UPDATE outbox SET state = ? WHERE id = 1", state)
+    async with scenario.open() as run:
+        assert (await scenario.owner.next_message()).text == "after it"
+        async with asyncio.timeout(SECONDS):
+            while not await run.store.set_aside.untold():
+                await asyncio.sleep(0.01)
+        [row] = await run.store.set_aside.untold()
+        assert (row.table_name, row.row_id, row.chat) == ("outbox", "1", chat)
+        await drained(run)
+        assert await run.store.outbox.counts() == {"failed": 1}

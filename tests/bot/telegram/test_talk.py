@@ -241,14 +241,14 @@ async def test_the_lines_of_a_turn_that_was_cut_off_are_ended_by_the_next_start(
         line = await scenario.owner.next_message(where=lambda m: m.silent)
         shown = await scenario.owner.until(line, lambda m: "⏳ wait" in m.text)
         async with asyncio.timeout(SECONDS):
-            while "wait" not in str(await run.store.key_values.with_prefix("live:")):
+            while "wait" not in str(await run.store.key_values.with_prefix("live:", list[Any])):
                 await asyncio.sleep(0.01)
     assert "⏳ wait" in shown.text
     async with scenario.open() as run:
         ended = await scenario.owner.until(line, lambda m: "⏳" not in m.text)
         await scenario.owner.next_message(where=is_final)
         async with asyncio.timeout(SECONDS):
-            while await run.store.key_values.with_prefix("live:"):
+            while await run.store.key_values.with_prefix("live:", list[Any]):
                 await asyncio.sleep(0.01)
     assert ended.text == (
         "✓ look tree\nThere are 3 birds in the tree.\n✗ wait\ninterrupted by a restart"
@@ -268,7 +268,7 @@ async def test_the_live_message_of_a_group_is_gone_after_a_restart(
         live = await scenario.owner.next_message(chat=group)
         live = await scenario.owner.until(live, lambda m: m.text == "One two three")
         async with asyncio.timeout(SECONDS):
-            while not await run.store.key_values.with_prefix("live:"):
+            while not await run.store.key_values.with_prefix("live:", list[Any]):
                 await asyncio.sleep(0.01)
     async with scenario.open():
         await scenario.gram.until(lambda: scenario.owner.now(live) is None or None)

@@ -1,0 +1,199 @@
+"""A row that cannot be read is set aside and told, once; what stands beside it is read as ever."""
+
+import json
+import sqlite3
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.errors import AgentError
+from agent.events import TokenUsage
+from agent.messages import Assistant, ToolCall, ToolResult, User
+from agent.schedule.times.rule import Calendar, Once, dump
+from agent.store import Incoming, Store, open_store
+from agent.store.database import migrations
+from agent.store.errors import StoreDamaged
+from agent.store.jobs import JobSpec
+from agent.store.turns import OpenTurn, RenderedMessage, TurnEnd
+
+CHAT = "tg:1"
+DAILY = Calendar((480,), "UTC")
+
+
+async def fill(store: Store) -> OpenTurn:
+    """Two of everything; the first of each is damaged by the tests."""
+    for text in ("one", "two"):
+        await store.inbox.add(Incoming(CHAT, "s", text, text, files=("a",)))
+        await store.jobs.add(JobSpec(CHAT, "task", "", dump(DAILY), "UTC", text, {}, next_at=5))
+        await store.outbox.add(CHAT, ['{"text": "x"}'])
+        await store.key_values.put(text, 1)
+    await store.inbox.add(Incoming(CHAT, "t", "1", "turn"))
+    rows = await store.inbox.waiting(CHAT, ["t"])
+    turn = await store.turns.begin("turn", rows, RenderedMessage("", User("old")))
+    await store.turns.add(turn, Assistant("", (ToolCall("c1", "bash", "{}"),)))
+    await store.turns.add(turn, ToolResult("c1", "bash", "done"))
+    await store.turns.end(turn, TurnEnd(Assistant("bye"), "bye", "done", TokenUsage()))
+    await store.inbox.add(Incoming(CHAT, "t", "2", "turn"))
+    rows = await store.inbox.waiting(CHAT, ["t"])
+    return await store.turns.begin("next", rows, RenderedMessage("", User("new")))
+
+
+async def texts(store: Store) -> list[str]:
+    return [row.incoming.text for row in await store.inbox.waiting(CHAT, ["s"])]
+
+
+async def tasks(store: Store) -> list[str]:
+    return [job.spec.task for job in await store.jobs.active()]
+
+
+async def outgoing(store: Store) -> list[int]:
+    row = await store.outbox.next(CHAT)
+    return [row.id] if row else []
+
+
+async def prompt(store: Store) -> list[str]:
+    _, entries = await store.transcript.current(CHAT)
+    return [entry.message.text for entry in entries]
+
+
+async def values(store: Store) -> dict[str, int]:
+    return await store.key_values.with_prefix("", int)
+
+
+async def chat_settings(store: Store) -> object:
+    chat = await store.chats.get(CHAT)
+    return chat and chat.settings
+
+
+Read = Callable[[Store], Awaitable[Any]]
+DAMAGE: list[tuple[str, str, str, Read, Any]] = [
+    ("inbox", "extra = '[1]'", "id = 1", texts, ["two"]),
+    ("inbox", """extra = '{"files": 5}'""", "id = 1", texts, ["two"]),
+    ("inbox", "extra = 'no JSON'", "id = 1", texts, ["two"]),
+    ("jobs", """timing = '{"kind": "lunar"}'""", "id = 1", tasks, ["two"]),
+    ("jobs", "timing = json_set(timing, '$.moon', 1)", "id = 1", tasks, ["two"]),
+    ("jobs", "timing = json_set(timing, '$.times', json('[9999]'))", "id = 1", tasks, ["two"]),
+    ("jobs", "timing = json_set(timing, '$.zone', 'Mars/Base')", "id = 1", tasks, ["two"]),
+    ("jobs", "timing = '[]'", "id = 1", tasks, ["two"]),
+    ("jobs", "timezone = 'Mars/Base'", "id = 1", tasks, ["two"]),
+    ("jobs", "options = '3'", "id = 1", tasks, ["two"]),
+    ("outbox", """message_ids = '{"a": 1}'""", "id = 1", outgoing, [2]),
+    ("transcript", """extra = '{"calls": [1]}'""", "id = 2", prompt, ["new"]),
+    ("transcript", "extra = '{}'", "id = 3", prompt, ["new"]),
+    ("transcript", "short = '5'", "id = 1", prompt, ["new"]),
+    ("facts", """value = '"text"'""", "key = 'one'", values, {"two": 1}),
+    ("chats", "settings = '[]'", "key = 'tg:1'", chat_settings, {}),
+]
+
+
+@pytest.mark.parametrize(("table", "change", "which", "read", "left"), DAMAGE)
+async def test_a_row_that_cannot_be_read_is_set_aside(
+    store: Store, table: str, change: str, which: str, read: Read, left: object
+) -> None:
+    await fill(store)
+    async with store.database.without_transaction() as tx:
+        await tx.run("PRAGMA ignore_check_constraints = ON")
+        await tx.run(f"UPDATE {table} SET {change} WHERE {which}")
+    for _ in range(3):
+        found = await read(store)
+    assert found == left
+    [row] = await store.set_aside.untold()
+    assert (row.table_name, row.chat) == (table, "" if table == "facts" else CHAT)
+    assert row.error and json.loads(row.raw)
+    await store.set_aside.told(row.id)
+    assert (await store.set_aside.untold(), await store.set_aside.count()) == ([], 1)
+
+
+async def test_text_that_is_no_text_does_not_hide_what_stands_beside_it(store: Store) -> None:
+    await fill(store)
+    await store.database.execute("UPDATE inbox SET words = CAST(x'ff41' AS TEXT) WHERE id = 1")
+    assert await texts(store) == ["\ufffdA", "two"]
+
+
+async def test_the_third_crash_at_a_row_sets_it_aside(store: Store) -> None:
+    await fill(store)
+    crash = KeyError("x")
+    assert [await store.set_aside.crashed("jobs", 1, crash) for _ in range(2)] == [False] * 2
+    await store.set_aside.passed("jobs", 1)
+    assert [await store.set_aside.crashed("jobs", 1, crash) for _ in range(3)] == [
+        False,
+        False,
+        True,
+    ]
+    assert await tasks(store) == ["two"]
+    [row] = await store.set_aside.untold()
+    assert (row.row_id, row.error) == ("1", "KeyError: 'x'")
+
+
+async def test_a_message_that_takes_the_program_down_is_begun_three_times(store: Store) -> None:
+    await fill(store)
+    assert [await store.set_aside.attempt("inbox", 1) for _ in range(4)] == [True] * 3 + [False]
+    assert await texts(store) == ["two"]
+    assert await store.set_aside.attempt("inbox", 2)
+    rows = await store.inbox.waiting(CHAT, ["s"])
+    await store.turns.begin("third", rows, RenderedMessage("", User("two")))  # it came through
+    count = await store.database.value("SELECT count(*) FROM set_aside WHERE at IS NULL")
+    assert count == 0
+
+
+async def test_a_job_of_a_rule_that_is_past_is_read_as_ever(store: Store) -> None:
+    past = dump(Once(datetime(2001, 1, 1, tzinfo=UTC)))
+    job = await store.jobs.add(JobSpec(CHAT, "task", "", past, "UTC", "x", {}))
+    assert await store.jobs.get(job.id) == job
+
+
+# -- a damaged file -----------------------------------------------------------
+
+
+async def everything(path: Path) -> None:
+    """What a start and a turn read and write."""
+    async with open_store(path) as store:
+        await texts(store)
+        await tasks(store)
+        await outgoing(store)
+        await prompt(store)
+        await values(store)
+        await chat_settings(store)
+        await store.search.candidates(CHAT, "old new")
+        await store.occurrences.settle()
+        await store.inbox.add(Incoming(CHAT, "u", "1", "more"))
+        await store.jobs.active_and_next()
+        await store.outbox.counts()
+        await store.set_aside.untold()
+
+
+@pytest.mark.parametrize("sql", ["CREATE TABLE chats (x)", "PRAGMA user_version = {now}"])
+async def test_a_database_of_something_else_is_told_with_its_remedy(
+    tmp_path: Path, sql: str
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "s.db")) as other, other:
+        other.execute(sql.format(now=len(migrations())))
+    with pytest.raises(StoreDamaged, match="voltaire restore FILE"):
+        await everything(tmp_path / "s.db")
+
+
+@given(
+    place=st.floats(0, 1),
+    junk=st.one_of(st.binary(min_size=1, max_size=64), st.just(b"\0" * 5000)),
+    cut=st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+async def test_a_damaged_file_is_told_with_its_remedy(
+    tmp_path_factory: pytest.TempPathFactory, place: float, junk: bytes, cut: bool
+) -> None:
+    path = tmp_path_factory.mktemp("damaged") / "s.db"
+    async with open_store(path) as store:
+        await fill(store)
+    whole = path.read_bytes()
+    at = int(place * (len(whole) - 1))
+    path.write_bytes(whole[:at] + junk + (b"" if cut else whole[at + len(junk) :]))
+    try:
+        await everything(path)
+    except AgentError as error:
+        assert "voltaire restore FILE" in str(error) or "newer version" in str(error)
