@@ -11,6 +11,7 @@ import os
 import secrets
 import stat
 import struct
+from itertools import islice
 
 SYS_OPENAT2 = 437
 NO_XDEV, NO_MAGICLINKS, NO_SYMLINKS, BENEATH = 0x01, 0x02, 0x04, 0x08
@@ -54,7 +55,9 @@ def list_directory(root: int, path: str, limit: int = 1000) -> list[str]:
     fd = open_beneath(root, path, DIRECTORY)
     try:
         with os.scandir(fd) as entries:
-            found = [e.name + "/" * e.is_dir() for e, _ in zip(entries, range(limit), strict=False)]
+            # Where a link leads is not looked at: that could be outside.
+            some = islice(entries, limit)
+            found = [e.name + "/" * e.is_dir(follow_symlinks=False) for e in some]
     finally:
         os.close(fd)
     return sorted(found)

@@ -98,7 +98,7 @@ async def git_status(
     """Branch and changed files of a repository."""
     branch, *changed = (await run_git(call, repo, STATUS)).splitlines() or [""]
     lines = changed or ["nothing to commit, working tree clean"]
-    return await output(call, "\n".join([f"branch {branch_name(branch)}", *lines]))
+    return await bounded_output(call, "\n".join([f"branch {branch_name(branch)}", *lines]))
 
 
 def branch_name(line: str) -> str:
@@ -113,8 +113,8 @@ async def git_diff(call: Call, repo: str, revision: str = "", path: str = "") ->
     if revision.startswith("-"):
         raise ToolError(f"{revision} is not a revision. Use a branch, a commit or a range A..B.")
     paths = [path_in_repo(call, repo, path)] if path else []
-    said = await run_git(call, repo, CHANGES, revision, *paths)
-    return await output(call, said.strip("\n") or "no changes")
+    text = await run_git(call, repo, CHANGES, revision, *paths)
+    return await bounded_output(call, text.strip("\n") or "no changes")
 
 
 @tool
@@ -124,8 +124,8 @@ async def git_commit(call: Call, repo: str, message: str, files: list[str] | Non
         raise ToolError("message is empty.")
     chosen = [path_in_repo(call, repo, file) for file in files or []]
     approved = await approved_changes(call, repo, message, chosen)
-    said = await run_git(call, repo, COMMIT, approved, message, *chosen, access="commit")
-    return Output(said.strip("\n"))
+    text = await run_git(call, repo, COMMIT, approved, message, *chosen, access="commit")
+    return Output(text.strip("\n"))
 
 
 async def approved_changes(call: Call, repo: str, message: str, files: Sequence[str]) -> str:
@@ -191,7 +191,7 @@ def known_repos(call: Call) -> str:
     return f"Configured are: {names}." if names else "None is configured; git init makes one."
 
 
-async def output(call: Call, text: str) -> Output:
+async def bounded_output(call: Call, text: str) -> Output:
     shown, cut = truncate_middle(text, call.output_limit)
     note = "\n[cut; give a path to see one file]" if cut else ""
     return Output(shown + note, foreign=await call.sandbox.files.has_foreign_text())

@@ -45,7 +45,7 @@ def shell(area: str, name: str, command: str) -> Attack:
     """`command` may name places of the stage in braces, and prints PWNED where it succeeds."""
 
     async def act(subject: Subject, stage: Stage) -> str:
-        return await subject.run(_filled(command, stage))
+        return await subject.run(fill_places(command, stage))
 
     return Attack(area, name, act)
 
@@ -54,7 +54,7 @@ def python(area: str, name: str, code: str) -> Attack:
     """As shell, for the host's Python; `won()` tells success, `call(n, ...)` makes system call n."""
 
     async def act(subject: Subject, stage: Stage) -> str:
-        script = _PYTHON + _filled(code, stage)
+        script = _PYTHON + fill_places(code, stage)
         return await subject.run(f"/usr/bin/python3 - <<'END' 2>&1\n{script}\nEND")
 
     return Attack(area, name, act)
@@ -70,7 +70,7 @@ def call(number, *arguments):
 """
 
 
-def _filled(text: str, stage: Stage) -> str:
+def fill_places(text: str, stage: Stage) -> str:
     for name, value in stage.places().items():
         text = text.replace(f"{{{name}}}", str(value))
     return text

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from bench.attacks.attack import CHORE, Attack, _filled, shell
-from bench.attacks.cases.paths import _tool
+from bench.attacks.attack import CHORE, Attack, fill_places, shell
+from bench.attacks.cases.paths import tool_attack
 from bench.attacks.stage import Stage
 from bench.attacks.subject import Subject
 
@@ -12,7 +12,7 @@ _TOUCH = "touch {outside}/new.txt"
 
 
 def _git(name: str, tool: str, first: str, **arguments: Any) -> Attack:
-    attack = _tool(name, tool, first, **{"repo": "r", **arguments})
+    attack = tool_attack(name, tool, first, **{"repo": "r", **arguments})
     return Attack("git", attack.name, attack.act)
 
 
@@ -25,7 +25,7 @@ def _owner(name: str, repo: str, command: str) -> Attack:
 
     async def act(subject: Subject, stage: Stage) -> str:
         enter = f"cd /repos/{repo} 2>/dev/null || cd {stage.places().get(repo, stage.project)}"
-        said = await subject.run(f"{enter}; {_filled(command, stage)}")
+        said = await subject.run(f"{enter}; {fill_places(command, stage)}")
         stage.owner_looks()
         return said
 

@@ -79,6 +79,12 @@ async def test_a_name_that_is_not_there_has_near_ones(box: Box) -> None:
     assert await box.error(read_file, path="zzz") == "There is no file zzz."
 
 
+async def test_names_tell_nothing_of_what_a_link_leads_to(box: Box) -> None:
+    await box.use(bash, command="ln -s /root there; ln -s /none thene")
+    said = await box.error(read_file, path="thexe")
+    assert sorted(said.partition(" are: ")[2].rstrip(".").split(", ")) == ["thene", "there"]
+
+
 async def test_an_edit_shows_what_changed(box: Box) -> None:
     await box.use(write_file, path="a.py", content="one = 1\ntwo = 2\nthree = 3\n")
     assert await box.use(edit_file, path="a.py", old="two = 2", new="two = 22") == Output(
