@@ -61,7 +61,7 @@ async def move_on_when(event: asyncio.Event) -> AsyncIterator[None]:
     """
     try:
         async with asyncio.timeout(None) as scope:
-            watcher = asyncio.create_task(_expire(scope, event))
+            watcher = asyncio.create_task(expire(scope, event))
             try:
                 yield
             finally:
@@ -71,7 +71,7 @@ async def move_on_when(event: asyncio.Event) -> AsyncIterator[None]:
             raise
 
 
-async def _expire(scope: asyncio.Timeout, event: asyncio.Event) -> None:
+async def expire(scope: asyncio.Timeout, event: asyncio.Event) -> None:
     await event.wait()
     scope.reschedule(0.0)  # cancelled before the scope is left, so it is still open here
 

@@ -35,21 +35,21 @@ def context_block(
     """
     lines = [f"now: {now:%a %Y-%m-%d %H:%M} {zone}"]
     if sender:
-        lines.append(f"from: {_one_line(sender)}")
+        lines.append(f"from: {one_line(sender)}")
     if notes:
         lines += ["notes:", *notes]
     if quote:
-        lines.append(f"reply to: {_one_line(quote)}")
-    lines += [f"file: {_one_line(file)}" for file in files]
-    lines += map(_one_line, more)
+        lines.append(f"reply to: {one_line(quote)}")
+    lines += [f"file: {one_line(file)}" for file in files]
+    lines += map(one_line, more)
     return "\n".join(["<context>", *lines, "</context>", ""])
 
 
 def note_line(text: str, saved: datetime) -> str:
     """One lasting note as the model is shown it."""
-    return f"- {_one_line(text)} ({saved:%Y-%m-%d})"
+    return f"- {one_line(text)} ({saved:%Y-%m-%d})"
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     # A line break would let the text of others pose as a line of ours.
     return " ".join(text.split())

@@ -226,7 +226,7 @@ class Worker:
                     await journal.finish(None, texts.BUG, "error", TokenUsage())
                     emit(TurnFinished(texts.BUG, "error", 0))
                 else:
-                    _log_turn(turn, finished, time.monotonic() - began)
+                    log_turn(turn, finished, time.monotonic() - began)
         finally:
             self.stop = None
 
@@ -304,7 +304,7 @@ def gathered(rows: Sequence[InboxRow]) -> list[InboxRow]:
     return taken
 
 
-def _log_turn(turn: OpenTurn, finished: TurnFinished, seconds: float) -> None:
+def log_turn(turn: OpenTurn, finished: TurnFinished, seconds: float) -> None:
     """One line: ids and figures, no words of the conversation."""
     usage = finished.usage
     log.info(

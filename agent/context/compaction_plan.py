@@ -80,7 +80,7 @@ def plan(
     lean = shrink_old(entries, saved)
     if sum(measure(entry.message) for entry in lean) <= room:
         return lean
-    kept = _keep(_groups(lean, measure), room - summary)
+    kept = keep_newest(_groups(lean, measure), room - summary)
     return _cut(kept, room - summary, measure)
 
 
@@ -89,7 +89,7 @@ def shrink_old(entries: Sequence[Entry], saved: Mapping[int, str]) -> list[Entry
     groups = _groups(entries, lambda message: 0)
     with_results = [group for group in groups if group.has_results][-NEWEST:]
     newest = {entry.id for group in with_results for entry in group.entries}
-    return [e if e.id in newest else _shrunk(e, saved.get(e.id, "")) for e in entries]
+    return [e if e.id in newest else shrunk(e, saved.get(e.id, "")) for e in entries]
 
 
 def to_save(entries: Sequence[Entry]) -> list[Entry]:
@@ -104,7 +104,7 @@ def to_save(entries: Sequence[Entry]) -> list[Entry]:
     ]
 
 
-def _shrunk(entry: Entry, saved: str) -> Entry:
+def shrunk(entry: Entry, saved: str) -> Entry:
     match entry.message:
         case ToolResult(call, name, text) if len(text) > SHORT:
             return replace(entry, message=ToolResult(call, name, one_line(name, text, saved)))
@@ -152,7 +152,7 @@ def clip(text: str, most: int, where: str = "") -> str:
 
 
 def _groups(entries: Sequence[Entry], measure: Measure) -> list[_Group]:
-    asked = _instructions(entries)
+    asked = instructions(entries)
     groups: list[list[Entry]] = []
     for entry in entries:
         if isinstance(entry.message, ToolResult) and groups:
@@ -165,13 +165,13 @@ def _groups(entries: Sequence[Entry], measure: Measure) -> list[_Group]:
     ]
 
 
-def _instructions(entries: Sequence[Entry]) -> set[int]:
+def instructions(entries: Sequence[Entry]) -> set[int]:
     """What the person asked in the newest turn."""
     users = [e for e in entries if isinstance(e.message, User) and not e.own]
     return {entry.id for entry in users if entry.turn == users[-1].turn}
 
 
-def _keep(groups: Sequence[_Group], room: int) -> list[Entry]:
+def keep_newest(groups: Sequence[_Group], room: int) -> list[Entry]:
     """The instructions, the newest group, and as much before it as has room."""
     room -= sum(group.size for group in groups if group.instruction)
     first = len(groups) - 1
@@ -193,7 +193,7 @@ def _cut(entries: Sequence[Entry], room: int, measure: Measure) -> list[Entry]:
     while sum(sizes) > room and max(sizes) > 200:
         at = sizes.index(max(sizes))
         share = max(200, sizes[at] - (sum(sizes) - room), sizes[at] // 2)
-        cut[at] = _clipped(cut[at], share / sizes[at])
+        cut[at] = clipped(cut[at], share / sizes[at])
         shorter = measure(cut[at].message)
         if shorter >= sizes[at]:
             break
@@ -201,7 +201,7 @@ def _cut(entries: Sequence[Entry], room: int, measure: Measure) -> list[Entry]:
     return cut
 
 
-def _clipped(entry: Entry, share: float) -> Entry:
+def clipped(entry: Entry, share: float) -> Entry:
     match entry.message:
         case User(text, images):
             return replace(entry, message=User(clip(text, int(len(text) * share)), images))

@@ -55,7 +55,7 @@ class Compactor:
             kept = {entry.id for entry in after}
             if leaving := [entry for entry in entries if entry.id not in kept]:
                 if written is None:
-                    shown = sent(_without_newest(entries, size + ASK_TOKENS, budget, tokens))
+                    shown = sent(without_newest(entries, size + ASK_TOKENS, budget, tokens))
                     written = await self._written(chat, conversation, shown, budget.summary)
                 messages = [entry.message for entry in leaving]
                 text = written or summary.by_rule(older, messages, budget.summary * 3)
@@ -127,7 +127,7 @@ def measure(entries: Sequence[Entry], tokens: int) -> Measure:
     return lambda message: int(weight(message) * share) + 1
 
 
-def _without_newest(
+def without_newest(
     entries: Sequence[Entry], size: int, budget: WindowBudget, tokens: Measure
 ) -> list[Entry]:
     """So many entries that the question for a summary and its answer still fit behind them."""

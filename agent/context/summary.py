@@ -70,10 +70,10 @@ def by_rule(before: str, leaving: Sequence[Message], characters: int) -> str:
             break
         lines.append(line)
         room -= len(line) + 1
-    return "\n".join([*_last_lines(before, room), *reversed(lines)])
+    return "\n".join([*last_lines(before, room), *reversed(lines)])
 
 
-def _last_lines(text: str, room: int) -> list[str]:
+def last_lines(text: str, room: int) -> list[str]:
     kept: list[str] = []
     for line in reversed(text.splitlines()):
         room -= len(line) + 1
@@ -86,21 +86,21 @@ def _last_lines(text: str, room: int) -> list[str]:
 def _line(message: Message) -> str:
     match message:
         case User(text):
-            return f"person: {_short(text.rpartition('</context>')[2], 160)}"
+            return f"person: {shortened(text.rpartition('</context>')[2], 160)}"
         case Assistant(text, calls):
-            called = ", ".join(f"{call.name}({_short(call.arguments, 80)})" for call in calls)
-            said = _short(text, 160)
+            called = ", ".join(f"{call.name}({shortened(call.arguments, 80)})" for call in calls)
+            said = shortened(text, 160)
             return " ".join(
                 part
                 for part in (said and f"I said: {said}", called and f"I called {called}")
                 if part
             )
         case ToolResult(_, name, text):
-            return f"{name} gave: {_short(text, 100)}"
+            return f"{name} gave: {shortened(text, 100)}"
     return ""
 
 
-def _short(text: str, most: int) -> str:
+def shortened(text: str, most: int) -> str:
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 4]} ..."
 

@@ -62,7 +62,7 @@ class SelfTest:
 async def self_test(model: RenderingModel, schemas: Sequence[Mapping[str, Any]]) -> SelfTest:
     """Raises BackendAway and ModelRefused as the model does."""
     question = (System(system_text()), User(QUESTION))
-    error, keeps = await _template(model, question, schemas)
+    error, keeps = await check_template(model, question, schemas)
     try:
         shown = await model.rendered(Request(question, tuple(schemas)))
         without_tools = await model.rendered(Request(question))
@@ -82,13 +82,13 @@ async def self_test(model: RenderingModel, schemas: Sequence[Mapping[str, Any]])
     if completion and completion.calls:
         return SelfTest("structured", f"It called {completion.calls[0].name}.", "", error, keeps)
     if parser.calls:
-        detail = f"It wrote its call as text: {_quoted(parser.generated)}"
+        detail = f"It wrote its call as text: {quoted(parser.generated)}"
         return SelfTest("salvaged", detail, TEXT_REMEDY, error, keeps)
-    detail = f"Asked for one call, it wrote: {_quoted(parser.visible)}"
+    detail = f"Asked for one call, it wrote: {quoted(parser.visible)}"
     return SelfTest("none", detail, NO_CALL_REMEDY, error, keeps)
 
 
-async def _template(
+async def check_template(
     model: RenderingModel, question: tuple[Message, ...], schemas: Sequence[Mapping[str, Any]]
 ) -> tuple[str, bool | None]:
     """SelfTest's `template_error` and `keeps_prefix`, from a conversation that grows as in a chat."""
@@ -112,7 +112,7 @@ async def _template(
     return "", True
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     line = " ".join(text.split()) or "nothing"
     return line if len(line) <= _QUOTED else line[: _QUOTED - 1] + "…"
 
@@ -126,7 +126,7 @@ class SelftestStore:
 
     async def known(self, server: ServerStatus) -> SelfTest | None:
         """The result on record; None for a model that was never tried."""
-        return await self.store.key_values.get(_key(server), SelfTest)
+        return await self.store.key_values.get(record_key(server), SelfTest)
 
     async def of(self, server: ServerStatus) -> SelfTest:
         """The result on record, else of one real request now. Raises as `self_test` does."""
@@ -136,11 +136,11 @@ class SelftestStore:
         """Try the model that serves now, and keep the result."""
         async with self.queue("self-test", PERSON, None):
             found = await self_test(self.model, self.schemas)
-        await self.store.key_values.put(_key(server), asdict(found))
+        await self.store.key_values.put(record_key(server), asdict(found))
         return found
 
 
-def _key(server: ServerStatus) -> str:
+def record_key(server: ServerStatus) -> str:
     return f"self-test {server.profile or '-'} {server.model or '-'}"
 
 

@@ -50,7 +50,9 @@ class Embedder:
             ):
                 answer.raise_for_status()
                 rows = (await answer.json())["data"]
-            found = [_unit(row["embedding"]) for row in sorted(rows, key=lambda row: row["index"])]
+            found = [
+                unit_vector(row["embedding"]) for row in sorted(rows, key=lambda row: row["index"])
+            ]
         except (aiohttp.ClientError, TimeoutError, KeyError, TypeError, ValueError) as error:
             raise EmbeddingsUnavailable(f"{type(error).__name__}: {error}") from error
         if len(found) != len(texts):
@@ -111,7 +113,7 @@ def _nearest(asked: Vector, known: Sequence[tuple[SearchHit, Vector]]) -> list[S
     return [same[at][0] for at in best if scores[at] >= NEAR]
 
 
-def _unit(values: Sequence[float]) -> Vector:
+def unit_vector(values: Sequence[float]) -> Vector:
     vector = array("f", values)
     length = math.hypot(*vector)
     if not length:

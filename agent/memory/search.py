@@ -16,18 +16,18 @@ SNIPPET = 300  # characters
 
 def rank(query: str, found: Sequence[SearchHit], now: float, limit: int) -> list[SearchHit]:
     """The best matches first. Words count by how rare they are among the candidates."""
-    wanted = [_pattern(term) for term in terms(query)]
+    wanted = [term_pattern(term) for term in terms(query)]
     texts = [fold(one.text) for one in found]
     lengths = [max(1, len(text.split())) for text in texts]
     average = sum(lengths) / len(lengths) if lengths else 1.0
     counts = [[len(word.findall(text)) for word in wanted] for text in texts]
     rarity = [_idf(sum(1 for row in counts if row[i]), len(found)) for i in range(len(wanted))]
     scored = [
-        (_bm25(row, rarity, length / average) * _standing(one, now), one)
+        (bm25(row, rarity, length / average) * age_and_kind_weight(one, now), one)
         for one, row, length in zip(found, counts, lengths, strict=True)
     ]
     best = sorted(scored, key=lambda pair: (-pair[0], -pair[1].at))
-    return _distinct([one for score, one in best if score > 0 or not wanted])[:limit]
+    return distinct([one for score, one in best if score > 0 or not wanted])[:limit]
 
 
 def snippet(text: str, query: str, most: int = SNIPPET) -> str:
@@ -49,7 +49,7 @@ def fold(text: str) -> str:
     return "".join(unicodedata.normalize("NFD", c)[0] for c in text.lower())
 
 
-def _pattern(term: str) -> re.Pattern[str]:
+def term_pattern(term: str) -> re.Pattern[str]:
     """A word with one of its endings; in scripts without spaces, and in compounds, anywhere."""
     either = "|".join(re.escape(fold(form)) for form in forms(term))
     inside = "" if len(term) < 4 and term.isascii() else f"|{re.escape(fold(term))}"
@@ -60,20 +60,20 @@ def _idf(holding: int, of: int) -> float:
     return math.log(1 + (of - holding + 0.5) / (holding + 0.5)) + 0.1
 
 
-def _bm25(counts: Sequence[int], rarity: Sequence[float], length: float) -> float:
+def bm25(counts: Sequence[int], rarity: Sequence[float], length: float) -> float:
     return sum(
         idf * n * (K1 + 1) / (n + K1 * (1 - B + B * length))
         for n, idf in zip(counts, rarity, strict=True)
     )
 
 
-def _standing(one: SearchHit, now: float) -> float:
+def age_and_kind_weight(one: SearchHit, now: float) -> float:
     days = max(0.0, now - one.at) / 86_400
     recency = 1 - RECENT_SHARE * (1 - math.exp2(-days / HALF_LIFE_DAYS))
     return recency * (NOTE_WEIGHT if one.kind == "note" else 1.0)
 
 
-def _distinct(found: Sequence[SearchHit]) -> list[SearchHit]:
+def distinct(found: Sequence[SearchHit]) -> list[SearchHit]:
     """Each text once: people repeat themselves, and questions come back in answers."""
     seen: dict[str, SearchHit] = {}
     for one in found:

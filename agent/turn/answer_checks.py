@@ -62,7 +62,7 @@ class Claim:
     correction: str
 
 
-def _pattern(*words: str) -> re.Pattern[str]:
+def pattern(*words: str) -> re.Pattern[str]:
     return re.compile("|".join(words), re.IGNORECASE)
 
 
@@ -73,7 +73,7 @@ _THING = (
     r"|repo(?:sitory)?|packages?|\S+\.\w{1,4})\b"
 )
 
-_SCHEDULED = _pattern(
+_SCHEDULED = pattern(
     _WILL + r"(?:remind|notify|message|ping) you\b",
     _I + r"(?:scheduled|set (?:up )?(?:a|the|your) (?:reminder|alarm|timer))\b",
     r"\b(?:reminder|alarm|timer) (?:(?:is|has been|was) )?(?:now )?(?:set|scheduled|created)\b",
@@ -83,7 +83,7 @@ _SCHEDULED = _pattern(
     r"\brappel .{0,30}(?:programmé|créé|planifié)",
     r"\bte (?:recordaré|avisaré)|\brecordatorio .{0,30}(?:creado|programado)",
 )
-_SAVED = _pattern(
+_SAVED = pattern(
     _I + r"(?:saved|noted(?! that)|stored|remembered|memori[sz]ed|made a note)\b",
     _WILL + r"(?:remember (?!to\b)|keep (?:that|this|it) in mind|make a note)",
     r"\b(?:saved|added|noted|stored) (?:to|in) (?:my |your )?(?:memory|notes)\b",
@@ -91,7 +91,7 @@ _SAVED = _pattern(
     r"\bj'ai (?:bien )?(?:noté(?! que)|enregistré|sauvegardé|mémorisé|retenu)|\bje m'en souviendrai",
     r"\bhe (?:guardado|anotado|apuntado|memorizado)|\blo recordaré",
 )
-_DONE = _pattern(
+_DONE = pattern(
     _I + r"(?:created|written|wrote|edited|changed|updated|fixed|deleted|removed|renamed|moved"
     r"|copied|committed|installed|sent|executed|run|ran) (?!no\b|not\b|nothing\b)" + _THING,
     r"\bich habe (?!kein|nicht)[^.?!]{0,60}(?:erstellt|gelöscht|geändert|umbenannt|verschoben|geschrieben)\b",

@@ -54,7 +54,7 @@ def delegating(turn: Turn, run: Run, spend: Spend) -> Turn:
             spend=spend,
         )
         inner = replace(turn, journal=journal, tools=tools, limits=limits)
-        finished = await run(inner, _not_shown)
+        finished = await run(inner, not_shown)
         if finished.reason in ("done", "tool_limit"):
             return finished.text
         raise ToolError(finished.text)
@@ -62,7 +62,7 @@ def delegating(turn: Turn, run: Run, spend: Spend) -> Turn:
     return replace(turn, context=replace(turn.context, delegate=delegate))
 
 
-def _not_shown(event: Event) -> None:
+def not_shown(event: Event) -> None:
     """An inner turn's steps are not shown."""
 
 

@@ -38,16 +38,16 @@ class ToolLoopDetector:
 
     def verdict(self, name: str, arguments: Mapping[str, Any]) -> Verdict:
         """What to do with a call that has not been run yet."""
-        call = _signature(name, arguments)
+        call = signature(name, arguments)
         iteration = max(self._iteration(call, period) for period in range(1, LONGEST_CYCLE + 1))
         return "end" if iteration >= END_AT else "skip" if iteration >= SKIP_FROM else "run"
 
     def ran(self, name: str, arguments: Mapping[str, Any], result: str) -> None:
-        self._entries.append(_Entry(_signature(name, arguments), result))
+        self._entries.append(_Entry(signature(name, arguments), result))
 
     def skipped(self, name: str, arguments: Mapping[str, Any]) -> None:
         """A call that was not run counts as having had the same result again."""
-        call = _signature(name, arguments)
+        call = signature(name, arguments)
         last = next((e.result for e in reversed(self._entries) if e.call == call), "")
         self._entries.append(_Entry(call, last))
 
@@ -62,7 +62,7 @@ class ToolLoopDetector:
         return (same + period - 1) // period + 1
 
 
-def _signature(name: str, arguments: Mapping[str, Any]) -> str:
+def signature(name: str, arguments: Mapping[str, Any]) -> str:
     return json.dumps([name, arguments], sort_keys=True, ensure_ascii=False, default=str)
 
 

@@ -34,11 +34,11 @@ class Answered:
 
 def lines_of(message: Assistant) -> list[str]:
     """What a message comes to, in lines: its words, its calls in one form whatever their ids and spacing."""
-    calls = [f"{call.name} {_plain(call.arguments)}" for call in message.calls]
+    calls = [f"{call.name} {plain(call.arguments)}" for call in message.calls]
     return [*message.text.strip().splitlines(), *calls]
 
 
-def _plain(arguments: str) -> str:
+def plain(arguments: str) -> str:
     try:
         return json.dumps(json.loads(arguments), ensure_ascii=False, sort_keys=True)
     except ValueError:

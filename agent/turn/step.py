@@ -84,7 +84,7 @@ def sound_json(call: ToolCall) -> str:
     Empty when they cannot be read.
     """
     try:
-        value = json.loads(call.arguments, parse_constant=_refuse)
+        value = json.loads(call.arguments, parse_constant=refuse_constant)
         json.dumps(value, ensure_ascii=False).encode()
         if isinstance(value, dict):
             return call.arguments
@@ -93,7 +93,7 @@ def sound_json(call: ToolCall) -> str:
     return as_json(arguments_of(call.arguments))
 
 
-def _refuse(constant: str) -> None:
+def refuse_constant(constant: str) -> None:
     raise ValueError(constant)
 
 

@@ -46,7 +46,7 @@ class ToolRunner:
         self.calls += 1
         self.done.add(call.name)
         self._tainted = True
-        self._lines.append(_described(call))
+        self._lines.append(described(call))
         self._detector.ran(call.name, arguments_of(call.arguments) or {}, result)
 
     def report(self, why: str) -> str:
@@ -96,7 +96,7 @@ class ToolRunner:
                 text = f"{text}\n{texts.LAST_CALL}"
             await self._transcript.result(call, text)
             if verdict == "end":
-                raise Looping(self.report(texts.LOOPING.format(call=_described(call))))
+                raise Looping(self.report(texts.LOOPING.format(call=described(call))))
         self.malformed += refused
 
     def _known(self, name: str) -> Tool:
@@ -127,7 +127,7 @@ class ToolRunner:
             output = Output(str(error), ok=False)
         seconds = asyncio.get_running_loop().time() - began
         self._detector.ran(call.name, arguments, output.text)
-        self._lines.append(f"{_described(call)}: {'ok' if output.ok else 'failed'}")
+        self._lines.append(f"{described(call)}: {'ok' if output.ok else 'failed'}")
         self._tainted |= output.foreign
         if output.ok:
             self.done.add(call.name)
@@ -148,7 +148,7 @@ def _arguments(tool: Tool, call: ToolCall, *, readable: bool) -> dict[str, Any]:
     return tool.check(arguments)
 
 
-def _described(call: ToolCall) -> str:
+def described(call: ToolCall) -> str:
     """A call in one short line, for reports."""
     arguments = arguments_of(call.arguments) or {}
     shown = " ".join(str(value) for value in arguments.values())

@@ -45,12 +45,12 @@ class TurnTranscript:
 
     async def called(self, completion: Completion) -> None:
         """A model call of this transcript ended."""
-        self.usage += _used(completion)
+        self.usage += usage_of(completion)
         await complete(self._journal.called(completion, self.messages))
 
     async def called_aside(self, completion: Completion) -> None:
         """A model call of a sub-task ended: it counts, but is none of this transcript."""
-        self.usage += _used(completion)
+        self.usage += usage_of(completion)
         await complete(self._journal.called_aside(completion))
 
     async def add(self, message: Message, *, own: bool = False) -> None:
@@ -108,7 +108,7 @@ def unanswered(messages: Sequence[Message]) -> list[ToolCall]:
     return [call for call in calls_of(messages) if call.id not in answered]
 
 
-def _used(completion: Completion) -> TokenUsage:
+def usage_of(completion: Completion) -> TokenUsage:
     guess = (len(completion.text) + sum(len(c.arguments) for c in completion.calls)) // 3
     return TokenUsage(
         completion.prompt_tokens or 0,

@@ -201,7 +201,7 @@ class OpenAIModel:
         try:
             return json.loads(await answer.read())
         except _BROKEN as error:
-            raise _away(error) from None
+            raise away_error(error) from None
         except ValueError:
             return None
         finally:
@@ -229,7 +229,7 @@ class OpenAIModel:
             body = await answer.content.read(_LONGEST_ERROR)
         except _BROKEN as error:
             self._known = None
-            raise _away(error) from None
+            raise away_error(error) from None
         answer.close()
         if endpoint.api_key:  # some servers repeat the key that they refuse, and people read that
             body = body.replace(endpoint.api_key.encode(), b"[key]")
@@ -285,7 +285,7 @@ def _chunk(value: Any) -> Mapping[str, Any]:
     return chunk
 
 
-def _away(error: BaseException) -> BackendAway:
+def away_error(error: BaseException) -> BackendAway:
     if isinstance(error, TimeoutError):
         return BackendAway("The model server gave no sign of life.")
     return BackendAway("The model server cannot be reached.")

@@ -45,15 +45,15 @@ def error_of(status: int, value: Any) -> AgentError | ModelRefused:
     message = " ".join(found.split())[:_LONGEST_MESSAGE]
     status = whole(fields.get("code")) or status
     names = {text(fields.get("type")), text(fields.get("code"))}
-    if names & _TOO_LONG_TYPES or _contains(message, _TOO_LONG_WORDS):
+    if names & _TOO_LONG_TYPES or contains_any(message, _TOO_LONG_WORDS):
         tokens, window = whole(fields.get("n_prompt_tokens")), whole(fields.get("n_ctx"))
         if tokens is None or window is None:
             return ContextFull(message)
         return ContextFull(f"The conversation needs {tokens} tokens and the window holds {window}.")
-    if status in _AWAY or (status >= 500 and _contains(message, _AWAY_WORDS)):
+    if status in _AWAY or (status >= 500 and contains_any(message, _AWAY_WORDS)):
         return BackendAway(message or "The model server is busy.")
     return ModelRefused(status, message or f"HTTP {status}")
 
 
-def _contains(message: str, words: tuple[str, ...]) -> bool:
+def contains_any(message: str, words: tuple[str, ...]) -> bool:
     return any(word in message.lower() for word in words)

@@ -24,7 +24,7 @@ class KnownTools:
     @classmethod
     def of(cls, schemas: Iterable[Mapping[str, Any]]) -> "KnownTools":
         functions = [schema["function"] for schema in schemas]
-        return cls({f["name"]: _kinds(f.get("parameters", {})) for f in functions})
+        return cls({f["name"]: argument_types(f.get("parameters", {})) for f in functions})
 
     @cached_property
     def beginnings(self) -> tuple[str, ...]:
@@ -46,7 +46,7 @@ class KnownTools:
             return text
 
 
-def _kinds(parameters: Mapping[str, Any]) -> dict[str, str]:
+def argument_types(parameters: Mapping[str, Any]) -> dict[str, str]:
     properties = parameters.get("properties", {})
     return {name: str(schema.get("type", "string")) for name, schema in properties.items()}
 
@@ -69,14 +69,14 @@ def calls_in(value: Any, known: KnownTools, depth: int = 0) -> list[ParsedCall]:
         return []
     name = next((value[key] for key in _NAMES if isinstance(value.get(key), str)), None)
     if name is not None:
-        return _named(name.removeprefix("functions."), value)
+        return named_calls(name.removeprefix("functions."), value)
     if len(value) == 1 and next(iter(value)) in known:
         [(tool, arguments)] = value.items()
         return [ParsedCall(tool, arguments)] if isinstance(arguments, dict) else []
     return [c for key in _WRAPPERS for c in calls_in(value.get(key), known, depth + 1)]
 
 
-def _named(name: str, value: dict[str, Any]) -> list[ParsedCall]:
+def named_calls(name: str, value: dict[str, Any]) -> list[ParsedCall]:
     key = next((key for key in _ARGUMENTS if key in value), None)
     arguments = value[key] if key else None
     if isinstance(arguments, dict):

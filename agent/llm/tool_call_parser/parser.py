@@ -78,7 +78,7 @@ class ToolCallParser:
 
     def _decide(self, view: ParserView, sign: re.Match[str], fresh: list[str]) -> bool:
         """Settle what stands at the sign; False when more text must come first."""
-        outcome = _recognise(view, sign)
+        outcome = recognise(view, sign)
         if isinstance(outcome, Wait):
             held = len(self._text) - sign.start()
             self._again = len(self._text) + held // 16
@@ -112,7 +112,7 @@ class ToolCallParser:
         return shown
 
 
-def _recognise(view: ParserView, sign: re.Match[str]) -> Outcome:
+def recognise(view: ParserView, sign: re.Match[str]) -> Outcome:
     letter = view.text[sign.start()]
     outcomes = [one(view, sign.start()) for one in _RECOGNISERS.get(letter, (python_call, headed))]
     settled = next((outcome for outcome in outcomes if isinstance(outcome, Hidden)), None)

@@ -29,22 +29,26 @@ def arguments_of(text: str) -> dict[str, Any] | None:
     value = value_of(text) if text.strip() else {}
     if isinstance(value, str):  # encoded twice
         value = value_of(value)
-    return {str(k): _clean(v) for k, v in value.items()} if isinstance(value, dict) else None
+    return (
+        {str(k): without_surrogates(v) for k, v in value.items()}
+        if isinstance(value, dict)
+        else None
+    )
 
 
-def _clean(value: Any) -> Any:
+def without_surrogates(value: Any) -> Any:
     """Without lone surrogates and numbers that are none: Python reads them, others do not."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
-    return [_clean(item) for item in value] if isinstance(value, list) else value
+    return [without_surrogates(item) for item in value] if isinstance(value, list) else value
 
 
 def value_of(text: str) -> Any:
     """The JSON value in `text`, as it stands or repaired; None when there is none."""
     text = text.strip()
-    for read in (json.loads, _single_braces, ast.literal_eval, _repaired):
+    for read in (json.loads, single_braces, ast.literal_eval, repaired):
         try:
             value = read(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
@@ -54,7 +58,7 @@ def value_of(text: str) -> Any:
     return None
 
 
-def _single_braces(text: str) -> Any:
+def single_braces(text: str) -> Any:
     """Doubled braces, as prompt templates write them."""
     if not text.startswith("{{"):
         raise ValueError
@@ -66,7 +70,7 @@ def _single_braces(text: str) -> Any:
     return json.loads(text.replace("{{", "{").replace("}}", "}"))
 
 
-def _repaired(text: str) -> Any:
+def repaired(text: str) -> Any:
     if len(text) > LONGEST or text[:1] not in ("{", "[") or not whole(text):
         raise ValueError
     import json_repair  # only what is broken needs it, and it takes its time to load
@@ -97,7 +101,7 @@ def value_end(text: str, start: int) -> int | None:
     while mark := _MARK.search(text, place):
         place, letter = mark.end(), mark[0]
         if letter in _STRINGS:
-            if letter == "'" and not _opens(text, mark.start()):
+            if letter == "'" and not opens_string(text, mark.start()):
                 continue
             string = _STRINGS[letter].match(text, mark.start())
             if string is None:
@@ -112,7 +116,7 @@ def value_end(text: str, start: int) -> int | None:
     return None
 
 
-def _opens(text: str, place: int) -> bool:
+def opens_string(text: str, place: int) -> bool:
     """A single quote opens a string only behind what may stand before a value or key."""
     before = text[:place].rstrip()[-1:] if place < 64 else text[place - 64 : place].rstrip()[-1:]
     return before in ("{", "[", "(", ",", ":", "=")

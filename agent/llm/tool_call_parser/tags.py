@@ -60,7 +60,7 @@ def tag(view: ParserView, start: int) -> Outcome:
     outcome = _body(view, body)
     if outcome is not None or opening in LIKELY:
         return outcome
-    return _unreadable(view, body)
+    return unreadable(view, body)
 
 
 def _body(view: ParserView, start: int) -> Outcome:
@@ -71,11 +71,11 @@ def _body(view: ParserView, start: int) -> Outcome:
     if letter in "{[":
         return _json(view, place)
     if letter == "<":
-        return _functions(view, place)
-    return _named(view, place)
+        return function_blocks(view, place)
+    return named(view, place)
 
 
-def _unreadable(view: ParserView, body: int) -> Outcome:
+def unreadable(view: ParserView, body: int) -> Outcome:
     closing = _CLOSING.search(view.text, body)
     if closing:
         return Hidden(closing.end(), (BROKEN,))
@@ -100,7 +100,7 @@ def _json(view: ParserView, start: int) -> Outcome:
 def _value_end(view: ParserView, start: int) -> int | None:
     """Where the JSON at `start` ends: at its last bracket, or at a closing tag that comes before."""
     end = value_end(view.text, start)
-    closing = _closing_outside(view, start)
+    closing = closing_outside(view, start)
     if closing is not None and (end is None or closing < end):
         return closing
     if end is None and view.final:
@@ -109,7 +109,7 @@ def _value_end(view: ParserView, start: int) -> int | None:
     return end
 
 
-def _closing_outside(view: ParserView, start: int) -> int | None:
+def closing_outside(view: ParserView, start: int) -> int | None:
     """The first closing tag that is not part of a string."""
     for closing in _CLOSING.finditer(view.text, start):
         if not inside_string(view.text[start : closing.start()]):
@@ -122,7 +122,7 @@ def _closed(view: ParserView, place: int, calls: list[ParsedCall]) -> Outcome:
     return end if isinstance(end, Wait) else Hidden(end, tuple(calls))
 
 
-def _functions(view: ParserView, start: int) -> Outcome:
+def function_blocks(view: ParserView, start: int) -> Outcome:
     """`<function=...>` blocks inside a tag."""
     calls: list[ParsedCall] = []
     place = start
@@ -163,15 +163,15 @@ def _arguments(view: ParserView, tool: str, body: str, *, closed: bool) -> dict[
         return {} if closed and not body.strip() else None
     if not closed and not found[-1][3]:
         return None  # cut off inside the last value
-    return {one[1]: view.known.value(tool, one[1], _unwrapped(one[2])) for one in found}
+    return {one[1]: view.known.value(tool, one[1], unwrapped(one[2])) for one in found}
 
 
-def _unwrapped(value: str) -> str:
+def unwrapped(value: str) -> str:
     """The line breaks that the form itself puts around a value are not part of it."""
     return value.removeprefix("\n").removesuffix("\n")
 
 
-def _named(view: ParserView, start: int) -> Outcome:
+def named(view: ParserView, start: int) -> Outcome:
     """A name first: `bash {json}`, Gemma's `call:bash{...}`, GLM's `bash` with `<arg_key>`."""
     begin = start + (5 if view.text.startswith("call:", start) else 0)
     name = _NAME.match(view.text, begin)
@@ -179,13 +179,13 @@ def _named(view: ParserView, start: int) -> Outcome:
         return None
     place = view.space(name.end())
     if view.text[place : place + 1] == "{":
-        return _named_json(view, name[0], place)
+        return named_json(view, name[0], place)
     if view.text.startswith("<arg_key>", place):
-        return _glm(view, name[0], place)
+        return glm(view, name[0], place)
     return WAIT if place >= len(view.text) and not view.final else None
 
 
-def _named_json(view: ParserView, name: str, start: int) -> Outcome:
+def named_json(view: ParserView, name: str, start: int) -> Outcome:
     end = _value_end(view, start)
     if end is None:
         return WAIT
@@ -193,7 +193,7 @@ def _named_json(view: ParserView, name: str, start: int) -> Outcome:
     return _closed(view, end, [ParsedCall(name, arguments_of(body))])
 
 
-def _glm(view: ParserView, name: str, start: int) -> Outcome:
+def glm(view: ParserView, name: str, start: int) -> Outcome:
     closing = _CLOSING.search(view.text, start)
     if closing is None:
         return Hidden(len(view.text), (ParsedCall(name, None),)) if view.final else WAIT
@@ -216,5 +216,5 @@ def named_tag(view: ParserView, start: int) -> Outcome:
     if closing < 0:
         return Hidden(len(view.text), (ParsedCall(tool, None),)) if view.final else WAIT
     pairs = _NAMED.findall(view.text[body:closing])
-    arguments = {key: view.known.value(tool, key, _unwrapped(value)) for key, value in pairs}
+    arguments = {key: view.known.value(tool, key, unwrapped(value)) for key, value in pairs}
     return Hidden(closing + len(tool) + 3, (ParsedCall(tool, arguments),))

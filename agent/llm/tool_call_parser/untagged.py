@@ -43,7 +43,7 @@ _HEAD_LONGEST = 120
 
 def bare_json(view: ParserView, start: int) -> Outcome:
     """A JSON object or array that is a call to a known tool."""
-    if not _may_be_call(view, start):
+    if not may_be_call(view, start):
         return None
     end = value_end(view.text, start)
     if end is None:
@@ -51,36 +51,36 @@ def bare_json(view: ParserView, start: int) -> Outcome:
             return WAIT
         end = len(view.text)
     calls = calls_in(value_of(view.text[start:end]), view.known)
-    if _all_known(view, calls):
+    if all_known(view, calls):
         return Hidden(end, tuple(calls))
-    return _cut_short(view, start, end)
+    return cut_short(view, start, end)
 
 
-def _cut_short(view: ParserView, start: int, end: int) -> Outcome:
+def cut_short(view: ParserView, start: int, end: int) -> Outcome:
     """A call to a known tool that cannot be read is a call all the same: hidden, and marked as broken."""
     key = _KEY.match(view.text, start)
     named = key is not None and key[1] in _NAME_KEYS and key[2] in view.known
     return Hidden(end, (BROKEN,)) if named else None
 
 
-def _may_be_call(view: ParserView, start: int) -> bool:
+def may_be_call(view: ParserView, start: int) -> bool:
     """False as soon as the first key cannot begin a call to a known tool."""
     key = _KEY.match(view.text, start)
     assert key is not None
     if key[1] is None:
-        return _in_key(view, key.end())
+        return in_key(view, key.end())
     if key[1] in _NAME_KEYS and key[3]:
         return key[2].removeprefix("functions.") in view.known
     return key[1] in KEYS or key[1] in view.known
 
 
-def _in_key(view: ParserView, place: int) -> bool:
+def in_key(view: ParserView, place: int) -> bool:
     """Whether the text ends inside what may become one of the keys."""
     rest = view.text[place:]
     return not view.final and rest[:1] in ("", '"', "'") and f"_{rest[1:]}".isidentifier()
 
 
-def _all_known(view: ParserView, calls: list[ParsedCall]) -> bool:
+def all_known(view: ParserView, calls: list[ParsedCall]) -> bool:
     return bool(calls) and all(call.name in view.known for call in calls)
 
 
@@ -94,13 +94,13 @@ def fence(view: ParserView, start: int) -> Outcome:
     if head[1] and head[1].lower() not in _FENCES:
         return None
     place = view.space(head.end())
-    inner = _inside(view, place)
+    inner = call_inside(view, place)
     if not isinstance(inner, Hidden):
         return inner
-    return _fence_end(view, inner)
+    return fence_end(view, inner)
 
 
-def _inside(view: ParserView, place: int) -> Outcome:
+def call_inside(view: ParserView, place: int) -> Outcome:
     letter = view.text[place : place + 1]
     if not letter:
         return None if view.final else WAIT
@@ -113,7 +113,7 @@ def _inside(view: ParserView, place: int) -> Outcome:
     return python_call(view, place)
 
 
-def _fence_end(view: ParserView, inner: Hidden) -> Outcome:
+def fence_end(view: ParserView, inner: Hidden) -> Outcome:
     """Further calls in the same fence, then its end."""
     calls, place = list(inner.calls), inner.end
     while True:
@@ -122,7 +122,7 @@ def _fence_end(view: ParserView, inner: Hidden) -> Outcome:
             return WAIT
         if end != place or view.space(place) >= len(view.text):
             return Hidden(end, tuple(calls))
-        more = _inside(view, view.space(place))
+        more = call_inside(view, view.space(place))
         if not isinstance(more, Hidden):
             return WAIT if isinstance(more, Wait) else Hidden(place, tuple(calls))
         calls, place = calls + list(more.calls), more.end
@@ -132,7 +132,7 @@ def python_call(view: ParserView, start: int) -> Outcome:
     """`bash(command="ls")`, alone or in a list, with literal arguments only."""
     head = _PYTHON.match(view.text, start)
     if head is None or head[1] not in view.known:
-        return WAIT if _name_growing(view, start) else None
+        return WAIT if name_growing(view, start) else None
     argument = _ARGUMENT.match(view.text, head.end())
     if argument is None:
         return None
@@ -143,42 +143,42 @@ def python_call(view: ParserView, start: int) -> Outcome:
         return WAIT  # whether it is one depends on what follows
     if not _AFTER_CALL.match(view.text, end):
         return None
-    calls = _literal_calls(view, view.text[start:end].strip())
+    calls = literal_calls(view, view.text[start:end].strip())
     return Hidden(end, tuple(calls)) if calls else None
 
 
-def _name_growing(view: ParserView, start: int) -> bool:
+def name_growing(view: ParserView, start: int) -> bool:
     rest = view.text[start:].lstrip(" \t[")
     if view.final or len(rest) > 64 or "\n" in rest:
         return False
     return any(beginning.startswith(rest) for beginning in view.known.beginnings)
 
 
-def _literal_calls(view: ParserView, source: str) -> list[ParsedCall]:
+def literal_calls(view: ParserView, source: str) -> list[ParsedCall]:
     try:
         tree = ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     nodes = tree.elts if isinstance(tree, ast.List) else [tree]
-    calls = [_literal_call(view, node) for node in nodes]
+    calls = [literal_call(view, node) for node in nodes]
     return [call for call in calls if call] if all(calls) else []
 
 
-def _literal_call(view: ParserView, node: ast.expr) -> ParsedCall | None:
+def literal_call(view: ParserView, node: ast.expr) -> ParsedCall | None:
     if not isinstance(node, ast.Call):
         return None
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     if name == "print" and len(node.args) == 1:
-        return _literal_call(view, node.args[0])
+        return literal_call(view, node.args[0])
     if name not in view.known:
         return None
     try:
-        return ParsedCall(name, _literals(node, list(view.known.tools[name])))
+        return ParsedCall(name, literals(node, list(view.known.tools[name])))
     except ValueError:
         return None
 
 
-def _literals(node: ast.Call, names: list[str]) -> dict[str, Any]:
+def literals(node: ast.Call, names: list[str]) -> dict[str, Any]:
     if len(node.args) > len(names):
         raise ValueError
     given = {name: ast.literal_eval(arg) for name, arg in zip(names, node.args, strict=False)}
