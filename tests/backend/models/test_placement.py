@@ -10,14 +10,14 @@ import pytest
 from backend.config import BackendConfig
 from backend.models.devices import Device, parse_devices
 from backend.models.fit import FreeMemory, fit_profile
-from backend.models.gguf_header import Header, Tensor
+from backend.models.gguf_header import Header, Tensor, read_header
 from backend.models.placement import DoesNotFit, Placement, place
 from backend.models.profile import Profile, Source, load
 from backend.protocol import Alert
 from backend.server.binary import CannotStart
 from backend.server.launch import prepare
 from backend.server.memory_fallback import Buffers, MemoryFallback
-from fakes import gguf_kinds, llama_cards
+from fakes import gguf_kinds, gguf_shapes, llama_devices
 from tests.backend.conftest import running, with_server
 
 GIB, MIB = 2**30, 2**20
@@ -162,20 +162,20 @@ def mine(state: Path) -> Path:
 
 def on(state: Path, profiles: Path, devices: str) -> BackendConfig:
     config = BackendConfig(state_dir=state, profile="small", profiles=profiles)
-    return with_server(config, llama_cards.install(state / "cards", devices))
+    return with_server(config, llama_devices.install(state / "cards", devices))
 
 
 async def test_the_server_is_started_as_it_fits(state: Path, mine: Path) -> None:
     two = "  CUDA0: A (16144 MiB, 5 MiB free)\n  CUDA1: B (16144 MiB, 652 MiB free)"
     async with running(on(state, mine, two)) as it:
         await it.ready()
-        started = llama_cards.argv(state / "cards")
+        started = llama_devices.argv(state / "cards")
         window = int(started[started.index("-c") + 1])
         assert window == 8192
         assert (await it.client.status()).backend.n_ctx == window
         assert started[started.index("--n-cpu-moe") + 1] == "0"
         pinned = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "1"}
-        assert llama_cards.environment(state / "cards") == pinned
+        assert llama_devices.environment(state / "cards") == pinned
         news = [alert async for alert in _first(it.client.events())]
         assert news[0].text.startswith(
             f"The card has 0.6 GiB free: a window of {window:,} tokens in place of 16,384."
@@ -222,3 +222,14 @@ def test_two_cards_hold_their_compute_buffers_and_contexts_twice() -> None:
 
 def fits_two(layer_mib: int, two: list[Device]) -> int:
     return place(PLAIN, model(layer_mib), None, two, HOST).profile.context
+
+
+def test_what_a_long_chat_may_fill_refuses_no_start(tmp_path: Path) -> None:
+    hybrid = read_header(gguf_shapes.make(tmp_path, "qwen3.6-27b"))
+    need = fit_profile(PLAIN, hybrid, None, FreeMemory(0, HOST)).need
+    short = need.host - need.checkpoints // 2
+    assert need.checkpoints > 4 * GIB
+    assert not fit_profile(PLAIN, hybrid, None, FreeMemory(0, short)).fits
+    assert place(PLAIN, hybrid, None, [], short).profile == PLAIN
+    less = need.host - need.checkpoints - 100 * MIB
+    assert place(PLAIN, hybrid, None, [], less).profile.context == 24_576
