@@ -57,35 +57,35 @@ async def backup(state: Path, target: Path, config: Path | None, *, secrets: boo
         copy = Path(folder) / DATABASE
         async with open_store(state / DATABASE) as store:
             await copy_database(store, copy)
-        manifest = Manifest(version("voltaire"), len(migrations()), _now(), secrets)
-        await asyncio.to_thread(_pack, state, copy, target, config, manifest)
+        manifest = Manifest(version("voltaire"), len(migrations()), now(), secrets)
+        await asyncio.to_thread(pack, state, copy, target, config, manifest)
     return manifest
 
 
-def _pack(state: Path, copy: Path, target: Path, config: Path | None, manifest: Manifest) -> None:
-    with _whole(target) as part, tarfile.open(part, "w:gz", compresslevel=3) as tar:
-        _add_text(tar, MANIFEST, json.dumps(asdict(manifest)))
+def pack(state: Path, copy: Path, target: Path, config: Path | None, manifest: Manifest) -> None:
+    with whole(target) as part, tarfile.open(part, "w:gz", compresslevel=3) as tar:
+        add_text(tar, MANIFEST, json.dumps(asdict(manifest)))
         tar.add(copy, DATABASE)
         if config and config.exists():
             text = config.read_text("utf-8")
-            _add_text(tar, CONFIG, text if manifest.secrets else _SECRET_LINE.sub("", text))
+            add_text(tar, CONFIG, text if manifest.secrets else _SECRET_LINE.sub("", text))
         for entry in sorted(state.iterdir()):
-            if _kept(entry):
-                tar.add(entry, f"state/{entry.name}", filter=_plain)
+            if is_backed_up(entry):
+                tar.add(entry, f"state/{entry.name}", filter=plain)
 
 
-def _kept(entry: Path) -> bool:
+def is_backed_up(entry: Path) -> bool:
     ours = entry.name.startswith((DATABASE, "backup-", "voltaire.last-good"))
     return not ours and entry.name not in LEFT_OUT
 
 
-def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+def plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     """Files, folders and links; what else a sandbox may have made is of no use elsewhere."""
     kept = member.isfile() or member.isdir() or member.issym() or member.islnk()
     return member if kept else None
 
 
-def _add_text(tar: tarfile.TarFile, name: str, text: str) -> None:
+def add_text(tar: tarfile.TarFile, name: str, text: str) -> None:
     content = text.encode()
     member = tarfile.TarInfo(name)
     member.size, member.mtime, member.mode = len(content), int(time.time()), 0o600
@@ -93,7 +93,7 @@ def _add_text(tar: tarfile.TarFile, name: str, text: str) -> None:
 
 
 @contextmanager
-def _whole(target: Path) -> Iterator[Path]:
+def whole(target: Path) -> Iterator[Path]:
     """A name to write to; it becomes `target` when everything is written."""
     part = target.with_name(target.name + ".part")
     try:
@@ -137,8 +137,8 @@ def restore(source: Path, state: Path) -> Path | None:
     state.parent.mkdir(parents=True, exist_ok=True)
     new = Path(tempfile.mkdtemp(prefix=f"{state.name}-restored-", dir=state.parent))
     try:
-        _unpack(source, new)
-        return _swap(new, state)
+        unpack(source, new)
+        return swap(new, state)
     except BaseException:
         shutil.rmtree(new, ignore_errors=True)
         raise
@@ -150,14 +150,14 @@ def holds_configuration(source: Path) -> bool:
         return any(member.name == CONFIG for member in tar)
 
 
-def _unpack(source: Path, new: Path) -> None:
+def unpack(source: Path, new: Path) -> None:
     try:
         with tarfile.open(source) as tar:
             # Debian's 3.11.2 has no extraction filters; ours is asked in every version.
             tar.extraction_filter = lambda member, _path: member
             for member in tar:
                 if member.name == DATABASE or member.name.startswith("state/"):
-                    tar.extract(_placed(member, new), new)
+                    tar.extract(placed_member(member, new), new)
     except (tarfile.TarError, EOFError, OSError) as error:
         raise BackupError(f"{source} is damaged: {error}.") from None
     if not (new / DATABASE).is_file():
@@ -165,7 +165,7 @@ def _unpack(source: Path, new: Path) -> None:
     new.chmod(0o700)
 
 
-def _placed(member: tarfile.TarInfo, new: Path) -> tarfile.TarInfo:
+def placed_member(member: tarfile.TarInfo, new: Path) -> tarfile.TarInfo:
     """The member as it lies in the state; TarError where that would be outside of `new`."""
     placed = copy(member)
     placed.name = member.name.removeprefix("state/")
@@ -178,22 +178,22 @@ def _placed(member: tarfile.TarInfo, new: Path) -> tarfile.TarInfo:
     return placed
 
 
-def _swap(new: Path, state: Path) -> Path | None:
+def swap(new: Path, state: Path) -> Path | None:
     aside = state.with_name(f"{state.name}-before-{datetime.now(UTC):%Y%m%dT%H%M%S}")
     existed = state.exists()
     if existed:
-        _carry_over(state, new)
+        carry_over(state, new)
         state.rename(aside)
     new.rename(state)
     return aside if existed else None
 
 
-def _carry_over(state: Path, new: Path) -> None:
+def carry_over(state: Path, new: Path) -> None:
     """Models are not in backups: those that are here stay."""
     models = state / "models"
     if models.is_dir() and not (new / "models").exists():
         models.rename(new / "models")
 
 
-def _now() -> str:
+def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,7 +20,6 @@ from agent.schedule.scheduler import Scheduler
 from agent.store import Store
 from agent.store.errors import StoreError
 from backend.client import BackendClient, BackendUnavailable
-from backend.protocol import Alert
 from bot import presence, profile_switch
 from bot.app import Apps
 from bot.attachments import AttachmentFetcher
@@ -32,15 +31,14 @@ from bot.repo_summaries import repo_summaries
 from bot.settings import Settings
 from bot.state import open_state
 from bot.status import PRESENCE
-from bot.tool_contexts import meaning_of
+from bot.tool_contexts import semantic_search
 
 PRESENCE_SECONDS = 10.0
 LOOK_SECONDS = 15.0  # how fresh the machine's report and the warm prefix are kept
 AGAIN_SECONDS = 5.0
 JOB = "job"
 LAST_ALERT = "alert"
-
-
+ALERT_MARKS = {"critical": "🔥", "warning": "⚠️", "over": "✅", "info": "·"}
 OpenApps = Callable[[Settings, Store], AbstractAsyncContextManager[Apps]]
 
 
@@ -48,20 +46,20 @@ async def serve_bot(
     settings: Settings,
     backend: BackendClient,
     open_apps: OpenApps,
-    also: Listener | None = None,
+    also: Sequence[Listener] = (),
     notify: Callable[[str], None] = lambda line: None,
 ) -> None:
     """Run the messaging apps until cancelled. Raises bot.app.AppUnavailable, StoreError.
 
-    `also` is told of every turn, too; `notify` tells the service manager.
+    `also` are told of every turn, too; `notify` tells the service manager.
     """
     async with (
         open_state(settings) as store,
         open_apps(settings, store) as apps,
         open_agent(settings, backend, store, ask=apps.ask, file_sender=apps.file_sender) as agent,
-        open_chats(agent, _service(agent, apps), _Both(apps, also)) as chats,
-        _scheduler(agent, chats) as scheduler,
-        _beside(settings, agent, apps, chats, notify),
+        open_chats(agent, chat_options(agent, apps), Listeners([apps, *also])) as chats,
+        open_scheduler(agent, chats) as scheduler,
+        background_work(agent, apps, chats, notify),
     ):
         agent.tool_contexts.jobs_changed = scheduler.wake
         await apps.serve(
@@ -77,24 +75,21 @@ async def serve_bot(
 
 
 @dataclass(frozen=True)
-class _Both:
-    """Two listeners of the same turns."""
+class Listeners:
+    """Tells each of them of the same turns."""
 
-    first: Listener
-    second: Listener | None
+    each: Sequence[Listener]
 
     async def event(self, assignment: Assignment, event: Event) -> None:
-        await self.first.event(assignment, event)
-        if self.second:
-            await self.second.event(assignment, event)
+        for listener in self.each:
+            await listener.event(assignment, event)
 
     async def waiting(self, chat: str, why: str) -> None:
-        await self.first.waiting(chat, why)
-        if self.second:
-            await self.second.waiting(chat, why)
+        for listener in self.each:
+            await listener.waiting(chat, why)
 
 
-def _service(agent: Agent, apps: Apps) -> ChatOptions:
+def chat_options(agent: Agent, apps: Apps) -> ChatOptions:
     fetcher = AttachmentFetcher(
         apps.channel,
         agent.store,
@@ -107,7 +102,7 @@ def _service(agent: Agent, apps: Apps) -> ChatOptions:
 
 
 @asynccontextmanager
-async def _scheduler(agent: Agent, chats: Chats) -> AsyncIterator[Scheduler]:
+async def open_scheduler(agent: Agent, chats: Chats) -> AsyncIterator[Scheduler]:
     settings = agent.settings.agent
     try:
         quiet = QuietHours.parse(settings.quiet_hours, settings.timezone)
@@ -119,40 +114,46 @@ async def _scheduler(agent: Agent, chats: Chats) -> AsyncIterator[Scheduler]:
     actions: dict[str, JobAction] = {
         "remind": remind,
         "task": SubmitTask(chats.submit),
-        "summary": SummarizeRepo(repo_summaries(agent), _payload),
+        "summary": SummarizeRepo(repo_summaries(agent), payload),
         "digest": digest,
         profile_switch.KIND: profile_switch.ProfileSwitch(agent.backend),
     }
-    runner = JobRunner(agent.store, actions, _payload, agent.store.clock, quiet)
+    runner = JobRunner(agent.store, actions, payload, agent.store.clock, quiet)
     await profile_switch.sync_config(agent.store, agent.settings.path, settings.timezone)
     async with Scheduler(runner) as scheduler:
         yield scheduler
 
 
-def _payload(text: str) -> str:
+def payload(text: str) -> str:
+    """A text as the outbox keeps it."""
     return OutgoingMessage(text).to_json()
 
 
-# -- beside the turns ---------------------------------------------------------
+# -- background work ----------------------------------------------------------
 
 
 @asynccontextmanager
-async def _beside(
-    settings: Settings,
-    agent: Agent,
-    apps: Apps,
-    chats: Chats,
-    notify: Callable[[str], None],
+async def background_work(
+    agent: Agent, apps: Apps, chats: Chats, notify: Callable[[str], None]
 ) -> AsyncIterator[None]:
     """What goes on whether or not anybody writes."""
+    settings, store = agent.settings, agent.store
+    maintenance = Maintenance(
+        store,
+        agent.window,
+        chats,
+        agent.server_identity,
+        retention_of(settings),
+        semantic_search(store, settings),
+    )
     path = settings.state_dir / PRESENCE
     async with asyncio.TaskGroup() as group:
         tasks = [
-            group.create_task(_tell_presence(path, apps, notify)),
-            group.create_task(_look(agent, apps)),
-            group.create_task(pass_on_alerts(agent.backend, agent.store, apps.owner_chats)),
-            group.create_task(tell_set_aside(agent.store, apps.owner_chats)),
-            group.create_task(_idle(agent, chats).run()),
+            group.create_task(write_presence(path, apps, notify)),
+            group.create_task(watch_backend(agent, apps)),
+            group.create_task(pass_on_alerts(agent.backend, store, apps.owner_chats)),
+            group.create_task(tell_set_aside(store, apps.owner_chats)),
+            group.create_task(maintenance.run()),
         ]
         try:
             yield
@@ -162,59 +163,49 @@ async def _beside(
             path.unlink(missing_ok=True)
 
 
-def _idle(agent: Agent, chats: Chats) -> Maintenance:
-    meaning = meaning_of(agent.store, agent.settings)
-    retention = retention_of(agent.settings)
-    return Maintenance(agent.store, agent.window, chats, agent.server_identity, retention, meaning)
-
-
-async def _tell_presence(path: Path, apps: Apps, notify: Callable[[str], None]) -> None:
-    """The presence file and the service manager's watchdog: both say that this loop turns."""
-    pid = os.getpid()
+async def write_presence(path: Path, apps: Apps, notify: Callable[[str], None]) -> None:
+    """Keep the presence file and the service manager's watchdog: both say that this loop runs."""
+    pid, ready = os.getpid(), False
     started = presence.started(pid) or 0
-    told = False
     while True:
-        here = _presence(apps, pid, started)
+        health = apps.apps[0].health
+        at = health.last_at
+        here = presence.Presence(
+            pid=pid,
+            started=started,
+            username=health.username,
+            polling_ok=None if at is None else health.problem is None,
+            last_update_at=datetime.fromtimestamp(at, UTC) if at else None,
+            problem=health.problem,
+        )
         with suppress(OSError):  # a full disk is no reason to end: it is written the next time
             presence.write(path, here)
-        if here.polling_ok is not None and not told:
-            told = True
+        if here.polling_ok is not None and not ready:
+            ready = True
             notify(f"READY=1\nSTATUS=@{here.username} listens")
         notify(f"WATCHDOG=1\nSTATUS={here.problem or f'@{here.username} listens'}")
-        await asyncio.sleep(PRESENCE_SECONDS if told else 0.5)
+        await asyncio.sleep(PRESENCE_SECONDS if ready else 0.5)
 
 
-def _presence(apps: Apps, pid: int, started: int) -> presence.Presence:
-    health = apps.apps[0].health
-    problem, at = health.problem, health.last_at
-    return presence.Presence(
-        pid=pid,
-        started=started,
-        username=health.username,
-        polling_ok=None if at is None else problem is None,
-        last_update_at=datetime.fromtimestamp(at, UTC) if at else None,
-        problem=problem,
-    )
-
-
-async def _look(agent: Agent, apps: Apps) -> None:
-    measured = False
+async def watch_backend(agent: Agent, apps: Apps) -> None:
+    """Keep /host.txt and the warm prefix fresh; once a model serves, check its window."""
+    checked = False
     while True:
-        with suppress(StoreError):  # it is said the next time
-            if await agent.refresh_status() and not measured:
-                measured = await _measured(agent, apps)
+        with suppress(StoreError):  # tried again at the next look
+            if await agent.refresh_status() and not checked:
+                checked = await check_window(agent, apps)
         await asyncio.sleep(LOOK_SECONDS)
 
 
-async def _measured(agent: Agent, apps: Apps) -> bool:
-    """Whether the window could be looked at; one that is too small is told to the owners."""
+async def check_window(agent: Agent, apps: Apps) -> bool:
+    """Tell the owners of a window that is too small; False while no model serves."""
     try:
         await agent.window.check()
     except WindowTooSmall as error:
         for chat in apps.owner_chats():
-            await agent.store.outbox.add(chat, [_payload(f"⚠️ {error}")])
+            await agent.store.outbox.add(chat, [payload(f"⚠️ {error}")])
     except AgentError:
-        return False  # not there yet
+        return False
     return True
 
 
@@ -224,14 +215,15 @@ async def pass_on_alerts(
     owner_chats: Callable[[], Collection[str]],
     pause: float = AGAIN_SECONDS,
 ) -> None:
-    """What the backend has to say goes to every owner's chat, restarts included; what cannot be
-    written down now, for want of room, is asked for again."""
+    """Put the backend's alerts into the outbox of every owner, those included that came while the
+    bot was down. One that cannot be written now (a full disk) is asked for again."""
     while True:
         with suppress(BackendUnavailable, StoreError):
             last = await store.key_values.get(LAST_ALERT, int) or 0
             async for alert in backend.events(last):
+                text = f"{ALERT_MARKS[alert.level]} {alert.text}"
                 for chat in owner_chats():
-                    await store.outbox.add(chat, [_payload(_told(alert))])
+                    await store.outbox.add(chat, [payload(text)])
                 await store.key_values.put(LAST_ALERT, alert.id)
         await asyncio.sleep(pause)
 
@@ -248,7 +240,7 @@ async def tell_set_aside(
                     f"⚠️ A stored {what} could not be read. It was set aside; nothing waits for it."
                 )
                 for chat in {*owner_chats(), *([row.chat] if row.chat else [])}:
-                    await store.outbox.add(chat, [_payload(text)])
+                    await store.outbox.add(chat, [payload(text)])
                 await store.set_aside.told(row.id)
         await asyncio.sleep(pause)
 
@@ -261,8 +253,3 @@ STORED = {
     "jobs": "job",
     "outbox": "reply",
 }
-
-
-def _told(alert: Alert) -> str:
-    mark = {"critical": "🔥", "warning": "⚠️", "over": "✅", "info": "·"}[alert.level]
-    return f"{mark} {alert.text}"

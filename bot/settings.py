@@ -8,7 +8,7 @@ import difflib
 import json
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TypeGuard, get_args, get_origin
@@ -34,7 +34,7 @@ SECRETS = {"token", "api_key", "secret"}
 
 
 class ConfigurationError(Exception):
-    """What is wrong with the configuration: the key, why, the value unless secret."""
+    """`str` is one sentence: the key, what is wrong with it, the value unless secret."""
 
 
 class Section(BaseModel):
@@ -52,7 +52,7 @@ class Section(BaseModel):
         return [part.strip() for part in value.split(",") if part.strip()]
 
 
-class Telegram(Section):
+class TelegramSection(Section):
     token: SecretStr = SecretStr("")
     """The bot's token from @BotFather. Better in a file of its own: `token_file`."""
     token_file: Path | None = None
@@ -73,7 +73,7 @@ class Telegram(Section):
     """Where the webhook server listens, behind your reverse proxy."""
 
 
-class Sandbox(Section):
+class SandboxSection(Section):
     network: bool = False
     """Let tools reach HTTP(S) through a proxy that knows only `allow_hosts`."""
     allow_hosts: list[str] = []
@@ -92,7 +92,7 @@ class Sandbox(Section):
     """Output that the model sees of one call; never more than 1/8 of the window."""
 
 
-class Repo(Section):
+class RepoSection(Section):
     path: Path
     """Where the repository is on this machine."""
     write: bool = False
@@ -101,7 +101,7 @@ class Repo(Section):
     """Before a summary, fetch what its origin has (public HTTPS, a host of `allow_hosts`)."""
 
 
-class Agent(Section):
+class AgentSection(Section):
     timezone: str = "UTC"
     """IANA name; also TZ in the sandbox."""
     max_tool_calls: int = Field(24, ge=1)
@@ -112,8 +112,8 @@ class Agent(Section):
     """Names of the tools to offer; empty: the whole default set."""
     quiet_hours: str = ""
     """When the agent does not write first, such as "22:00-07:00"."""
-    sandbox: Sandbox = Sandbox()
-    repos: dict[str, Repo] = {}
+    sandbox: SandboxSection = SandboxSection()
+    repos: dict[str, RepoSection] = {}
     """Repositories that the agent may see, at /repos/NAME."""
     embedding_url: str = ""
     """A server with /v1/embeddings, for recall by meaning; empty: by words alone."""
@@ -132,7 +132,7 @@ class Agent(Section):
         return name
 
 
-class Switch(Section):
+class ScheduleSection(Section):
     at: str = Field(pattern=r"^([01]\d|2[0-3]):[0-5]\d$")
     """Time of day, HH:MM, in the agent's time zone."""
     profile: str
@@ -141,7 +141,7 @@ class Switch(Section):
     """The planned job that keeps this entry; 0: you."""
 
 
-class Backend(Section):
+class BackendSection(Section):
     kind: Literal["managed", "external"] = "managed"
     """managed: Voltaire runs llama-server. external: use the server at `url`."""
     profile: str = "pocket"
@@ -172,11 +172,11 @@ class Backend(Section):
     """A fixed loopback port for other local programs; 0: none."""
     local_key: SecretStr = SecretStr("")
     """The key that those programs must send."""
-    schedule: list[Switch] = []
+    schedule: list[ScheduleSection] = []
     """Profiles by time of day."""
 
 
-class State(Section):
+class StateSection(Section):
     dir: Path = Path()
     """Where everything lasting is kept, created readable to its owner alone."""
     keep_days: int = Field(0, ge=0)
@@ -199,10 +199,10 @@ class Settings(BaseSettings):
         extra="forbid",
         frozen=True,
     )
-    telegram: Telegram = Telegram()
-    agent: Agent = Agent()
-    backend: Backend = Backend()
-    state: State = State()
+    telegram: TelegramSection = TelegramSection()
+    agent: AgentSection = AgentSection()
+    backend: BackendSection = BackendSection()
+    state: StateSection = StateSection()
     _path: Path | None = PrivateAttr(None)
 
     @classmethod
@@ -235,7 +235,7 @@ def machine_timezone() -> str:
     """The machine's own time zone; UTC where it cannot be told."""
     with suppress(OSError, ValueError):
         name = str(Path("/etc/localtime").resolve()).partition("/zoneinfo/")[2]
-        return Agent(timezone=name or "UTC").timezone
+        return AgentSection(timezone=name or "UTC").timezone
     return "UTC"
 
 
@@ -249,11 +249,10 @@ def default_state_dir() -> Path:
 
 def find_file(given: Path | None) -> Path | None:
     """The configuration file by the order of the contract; None when there is none."""
-    named = given or (
-        Path(os.environ[PREFIX + "CONFIG"]) if os.environ.get(PREFIX + "CONFIG") else None
-    )
-    if named is not None:
-        return named
+    if given:
+        return given
+    if named := os.environ.get(PREFIX + "CONFIG"):
+        return Path(named)
     candidates = [config_folder() / "config.toml", Path("/etc/voltaire/config.toml")]
     return next((path for path in candidates if path.exists()), None)
 
@@ -262,13 +261,13 @@ def load(given: Path | None = None) -> Settings:
     """Read the configuration; ConfigurationError says in one sentence what is wrong."""
     path = find_file(given)
     values = read_toml(path) if path else {}
-    _check_environment()
+    check_environment()
     try:
         settings = Settings(**values)
     except ValidationError as error:
         raise ConfigurationError(explain(error, path)) from None
     settings._path = path
-    return _with_token(settings)
+    return with_token(settings)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -280,7 +279,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigurationError(f"{path} is not valid TOML: {error}.") from None
 
 
-def _with_token(settings: Settings) -> Settings:
+def with_token(settings: Settings) -> Settings:
     """The settings with the token read from its file or from systemd's credentials.
 
     A file that this user may not read is no error: the backend's service has no use for it.
@@ -288,14 +287,14 @@ def _with_token(settings: Settings) -> Settings:
     telegram = settings.telegram
     if telegram.token.get_secret_value():
         return settings
-    for path in filter(None, (telegram.token_file, _credential("telegram-token"))):
-        if token := _readable(path):
+    for path in filter(None, (telegram.token_file, credential("telegram-token"))):
+        if token := readable(path):
             found = telegram.model_copy(update={"token": SecretStr(token)})
             return settings.model_copy(update={"telegram": found})
     return settings
 
 
-def _readable(path: Path) -> str:
+def readable(path: Path) -> str:
     """What the file holds; empty where it belongs to somebody else."""
     try:
         return path.read_text("utf-8").strip()
@@ -306,7 +305,7 @@ def _readable(path: Path) -> str:
         raise ConfigurationError(f"telegram.token_file: {path} cannot be read: {reason}.") from None
 
 
-def _credential(name: str) -> Path | None:
+def credential(name: str) -> Path | None:
     folder = os.environ.get("CREDENTIALS_DIRECTORY")
     path = Path(folder) / name if folder else None
     return path if path and path.exists() else None
@@ -321,26 +320,22 @@ def explain(error: ValidationError, path: Path | None) -> str:
     key = ".".join(str(part) for part in first["loc"])
     where = f" in {path}" if path else ""
     if first["type"] == "extra_forbidden":
-        return f"Unknown key {key}{where}.{_nearest(key)}"
+        return f"Unknown key {key}{where}.{nearest(key)}"
     if first["type"] == "missing":
         return f"{key} is missing{where}."
     reason = first["msg"].removeprefix("Value error, ")
-    value = "" if _secret(key) else f" (it is {first['input']!r})"
+    value = "" if SECRETS & set(key.split(".")) else f" (it is {first['input']!r})"
     return f"{key}{where}: {reason}{value}."
 
 
-def _secret(key: str) -> bool:
-    return bool(SECRETS & set(key.split(".")))
-
-
-def _nearest(key: str) -> str:
-    known = [name for name in keys() if _same_section(name, key)] or list(keys())
+def nearest(key: str) -> str:
+    known = [name for name in keys() if same_section(name, key)] or list(keys())
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.4)
     named = near[0].rpartition(".")[2] if near and "*" in near[0] else "".join(near)
     return f" Did you mean {named}?" if near else f" Known here: {', '.join(known)}."
 
 
-def _same_section(known: str, key: str) -> bool:
+def same_section(known: str, key: str) -> bool:
     """Whether both stand in one section; NAME and index stand for themselves as *."""
     ours, theirs = known.split(".")[:-1], key.split(".")[:-1]
     pairs = zip(ours, theirs, strict=False)
@@ -351,29 +346,22 @@ def keys(section: type[BaseModel] = Settings, path: str = "") -> Iterator[str]:
     """Every key, dotted; sections too; * stands for a name or an index."""
     for name, field in section.model_fields.items():
         yield path + name
-        many = next((a for a in get_args(field.annotation) if _is_section(a)), None)
+        many = next((a for a in get_args(field.annotation) if is_section(a)), None)
         inner = many or field.annotation
-        if inner is not None and _is_section(inner):
+        if inner is not None and is_section(inner):
             yield from keys(inner, f"{path}{name}.{'*.' if many else ''}")
 
 
-def _is_section(kind: Any) -> TypeGuard[type[BaseModel]]:
+def is_section(kind: Any) -> TypeGuard[type[BaseModel]]:
     return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
-def _check_environment() -> None:
+def check_environment() -> None:
     """An unknown VOLTAIRE_ variable is an error, as an unknown key in the file is."""
     known = {PREFIX + key.replace(".", "__").upper() for key in keys()} | {PREFIX + "CONFIG"}
-    for name in _ours(os.environ):
+    for name in sorted(name for name in os.environ if name.startswith(PREFIX)):
         if name.upper() in known or name.upper().startswith(f"{PREFIX}AGENT__REPOS__"):
             continue
         near = difflib.get_close_matches(name, known, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
         raise ConfigurationError(f"Unknown setting {name} in the environment.{hint}")
-
-
-def _ours(environment: Mapping[str, str]) -> list[str]:
-    return sorted(name for name in environment if name.startswith(PREFIX))
-
-
-__all__ = ["ConfigurationError", "Settings", "load"]

@@ -37,7 +37,7 @@ class ToolContexts:
         return ToolContext(
             sandbox=await self.sandboxes.of(chat),
             web=Fetcher(hosts) if hosts else None,
-            notes=ChatMemory(self.store, chat, zone, meaning_of(self.store, self.settings)),
+            notes=ChatMemory(self.store, chat, zone, semantic_search(self.store, self.settings)),
             jobs=self._planner(chat, zone),
             file_sender=self.file_sender(chat) if self.file_sender else None,
         )
@@ -81,8 +81,8 @@ def allowed_hosts(settings: Settings) -> Hosts | None:
     return Hosts(tuple(box.allow_hosts)) if box.network else None
 
 
-def meaning_of(store: Store, settings: Settings) -> SemanticSearch | None:
-    """Recall by meaning, where an embedding server is configured."""
+def semantic_search(store: Store, settings: Settings) -> SemanticSearch | None:
+    """Recall by meaning (embeddings), where an embedding server is configured."""
     url = settings.agent.embedding_url
     return SemanticSearch(store, Embedder(url)) if url else None
 

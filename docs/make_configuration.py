@@ -10,13 +10,13 @@ from pathlib import Path
 
 SETTINGS = Path(__file__).parent.parent / "bot" / "settings.py"
 SECTIONS = {
-    "Telegram": "telegram",
-    "Agent": "agent",
-    "Sandbox": "agent.sandbox",
-    "Repo": "agent.repos.NAME",
-    "Backend": "backend",
-    "Switch": "backend.schedule",
-    "State": "state",
+    "TelegramSection": "telegram",
+    "AgentSection": "agent",
+    "SandboxSection": "agent.sandbox",
+    "RepoSection": "agent.repos.NAME",
+    "BackendSection": "backend",
+    "ScheduleSection": "backend.schedule",
+    "StateSection": "state",
 }
 HEAD = """\
 # Configuration

@@ -82,10 +82,10 @@ def cli(ctx: click.Context, config: Path | None, verbose: bool) -> None:
 def main() -> None:
     """The console script. Whatever happens, a person reads one sentence and scripts a code."""
     gc.set_threshold(OBJECTS_PER_SEARCH)
-    sys.exit(_exit_code(sys.argv[1:]))
+    sys.exit(exit_code(sys.argv[1:]))
 
 
-def _exit_code(arguments: list[str]) -> int:
+def exit_code(arguments: list[str]) -> int:
     try:
         result = cli.main(arguments, prog_name="voltaire", standalone_mode=False)
     except click.exceptions.Exit as stop:
@@ -101,13 +101,13 @@ def _exit_code(arguments: list[str]) -> int:
         return 1
     except OSError as error:
         file = f": {error.filename}" if error.filename else ""
-        return _unexpected(f"{error.strerror or error}{file}", error)
+        return unexpected(f"{error.strerror or error}{file}", error)
     except Exception as error:  # noqa: BLE001 - the last line before a person
-        return _unexpected(f"An unexpected error: {type(error).__name__}: {error}", error)
+        return unexpected(f"An unexpected error: {type(error).__name__}: {error}", error)
     return result if isinstance(result, int) else 0
 
 
-def _unexpected(sentence: str, error: Exception) -> int:
+def unexpected(sentence: str, error: Exception) -> int:
     logging.getLogger("voltaire").debug("unexpected error", exc_info=error)
     click.echo(sentence.rstrip(".") + ".", err=True)
     return 1

@@ -25,7 +25,7 @@ from backend.measure.sweep import sweep
 from backend.models.profile import Profile, ProfileError
 from backend.pictures import DrawFailed
 from backend.server.launch import with_context
-from bot.cli.bench_output import Output, Table, print_sweep
+from bot.cli.bench_output import BenchOutput, Table, print_sweep
 from bot.cli.command import Failed, Misused, Options, json_option, pass_options, runs
 from bot.cli.connect import backend_client, backend_config, profile_of, running_backend
 from bot.settings import Settings
@@ -50,12 +50,12 @@ async def measure(
 ) -> None:
     if len(servers) == 1:
         raise Misused("--server is given twice, to compare two: --server A --server B")
-    output = Output(as_json)
+    output = BenchOutput(as_json)
     try:
         if servers:
-            await _compare(settings, servers, output)
+            await compare(settings, servers, output)
         else:
-            await _measure_running(settings, output)
+            await measure_running(settings, output)
     except CannotMeasure as error:
         raise Failed(str(error)) from None
     output.end()
@@ -74,7 +74,7 @@ async def measure(
 async def sweep_flags(options: Options, as_json: bool) -> None:
     """Try -ub, threads, KV type and drafting on a server of its own; propose the fastest."""
     settings = options.settings
-    profile = await _profile_to_start(settings)
+    profile = await profile_to_start(settings)
     cores = os.cpu_count() or 1
     threads = sorted({max(1, cores // 2), cores})
     table = Table(shares=False, turns=True)
@@ -84,7 +84,7 @@ async def sweep_flags(options: Options, as_json: bool) -> None:
             async def try_variant(variant: Profile) -> BenchRow | None:
                 """None when it does not start."""
                 try:
-                    async with _own_server(settings, variant, sampler) as bench:
+                    async with own_server(settings, variant, sampler) as bench:
                         return await bench.at(min(2048, variant.context // 2))
                 except CannotMeasure:
                     return None
@@ -96,7 +96,7 @@ async def sweep_flags(options: Options, as_json: bool) -> None:
     print_sweep(profile, result, as_json)
 
 
-async def _measure_running(settings: Settings, output: Output) -> None:
+async def measure_running(settings: Settings, output: BenchOutput) -> None:
     """The backend that runs, or one of our own; its queue is held meanwhile."""
     async with running_backend(settings) as backend, gpu_sampler() as sampler:
         async for _ in backend.ready():
@@ -112,13 +112,13 @@ async def _measure_running(settings: Settings, output: Output) -> None:
         else:
             output.reference(profile)
             slots = profile.slots
-        async with backend.acquire_gpu("bench"), _bench(backend, sampler) as bench:
+        async with backend.acquire_gpu("bench"), bench_running(backend, sampler) as bench:
             async for row in bench.rows(sizes_of(place.n_ctx, place.useful_context), slots):
                 output.row(row)
 
 
 @asynccontextmanager
-async def _bench(backend: BackendClient, sampler: Sampler) -> AsyncIterator[Bench]:
+async def bench_running(backend: BackendClient, sampler: Sampler) -> AsyncIterator[Bench]:
     place, status = await backend.endpoint(), await backend.status()
     try:  # the server's own command line; its key is not on it
         raw = Path(f"/proc/{status.backend.pid}/cmdline").read_bytes()
@@ -131,19 +131,19 @@ async def _bench(backend: BackendClient, sampler: Sampler) -> AsyncIterator[Benc
         yield Bench(probe, setting(name, await probe.build(), argv, driver), sampler)
 
 
-async def _compare(settings: Settings, servers: Sequence[str], output: Output) -> None:
+async def compare(settings: Settings, servers: Sequence[str], output: BenchOutput) -> None:
     """Each binary in turn, twice over, so that heat and clocks weigh on all alike."""
-    profile = await _profile_to_start(settings)
+    profile = await profile_to_start(settings)
     output.reference(profile)
     async with gpu_sampler() as sampler:
         for server in [*servers, *servers]:
-            async with _own_server(settings, profile, sampler, server) as bench:
+            async with own_server(settings, profile, sampler, server) as bench:
                 for size in sizes_of(profile.context, profile.useful_context)[:2]:
                     output.row(await bench.at(size))
 
 
 @asynccontextmanager
-async def _own_server(
+async def own_server(
     settings: Settings, profile: Profile, sampler: Sampler, server: str = ""
 ) -> AsyncIterator[Bench]:
     config = backend_config(settings)
@@ -153,7 +153,7 @@ async def _own_server(
         yield bench
 
 
-async def _profile_to_start(settings: Settings) -> Profile:
+async def profile_to_start(settings: Settings) -> Profile:
     """The configured profile; Failed where a backend runs, which holds the card."""
     make_private(settings.state_dir)
     async with backend_client(settings) as backend:

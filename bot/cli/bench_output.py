@@ -22,7 +22,7 @@ TURN = (("turn", "s"),)
 SIZED = re.compile(r"(?<=-ram) \d+|(?<=-cram) \d+")  # by the memory that was free at the start
 
 
-class Output:
+class BenchOutput:
     """Rows as they come: a table line each, or all of them as JSON at the end."""
 
     def __init__(self, as_json: bool) -> None:
@@ -58,7 +58,7 @@ class Output:
                 "This server drafts for every request; voltaire bench sweep measures it without."
             )
         for pair in pairs:
-            speeds = ", ".join(f"{_number(speed, 1)} with {name}" for name, speed in pair.speeds)
+            speeds = ", ".join(f"{number(speed, 1)} with {name}" for name, speed in pair.speeds)
             faster = f"{pair.winner} is {pair.lead:.0%} faster"
             verdict = faster if pair.winner else "no difference: their runs overlap"
             click.echo(f"{pair.name}, {pair.figure}: {speeds}; {verdict}")
@@ -77,23 +77,23 @@ class Table:
         card = any(v is not None for v in (seen.watts, seen.temperature_c, seen.sm_clock_mhz))
         self._print_heading(row.setting, card=card)
         cells = [
-            _number(row.prefill_tok_s),
-            _number(row.decode_tok_s, 1),
-            _number(row.ttft_ms and row.ttft_ms / 1000, 2),
+            number(row.prefill_tok_s),
+            number(row.decode_tok_s, 1),
+            number(row.ttft_ms and row.ttft_ms / 1000, 2),
         ]
         if self.shares:
-            cells += [_share(row.acceptance), _share(row.cache_hit)]
+            cells += [share(row.acceptance), share(row.cache_hit)]
         if self.turns:
-            cells.append(_number(seconds, 1))
+            cells.append(number(seconds, 1))
         if card:
             cells += [
-                _number(seen.watts),
-                _number(row.tokens_per_joule, 2),
-                _number(seen.temperature_c),
-                _number(seen.sm_clock_mhz),
+                number(seen.watts),
+                number(row.tokens_per_joule, 2),
+                number(seen.temperature_c),
+                number(seen.sm_clock_mhz),
             ]
         why = f"  slowed: {', '.join(seen.throttle)}" if row.throttled else ""
-        click.echo(_line(f"{name or row.name}{' !' if row.throttled else ''}", cells) + why)
+        click.echo(line(f"{name or row.name}{' !' if row.throttled else ''}", cells) + why)
 
     def tried(self, tried: TriedVariant) -> None:
         words = f"{tried.words}{', again' if tried.again else ''}"
@@ -113,8 +113,8 @@ class Table:
         self._heading = heading
         columns = SPEEDS + SHARES * self.shares + TURN * self.turns + CARD * card
         click.echo("\n".join(filter(None, heading)))
-        click.echo(_line("", [title for title, _ in columns]))
-        click.echo(_line("", [unit for _, unit in columns]))
+        click.echo(line("", [title for title, _ in columns]))
+        click.echo(line("", [unit for _, unit in columns]))
 
 
 def print_sweep(profile: Profile, result: SweepResult, as_json: bool) -> None:
@@ -144,13 +144,13 @@ def print_sweep(profile: Profile, result: SweepResult, as_json: bool) -> None:
     click.echo(f"To keep it, put that under [flags.optional] of {path}")
 
 
-def _line(name: str, cells: Sequence[str]) -> str:
+def line(name: str, cells: Sequence[str]) -> str:
     return f"{name:<{NAME}}" + "".join(f"{cell:>{WIDTH}}" for cell in cells)
 
 
-def _number(value: float | None, digits: int = 0) -> str:
+def number(value: float | None, digits: int = 0) -> str:
     return "" if value is None else f"{value:,.{digits}f}"
 
 
-def _share(value: float | None) -> str:
+def share(value: float | None) -> str:
     return "" if value is None else f"{value:.0%}"

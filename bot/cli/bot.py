@@ -1,5 +1,7 @@
 """voltaire bot: messaging apps, agent and scheduler in the foreground."""
 
+from collections.abc import Sequence
+
 import click
 
 from agent.chats.assignment import Listener
@@ -22,8 +24,8 @@ async def command(options: Options) -> None:
         await serve(options.settings, backend)
 
 
-async def serve(settings: Settings, backend: BackendClient, also: Listener | None = None) -> None:
-    """The bot until it is cancelled; `also` is told of every turn, too."""
+async def serve(settings: Settings, backend: BackendClient, also: Sequence[Listener] = ()) -> None:
+    """The bot until it is cancelled; `also` are told of every turn, too."""
     telegram = settings.telegram
     if not telegram.token.get_secret_value():
         if kept := telegram.token_file:

@@ -35,12 +35,12 @@ HELP = "/new a fresh conversation · /retry the last answer once more · /memory
 @pass_options
 @runs
 async def command(options: Options, chat: str) -> None:
-    async with _conversation(options.settings, chat) as conversation:
+    async with open_conversation(options.settings, chat) as conversation:
         await conversation.run()
 
 
 @asynccontextmanager
-async def _conversation(settings: Settings, chat: str) -> AsyncIterator["Conversation"]:
+async def open_conversation(settings: Settings, chat: str) -> AsyncIterator["Conversation"]:
     table, source = texts(settings.telegram.language), cli_source()
     lines = InputLines(sys.stdin)
     terminal = Terminal(Console(), lines, Path.cwd() / FILES_FOLDER)

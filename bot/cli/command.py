@@ -52,7 +52,7 @@ class Options:
             raise Misused(str(error)) from None
 
 
-def _checked_chat(_ctx: click.Context, _option: click.Parameter, name: str) -> str:
+def checked_chat(_ctx: click.Context, _option: click.Parameter, name: str) -> str:
     if not name.strip():
         raise Misused("A chat needs a name.")
     if any("\ud800" <= character <= "\udfff" for character in name):  # bytes that are no UTF-8
@@ -62,7 +62,7 @@ def _checked_chat(_ctx: click.Context, _option: click.Parameter, name: str) -> s
 
 pass_options = click.make_pass_decorator(Options)
 chat_option = click.option(
-    "--chat", default="cli", show_default=True, help="Which chat.", callback=_checked_chat
+    "--chat", default="cli", show_default=True, help="Which chat.", callback=checked_chat
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 

@@ -144,7 +144,7 @@ def backend_config(settings: Settings, model: str = "") -> BackendConfig:
         context=chosen.context,
         api_key=chosen.api_key.get_secret_value(),
         connect_seconds=chosen.connect_seconds,
-        schedule=_schedule(settings),
+        schedule=schedule(settings),
         reschedule=CurrentSchedule(settings),
         timezone=settings.agent.timezone,
         thermal=ThermalLimits(chosen.warn_celsius, chosen.hold_celsius, chosen.resume_celsius),
@@ -165,7 +165,7 @@ def profile_of(name: str) -> Profile:
     return load_profile(name, profiles_folder())
 
 
-def _schedule(settings: Settings) -> tuple[ScheduledProfile, ...]:
+def schedule(settings: Settings) -> tuple[ScheduledProfile, ...]:
     return tuple(ScheduledProfile(each.at, each.profile) for each in settings.backend.schedule)
 
 
@@ -174,7 +174,7 @@ class CurrentSchedule:
 
     def __init__(self, settings: Settings) -> None:
         self._path = settings.path
-        self._last = _schedule(settings)
+        self._last = schedule(settings)
         self._read_at = 0  # the file's mtime, in ns
 
     def __call__(self) -> tuple[ScheduledProfile, ...]:
@@ -182,7 +182,7 @@ class CurrentSchedule:
             changed = self._path.stat().st_mtime_ns if self._path else 0
             if changed != self._read_at:
                 self._read_at = changed
-                self._last = _schedule(load(self._path))
+                self._last = schedule(load(self._path))
         except (OSError, ConfigurationError) as error:
             log.warning("the schedule of the model stays as it was: %s", error)
         return self._last

@@ -17,11 +17,11 @@ from bot.cli.command import Failed, Misused, runs
 from bot.cli.connect import running_backend
 from bot.localgram import Localgram, Person
 from bot.settings import (
-    Agent,
-    Backend,
+    AgentSection,
+    BackendSection,
     Settings,
-    State,
-    Telegram,
+    StateSection,
+    TelegramSection,
     default_state_dir,
     machine_timezone,
 )
@@ -47,10 +47,10 @@ ANSWER_SECONDS = 600
 async def command(text: str | None, port: int, model: str | None) -> int:
     if text is not None and not text.strip():
         raise Misused("There is nothing to ask: the text is empty.")
-    async with _phone(0 if text else port) as (gram, owner), _state() as state:
-        settings = _settings(state, gram)
+    async with phone(0 if text else port) as (gram, owner), own_state() as state:
+        settings = demo_settings(state, gram)
         if text:
-            return await _one_answer(settings, owner, text, model or "")
+            return await one_answer(settings, owner, text, model or "")
         async with running_backend(settings, model or "") as backend:
             click.echo(
                 f"Voltaire is at {gram.url} (Ctrl-C ends it). Try: how much disk space is free?"
@@ -60,7 +60,7 @@ async def command(text: str | None, port: int, model: str | None) -> int:
 
 
 @asynccontextmanager
-async def _phone(port: int) -> AsyncIterator[tuple[Localgram, Person]]:
+async def phone(port: int) -> AsyncIterator[tuple[Localgram, Person]]:
     """A Telegram of our own with one person in it, in a private chat with the bot."""
     gram = Localgram(f"1000001:{secrets.token_urlsafe(24)}", port)
     try:
@@ -76,7 +76,7 @@ async def _phone(port: int) -> AsyncIterator[tuple[Localgram, Person]]:
 
 
 @asynccontextmanager
-async def _state() -> AsyncIterator[Path]:
+async def own_state() -> AsyncIterator[Path]:
     """A state of the demo's own, gone when it ends; on the disk that a real state would be on."""
     parent = default_state_dir().parent
     parent.mkdir(parents=True, exist_ok=True)
@@ -87,21 +87,21 @@ async def _state() -> AsyncIterator[Path]:
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
 
-def _settings(state: Path, gram: Localgram) -> Settings:
+def demo_settings(state: Path, gram: Localgram) -> Settings:
     """Defaults, whatever the user's own configuration says."""
     return Settings.model_construct(
-        telegram=Telegram(token=SecretStr(gram.token), base_url=gram.url, owners=[OWNER]),
-        agent=Agent(timezone=machine_timezone()),
-        backend=Backend(),
-        state=State(dir=state),
+        telegram=TelegramSection(token=SecretStr(gram.token), base_url=gram.url, owners=[OWNER]),
+        agent=AgentSection(timezone=machine_timezone()),
+        backend=BackendSection(),
+        state=StateSection(dir=state),
     )
 
 
-async def _one_answer(settings: Settings, owner: Person, text: str, model: str) -> int:
+async def one_answer(settings: Settings, owner: Person, text: str, model: str) -> int:
     """The message goes in as an update and comes back as a message, as on a phone."""
     printer = TextPrinter(steps_out=True)
     async with running_backend(settings, model) as backend:
-        serving = asyncio.create_task(serve(settings, backend, printer))
+        serving = asyncio.create_task(serve(settings, backend, [printer]))
         reply = asyncio.create_task(owner.ask(text, seconds=ANSWER_SECONDS))
         try:
             await asyncio.wait({serving, reply}, return_when=asyncio.FIRST_COMPLETED)

@@ -36,7 +36,7 @@ CHECKS: list[Check] = [
 @runs
 async def command(options: Options, as_json: bool) -> int:
     settings = options.settings
-    findings = [finding for check in CHECKS for finding in await _findings(check, settings)]
+    findings = [finding for check in CHECKS for finding in await findings_of(check, settings)]
     if as_json:
         click.echo(json.dumps([asdict(finding) for finding in findings], ensure_ascii=False))
     else:
@@ -47,7 +47,7 @@ async def command(options: Options, as_json: bool) -> int:
     return 1 if any(finding.status == "fail" for finding in findings) else 0
 
 
-async def _findings(check: Check, settings: Settings) -> list[Finding]:
+async def findings_of(check: Check, settings: Settings) -> list[Finding]:
     """A check that itself fails is a finding, not an end."""
     name = check.__name__
     try:

@@ -49,25 +49,25 @@ async def command(
     as_json: bool,
 ) -> None:
     """The task suite on the current model, with our prompt and a naive one; it goes on where it was interrupted."""
-    tasks = _chosen(names, kinds, easy=easy)
+    tasks = chosen(names, kinds, easy=easy)
     prompts = ("ours",) if no_naive else ("ours", "naive")
     wanted = {(t.name, p, b) for t in tasks for p in prompts for b in befores or (0,)}
     async with running_agent(options.settings) as agent:
         await agent.ready()
         place = await agent.backend.endpoint()
         model = place.model or (await agent.backend.status()).backend.profile
-        path = options.settings.state_dir / "eval" / f"{_file_name(model or 'model')}.jsonl"
+        path = options.settings.state_dir / "eval" / f"{file_name(model or 'model')}.jsonl"
         if fresh:
             path.unlink(missing_ok=True)
-        await _play(agent, tasks, wanted, path, quiet=as_json)
+        await play(agent, tasks, wanted, path, quiet=as_json)
     scores = [score for score in load_scores(path) if score.key in wanted]
     if as_json:
-        click.echo(json.dumps(_report(str(model), scores), ensure_ascii=False, indent=1))
+        click.echo(json.dumps(report(str(model), scores), ensure_ascii=False, indent=1))
     else:
-        _print(str(model), scores)
+        print_table(str(model), scores)
 
 
-def _chosen(names: Sequence[str], kinds: Sequence[str], *, easy: bool) -> list[EvalTask]:
+def chosen(names: Sequence[str], kinds: Sequence[str], *, easy: bool) -> list[EvalTask]:
     every = suite()
     known_kinds = sorted({task.kind for task in every})
     if unknown := sorted({*names, *kinds} - {task.name for task in every} - {*known_kinds}):
@@ -81,7 +81,7 @@ def _chosen(names: Sequence[str], kinds: Sequence[str], *, easy: bool) -> list[E
     ]
 
 
-async def _play(
+async def play(
     agent: Agent, tasks: list[EvalTask], wanted: set[Any], path: Path, *, quiet: bool
 ) -> None:
     """Play what has no score yet; each score is saved at once."""
@@ -117,37 +117,37 @@ async def _play(
             )
 
 
-def _file_name(name: str) -> str:
+def file_name(name: str) -> str:
     return "".join(c if c.isalnum() or c in ".-_" else "-" for c in name.split("/")[-1]) or "model"
 
 
-def _groups(scores: list[Score]) -> Iterator[tuple[str, dict[str, Rates]]]:
+def groups(scores: list[Score]) -> Iterator[tuple[str, dict[str, Rates]]]:
     yield "prompt", rates_by(scores, lambda score: score.prompt)
     ours = [score for score in scores if score.prompt == "ours"]
     yield "kind", rates_by(ours, lambda score: score.kind)
     yield "before", rates_by(ours, lambda score: f"{score.said_before} tokens")
 
 
-def _report(model: str, scores: list[Score]) -> dict[str, Any]:
+def report(model: str, scores: list[Score]) -> dict[str, Any]:
     rates = {
         group: {name: asdict(each) for name, each in members.items()}
-        for group, members in _groups(scores)
+        for group, members in groups(scores)
     }
     return {"model": model, **rates, "scores": [asdict(score) for score in scores]}
 
 
-def _print(model: str, scores: list[Score]) -> None:
+def print_table(model: str, scores: list[Score]) -> None:
     table = Table(title=f"{model}: {len(scores)} runs")
     for column in COLUMNS:
         table.add_column(column, justify="right" if column else "left", no_wrap=not column)
-    for group, members in _groups(scores):
+    for group, members in groups(scores):
         for name, rates in members.items():
-            table.add_row(f"{group} {name}", *_cells(rates))
+            table.add_row(f"{group} {name}", *cells(rates))
         table.add_section()
     Console().print(table)
 
 
-def _cells(rates: Rates) -> list[str]:
+def cells(rates: Rates) -> list[str]:
     def share(value: float | None) -> str:
         return "" if value is None else f"{value:.0%}"
 

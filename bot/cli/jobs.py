@@ -31,15 +31,15 @@ def command() -> None:
 @runs
 async def list_jobs(options: Options, chat: str, as_json: bool) -> None:
     """Every job with its next times and how its last runs ended."""
-    async with _planner(options, chat) as (store, planner):
+    async with open_planner(options, chat) as (store, planner):
         jobs = await planner.jobs()
         if as_json:
-            fields = [await _fields(store, planner, job) for job in jobs]
+            fields = [await job_fields(store, planner, job) for job in jobs]
             click.echo(json.dumps(fields, ensure_ascii=False))
             return
         for job in jobs:
             runs_of = await store.occurrences.of_job(job.id, 1)
-            last = f" [last {_iso(runs_of[0].due_at)}: {runs_of[0].state}]" if runs_of else ""
+            last = f" [last {iso(runs_of[0].due_at)}: {runs_of[0].state}]" if runs_of else ""
             click.echo(f"{job.id}  {planner.describe(job)}{last}")
         if not jobs:
             click.echo(f"No jobs in {chat}.")
@@ -53,7 +53,7 @@ async def list_jobs(options: Options, chat: str, as_json: bool) -> None:
 @runs
 async def add(options: Options, words: str, chat: str, yes: bool) -> int:
     """A job in words: "every weekday at 8 summarise the website repo"."""
-    async with _planner(options, chat) as (_, planner):
+    async with open_planner(options, chat) as (_, planner):
         proposal = await planner.propose_text(words)
         click.echo(proposal.description)
         if not yes and not click.confirm("Make this job?", default=True):
@@ -79,7 +79,7 @@ async def edit(
     options: Options, number: int, words: str, catch_up: Any, tell: bool | None, chat: str
 ) -> None:
     """Another time, or time and task, in words; or what happens to missed times."""
-    async with _planner(options, chat) as (_, planner):
+    async with open_planner(options, chat) as (_, planner):
         if words:
             await planner.edit(number, words)
         job = await planner.adjust(number, catch_up, tell)
@@ -94,7 +94,7 @@ async def edit(
 @runs
 async def pause(options: Options, number: int, off: bool, chat: str) -> None:
     """Pause a job, or go on with it (--off)."""
-    async with _planner(options, chat) as (_, planner):
+    async with open_planner(options, chat) as (_, planner):
         click.echo(planner.describe(await planner.pause(number, paused=not off)))
 
 
@@ -105,7 +105,7 @@ async def pause(options: Options, number: int, off: bool, chat: str) -> None:
 @runs
 async def run(options: Options, number: int, chat: str) -> None:
     """Let the bot run a job now, besides its times."""
-    async with _planner(options, chat) as (_, planner):
+    async with open_planner(options, chat) as (_, planner):
         await planner.run_now(number)
         click.echo(f"Job {number} is due now; the running bot takes it up within half a minute.")
 
@@ -117,13 +117,13 @@ async def run(options: Options, number: int, chat: str) -> None:
 @runs
 async def remove(options: Options, number: int, chat: str) -> None:
     """Delete a job."""
-    async with _planner(options, chat) as (_, planner):
+    async with open_planner(options, chat) as (_, planner):
         await planner.remove(number)
         click.echo(f"Job {number} deleted.")
 
 
 @asynccontextmanager
-async def _planner(options: Options, chat: str) -> AsyncIterator[tuple[Store, Planner]]:
+async def open_planner(options: Options, chat: str) -> AsyncIterator[tuple[Store, Planner]]:
     async def profiles() -> list[str]:
         return names(profiles_folder())
 
@@ -133,7 +133,7 @@ async def _planner(options: Options, chat: str) -> AsyncIterator[tuple[Store, Pl
         yield store, make_planner(settings, store, chat, zone, profiles)
 
 
-async def _fields(store: Store, planner: Planner, job: Job) -> dict[str, Any]:
+async def job_fields(store: Store, planner: Planner, job: Job) -> dict[str, Any]:
     runs_of = await store.occurrences.of_job(job.id, 5)
     return {
         "id": job.id,
@@ -142,10 +142,10 @@ async def _fields(store: Store, planner: Planner, job: Job) -> dict[str, Any]:
         "when": job.spec.when,
         "state": job.spec.state,
         "told": planner.describe(job),
-        "next_at": _iso(job.spec.next_at),
-        "runs": [{"due_at": _iso(r.due_at), "state": r.state, "detail": r.detail} for r in runs_of],
+        "next_at": iso(job.spec.next_at),
+        "runs": [{"due_at": iso(r.due_at), "state": r.state, "detail": r.detail} for r in runs_of],
     }
 
 
-def _iso(at: int | None) -> str | None:
+def iso(at: int | None) -> str | None:
     return None if at is None else datetime.fromtimestamp(at, UTC).isoformat()

@@ -40,19 +40,19 @@ async def list_profiles(options: Options, as_json: bool) -> None:
     settings = options.settings
     profiles = [load(name, profiles_folder()) for name in names(profiles_folder())]
     if as_json:
-        click.echo(json.dumps([_fields(each, settings) for each in profiles], ensure_ascii=False))
+        click.echo(json.dumps([fields(each, settings) for each in profiles], ensure_ascii=False))
         return
     for each in profiles:
         mark = "*" if each.name == settings.backend.profile else " "
-        here = "" if _path(settings, each).is_file() else " (not downloaded)"
+        here = "" if model_path(settings, each).is_file() else " (not downloaded)"
         click.echo(f"{mark} {each.name}: {each.title}{here}")
         click.echo(f"    good: {each.good}\n    bad:  {each.bad}")
         if each.reference.decode_tok_s:
             click.echo(f"    {each.reference.decode_tok_s:g} tokens/s ({each.reference.source})")
 
 
-def _fields(profile: Profile, settings: Settings) -> dict[str, Any]:
-    path = _path(settings, profile)
+def fields(profile: Profile, settings: Settings) -> dict[str, Any]:
+    path = model_path(settings, profile)
     return {
         "name": profile.name,
         "title": profile.title,
@@ -96,13 +96,13 @@ async def use(options: Options, model: str) -> None:
     """Switch the running backend to a profile, and keep it for the next start."""
     settings = options.settings
     profile = profile_of(model)
-    if not _path(settings, profile).is_file():
+    if not model_path(settings, profile).is_file():
         raise Failed(f"{profile.name} is not downloaded yet: voltaire model pull {profile.name}")
     async with backend_client(settings) as backend:
         if await backend.answers():
             try:
-                await _switch(backend, profile.name)
-                await _selftest(settings, backend)
+                await switch(backend, profile.name)
+                await selftest(settings, backend)
             except BackendRefused as error:
                 raise Failed(str(error)) from None
             except BackendUnavailable as error:
@@ -118,7 +118,7 @@ async def use(options: Options, model: str) -> None:
         click.echo(f"{profile.name} is in use; {keep}.")
 
 
-async def _switch(backend: BackendClient, name: str) -> None:
+async def switch(backend: BackendClient, name: str) -> None:
     began, last = time.monotonic(), ""
     async for state in backend.use_profile(name):
         line = state.state + (f" {state.done} of {state.total}" if state.total else "")
@@ -131,7 +131,7 @@ async def _switch(backend: BackendClient, name: str) -> None:
     click.echo(f"{name} serves after {time.monotonic() - began:.1f} s{fixed}.", err=True)
 
 
-async def _selftest(settings: Settings, backend: BackendClient) -> None:
+async def selftest(settings: Settings, backend: BackendClient) -> None:
     """Whether it calls tools; tried when it serves for the first time."""
     try:
         async with open_agent(settings, backend) as agent:
@@ -142,5 +142,5 @@ async def _selftest(settings: Settings, backend: BackendClient) -> None:
         click.echo(sentence(found), err=True)
 
 
-def _path(settings: Settings, profile: Profile) -> Path:
+def model_path(settings: Settings, profile: Profile) -> Path:
     return locate(profile.model, backend_config(settings).models_folder)

@@ -45,26 +45,26 @@ async def fit(
         raise Failed(f"{error.filename} is not here.") from None
     except PullError as error:
         unread = f"{profile.name} is not here, and what it needs cannot be read at the hub. {error}"
-        raise Failed(f"{unread} {_expected(profile)}".strip()) from None
+        raise Failed(f"{unread} {expected(profile)}".strip()) from None
     except NotAModel as error:
         raise Failed(str(error)) from None
     reports = [(free, fit_report(profile, target, draft, free)) for free in machine.free(profile)]
     (free, report), *smaller = reports
     misfit = verdict(profile.name, report)
     if as_json:
-        fields = _fields(profile, free, report)
-        fields["smaller_cards"] = [_fields(profile, *other) for other in smaller]
+        fields = report_fields(profile, free, report)
+        fields["smaller_cards"] = [report_fields(profile, *other) for other in smaller]
         click.echo(json.dumps(fields, ensure_ascii=False))
         return 1 if misfit else 0
-    _print_table(profile, free, report)
-    click.echo(misfit or _outlook(profile, free, report))
+    print_table(profile, free, report)
+    click.echo(misfit or outlook(profile, free, report))
     for other, on_it in smaller:
-        _print_table(profile, other, on_it)
+        print_table(profile, other, on_it)
         click.echo(verdict(profile.name, on_it) or "It fits this card as well.")
     return 1 if misfit else 0
 
 
-def _fields(profile: Profile, free: FreeMemory, report: FitReport) -> dict[str, Any]:
+def report_fields(profile: Profile, free: FreeMemory, report: FitReport) -> dict[str, Any]:
     rows = [
         {
             "context": row.options.context,
@@ -90,7 +90,7 @@ def _fields(profile: Profile, free: FreeMemory, report: FitReport) -> dict[str, 
     }
 
 
-def _print_table(profile: Profile, free: FreeMemory, report: FitReport) -> None:
+def print_table(profile: Profile, free: FreeMemory, report: FitReport) -> None:
     model, own = report.model, report.own.options
     card = f"card {size_text(free.gpu)}" if own.gpu else "no card"
     click.echo(
@@ -103,10 +103,10 @@ def _print_table(profile: Profile, free: FreeMemory, report: FitReport) -> None:
     )
     for row in report.rows:
         same = (row.options.context, row.options.cache_k) == (own.context, own.cache_k)
-        click.echo(("* " if same else "  ") + _line(row, free))
+        click.echo(("* " if same else "  ") + line(row, free))
 
 
-def _line(row: Fit, free: FreeMemory) -> str:
+def line(row: Fit, free: FreeMemory) -> str:
     need, options = row.need, row.options
     used, whole = (need.gpu, free.gpu) if need.on_gpu else (need.host, free.host)
     filled = round(min(1, used / max(1, whole)) * BAR)
@@ -119,7 +119,7 @@ def _line(row: Fit, free: FreeMemory) -> str:
     )
 
 
-def _outlook(profile: Profile, free: FreeMemory, report: FitReport) -> str:
+def outlook(profile: Profile, free: FreeMemory, report: FitReport) -> str:
     """What will run, how fast, and what the memory that is left is used for."""
     options, known = report.own.options, profile.reference
     text = f"It runs with a window of {options.context:,} tokens and a {options.cache_k} cache"
@@ -133,7 +133,7 @@ def _outlook(profile: Profile, free: FreeMemory, report: FitReport) -> str:
     return text
 
 
-def _expected(profile: Profile) -> str:
+def expected(profile: Profile) -> str:
     """What the profile itself says, for want of the model's header."""
     places = ((profile.vram_mib, "on the card"), (profile.ram_mib, "of RAM"))
     sizes = [f"{size_text(mib * MIB)} {place}" for mib, place in places if mib]

@@ -31,19 +31,19 @@ from bot.composition import Agent, thinking_tokens, turn_limits
 @runs
 async def command(options: Options, turn: str, chat: str, as_json: bool) -> None:
     async with running_agent(options.settings) as agent:
-        recorded = await _recorded(agent.store, turn, chat)
+        recorded = await recorded_turn(agent.store, turn, chat)
         await agent.ready()
-        click.echo(_head(recorded), err=as_json)
-        replay = await _replay(agent, recorded.chat)
+        click.echo(heading(recorded), err=as_json)
+        replay = await make_replay(agent, recorded.chat)
         differing = 0
         async for answered in replay(recorded):
             differing += not answered.same
-            click.echo(json.dumps(_fields(answered)) if as_json else _shown(answered))
+            click.echo(json.dumps(fields(answered)) if as_json else shown(answered))
     calls = "One model call differs." if differing == 1 else f"{differing} model calls differ."
     click.echo(calls if differing else "The model says the same.", err=as_json)
 
 
-async def _recorded(store: Store, turn: str, chat: str) -> RecordedTurn:
+async def recorded_turn(store: Store, turn: str, chat: str) -> RecordedTurn:
     last = None if turn else await store.turns.last(chat)
     recorded = await store.turns.record(turn or (last[0].id if last else ""))
     if recorded is None:
@@ -51,7 +51,7 @@ async def _recorded(store: Store, turn: str, chat: str) -> RecordedTurn:
     return recorded
 
 
-async def _replay(agent: Agent, chat: str) -> Replay:
+async def make_replay(agent: Agent, chat: str) -> Replay:
     bounds = turn_limits(agent.settings)
     model = QueuedModel(agent.model, agent.window.queue, chat)
     caller = ModelCaller(
@@ -61,7 +61,7 @@ async def _replay(agent: Agent, chat: str) -> Replay:
     return Replay(caller, agent.schemas, bounds, thinking)
 
 
-def _head(recorded: RecordedTurn) -> str:
+def heading(recorded: RecordedTurn) -> str:
     began = datetime.fromtimestamp(recorded.started_at).astimezone()
     head = f"turn {recorded.id} of {recorded.chat}, {began:%Y-%m-%d %H:%M}, ended: {recorded.reason or 'not yet'}"
     if not recorded.compacted:
@@ -69,7 +69,7 @@ def _head(recorded: RecordedTurn) -> str:
     return f"{head}\nThe conversation was compacted since: what stood before may have been longer then."
 
 
-def _shown(answered: Answered) -> str:
+def shown(answered: Answered) -> str:
     then, now = lines_of(answered.then), lines_of(answered.now)
     if answered.same:
         return "\n".join(f"  {line}" for line in then)
@@ -77,7 +77,7 @@ def _shown(answered: Answered) -> str:
     return "\n".join(line for line in lines if not line.startswith("@@"))
 
 
-def _fields(answered: Answered) -> dict[str, Any]:
+def fields(answered: Answered) -> dict[str, Any]:
     done = answered.completion
     return {
         "same": answered.same,

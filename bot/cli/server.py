@@ -52,7 +52,7 @@ async def build_server(
     if engine == "ik" and source is None:
         raise Misused("ik_llama.cpp is built from a checkout of yours: --engine ik --source DIR")
     try:
-        here = await machine([_capability(text) for text in capability])
+        here = await machine([parse_capability(text) for text in capability])
         chosen = kind or ("cuda" if here.cards else "cpu")
         how = await asyncio.to_thread(recipe, chosen, here)
         if check:
@@ -76,7 +76,7 @@ async def machine(named: Sequence[Capability] = ()) -> BuildHost:
     return BuildHost(path, list(named) or [g.capability for g in gpus if g.capability], found)
 
 
-def _capability(text: str) -> Capability:
+def parse_capability(text: str) -> Capability:
     major, point, minor = text.partition(".")
     if not point or not major.isdigit() or not minor.isdigit():
         raise Misused(f"--capability looks like 7.0; {text!r} does not.")

@@ -43,37 +43,37 @@ async def command(
     options: Options, yes: bool, remove: bool, upgrade: bool, **answers: object
 ) -> None:
     scope = SystemdScope.here()
-    config = options.config or find_file(None) or _default_config()
-    state = _state(config)
+    config = options.config or find_file(None) or default_config()
+    state = state_folder(config)
     models = BackendModelSetup(state, click.echo)
-    wizard = Wizard(config, state, Given(**answers), yes, click.echo, _ask, models, scope)  # type: ignore[arg-type]
+    wizard = Wizard(config, state, Given(**answers), yes, click.echo, ask, models, scope)  # type: ignore[arg-type]
     try:
         if remove:
-            _print_units("Removed", await asyncio.to_thread(remove_units, scope))
+            print_units("Removed", await asyncio.to_thread(remove_units, scope))
         elif upgrade:
-            _print_units("Restarted", await wizard.upgrade())
+            print_units("Restarted", await wizard.upgrade())
         else:
-            await wizard.run(_greet, _serve)
+            await wizard.run(greet, serve_meanwhile)
             click.echo(f"Configuration: {config}")
     except SetupError as error:
         raise Failed(str(error)) from None
 
 
-def _print_units(done: str, names: list[str]) -> None:
+def print_units(done: str, names: list[str]) -> None:
     stay = f"{done}: {', '.join(names)}. State and configuration stay."
     click.echo(stay if names else "No units are installed.")
 
 
-def _ask(question: str, default: str) -> str:
+def ask(question: str, default: str) -> str:
     return str(click.prompt(question, default=default or None, show_default=bool(default)))
 
 
-def _default_config() -> Path:
+def default_config() -> Path:
     folder = Path("/etc/voltaire") if os.geteuid() == 0 else config_folder()
     return folder / "config.toml"
 
 
-def _state(config: Path) -> Path:
+def state_folder(config: Path) -> Path:
     """The state's folder: the configured one, the services' own under /etc, else the user's."""
     if config.exists():
         with suppress(ConfigurationError):
@@ -83,12 +83,12 @@ def _state(config: Path) -> Path:
     return Path("/var/lib/voltaire") if config.is_relative_to("/etc") else default_state_dir()
 
 
-async def _serve(wizard: Wizard) -> None:
+async def serve_meanwhile(wizard: Wizard) -> None:
     """Where there is no systemd: bot and backend here, until the owner is there and was greeted."""
     settings = load(wizard.config)
     async with running_backend(settings) as backend:
         serving = asyncio.create_task(serve(settings, backend))
-        greeting = asyncio.create_task(_greet(wizard))
+        greeting = asyncio.create_task(greet(wizard))
         try:
             await asyncio.wait({serving, greeting}, return_when=asyncio.FIRST_COMPLETED)
             if serving.done():
@@ -101,7 +101,7 @@ async def _serve(wizard: Wizard) -> None:
     click.echo("It is not running as a service here. Start it with: voltaire run")
 
 
-async def _greet(wizard: Wizard) -> None:
+async def greet(wizard: Wizard) -> None:
     settings = load(wizard.config)
     owners = settings.telegram.owners or await pair(settings, wizard.username, click.echo)
     await first_message(settings, owners, READY)

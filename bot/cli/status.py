@@ -24,25 +24,25 @@ async def command(options: Options, as_json: bool) -> None:
         database = settings.state_dir / DATABASE
         store = await stack.enter_async_context(open_store(database)) if database.exists() else None
         facts = await gather(settings.state_dir, store, backend)
-    click.echo(json.dumps(facts, ensure_ascii=False) if as_json else "\n".join(_lines(facts)))
+    click.echo(json.dumps(facts, ensure_ascii=False) if as_json else "\n".join(status_lines(facts)))
 
 
-def _lines(facts: dict[str, Any]) -> list[str]:
+def status_lines(facts: dict[str, Any]) -> list[str]:
     server, bot = facts["backend"], facts["bot"]
-    lines = [f"backend: {server['state']}{_reason(server['reason'])}"]
+    lines = [f"backend: {server['state']}{in_brackets(server['reason'])}"]
     if server["held"]:
         lines.append(f"held: {server['held']}")
     if server["state"] != "stopped":
         lines.append(
             f"model: {server['model']}, window {server['n_ctx']} tokens, profile {server['profile']}"
         )
-        lines += _warm(server["warm"]) + _speed(facts["speed"])
-    lines += [_gpu(gpu) for gpu in facts["gpus"]]
+        lines += warm_lines(server["warm"]) + speed_lines(facts["speed"])
+    lines += [gpu_line(gpu) for gpu in facts["gpus"]]
     if bot["username"] is None and bot["polling_ok"] is None:
         lines.append("bot: stopped")
     else:
         state = "polling" if bot["polling_ok"] else "not polling"
-        lines.append(f"bot: @{bot['username']}, {state}{_reason(bot['problem'])}")
+        lines.append(f"bot: @{bot['username']}, {state}{in_brackets(bot['problem'])}")
     lines.append(
         f"waiting: {bot['inbox_waiting']} to answer, {bot['outbox_waiting']} to send, "
         f"{bot['outbox_uncertain']} uncertain"
@@ -55,14 +55,14 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     return [*lines, f"memory: {', '.join(used)}"] if used else lines
 
 
-def _warm(warm: dict[str, Any] | None) -> list[str]:
+def warm_lines(warm: dict[str, Any] | None) -> list[str]:
     if not warm:
         return []
     cached = f"{warm['cached_tokens']} of {warm['tokens']} tokens cached"
     return [f"warm: {cached} in {warm['seconds']:.1f} s by {warm['source']}"]
 
 
-def _speed(speed: dict[str, Any]) -> list[str]:
+def speed_lines(speed: dict[str, Any]) -> list[str]:
     if speed["decode_tok_s"] is None:
         return []
     line = f"speed: writes {speed['decode_tok_s']:.0f} tokens/s"
@@ -73,12 +73,12 @@ def _speed(speed: dict[str, Any]) -> list[str]:
     return [line]
 
 
-def _gpu(gpu: dict[str, Any]) -> str:
+def gpu_line(gpu: dict[str, Any]) -> str:
     seen = [gpu["name"]]
     seen += [f"{gpu['temperature_c']:.0f} °C"] if gpu["temperature_c"] is not None else []
     seen += [f"{gpu['power_w']:.0f} W"] if gpu["power_w"] is not None else []
     return f"gpu {gpu['index']}: {', '.join(seen)}"
 
 
-def _reason(reason: str | None) -> str:
+def in_brackets(reason: str | None) -> str:
     return f" ({reason})" if reason else ""

@@ -38,13 +38,13 @@ async def command(options: Options, name: str, arguments: str, chat: str, as_jso
         raise Misused('The arguments must be a JSON object, such as {"path": "notes.txt"}.')
     settings, call = options.settings, secrets.token_hex(4)
     async with backend_client(settings) as backend, open_agent(settings, backend) as agent:
-        output = await _run(agent, chat, call, name, values)
+        output = await run(agent, chat, call, name, values)
     fields = {"id": call, "name": name, "ok": output.ok, "output": output.text}
     click.echo(json.dumps(fields, ensure_ascii=False) if as_json else output.text)
     return 0 if output.ok else 1
 
 
-async def _run(agent: Agent, chat: str, id: str, name: str, arguments: dict[str, object]) -> Output:
+async def run(agent: Agent, chat: str, id: str, name: str, arguments: dict[str, object]) -> Output:
     """One call; what went wrong is its output."""
     tools = {tool.name: tool for tool in agent.tools}
     if name not in tools:

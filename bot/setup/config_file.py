@@ -35,7 +35,7 @@ def get(values: Mapping[str, Any], key: str) -> Any:
 def write(path: Path, values: Values, *, group: int = -1) -> None:
     """Replace the file at once, readable to its owner (and `group`) alone."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
-    replace_file(path, "\n".join(_lines(values)) + "\n", group=group)
+    replace_file(path, "\n".join(lines(values)) + "\n", group=group)
 
 
 def replace_file(path: Path, text: str, *, group: int = -1) -> None:
@@ -52,33 +52,35 @@ def replace_file(path: Path, text: str, *, group: int = -1) -> None:
     new.replace(path)
 
 
-def _lines(values: Values, path: tuple[str, ...] = ()) -> Iterator[str]:
+def lines(values: Values, path: tuple[str, ...] = ()) -> Iterator[str]:
     """TOML: plain values first, then tables, then arrays of tables."""
-    plain = {k: v for k, v in values.items() if not isinstance(v, dict) and not _tables(v)}
+    plain = {k: v for k, v in values.items() if not isinstance(v, dict) and not tables(v)}
     if path and (plain or not values):
-        yield f"[{'.'.join(map(_key, path))}]"
-    yield from (f"{_key(key)} = {_value(value)}" for key, value in plain.items())
+        yield f"[{'.'.join(map(toml_key, path))}]"
+    yield from (f"{toml_key(key)} = {toml_value(value)}" for key, value in plain.items())
     for key, value in values.items():
         if isinstance(value, dict):
-            yield from _lines(value, (*path, key))
-        elif _tables(value):
+            yield from lines(value, (*path, key))
+        elif tables(value):
             for table in value:
-                yield f"[[{'.'.join(map(_key, (*path, key)))}]]"
-                yield from (f"{_key(name)} = {_value(each)}" for name, each in table.items())
+                yield f"[[{'.'.join(map(toml_key, (*path, key)))}]]"
+                yield from (
+                    f"{toml_key(name)} = {toml_value(each)}" for name, each in table.items()
+                )
 
 
-def _tables(value: object) -> bool:
+def tables(value: object) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
-def _key(name: str) -> str:
+def toml_key(name: str) -> str:
     bare = name.replace("-", "").replace("_", "").isalnum() and name.isascii()
     return name if bare else json.dumps(name)
 
 
-def _value(value: object) -> str:
+def toml_value(value: object) -> str:
     if isinstance(value, list):
-        return f"[{', '.join(map(_value, value))}]"
+        return f"[{', '.join(map(toml_value, value))}]"
     if isinstance(value, bool | int | float | str):
         return json.dumps(value, ensure_ascii=False)
     return json.dumps(str(value), ensure_ascii=False)

@@ -41,20 +41,16 @@ async def get_me(base_url: str, token: str) -> dict[str, Any] | str:
 
 async def pair(settings: Settings, username: str, say: Callable[[str], None]) -> list[int]:
     """Show the link and wait until somebody has used it; their ids. SetupError when nobody does."""
-    async with _opened(settings) as store:
+    async with open_services_state(settings) as store:
         code = await store.people.make_code("owner", PAIRING_SECONDS)
         link = f"https://t.me/{username}?start={code}"
-        say(
-            f"Open this link on your phone and press Start (valid for {PAIRING_SECONDS / 60:.0f} minutes):"
-        )
-        say(link)
+        minutes = f"valid for {PAIRING_SECONDS / 60:.0f} minutes"
+        say(f"Open this link on your phone and press Start ({minutes}):\n{link}")
         say(qr(link))
         with suppress(TimeoutError):
             async with asyncio.timeout(PAIRING_SECONDS):
-                return await _owners(store)
-    raise SetupError(
-        "Nobody used the pairing link in time. Run `voltaire setup` again for a new one."
-    )
+                return await paired_owners(store)
+    raise SetupError("Nobody used the pairing link in time. Run `voltaire setup` for a new one.")
 
 
 def qr(text: str) -> str:
@@ -66,7 +62,7 @@ def qr(text: str) -> str:
     return drawn.getvalue()
 
 
-async def _owners(store: Store) -> list[int]:
+async def paired_owners(store: Store) -> list[int]:
     while not (people := await store.people.all(SOURCE, "owner")):
         await asyncio.sleep(LOOK_SECONDS)
     return [int(person.person) for person in people]
@@ -74,24 +70,20 @@ async def _owners(store: Store) -> list[int]:
 
 async def first_message(settings: Settings, owners: Sequence[int], text: str) -> None:
     """Put the first message into the outbox and see it delivered by the running bot."""
-    async with _opened(settings) as store:
-        ids = [
-            id
-            for owner in owners
-            for id in await store.outbox.add(f"tg:{owner}", [OutgoingMessage(text).to_json()])
-        ]
+    async with open_services_state(settings) as store:
+        payload = OutgoingMessage(text).to_json()
+        ids = [id for owner in owners for id in await store.outbox.add(f"tg:{owner}", [payload])]
         try:
             async with asyncio.timeout(DELIVERY_SECONDS):
-                await asyncio.gather(*(_delivered(store, id) for id in ids))
+                await asyncio.gather(*(wait_for_delivery(store, id) for id in ids))
         except TimeoutError:
-            raise SetupError(
-                "The first message was not delivered; see `voltaire status`."
-            ) from None
+            why = "The first message was not delivered; see `voltaire status`."
+            raise SetupError(why) from None
 
 
 @asynccontextmanager
-async def _opened(settings: Settings) -> AsyncIterator[Store]:
-    """The database, which stays that of the services' user when we are root and first to open it."""
+async def open_services_state(settings: Settings) -> AsyncIterator[Store]:
+    """The database; opened first by root, its files are given to the services' user."""
     async with open_store(settings.state_dir / DATABASE) as store:
         if os.geteuid() == 0:
             owner = settings.state_dir.stat()
@@ -100,13 +92,12 @@ async def _opened(settings: Settings) -> AsyncIterator[Store]:
         yield store
 
 
-async def _delivered(store: Store, id: int) -> None:
+async def wait_for_delivery(store: Store, id: int) -> None:
     while True:
-        parcel = await store.outbox.get(id)
-        if parcel is None or parcel.state == "delivered":
+        row = await store.outbox.get(id)
+        if row is None or row.state == "delivered":
             return
-        if parcel.state in ("failed", "uncertain"):
-            raise SetupError(
-                f"The first message did not arrive: {parcel.error or parcel.state}. Has the owner pressed Start in the chat with the bot?"
-            )
+        if row.state in ("failed", "uncertain"):
+            why = f"The first message did not arrive: {row.error or row.state}."
+            raise SetupError(f"{why} Has the owner pressed Start in the chat with the bot?")
         await asyncio.sleep(LOOK_SECONDS)

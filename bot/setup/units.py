@@ -9,6 +9,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,8 +63,8 @@ class Installation:
             "TOKEN": str(self.token),
             "MEMORY": self.memory,
             "NETWORK": LOOPBACK if self.managed else "",
-            "PROGRAM": "\n".join(_bind(path, writable=False) for path in program_folders()),
-            "REPOS": "\n".join(_bind(path, writable) for path, writable in self.repos),
+            "PROGRAM": "\n".join(bind(path, writable=False) for path in program_folders()),
+            "REPOS": "\n".join(bind(path, writable) for path, writable in self.repos),
         }
 
 
@@ -73,7 +74,7 @@ def program_folders(hidden: Iterable[str] = HIDDEN) -> list[Path]:
     return sorted(place for place in places if any(place.is_relative_to(h) for h in hidden))
 
 
-def _bind(path: Path, writable: bool) -> str:
+def bind(path: Path, writable: bool) -> str:
     """Repositories and the program show through ProtectHome and ProtectSystem."""
     return f"{'BindPaths' if writable else 'BindReadOnlyPaths'}=-{path}"
 
@@ -95,92 +96,90 @@ def render(scope: SystemdScope, installation: Installation) -> dict[str, str]:
 def install(scope: SystemdScope, installation: Installation) -> None:
     """Write, enable and start the units; SetupError when systemd refuses."""
     if scope.root:
-        _make_user()
-        _hand_over(installation)
-    _write(scope, installation)
-    _systemctl(scope, "enable", "--now", "voltaire.target")
-    _systemctl(scope, "restart", *UNITS[:2])
+        make_user()
+        give_to_services(installation)
+    write_units(scope, installation)
+    run_systemctl(scope, "enable", "--now", "voltaire.target")
+    run_systemctl(scope, "restart", *UNITS[:2])
 
 
 def renew(scope: SystemdScope, installation: Installation) -> list[str]:
-    """After an update of the program: its units, restarted. The names that were there; none are made."""
+    """Rewrite and restart the units after an update; the names of those that were there."""
     there = [name for name in UNITS if (scope.folder / name).exists()]
     if there:
-        _write(scope, installation)
-        _systemctl(scope, "restart", *UNITS[:2])
+        write_units(scope, installation)
+        run_systemctl(scope, "restart", *UNITS[:2])
     return there
 
 
-def _write(scope: SystemdScope, installation: Installation) -> None:
+def write_units(scope: SystemdScope, installation: Installation) -> None:
     scope.folder.mkdir(parents=True, exist_ok=True)
     for name, text in render(scope, installation).items():
         (scope.folder / name).write_text(text, "utf-8")
-    _systemctl(scope, "daemon-reload")
+    run_systemctl(scope, "daemon-reload")
 
 
 def enable_linger() -> bool:
     """Let this user's services run while nobody is logged in; False where that is not allowed."""
     try:
-        _run("loginctl", "enable-linger")
+        run("loginctl", "enable-linger")
     except SetupError:
         return False
     return True
 
 
 def remove(scope: SystemdScope) -> list[str]:
-    """Stop and remove the units; state and configuration stay. The names that were there."""
+    """Stop and remove the units; the names of those that were there."""
     there = [name for name in UNITS if (scope.folder / name).exists()]
     if there:
-        _systemctl(scope, "disable", "--now", "voltaire.target", *there)
+        run_systemctl(scope, "disable", "--now", "voltaire.target", *there)
         for name in there:
             (scope.folder / name).unlink()
-        _systemctl(scope, "daemon-reload")
+        run_systemctl(scope, "daemon-reload")
     return there
 
 
 def unit_states(scope: SystemdScope) -> dict[str, str]:
     """Each service's state as systemd tells it."""
-    return {name: _output(scope, "is-active", name) for name in UNITS[:2]}
+    states = dict.fromkeys(UNITS[:2], "unknown")
+    with suppress(SetupError):
+        for name in states:
+            states[name] = run_systemctl(scope, "is-active", name, check=False) or "unknown"
+    return states
 
 
-def _make_user() -> None:
+def make_user() -> None:
+    """Make the services' user and folders, as sysusers.d and tmpfiles.d describe them."""
     for source, target, program in (
         ("voltaire.sysusers", "/usr/lib/sysusers.d/voltaire.conf", "systemd-sysusers"),
         ("voltaire.tmpfiles", "/usr/lib/tmpfiles.d/voltaire.conf", "systemd-tmpfiles"),
     ):
         Path(target).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(TEMPLATES / source, target)
-        _run(program, *(["--create"] if program == "systemd-tmpfiles" else []), target)
+        run(program, *(["--create"] if program == "systemd-tmpfiles" else []), target)
 
 
-def _hand_over(installation: Installation) -> None:
-    """The services may read the configuration; what the wizard pulled and built is theirs."""
-    _run("chown", "root:voltaire", str(installation.config))
-    _run("chmod", "0640", str(installation.config))
+def give_to_services(installation: Installation) -> None:
+    """Let the services read the configuration, and own what the wizard pulled and built."""
+    run("chown", "root:voltaire", str(installation.config))
+    run("chmod", "0640", str(installation.config))
     if installation.state.exists():
-        _run("chown", "-R", "voltaire:voltaire", str(installation.state))
+        run("chown", "-R", "voltaire:voltaire", str(installation.state))
 
 
-def _systemctl(scope: SystemdScope, *words: str) -> None:
-    _run(scope.systemctl, *scope.flags, *words)
+def run_systemctl(scope: SystemdScope, *words: str, check: bool = True) -> str:
+    return run(scope.systemctl, *scope.flags, *words, check=check)
 
 
-def _output(scope: SystemdScope, *words: str) -> str:
-    argv = [scope.systemctl, *scope.flags, *words]
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return "unknown"
-    return done.stdout.strip() or "unknown"
-
-
-def _run(*argv: str) -> None:
+def run(*argv: str, check: bool = True) -> str:
+    """What a program printed; SetupError where it cannot be run, or fails and `check` is set."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, check=False)
     except FileNotFoundError:
         raise SetupError(f"{argv[0]} is not installed here.") from None
     except subprocess.TimeoutExpired:
         raise SetupError(f"`{' '.join(argv)}` did not end within {SECONDS} s.") from None
-    if done.returncode:
+    if check and done.returncode:
         last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise SetupError(f"`{' '.join(argv)}` failed: {last.rstrip('.')}.")
+    return done.stdout.strip()

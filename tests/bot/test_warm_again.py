@@ -17,7 +17,7 @@ from agent.store import Incoming, Store
 from agent.store.turns import RenderedMessage, TurnEnd
 from backend.config import BackendConfig
 from bot.composition import open_agent, open_chats
-from bot.settings import Settings, State
+from bot.settings import Settings, StateSection
 from fakes import gguf_maker
 from fakes.backend_running import Running, running
 from fakes.model_scripted import ModelServer
@@ -58,7 +58,7 @@ async def killed(it: Running) -> None:
 async def test_recent_chats_are_read_in_again_when_the_model_server_was_killed(state: Path) -> None:
     model = gguf_maker.make(state / "noise.gguf")
     config = BackendConfig(state_dir=state / "b", model=str(model), server="embedded")
-    settings = Settings(state=State(dir=state / "a"))
+    settings = Settings(state=StateSection(dir=state / "a"))
     async with (
         running(config) as it,
         open_agent(settings, it.client) as agent,
@@ -86,7 +86,7 @@ async def test_recent_chats_are_read_in_again_when_the_model_server_was_killed(s
 async def test_a_server_that_tells_nothing_of_its_cache_is_asked_for_nothing(state: Path) -> None:
     async with ModelServer() as server:
         config = BackendConfig(state_dir=state / "b", kind="external", urls=(server.url,))
-        settings = Settings(state=State(dir=state / "a"))
+        settings = Settings(state=StateSection(dir=state / "a"))
         async with running(config) as it, open_agent(settings, it.client) as agent:
             await it.ready()
             assert await agent.server_identity() is None
@@ -98,7 +98,7 @@ async def test_after_everything_was_killed_a_chat_costs_its_own_transcript_once(
 ) -> None:
     model = gguf_maker.make(state / "noise.gguf")
     config = BackendConfig(state_dir=state / "b", model=str(model), server="embedded")
-    settings = Settings(state=State(dir=state / "a"))
+    settings = Settings(state=StateSection(dir=state / "a"))
     async with running(config) as it, open_agent(settings, it.client) as agent:
         await it.ready()
         await talk(agent.store, "one")

@@ -31,10 +31,10 @@ async def running(settings: Settings) -> list[Finding]:
         detail = f"{server.state}, {server.model}, window {server.n_ctx}"
         warm = server.warm
         cold = f"; cold {warm.seconds:.1f} s for {warm.tokens} tokens" if warm else ""
-        return [passed("backend", detail), *await _first_token(backend, cold)]
+        return [passed("backend", detail), *await first_token(backend, cold)]
 
 
-async def _first_token(backend: BackendClient, cold: str) -> list[Finding]:
+async def first_token(backend: BackendClient, cold: str) -> list[Finding]:
     schemas = tuple(tool.schema for tool in chosen(()))
     request = Request((System(system_text()), User("Say ok.")), schemas, "none", 1)
     began = time.monotonic()
@@ -65,10 +65,10 @@ async def tool_calls(settings: Settings) -> list[Finding]:
     }
     status = statuses.get(found.verdict, "fail")
     calls = Finding("tool calls", status, found.detail, found.remedy)
-    return [calls, *_template(found)]
+    return [calls, *template(found)]
 
 
-def _template(found: SelfTest) -> list[Finding]:
+def template(found: SelfTest) -> list[Finding]:
     """What the template made of a whole conversation; nothing where the server cannot show it."""
     if found.template_error:
         detail = f"The chat template refuses a conversation with tools: {found.template_error}"

@@ -47,12 +47,12 @@ async def clock(_: Settings) -> list[Finding]:
     if time.time() < BUILT:
         remedy = "Set the clock: timedatectl set-ntp true."
         return [failure("clock", f"The clock says {time.ctime()}.", remedy)]
-    if await asyncio.to_thread(_synchronised) == "no":
+    if await asyncio.to_thread(synchronised) == "no":
         return [warning("clock", "The clock is not synchronised.", "timedatectl set-ntp true")]
     return [passed("clock", f"The clock says {time.strftime('%Y-%m-%d %H:%M %Z')}")]
 
 
-def _synchronised() -> str:
+def synchronised() -> str:
     """ "yes" or "no"; empty where systemd does not tell."""
     argv = ["timedatectl", "show", "--property=NTPSynchronized", "--value"]
     try:

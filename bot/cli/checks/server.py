@@ -25,7 +25,7 @@ PULL_AGAIN = "Pull it again: voltaire model pull."
 async def card(settings: Settings) -> list[Finding]:
     found = await asyncio.to_thread(installed_gpus)
     if found.problem:
-        if settings.backend.kind == "external" or not _wants_card(settings):
+        if settings.backend.kind == "external" or not wants_card(settings):
             detail = f"No GPU ({found.problem}); none is needed for this configuration."
             return [passed("gpu", detail)]
         detail = f"No GPU can be used: {found.problem}."
@@ -33,17 +33,17 @@ async def card(settings: Settings) -> list[Finding]:
     if not found.gpus:
         remedy = "Check power and seating; dmesg names Xid errors."
         return [warning("gpu", "The driver knows no GPU.", remedy)]
-    return [_driver(gpu, found.driver) for gpu in found.gpus]
+    return [driver_finding(gpu, found.driver) for gpu in found.gpus]
 
 
-def _wants_card(settings: Settings) -> bool:
+def wants_card(settings: Settings) -> bool:
     try:
         return profile_of(settings.backend.profile).gpu
     except ProfileError:
         return True
 
 
-def _driver(gpu: InstalledGpu, driver: str | None) -> Finding:
+def driver_finding(gpu: InstalledGpu, driver: str | None) -> Finding:
     compute = ".".join(map(str, gpu.capability)) if gpu.capability else "unknown"
     detail = f"{gpu.name}, compute {compute}, driver {driver or 'unknown'}"
     low, high = VOLTA_DRIVERS
@@ -89,10 +89,10 @@ async def model(settings: Settings) -> list[Finding]:
     if not path.is_file():
         remedy = f"voltaire model pull {settings.backend.profile}"
         return [failure("model", f"{path} is missing.", remedy)]
-    return [await asyncio.to_thread(_whole, path, source.sha256)]
+    return [await asyncio.to_thread(file_finding, path, source.sha256)]
 
 
-def _whole(path: Path, checksum: str | None) -> Finding:
+def file_finding(path: Path, checksum: str | None) -> Finding:
     try:
         header = read_header(path)
     except (NotAModel, OSError) as error:
