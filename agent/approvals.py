@@ -52,7 +52,13 @@ class ApprovalRows(Protocol):
         """The request of that step, with its decision if there is one."""
         ...
 
-    async def open(self, request: ApprovalRequest) -> None: ...
+    async def open(self, request: ApprovalRequest, *, running: bool) -> None:
+        """Keep a new request. `running`: its call has done something already."""
+        ...
+
+    async def take(self, turn: str, call: str) -> None:
+        """That call has its answer and may now run."""
+        ...
 
     async def decide(
         self, id: str, decision: Decision, at: float, by: str = ""
@@ -67,8 +73,8 @@ class ApprovalRows(Protocol):
         """Whether a standing permission covers the scope in that chat."""
         ...
 
-    async def undecided(self, turn: str) -> frozenset[str]:
-        """Ids of that turn's calls which wait for an answer."""
+    async def not_taken(self, turn: str) -> frozenset[str]:
+        """Ids of that turn's calls that have asked and had no answer yet: nothing of them has run."""
         ...
 
 
@@ -95,32 +101,30 @@ class Approvals:
         self._clock = clock
         self._new_id = new_id
         self._waiting: dict[str, asyncio.Future[Decision]] = {}
-        self._untold: dict[str, ApprovalRequest] = {}  # decided here, and no call knows it yet
-        self._told: set[str] = set()
 
     async def decide(self, id: str, decision: Decision, by: str = "") -> ApprovalRequest | None:
         """An owner's answer; None when the question is answered or expired already."""
         request = await self._rows.decide(id, decision, self._clock(), by)
         waiting = self._waiting.get(id)
-        if request and id not in self._told:  # a call may have read the row before this line
-            self._untold[id] = request
         if request and waiting and not waiting.done():
             waiting.set_result(decision)
         return request
 
-    async def undecided(self, turn: str) -> frozenset[str]:
+    async def not_taken(self, turn: str) -> frozenset[str]:
         """Calls that were waiting for an answer when the turn was cut off: nothing of them has run."""
-        untold = {request.call for request in self._untold.values() if request.turn == turn}
-        return await self._rows.undecided(turn) | untold
+        return await self._rows.not_taken(turn)
 
     def approver(self, call: GuardedCall, emit: Emit) -> "CallApprover":
         """The approver of one tool call."""
         return CallApprover(self, call, emit)
 
     async def settle(
-        self, call: GuardedCall, what: str, scope: str
+        self, call: GuardedCall, what: str, scope: str, *, running: bool = False
     ) -> tuple[ApprovalRequest, Decision, str]:
-        """The decision for a call and, when denied, the reason. Waits up to the expiry."""
+        """The decision for a call and, when denied, the reason. Waits up to the expiry.
+
+        `running`: the call has done something already, so that it is not run again after a crash.
+        """
         found = await self._rows.find(call.turn, call.call, what)
         request, decision = found or (self._request(call, what, scope), None)
         reason = DENIED
@@ -130,7 +134,7 @@ class Approvals:
             decision, reason = "denied", NOBODY
         if decision is None and self._ask:
             if found is None:
-                await self._rows.open(request)
+                await self._rows.open(request, running=running)
             self._waiting[request.id] = asyncio.get_running_loop().create_future()
             try:
                 async with asyncio.timeout(max(0.0, request.expires - self._clock())):
@@ -141,8 +145,7 @@ class Approvals:
             finally:
                 del self._waiting[request.id]
         assert decision
-        self._told.add(request.id)
-        self._untold.pop(request.id, None)
+        await self._rows.take(call.turn, call.call)
         return request, decision, reason
 
     def _request(self, call: GuardedCall, what: str, scope: str) -> ApprovalRequest:
@@ -173,7 +176,9 @@ class CallApprover:
     async def __call__(self, what: str, *, scope: str, standing: bool = False) -> None:
         if standing and not self.call.tainted():
             return
-        request, decision, reason = await self.approvals.settle(self.call, what, scope)
+        request, decision, reason = await self.approvals.settle(
+            self.call, what, scope, running=standing
+        )
         self.emit(ApprovalAsked(request.id, what, decision))
         if decision == "denied":
             raise ToolError(reason)

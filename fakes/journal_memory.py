@@ -78,6 +78,7 @@ class MemoryApprovals:
     decisions: dict[str, Decision] = field(default_factory=dict)
     by: dict[str, str] = field(default_factory=dict)
     grants: set[tuple[str, str]] = field(default_factory=set)
+    taken: set[tuple[str, str]] = field(default_factory=set)  # turn and call
 
     async def find(
         self, turn: str, call: str, what: str
@@ -87,8 +88,13 @@ class MemoryApprovals:
                 return request, self.decisions.get(request.id)
         return None
 
-    async def open(self, request: ApprovalRequest) -> None:
+    async def open(self, request: ApprovalRequest, *, running: bool = False) -> None:
         self.requests[request.id] = request
+        if running:
+            await self.take(request.turn, request.call)
+
+    async def take(self, turn: str, call: str) -> None:
+        self.taken.add((turn, call))
 
     async def decide(
         self, id: str, decision: Decision, at: float, by: str = ""
@@ -104,8 +110,6 @@ class MemoryApprovals:
     async def granted(self, chat: str, scope: str) -> bool:
         return (chat, scope) in self.grants
 
-    async def undecided(self, turn: str) -> frozenset[str]:
-        open_ids = self.requests.keys() - self.decisions.keys()
-        return frozenset(
-            self.requests[id].call for id in open_ids if self.requests[id].turn == turn
-        )
+    async def not_taken(self, turn: str) -> frozenset[str]:
+        asked = {request.call for request in self.requests.values() if request.turn == turn}
+        return frozenset(call for call in asked if (turn, call) not in self.taken)

@@ -37,7 +37,7 @@ class ApprovalTable:
         )
         return (ApprovalRequest(*row[:-1]), _DECISIONS.get(row[-1])) if row else None
 
-    async def open(self, request: ApprovalRequest) -> None:
+    async def open(self, request: ApprovalRequest, *, running: bool = False) -> None:
         async with self.database.write() as tx:
             await chats.ensure(tx, request.chat)
             await tx.insert(
@@ -50,7 +50,13 @@ class ApprovalTable:
                 scope=request.scope,
                 expires_at=request.expires,
                 asked_at=tx.now,
+                taken=running,
             )
+
+    async def take(self, turn: str, call: str) -> None:
+        """Record that the call has its answer and may now run."""
+        sql = "UPDATE approvals SET taken = 1 WHERE turn = ? AND call = ?"
+        await self.database.execute(sql, turn, call)
 
     async def decide(
         self, id: str, decision: Decision, at: float, by: str = ""
@@ -78,9 +84,9 @@ class ApprovalTable:
         sql = "SELECT 1 FROM grants WHERE chat = ? AND scope = ?"
         return bool(await self.database.value(sql, chat, scope))
 
-    async def undecided(self, turn: str) -> frozenset[str]:
-        """Ids of that turn's calls which wait for an answer."""
-        sql = "SELECT call FROM approvals WHERE turn = ? AND state = 'asked'"
+    async def not_taken(self, turn: str) -> frozenset[str]:
+        """Ids of that turn's calls that have asked and had no answer yet: nothing of them has run."""
+        sql = "SELECT call FROM approvals WHERE turn = ? GROUP BY call HAVING max(taken) = 0"
         return frozenset(row[0] for row in await self.database.all(sql, turn))
 
     async def open_requests(self, chat: str | None = None) -> list[ApprovalRequest]:

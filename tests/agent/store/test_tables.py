@@ -24,14 +24,16 @@ def request(
 
 async def test_an_approval_is_decided_once(store: Store, clock: Clock) -> None:
     await store.approvals.open(request())
-    assert await store.approvals.undecided("t1") == {"c1"}
+    assert await store.approvals.not_taken("t1") == {"c1"}
     assert [r.id for r in await store.approvals.open_requests("tg:1")] == ["q1"]
     assert await store.approvals.find("t1", "c1", "git commit -m x") == (request(), None)
     assert await store.approvals.decide("q1", "once", clock.now, "ann") == request()
     assert await store.approvals.decide("q1", "denied", clock.now, "bob") is None
     assert await store.approvals.decided("q1") == ("once", "ann", clock.now)
     assert await store.approvals.find("t1", "c1", "git commit -m x") == (request(), "once")
-    assert await store.approvals.undecided("t1") == frozenset()
+    assert await store.approvals.not_taken("t1") == {"c1"}
+    await store.approvals.take("t1", "c1")
+    assert await store.approvals.not_taken("t1") == frozenset()
     assert not await store.approvals.granted("tg:1", "commit:web")
 
 

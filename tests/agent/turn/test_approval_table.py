@@ -5,6 +5,7 @@ from pathlib import Path
 
 from agent.approvals import EXPIRED, ApprovalRequest, Approvals, GuardedCall
 from agent.store import open_store
+from agent.store.approvals import ApprovalTable
 from fakes.patience import SECONDS
 
 STEP = GuardedCall("t1", "c1", "tg:1", lambda: False)
@@ -29,18 +30,18 @@ async def test_a_question_is_answered_after_a_restart(tmp_path: Path) -> None:
     async with open_store(path, clock) as store:
         approvals = Approvals(store.approvals, shown, clock=clock, new_id=lambda: "a1")
         asking = asyncio.create_task(approvals.settle(STEP, WHAT, SCOPE))
-        while not await approvals.undecided("t1"):
+        while not await approvals.not_taken("t1"):
             await asyncio.sleep(0.01)
         asking.cancel()
         await asyncio.wait([asking])
     async with open_store(path, clock) as store:
         approvals = Approvals(store.approvals, shown, clock=clock)
-        assert await approvals.undecided("t1") == {"c1"}
+        assert await approvals.not_taken("t1") == {"c1"}
         asking = asyncio.create_task(approvals.settle(STEP, WHAT, SCOPE))
         assert await approvals.decide("a1", "chat", "111") is not None
         request, decision, _ = await asyncio.wait_for(asking, SECONDS)
         assert (request.id, decision) == ("a1", "chat")
-        assert await approvals.undecided("t1") == frozenset()
+        assert await approvals.not_taken("t1") == frozenset()
         later = GuardedCall("t2", "c9", "tg:1", lambda: False)
         assert (await approvals.settle(later, "commit to website: More", SCOPE))[1] == "chat"
         assert [grant.scope for grant in await store.approvals.grants("tg:1")] == [SCOPE]
@@ -51,7 +52,7 @@ async def test_the_expiry_goes_on_while_nothing_runs(tmp_path: Path) -> None:
     async with open_store(tmp_path / "v.db", clock) as store:
         first = Approvals(store.approvals, shown, clock=clock, new_id=lambda: "a1")
         asking = asyncio.create_task(first.settle(STEP, WHAT, SCOPE))
-        while not await first.undecided("t1"):
+        while not await first.not_taken("t1"):
             await asyncio.sleep(0.01)
         asking.cancel()
         await asyncio.wait([asking])
@@ -60,3 +61,28 @@ async def test_the_expiry_goes_on_while_nothing_runs(tmp_path: Path) -> None:
         _, decision, reason = await asyncio.wait_for(again.settle(STEP, WHAT, SCOPE), SECONDS)
         assert (decision, reason) == ("denied", EXPIRED.format(minutes=5))
         assert await again.decide("a1", "once", "111") is None
+
+
+async def test_an_answer_while_the_turn_is_taken_up_again_counts(tmp_path: Path) -> None:
+    """Whatever the order of the press and of the look at what waits, the call is run, once."""
+
+    class PressedMeanwhile(ApprovalTable):
+        async def not_taken(self, turn: str) -> frozenset[str]:
+            await approvals.decide("a1", "once", "111")
+            return await super().not_taken(turn)
+
+    async with open_store(tmp_path / "v.db") as store:
+        rows = PressedMeanwhile(store.database)
+        approvals = Approvals(rows, shown)
+        await rows.open(ApprovalRequest("a1", "t1", "c1", "tg:1", WHAT, SCOPE, 0.0))
+        assert await approvals.not_taken("t1") == {"c1"}
+        assert (await approvals.settle(STEP, WHAT, SCOPE))[1] == "once"
+        assert await store.approvals.not_taken("t1") == frozenset()
+
+
+async def test_a_question_replaced_by_another_holds_no_call_open(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "v.db") as store:
+        await store.approvals.open(ApprovalRequest("a1", "t1", "c1", "tg:1", WHAT, SCOPE, 0.0))
+        approvals = Approvals(store.approvals, None)
+        await approvals.settle(STEP, "commit to website: other changes", SCOPE)
+        assert await approvals.not_taken("t1") == frozenset()

@@ -1,6 +1,9 @@
 """Steps that an owner must allow."""
 
 import asyncio
+from dataclasses import replace
+
+import pytest
 
 from agent.approvals import DENIED, EXPIRED, NOBODY, ApprovalRequest, Approvals, Ask, GuardedCall
 from agent.events import ApprovalAsked, Decision
@@ -131,8 +134,9 @@ async def test_a_question_outlives_the_program(bench: Bench) -> None:
     assert bench.ran == [("git_commit", {"repo": "website"})]
 
 
+@pytest.mark.parametrize("taken", [False, True])
 async def test_an_answer_given_before_the_restart_counts_and_nothing_runs_twice(
-    bench: Bench,
+    bench: Bench, taken: bool
 ) -> None:
     call = ToolCall("c", "git_commit", COMMIT.calls[0].arguments)
     bench.journal.messages = [System("s"), User("u"), Assistant("", (call,))]
@@ -141,39 +145,22 @@ async def test_an_answer_given_before_the_restart_counts_and_nothing_runs_twice(
     request = ApprovalRequest("ask1", "t1", "c", "cli", WHAT, "commit:website", 0.0)
     await bench.rows.open(request)
     await bench.rows.decide("ask1", "once", 0.0, "111")
+    if taken:
+        await bench.rows.take("t1", "c")
     await bench.run(says("Let me check."))
-    assert bench.ran == []  # it may have run in part before the program was killed
+    # Once it had the answer, it may have run in part before the program was killed.
+    assert bench.ran == ([] if taken else [("git_commit", {"repo": "website"})])
 
 
-async def test_an_answer_before_the_step_asks_again_is_open_until_the_step_has_it() -> None:
+async def test_what_asks_while_it_runs_is_not_run_again() -> None:
     rows = MemoryApprovals()
     approvals = Approvals(rows, answering(None, []))
-    await rows.open(ApprovalRequest("ask1", "t1", "c", "cli", WHAT, "commit:website", 0.0))
-    await approvals.decide("ask1", "once", "111")
-    assert await approvals.undecided("t1") == {"c"}
-    await approvals.settle(STEP, WHAT, "commit:website")
-    assert await approvals.undecided("t1") == frozenset()
-
-
-async def test_a_step_that_reads_the_answer_first_has_heard_it() -> None:
-    """The row is committed; who wrote it is told so after the step has read it."""
-    told = asyncio.Event()
-
-    class Late(MemoryApprovals):
-        async def decide(
-            self, id: str, decision: Decision, at: float, by: str = ""
-        ) -> ApprovalRequest | None:
-            request = await super().decide(id, decision, at, by)
-            await told.wait()
-            return request
-
-    rows = Late()
-    approvals = Approvals(rows, answering(None, []))
-    await rows.open(ApprovalRequest("ask1", "t1", "c", "cli", WHAT, "commit:website", 0.0))
-    deciding = asyncio.create_task(approvals.decide("ask1", "once", "111"))
-    while "ask1" not in rows.decisions:
+    approver = approvals.approver(replace(STEP, tainted=lambda: True), lambda event: None)
+    asking = asyncio.create_task(
+        approver("Connect to example.org", scope="network:example.org", standing=True)
+    )
+    while not rows.requests:
         await asyncio.sleep(0)
-    assert (await approvals.settle(STEP, WHAT, "commit:website"))[1] == "once"
-    told.set()
-    await deciding
-    assert await approvals.undecided("t1") == frozenset()
+    asking.cancel()
+    await asyncio.wait([asking])
+    assert await approvals.not_taken("t1") == frozenset()
