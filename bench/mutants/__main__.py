@@ -139,7 +139,7 @@ async def measure(copy: Copy, core: Core, record: Record) -> None:
     status, output = await copy.python(
         *PYTEST, "-n", str(min(2, len(files))), "--dist", "loadfile", f"--basetemp={copy.folder}/b",
         "--cov", "--cov-context=test", "--cov-report=", f"--cov-config={config}",
-        "-o", "junit_family=xunit1", f"--junitxml={junit}", *files,
+        "--tb=line", "-o", "junit_family=xunit1", f"--junitxml={junit}", *files,
         seconds=MEASURE_SECONDS,
     )  # fmt: skip
     if status not in (0, 1, 5):

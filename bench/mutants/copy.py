@@ -84,6 +84,7 @@ class Copy:
 def copied(root: Path) -> Iterator[Copy]:
     """What git knows or does not ignore of the tree at `root`, in a folder that goes away."""
     folder = Path(tempfile.mkdtemp(prefix="vm"))
+    folder.chmod(0o755)  # some tests start programs as another user
     try:
         listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         names = subprocess.run(listed, cwd=root, check=True, capture_output=True).stdout.split(
