@@ -29,8 +29,8 @@ from typing import Any
 import aiohttp
 
 from agent.approvals import Approvals
-from agent.chats.assignment import Assignment
-from agent.chats.chats import ChatOptions, Chats
+from agent.chats.assignment import Assignment, ChatOptions
+from agent.chats.chats import Chats
 from agent.context.cache_audit import kept
 from agent.context.window import ModelWindow
 from agent.events import Emit, Event, TurnFinished

@@ -15,8 +15,7 @@ from typing import Any
 from agent.approvals import Approvals, Ask
 from agent.chats.assignment import Assignment, ChatOptions, Listener
 from agent.chats.chats import Chats
-from agent.context.token_breakdown import token_breakdown
-from agent.context.window import ModelWindow
+from agent.context.window import ModelWindow, token_breakdown
 from agent.errors import BackendAway, ToolError
 from agent.events import Emit, Notice, TurnFinished
 from agent.llm.gpu_queue import QueuedModel, backend_queue, profile_held

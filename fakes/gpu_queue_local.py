@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from agent.llm.gpu_queue import GpuHold, Priority
+from agent.llm.gpu_queue import GpuHold
+from backend.protocol import Priority
 
 
 @dataclass(order=True)

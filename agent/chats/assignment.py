@@ -7,10 +7,11 @@ from typing import Protocol
 
 from agent.context.user_message import Fetch, as_they_are
 from agent.events import Emit, Event, TurnFinished
-from agent.llm.gpu_queue import PERSON, SCHEDULED, Priority
+from agent.llm.gpu_queue import PERSON, SCHEDULED
 from agent.store.inbox import Incoming
 from agent.store.turns import OpenTurn
 from agent.turn.journal import Compose, Journal, nothing
+from backend.protocol import Priority
 
 
 @dataclass(frozen=True)

@@ -14,25 +14,13 @@ from contextlib import suppress
 from typing import Self
 
 from agent.aio import BackgroundTasks
-from agent.chats.assignment import Assignment, ChatOptions, Listener, RunTurn, SilentListener
+from agent.chats.assignment import ChatOptions, Listener, RunTurn, SilentListener
 from agent.chats.worker import EPHEMERAL, Worker
 from agent.context.window import ModelWindow
-from agent.events import Emit
 from agent.store import Incoming, Store
 from agent.store.backup import SNAPSHOT
 from agent.store.errors import StoreError
 from agent.store.leases import new_owner
-
-__all__ = [
-    "Assignment",
-    "ChatOptions",
-    "Chats",
-    "Emit",
-    "Incoming",
-    "Listener",
-    "RunTurn",
-    "cli_source",
-]
 
 
 def cli_source() -> str:
@@ -115,14 +103,6 @@ class Chats:
         self._window.cut(last[0].conversation)
         self.wake(chat)
         return True
-
-    async def new(self, chat: str) -> int:
-        """Begin a fresh conversation; notes stay, the old one can be resumed."""
-        return await self.store.chats.new_conversation(chat)
-
-    async def resume(self, chat: str, conversation: int) -> bool:
-        """Go on with an older conversation of that chat; False when it is not of that chat."""
-        return await self.store.chats.resume(chat, conversation)
 
     async def forget(self, chat: str) -> None:
         """Delete a chat with everything that belongs to it; its turn, and what waits, end first."""

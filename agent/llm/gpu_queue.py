@@ -23,19 +23,6 @@ from agent.model import Completion, Model, ModelRefused, Piece, PrefillProgress,
 from backend.client import BackendClient, BackendUnavailable, GpuLease
 from backend.protocol import CompletionReport, Priority, QueueState
 
-__all__ = [
-    "IDLE",
-    "PERSON",
-    "SCHEDULED",
-    "GpuHold",
-    "GpuQueue",
-    "Priority",
-    "QueuedModel",
-    "ReportingHold",
-    "backend_queue",
-    "profile_held",
-]
-
 PERSON: Priority = 0
 SCHEDULED: Priority = 1
 IDLE: Priority = 2

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from agent.errors import ToolError
-from agent.events import Emit, Event, Reason, TokenUsage, TurnFinished
+from agent.events import Emit, Reason, TokenUsage, TurnFinished
 from agent.messages import Assistant, Message, System, ToolResult, User
 from agent.model import Completion
 from agent.prompt import system_text
@@ -54,16 +54,12 @@ def delegating(turn: Turn, run: Run, spend: Spend) -> Turn:
             spend=spend,
         )
         inner = replace(turn, journal=journal, tools=tools, limits=limits)
-        finished = await run(inner, not_shown)
+        finished = await run(inner, lambda _event: None)  # its steps are not shown
         if finished.reason in ("done", "tool_limit"):
             return finished.text
         raise ToolError(finished.text)
 
     return replace(turn, context=replace(turn.context, delegate=delegate))
-
-
-def not_shown(event: Event) -> None:
-    """An inner turn's steps are not shown."""
 
 
 async def uncounted(completion: Completion) -> None:

@@ -22,7 +22,7 @@ from agent.turn.delegate import delegating
 from agent.turn.model_caller import ModelCaller
 from agent.turn.step import Step, read_step
 from agent.turn.tool_runner import ToolRunner
-from agent.turn.transcript import TurnTranscript
+from agent.turn.transcript import TurnTranscript, calls_of
 from agent.turn.turn import Ending, Turn
 
 log = logging.getLogger(__name__)
@@ -127,7 +127,7 @@ class TurnLoop:
                 compactions += 1
             else:
                 await self.transcript.called(completion)
-                taken = self.transcript.call_ids()
+                taken = {call.id for call in calls_of(self.transcript.messages)}
                 return read_step(completion, parser, self.known, taken, self.turn.new_id)
 
     def request(self, *, last: bool) -> Request:

@@ -84,17 +84,13 @@ def sound_json(call: ToolCall) -> str:
     Empty when they cannot be read.
     """
     try:
-        value = json.loads(call.arguments, parse_constant=refuse_constant)
-        json.dumps(value, ensure_ascii=False).encode()
+        value = json.loads(call.arguments)
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
         if isinstance(value, dict):
             return call.arguments
     except (ValueError, RecursionError):
         pass
     return as_json(arguments_of(call.arguments))
-
-
-def refuse_constant(constant: str) -> None:
-    raise ValueError(constant)
 
 
 def as_json(arguments: Mapping[str, Any] | None) -> str:

@@ -39,10 +39,6 @@ class TurnTranscript:
         """Calls of this turn without a result, in order."""
         return unanswered(self.own)
 
-    def call_ids(self) -> set[str]:
-        """Ids of all calls in the transcript; servers give the same ones out again."""
-        return {call.id for call in calls_of(self.messages)}
-
     async def called(self, completion: Completion) -> None:
         """A model call of this transcript ended."""
         self.usage += usage_of(completion)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import click
 
 from agent.chats.assignment import Assignment, ChatOptions
-from agent.chats.chats import Incoming, cli_source
+from agent.chats.chats import cli_source
 from agent.events import (
     Event,
     ModelFinished,
@@ -21,6 +21,7 @@ from agent.events import (
     TurnFinished,
     as_json,
 )
+from agent.store import Incoming
 from bot.cli.command import Misused, Options, chat_option, json_option, pass_options, runs
 from bot.cli.connect import running_agent
 from bot.composition import open_chats

@@ -15,8 +15,9 @@ from rich.console import Console
 
 from agent.approvals import ApprovalRequest
 from agent.chats.assignment import Assignment, ChatOptions
-from agent.chats.chats import Chats, Incoming, cli_source
+from agent.chats.chats import Chats, cli_source
 from agent.events import Decision, Event, TurnFinished
+from agent.store import Incoming
 from bot.channel import ChannelFileSender, OutgoingMessage, send
 from bot.cli.command import Options, chat_option, pass_options, runs
 from bot.cli.connect import running_agent
@@ -122,7 +123,7 @@ class Conversation:
         if line == "/help":
             self.terminal.console.print(HELP)
         elif line == "/new":
-            await self.chats.new(self.chat)
+            await self.chats.store.chats.new_conversation(self.chat)
             self.terminal.console.print("A fresh conversation; notes stay.")
         elif line == "/retry":
             if await self.chats.retry(self.chat):

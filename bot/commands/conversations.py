@@ -19,7 +19,7 @@ CONTINUABLE = frozenset({"tool_limit", "loop"})  # reasons for which a turn ende
 
 async def new(context: HandlerContext, call: CommandCall) -> None:
     await context.services.chats.stop(call.chat)
-    await context.services.chats.new(call.chat)
+    await context.store.chats.new_conversation(call.chat)
     await context.send(call.chat, context.texts.new)
 
 
@@ -47,7 +47,7 @@ async def resume(context: HandlerContext, call: CommandCall) -> None:
 
 async def press_resume(context: HandlerContext, press: ButtonPress) -> PressResult:
     chosen = int(press.argument)
-    if not await context.services.chats.resume(press.chat, chosen):
+    if not await context.store.chats.resume(press.chat, chosen):
         return PressResult(context.texts.expired)
     conversations = await context.store.chats.conversations(press.chat, 100)
     title = next((c.title for c in conversations if c.id == chosen), "")

@@ -2,8 +2,7 @@
 
 client.py   OpenAIModel: the HTTP conversation, its signs of life
 wire.py     our messages and requests as JSON, the same bytes every time
-sse.py      bytes of an event stream to JSON values
-chunks.py   streamed chunks to pieces, and token counts and speeds from whichever fields the server gives
+chunks.py   an answer's bytes to pieces, and token counts and speeds from whichever fields the server gives
 values.py   reading JSON of unknown shape
 errors.py   a server's error as one of the agent's
 """

@@ -14,9 +14,8 @@ from typing import Any, Self, TypeVar
 import aiohttp
 
 from agent.errors import BackendAway
-from agent.llm.openai.chunks import Chunks
+from agent.llm.openai.chunks import DONE, Chunks, Events, StreamTooLong, parse
 from agent.llm.openai.errors import error_of, error_of_answer
-from agent.llm.openai.sse import DONE, Events, StreamTooLong, parse
 from agent.llm.openai.values import mapping, sequence, text, whole
 from agent.llm.openai.wire import (
     Json,

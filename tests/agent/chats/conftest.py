@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from agent.approvals import Approvals
-from agent.chats.assignment import Assignment
-from agent.chats.chats import ChatOptions, Chats
+from agent.chats.assignment import Assignment, ChatOptions
+from agent.chats.chats import Chats
 from agent.context.user_message import Fetch, as_they_are
 from agent.context.window import ModelWindow
 from agent.events import Emit, Event, TurnFinished

@@ -7,7 +7,8 @@ from functools import partial
 import pytest
 
 from agent.chats import worker
-from agent.chats.chats import ChatOptions, Chats, cli_source
+from agent.chats.assignment import ChatOptions
+from agent.chats.chats import Chats, cli_source
 from agent.chats.worker import RESUMES
 from agent.events import Notice, TurnStarted
 from agent.messages import Assistant, ToolResult, User
@@ -140,14 +141,14 @@ async def test_a_new_conversation_knows_notes_and_nothing_else(bench: Bench) -> 
         await chats.submit(said("my cat is Tom", "1"))
         await bench.heard.replies("tg:1", 1)
         old = await chats.store.chats.get("tg:1")
-        await chats.new("tg:1")
+        await chats.store.chats.new_conversation("tg:1")
         await chats.submit(said("hello", "2"))
         await bench.heard.replies("tg:1", 2)
         fresh = "".join(m.text for m in bench.model.requests[-1].messages)
         assert "likes tea" in fresh
         assert "Tom" not in fresh
         assert old and old.conversation
-        assert await chats.resume("tg:1", old.conversation)
+        assert await chats.store.chats.resume("tg:1", old.conversation)
         await chats.submit(said("and the cat?", "3"))
         await bench.heard.replies("tg:1", 3)
         assert "Tom" in "".join(m.text for m in bench.model.requests[-1].messages)

@@ -151,7 +151,7 @@ class Conversations(RuleBasedStateMachine):
     @rule(chat=chats)
     def fresh(self, chat: str) -> None:
         self.cut.add(chat)
-        self.runner.run(self.chats.new(chat))
+        self.runner.run(self.chats.store.chats.new_conversation(chat))
 
     @rule(chat=chats)
     def retry(self, chat: str) -> None:

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from agent.context.cache_audit import CacheAudit, difference
-from agent.context.token_breakdown import token_breakdown
-from agent.context.window import ModelWindow, WindowTooSmall
+from agent.context.window import ModelWindow, WindowTooSmall, token_breakdown
 from agent.errors import BackendAway, ContextFull
 from agent.llm.gpu_queue import PERSON
 from agent.messages import Assistant, Message, ToolCall, ToolResult, User

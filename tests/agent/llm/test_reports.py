@@ -8,11 +8,11 @@ from typing import Any, cast
 import pytest
 
 from agent.errors import BackendAway
-from agent.llm.gpu_queue import GpuHold, Priority, QueuedModel, ReportingHold
+from agent.llm.gpu_queue import GpuHold, QueuedModel, ReportingHold
 from agent.messages import User
 from agent.model import Completion, ModelRefused, Request
 from backend.client import BackendUnavailable, GpuLease
-from backend.protocol import CompletionReport
+from backend.protocol import CompletionReport, Priority
 from fakes.model_scripted import Line, ScriptedModel, refused, says
 
 ASKED = Request((User("hello"),))
