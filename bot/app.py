@@ -2,12 +2,11 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import Self
 
-from agent.aio import set_within
 from agent.approvals import ApprovalRequest
 from agent.chats.assignment import Assignment
 from agent.events import Decision, Event
@@ -23,7 +22,7 @@ from bot.delivery import Delivery
 from bot.replies import Replies
 from bot.texts import Texts
 
-LOOK_SECONDS = 3600.0  # how often updates set aside are looked for, beyond those of this process
+LOOK_SECONDS = 15.0  # between two looks at what was set aside
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,23 +102,7 @@ class MessagingApp(ABC):
         self.replies.on_approval = lambda id: context.start(show_decision(context, id))
         async with context.tasks, asyncio.TaskGroup() as group:
             group.create_task(self.delivery.run())
-            group.create_task(self._tell_dead_letters())
             group.create_task(self.listen(context))
-
-    async def _tell_dead_letters(self) -> None:
-        """Tell the owners, once a day at most, of updates that were set aside."""
-        letters = self.store.dead_letters
-
-        def payload(count: int) -> str:
-            return OutgoingMessage(self.texts.dead_letters.format(count=count)).to_json()
-
-        while True:
-            letters.added.clear()
-            due: float | None = None
-            with suppress(StoreError):  # it is told at the next look
-                due = await letters.tell(self.channel.source, self.owner_chats(), payload)
-                self.store.outbox.added.set()
-            await set_within(letters.added, min(due or LOOK_SECONDS, LOOK_SECONDS))
 
     def compose(self, reply: TurnReply) -> Sequence[str]:
         """A finished turn as outbox payloads (agent.turn.journal.Compose)."""
@@ -137,8 +120,9 @@ class Apps:
     while turns run: live replies that still go on end with it.
     """
 
-    def __init__(self, apps: Sequence[MessagingApp]) -> None:
+    def __init__(self, apps: Sequence[MessagingApp], look_seconds: float = LOOK_SECONDS) -> None:
         self.apps = apps
+        self._look_seconds = look_seconds
         self._replies = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -183,3 +167,33 @@ class Apps:
         async with asyncio.TaskGroup() as group:
             for app in self.apps:
                 group.create_task(app.serve(services))
+            group.create_task(self._tell_set_aside())
+
+    async def _tell_set_aside(self) -> None:
+        """Tell of what was set aside: each chat of its own, the owners of everything once a day."""
+        store, texts = self.apps[0].store, self.apps[0].texts
+
+        def to_chat(chat: str, table: str, count: int) -> str | None:
+            app = self.of(chat)
+            if app is None:
+                return None
+            what = set_aside_kinds(app.texts, {table: count})
+            return OutgoingMessage(app.texts.set_aside_here.format(what=what)).to_json()
+
+        def to_owners(counts: Mapping[str, int]) -> str:
+            what = set_aside_kinds(texts, counts)
+            return OutgoingMessage(texts.set_aside_anywhere.format(what=what)).to_json()
+
+        while True:
+            with suppress(StoreError):  # it is told at the next look
+                if await store.set_aside.tell(self.owner_chats(), to_chat, to_owners):
+                    store.outbox.added.set()
+            await asyncio.sleep(self._look_seconds)
+
+
+def set_aside_kinds(texts: Texts, counts: Mapping[str, int]) -> str:
+    """What was set aside, in words."""
+    return ", ".join(
+        texts.set_aside_kinds.get(table, texts.set_aside_other).format(count=count)
+        for table, count in counts.items()
+    )

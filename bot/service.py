@@ -152,7 +152,6 @@ async def background_work(
             group.create_task(write_presence(path, apps, notify)),
             group.create_task(watch_backend(agent, apps)),
             group.create_task(pass_on_alerts(agent.backend, store, apps.owner_chats)),
-            group.create_task(tell_set_aside(store, apps.owner_chats)),
             group.create_task(maintenance.run()),
         ]
         try:
@@ -226,30 +225,3 @@ async def pass_on_alerts(
                     await store.outbox.add(chat, [payload(text)])
                 await store.key_values.put(LAST_ALERT, alert.id)
         await asyncio.sleep(pause)
-
-
-async def tell_set_aside(
-    store: Store, owner_chats: Callable[[], Collection[str]], pause: float = LOOK_SECONDS
-) -> None:
-    """Tell the owners, and the chat that it belonged to, of each row that was set aside."""
-    while True:
-        with suppress(StoreError):  # told at the next look
-            for row in await store.set_aside.untold():
-                what = STORED.get(row.table_name, "entry")
-                text = (
-                    f"⚠️ A stored {what} could not be read. It was set aside; nothing waits for it."
-                )
-                for chat in {*owner_chats(), *([row.chat] if row.chat else [])}:
-                    await store.outbox.add(chat, [payload(text)])
-                await store.set_aside.told(row.id)
-        await asyncio.sleep(pause)
-
-
-STORED = {
-    "chats": "setting of a chat",
-    "inbox": "message",
-    "turns": "answer",
-    "transcript": "part of a conversation",
-    "jobs": "job",
-    "outbox": "reply",
-}

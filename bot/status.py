@@ -44,7 +44,7 @@ async def gather(state: Path, store: Store | None, backend: BackendClient) -> di
             "outbox_waiting": counts.get("waiting", 0) + counts.get("sending", 0),
             "outbox_uncertain": counts.get("uncertain", 0),
             "outbox_failed": counts.get("failed", 0),
-            "updates_set_aside": await store.dead_letters.count() if store else 0,
+            "set_aside": await store.set_aside.count() if store else 0,
         },
         "chats": await store.chats.count() if store else 0,
         "jobs": {"active": active, "next_at": due and datetime.fromtimestamp(due, UTC).isoformat()},

@@ -19,10 +19,26 @@ class Texts:
     shown_again: str = "Sent again."
     not_in_doubt: str = "That message was already sent again."
     undeliverable: str = "A message could not be delivered: {why}."
-    dead_letters: str = (
-        "⚠️ {count} incoming messages or presses could not be read and were set aside;"
-        " everything after them was handled."
+    # what is set aside, by the table that it comes from
+    set_aside_here: str = (
+        "⚠️ {what} of this chat could not be handled and was set aside; everything after it goes on."
     )
+    set_aside_anywhere: str = (
+        "⚠️ {what} could not be handled and were set aside; everything after them goes on."
+        " They are kept in the database."
+    )
+    set_aside_kinds: Mapping[str, str] = field(
+        default_factory=lambda: {
+            "updates": "{count} incoming updates",
+            "inbox": "{count} messages",
+            "turns": "{count} answers",
+            "transcript": "{count} parts of a conversation",
+            "jobs": "{count} jobs",
+            "outbox": "{count} replies",
+            "chats": "{count} settings of a chat",
+        }
+    )
+    set_aside_other: str = "{count} stored entries"
 
     # who may talk
     hello: str = "Hello. Write to me, or see /help."

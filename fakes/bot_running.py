@@ -67,7 +67,7 @@ class ScriptedAgent:
         """The app with the agent behind it, taking updates."""
         model = ScriptedModel(lambda request: self.script(request))
         window = ModelWindow(store, model, LocalGpuQueue(), ())
-        apps = Apps([app])
+        apps = Apps([app], look_seconds=0.05)
         approvals = Approvals(store.approvals, apps.ask, seconds=self.approval_seconds)
         schemas = tuple(tool.schema for tool in self.tools)
 
@@ -91,7 +91,7 @@ class ScriptedAgent:
             if self.plans:
                 running.services = replace(running.services, planner=running.planner)
             running.services = replace(running.services, **self.services(running))
-            running.serving = asyncio.create_task(app.serve(running.services))
+            running.serving = asyncio.create_task(apps.serve(running.services))
             try:
                 yield running
             finally:

@@ -15,7 +15,6 @@ search.py         full-text candidates
 notes.py          lasting notes
 embeddings.py     vectors of notes and messages
 outbox.py         messages to be sent
-dead_letters.py   updates that could not be handled
 approvals.py      questions to owners, standing permissions
 jobs.py           scheduled jobs
 occurrences.py    their due times, runs and results
@@ -23,7 +22,8 @@ people.py         who may talk, pairing codes
 files.py          files received and sent
 usage.py          tokens of each model call
 key_values.py     small values of the program itself
-set_aside.py      rows that could not be read, or at which the program crashed
+unreadable.py     rows that cannot be read are taken out of the way
+set_aside.py      what was, and at what the program crashed: counted and told
 retention.py      deletion by age and size, VACUUM
 backup.py         checks, snapshots, copies
 """
@@ -36,7 +36,6 @@ from pathlib import Path
 from agent.store.approvals import ApprovalTable
 from agent.store.chats import ChatTable
 from agent.store.database import Clock, Database, open_database
-from agent.store.dead_letters import DeadLetterTable
 from agent.store.embeddings import EmbeddingTable
 from agent.store.files import FileTable
 from agent.store.inbox import InboxTable, Incoming
@@ -71,7 +70,6 @@ class Store:
         self.search = SearchTable(database)
         self.embeddings = EmbeddingTable(database)
         self.outbox = OutboxTable(database)
-        self.dead_letters = DeadLetterTable(database)
         self.approvals = ApprovalTable(database)
         self.people = PeopleTable(database)
         self.jobs = JobTable(database)

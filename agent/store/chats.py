@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from pydantic import TypeAdapter
 
 from agent.store.database import Database, Row, Transaction
-from agent.store.set_aside import readable
+from agent.store.unreadable import readable
 
 SETTINGS = TypeAdapter(dict[str, Any])
 

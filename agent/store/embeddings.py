@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent.store.database import Database
 from agent.store.search import SearchHit
-from agent.store.set_aside import readable
+from agent.store.unreadable import readable
 
 if TYPE_CHECKING:
     Vector = array[float]

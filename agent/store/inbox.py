@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from agent.store import chats
 from agent.store.database import Database, Row, Statement, Transaction
 from agent.store.message_codec import storable
-from agent.store.set_aside import readable
+from agent.store.unreadable import readable
 
 EXTRA = TypeAdapter(dict[str, list[str]])  # quote, files, images, more
 IncomingKind = Literal["message", "edit", "job"]

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from agent.schedule.times.rule import load
 from agent.store import chats
 from agent.store.database import Database, Row
-from agent.store.set_aside import readable
+from agent.store.unreadable import readable
 
 MAX_ID = 2**63 - 1  # of SQLite; a person may type any number
 JSON = TypeAdapter(dict[str, Any])

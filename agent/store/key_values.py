@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter
 
 from agent.store.database import Database, Row
-from agent.store.set_aside import readable
+from agent.store.unreadable import readable
 
 T = TypeVar("T")
 

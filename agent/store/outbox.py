@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from agent.store import chats
 from agent.store.database import Database, Row, Transaction, columns
-from agent.store.set_aside import readable
+from agent.store.unreadable import readable
 
 IDS: TypeAdapter[list[str | int]] = TypeAdapter(list[str | int])
 OutboxState = Literal["waiting", "sending", "delivered", "uncertain", "failed"]

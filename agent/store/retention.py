@@ -44,7 +44,7 @@ _CONVERSATIONS = (
 _RECORDS = (
     "DELETE FROM inbox WHERE id IN (SELECT id FROM inbox WHERE state = 'done' AND received_at < ? LIMIT ?) RETURNING 1",
     "DELETE FROM outbox WHERE id IN (SELECT id FROM outbox WHERE state IN ('delivered', 'failed') AND changed_at < ? LIMIT ?) RETURNING 1",
-    "DELETE FROM dead_letters WHERE id IN (SELECT id FROM dead_letters WHERE at < ? LIMIT ?) RETURNING 1",
+    "DELETE FROM set_aside WHERE id IN (SELECT id FROM set_aside WHERE at < ? LIMIT ?) RETURNING 1",
     "DELETE FROM approvals WHERE id IN (SELECT id FROM approvals WHERE state <> 'asked' AND decided_at < ? LIMIT ?) RETURNING 1",
     "DELETE FROM notes WHERE id IN (SELECT id FROM notes WHERE deleted_at < ? LIMIT ?) RETURNING 1",
 )

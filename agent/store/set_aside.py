@@ -1,49 +1,21 @@
-"""Rows that cannot be read, or at which the program crashes, are taken out of the way and told.
+"""What cannot be read, or at which the program crashes, is taken out of the way, counted and told.
 
-The row is kept here as JSON with the error; in its own table it is ended, so that nothing is
-lost and what waits behind it goes on.
+A row is ended in its own table (unreadable); an update of a messaging app, which has none, is
+acknowledged.
 """
 
+import hashlib
 import json
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
-from agent.store.database import Database, Row, Transaction, columns
+from agent.store import chats, outbox
+from agent.store.database import Database, Transaction, columns
+from agent.store.message_codec import storable
+from agent.store.unreadable import set_aside
 
-log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 CRASHES = 3  # so many at one row set it aside
-
-# By table: its key, and what ends a row there.
-ENDS = {
-    "chats": ("key", ["UPDATE chats SET settings = '{}' WHERE key = ?"]),
-    "inbox": ("id", ["UPDATE inbox SET state = 'done' WHERE id = ?"]),
-    "turns": (
-        "id",
-        [
-            "UPDATE turns SET state = 'done', reason = 'error' WHERE id = ?",
-            "UPDATE inbox SET state = 'done' WHERE turn = ?",
-        ],
-    ),
-    # The rest of its turn leaves the prompt as well: an answer without its call is no conversation.
-    "transcript": (
-        "id",
-        [
-            "UPDATE transcript SET live = 0 WHERE turn = (SELECT turn FROM transcript WHERE id = ?)",
-            "UPDATE transcript SET live = 0 WHERE id = ?",
-        ],
-    ),
-    "jobs": ("id", ["UPDATE jobs SET state = 'ended', next_at = NULL WHERE id = ?"]),
-    "outbox": (
-        "id",
-        ["UPDATE outbox SET state = 'failed', error = 'it could not be read' WHERE id = ?"],
-    ),
-    "facts": ("key", ["DELETE FROM facts WHERE key = ?"]),
-    "meanings": ("row", ["DELETE FROM meanings WHERE row = ?"]),
-}
+DAY = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,32 +28,53 @@ class SetAsideRow:
     chat: str
     raw: str
     error: str
+    crashes: int
+
+
+ToChat = Callable[[str, str, int], str | None]
+"""The payload for a chat: of so many rows of a table; None where nobody reads that chat."""
+ToOwners = Callable[[Mapping[str, int]], str]
+"""The payload for the owners: how many rows of each table."""
 
 
 @dataclass(frozen=True)
 class SetAsideTable:
+    """`raw` is given for an update alone, whose key is `update_key`."""
+
     database: Database
 
-    async def add(self, table: str, key: object, error: BaseException) -> None:
-        """Set a row aside."""
+    async def add(self, table: str, key: object, error: BaseException, raw: str = "") -> None:
+        """Set a row aside; again: nothing new."""
         async with self.database.write() as tx:
-            await set_aside(tx, table, key, error)
+            await set_aside(tx, table, key, error, raw)
 
-    async def crashed(self, table: str, key: object, error: BaseException) -> bool:
-        """Count a crash at a row; whether that was the third and it is set aside now."""
+    async def crashed(
+        self,
+        table: str,
+        key: object,
+        error: BaseException,
+        raw: str = "",
+        *,
+        attempted: bool = False,
+    ) -> bool:
+        """Count a crash at a row; whether that was the third and it is set aside now.
+
+        `attempted`: it was counted by `attempt`.
+        """
         async with self.database.write() as tx:
-            crashes = await tx.value(_COUNT, table, str(key))
+            crashes = await tx.value(_COUNT, table, str(key), 0 if attempted else 1)
             if crashes >= CRASHES:
-                await set_aside(tx, table, key, error)
+                await set_aside(tx, table, key, error, raw)
         return bool(crashes >= CRASHES)
 
-    async def attempt(self, table: str, key: object) -> bool:
+    async def attempt(self, table: str, key: object, raw: str = "") -> bool:
         """Count an attempt at a row that may take the program down; False where so many came to
         no end that it is set aside. `passed` ends the attempt."""
-        crashes = await self.database.execute(_COUNT, table, str(key))
-        if crashes[0][0] <= CRASHES:
+        [(attempts,)] = await self.database.execute(_COUNT, table, str(key), 1)
+        if attempts <= CRASHES:
             return True
-        await self.add(table, key, RuntimeError(f"The program ended {CRASHES} times at it."))
+        error = RuntimeError(f"The program ended {CRASHES} times at it.")
+        await self.add(table, key, error, raw)
         return False
 
     async def passed(self, table: str, key: object) -> None:
@@ -89,63 +82,64 @@ class SetAsideTable:
         sql = "DELETE FROM set_aside WHERE table_name = ? AND row_id = ? AND at IS NULL"
         await self.database.execute(sql, table, str(key))
 
-    async def untold(self) -> list[SetAsideRow]:
-        sql = f"SELECT {columns(SetAsideRow)} FROM set_aside WHERE at IS NOT NULL AND told = 0"
-        return [SetAsideRow(*row) for row in await self.database.all(sql)]
-
-    async def told(self, id: int) -> None:
-        await self.database.execute("UPDATE set_aside SET told = 1 WHERE id = ?", id)
+    async def all(self, table: str | None = None) -> list[SetAsideRow]:
+        """What is set aside, oldest first, of one table or of all."""
+        sql = (
+            f"SELECT {columns(SetAsideRow)} FROM set_aside WHERE at IS NOT NULL"
+            " AND (?1 IS NULL OR table_name = ?1) ORDER BY at, id"
+        )
+        return [SetAsideRow(*row) for row in await self.database.all(sql, table)]
 
     async def count(self) -> int:
         sql = "SELECT count(*) FROM set_aside WHERE at IS NOT NULL"
         return int(await self.database.value(sql))
 
+    async def tell(self, owners: Collection[str], to_chat: ToChat, to_owners: ToOwners) -> bool:
+        """Put what was set aside into the outbox: at once for the chat that it belonged to, and for
+        the owners in one silent notice, once a day at most.. Whether there was anything.
+        """
+        async with self.database.write() as tx:
+            told = False
+            for chat, table, count in await tx.all(_UNTOLD):
+                payload = to_chat(chat, table, count)
+                if payload is not None:
+                    told = await _put(tx, chat, payload, silent=False)
+            await tx.run(_TOLD, json.dumps(list(owners)))
+            counts: dict[str, int] = dict(await tx.all(_UNTOLD_TO_OWNERS, tx.now, DAY))
+            for chat in owners if counts else ():
+                told = await _put(tx, chat, to_owners(counts), silent=True)
+                await tx.run(_TOLD_OWNERS, tx.now)
+        return told
+
+
+def update_key(source: str, raw: str) -> str:
+    """The key of an update: the same one delivered again is the same row, whatever its number."""
+    return f"{source}:{hashlib.sha256(storable(raw).encode()).hexdigest()}"
+
+
+async def _put(tx: Transaction, chat: str, payload: str, *, silent: bool) -> bool:
+    await chats.ensure(tx, chat)
+    await outbox.put(tx, chat, [payload], silent=silent)
+    return True
+
 
 _COUNT = """
-INSERT INTO set_aside (table_name, row_id, crashes) VALUES (?, ?, 1)
-ON CONFLICT DO UPDATE SET crashes = crashes + 1 RETURNING crashes
+INSERT INTO set_aside (table_name, row_id, crashes) VALUES (?1, ?2, 1)
+ON CONFLICT DO UPDATE SET crashes = crashes + ?3 RETURNING crashes
 """
-
-
-async def readable(
-    database: Database, table: str, rows: Sequence[Row], decode: Callable[[Row], T]
-) -> list[T]:
-    """The rows that can be decoded; those that cannot are set aside. A row begins with its key.
-
-    Not to be called inside of a write transaction.
-    """
-    decoded: list[T] = []
-    for row in rows:
-        try:
-            decoded.append(decode(row))
-        except (ValueError, TypeError, LookupError, AttributeError) as error:
-            await SetAsideTable(database).add(table, row[0], error)
-    return decoded
-
-
-async def set_aside(tx: Transaction, table: str, key: object, error: BaseException) -> None:
-    name, ends = ENDS[table]
-    columns_of = await tx.all("SELECT name FROM pragma_table_info(?)", table)
-    row = await tx.one(f"SELECT * FROM {table} WHERE {name} = ?", key)
-    if row is None:
-        return
-    found: dict[str, Any] = dict(zip((name for (name,) in columns_of), row, strict=True))
-    chat = found.get("chat") or (key if table == "chats" else "")
-    if table == "transcript":
-        sql = "SELECT chat FROM conversations WHERE id = ?"
-        chat = await tx.value(sql, found["conversation"])
-    why = f"{type(error).__name__}: {error}"
-    raw = json.dumps(found, default=repr, ensure_ascii=False)
-    log.error("set aside table=%s row=%s: %s", table, key, why)
-    await tx.run(
-        "INSERT INTO set_aside (table_name, row_id, chat, raw, error, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
-        " ON CONFLICT DO UPDATE SET chat = ?3, raw = ?4, error = ?5, at = ?6, told = 0, crashes = 0",
-        table,
-        str(key),
-        chat,
-        raw,
-        why,
-        tx.now,
-    )
-    for sql in ends:
-        await tx.run(sql, key)
+_UNTOLD = """
+SELECT chat, table_name, count(*) FROM set_aside
+WHERE told = 0 AND at IS NOT NULL AND chat <> '' GROUP BY chat, table_name ORDER BY min(id)
+"""
+# What an owner's own chat has told needs no second notice.
+_TOLD = """
+UPDATE set_aside SET told = 1, told_at = iif(chat IN (SELECT value FROM json_each(?)), 0, told_at)
+WHERE told = 0 AND at IS NOT NULL
+"""
+_UNTOLD_TO_OWNERS = """
+SELECT table_name, count(*) FROM set_aside
+WHERE told_at IS NULL AND at IS NOT NULL
+AND NOT EXISTS (SELECT 1 FROM set_aside WHERE ?1 - told_at BETWEEN 0 AND ?2)
+GROUP BY table_name ORDER BY min(id)
+"""
+_TOLD_OWNERS = "UPDATE set_aside SET told_at = ? WHERE at IS NOT NULL AND told_at IS NULL"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from agent.messages import Message, User
 from agent.store import message_codec as codec
 from agent.store.database import Database, Row, Transaction, columns
-from agent.store.set_aside import readable
+from agent.store.unreadable import readable
 
 
 @dataclass(frozen=True, slots=True)

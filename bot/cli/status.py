@@ -46,7 +46,7 @@ def status_lines(facts: dict[str, Any]) -> list[str]:
     lines.append(
         f"waiting: {bot['inbox_waiting']} to answer, {bot['outbox_waiting']} to send, "
         f"{bot['outbox_uncertain']} uncertain"
-        + (f", {bot['updates_set_aside']} set aside" if bot["updates_set_aside"] else "")
+        + (f", {bot['set_aside']} set aside" if bot["set_aside"] else "")
     )
     jobs = facts["jobs"]
     upcoming = f", next {jobs['next_at']}" if jobs["next_at"] else ""

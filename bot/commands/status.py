@@ -31,7 +31,7 @@ async def status_report(context: HandlerContext, chat: str) -> tuple[str, Keyboa
         len(context.services.chats.running()),
         await context.store.inbox.count_waiting(),
         await context.store.outbox.counts(),
-        await context.store.dead_letters.count(context.channel.source),
+        await context.store.set_aside.count(),
     )
     lines.append(queue_line(texts, queues))
     if problem := context.problem():
@@ -85,7 +85,7 @@ async def tokens(context: HandlerContext, call: CommandCall) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Queues:
-    """Turns that run, messages that wait for theirs, the outbox's rows by state, dead letters."""
+    """Turns that run, messages that wait for theirs, the outbox's rows by state, what is set aside."""
 
     running: int
     waiting: int

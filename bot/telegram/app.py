@@ -89,7 +89,7 @@ class TelegramApp(MessagingApp):
 
     async def listen(self, context: HandlerContext) -> None:
         self.application.add_handlers(handlers(context))
-        take = UpdateGate(self.application, self.store.dead_letters).take
+        take = UpdateGate(self.application, self.store.set_aside).take
         url, listen = self.config.webhook_url, self.config.webhook_listen
         updates: Poller | Webhook
         if url:

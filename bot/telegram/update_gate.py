@@ -2,85 +2,105 @@
 
 Handlers are quick and write what must last; when one returns, its update may be
 forgotten by Telegram. While the state cannot be written, the update waits. What
-cannot be parsed, and what handlers crash at every time, is set aside as a dead letter.
+cannot be parsed, and what handlers or the whole program crash at every time, is set aside.
 """
 
 import asyncio
 import json
 import logging
 from collections import OrderedDict
+from contextlib import suppress
 from typing import Any
 
 from telegram import Update
 from telegram.ext import Application, CallbackContext
 
-from agent.store.dead_letters import DeadLetterTable
 from agent.store.errors import StoreError
+from agent.store.set_aside import SetAsideTable, update_key
+from agent.store.unreadable import UPDATES
 from bot.telegram.chat_key import SOURCE
 
 log = logging.getLogger(__name__)
 
 KNOWN = 2000  # update ids kept to pass over a second delivery
+DELIVERED_AGAIN = 100  # updates at a start that an earlier process may have died at: one poll's
 FIRST_RETRY = 1.0
 LONGEST_RETRY = 30.0
+
+
+class Unparsable(Exception):
+    """An update that the library cannot parse; `why` is what it raised."""
+
+    def __init__(self, why: Exception) -> None:
+        super().__init__(str(why))
+        self.why = why
 
 
 class UpdateGate:
     """Passes updates to the application's handlers, each once."""
 
     def __init__(
-        self, application: Application[Any, Any, Any, Any, Any, Any], dead_letters: DeadLetterTable
+        self, application: Application[Any, Any, Any, Any, Any, Any], set_aside: SetAsideTable
     ) -> None:
         self._application = application
-        self._dead_letters = dead_letters
+        self._set_aside = set_aside
+        self._taken = 0
         self._known: OrderedDict[int, None] = OrderedDict()
         self._errors: dict[int, Exception] = {}
         application.add_error_handler(self._keep_error)
 
     async def take(self, raw: object) -> None:
         """Returns when the update, as JSON, is handled for good or set aside."""
-        number = update_number(raw)
+        number, text = update_number(raw), as_json(raw)
         if number in self._known:
             return
-        pause = FIRST_RETRY
+        row = UPDATES, update_key(SOURCE, text)
+        self._taken += 1
+        counted = self._taken <= DELIVERED_AGAIN
+        attempted, pause = False, FIRST_RETRY
         while True:
             try:
-                if await self._handled(number, raw):
+                if counted and not attempted:
+                    if not await self._set_aside.attempt(*row, text):
+                        break
+                    attempted = True
+                crash = await self._handled(raw)
+                if crash is None:
                     break
+                log.warning("update %s failed (%s)", number, type(crash).__name__)
+                if isinstance(crash, Unparsable):
+                    await self._set_aside.add(*row, crash.why, text)
+                    break
+                if await self._set_aside.crashed(*row, crash, text, attempted=attempted):
+                    log.error("update %s crashed each time", number, exc_info=crash)
+                    break
+                counted = attempted = False
             except StoreError as error:
                 log.warning("update %s waits: %s", number, error)
                 await asyncio.sleep(pause)
                 pause = min(LONGEST_RETRY, 2 * pause)
+        if attempted:
+            with suppress(StoreError):
+                await self._set_aside.passed(*row)
         if number is not None:
             self._known[number] = None
             if len(self._known) > KNOWN:
                 self._known.popitem(last=False)
 
-    async def _handled(self, number: int | None, raw: object) -> bool:
-        """Whether it is handled or set aside; False to try it again. Raises StoreError."""
+    async def _handled(self, raw: object) -> Exception | None:
+        """What a handler crashed with, or Unparsable; None when it is handled. Raises StoreError."""
         try:
             update = parsed(raw, self._application)
         except Exception as error:  # noqa: BLE001 - the library trusts whatever it parses
-            log.warning("update %s cannot be parsed (%s)", number, type(error).__name__)
-            name = "" if number is None else str(number)
-            await self._dead_letters.unreadable(SOURCE, name, as_json(raw), described(error))
-            return True
+            return Unparsable(error)
         try:
             await self._application.process_update(update)
             crash = self._errors.pop(update.update_id, None)
         except Exception as error:  # noqa: BLE001 - the library fails at the update beside handlers
             crash = error
-        return crash is None or await self._crashed(update.update_id, raw, crash)
-
-    async def _crashed(self, number: int, raw: object, error: Exception) -> bool:
-        """Whether the update has crashed for the last time. Raises StoreError."""
-        if isinstance(error, StoreError):
-            raise error
-        set_aside = await self._dead_letters.crashed(
-            SOURCE, str(number), as_json(raw), described(error)
-        )
-        log.error("update %d failed", number, exc_info=error if set_aside else None)
-        return set_aside
+        if isinstance(crash, StoreError):
+            raise crash
+        return crash
 
     async def _keep_error(
         self, update: object, context: CallbackContext[Any, Any, Any, Any]
@@ -116,7 +136,3 @@ def as_json(raw: object) -> str:
         return json.dumps(raw)
     except (ValueError, RecursionError):  # a number or a nesting beyond what Python writes
         return json.dumps(type(raw).__name__)
-
-
-def described(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"

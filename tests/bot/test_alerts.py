@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agent.store import Incoming, Store, open_store
+from agent.store import Store, open_store
 from backend.protocol import Alert
-from bot.service import pass_on_alerts, tell_set_aside
+from bot.service import pass_on_alerts
 from fakes.patience import SECONDS
 
 HOT = Alert(id=5, at=datetime(2026, 11, 20, tzinfo=UTC), name="heat", level="warning", text="Hot.")
@@ -45,20 +45,3 @@ async def test_news_that_could_not_be_written_down_is_passed_on_later(tmp_path: 
         passing.cancel()
         await asyncio.wait([passing])
     assert parcel and parcel.payload == '{"text": "⚠️ Hot."}'
-
-
-async def test_what_is_set_aside_is_told_once_to_its_chat_and_the_owners(tmp_path: Path) -> None:
-    async with open_store(tmp_path / "s.db") as store:
-        await store.inbox.add(Incoming("tg:8", "s", "1", "x"))
-        await store.set_aside.add("inbox", 1, ValueError("x"))
-        telling = asyncio.create_task(tell_set_aside(store, lambda: {"tg:7"}, pause=0.01))
-        async with asyncio.timeout(SECONDS):
-            while await store.set_aside.untold():
-                await asyncio.sleep(0.01)
-        telling.cancel()
-        await asyncio.wait([telling])
-        for chat in ("tg:7", "tg:8"):
-            row = await store.outbox.claim(chat)
-            assert row and "stored message could not be read" in row.payload
-            await store.outbox.delivered(row.id, ["1"])
-            assert await store.outbox.claim(chat) is None

@@ -27,7 +27,7 @@ async def database(settings: Settings) -> list[Finding]:
     detail = f"{path.stat().st_size / 2**20:.1f} MiB, intact"
     detail += f"; {uncertain} uncertain sends" if uncertain else ""
     if aside:
-        detail += f"; {aside} rows that could not be read are set aside"
+        detail += f"; {aside} entries that could not be handled are set aside"
         return [warning("database", detail, f"They are kept in the table set_aside of {path}.")]
     return [passed("database", detail)]
 

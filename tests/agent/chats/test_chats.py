@@ -505,7 +505,7 @@ async def test_a_turn_that_cannot_be_ended_is_set_aside_at_the_third_crash(
     async with bench.running() as chats:
         await chats.submit(said("hello", "1"))
         async with asyncio.timeout(SECONDS):
-            while not (aside := await chats.store.set_aside.untold()):
+            while not (aside := await chats.store.set_aside.all()):
                 await asyncio.sleep(0.01)
         assert [row.table_name for row in aside] == ["turns"]
         assert await chats.store.inbox.count_waiting() == 0
@@ -522,5 +522,5 @@ async def test_a_message_that_took_the_program_down_three_times_does_not_begin_a
             assert await store.set_aside.attempt("inbox", 1)
     async with bench.running() as chats:
         assert await bench.heard.replies("tg:1", 1) == ["you said hello"]
-        [row] = await chats.store.set_aside.untold()
+        [row] = await chats.store.set_aside.all()
     assert (row.table_name, row.row_id, "deadly" in row.raw) == ("inbox", "1", True)

@@ -491,7 +491,7 @@ async def test_a_job_at_which_the_program_crashes_is_set_aside_and_the_others_ru
     for _ in range(4):
         await one_pass(runner)
     assert [row.payload for row in await deliver(store)] == [payload("⏰ coffee")]
-    [row] = await store.set_aside.untold()
+    [row] = await store.set_aside.all()
     assert (row.table_name, row.row_id, row.chat) == ("jobs", str(crashing.id), CHAT)
     assert (await spec_of(store, crashing)).state == "ended"
 

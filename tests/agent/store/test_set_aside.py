@@ -21,6 +21,8 @@ from agent.store.database import migrations
 from agent.store.errors import StoreDamaged
 from agent.store.jobs import JobSpec
 from agent.store.turns import OpenTurn, RenderedMessage, TurnEnd
+from agent.store.unreadable import UPDATES
+from tests.agent.store.conftest import Clock
 
 CHAT = "tg:1"
 DAILY = Calendar((480,), "UTC")
@@ -103,11 +105,41 @@ async def test_a_row_that_cannot_be_read_is_set_aside(
     for _ in range(3):
         found = await read(store)
     assert found == left
-    [row] = await store.set_aside.untold()
+    [row] = await store.set_aside.all()
     assert (row.table_name, row.chat) == (table, "" if table == "facts" else CHAT)
     assert row.error and json.loads(row.raw)
-    await store.set_aside.told(row.id)
-    assert (await store.set_aside.untold(), await store.set_aside.count()) == ([], 1)
+
+
+async def test_what_is_set_aside_is_told_once_to_its_chat_and_once_a_day_to_the_owners(
+    store: Store, clock: Clock
+) -> None:
+    async def told(*owners: str) -> list[list[object]]:
+        await store.database.execute("DELETE FROM outbox")
+        any = await store.set_aside.tell(
+            owners or ["tg:9"], lambda *of: json.dumps(of), lambda counts: json.dumps(counts)
+        )
+        rows = await store.database.all("SELECT chat, payload FROM outbox ORDER BY id")
+        assert any == bool(rows)
+        return [[chat, json.loads(payload)] for chat, payload in rows]
+
+    await fill(store)
+    for key in (1, 2):
+        await store.set_aside.add("inbox", key, ValueError("\udc80"))
+    await store.set_aside.add(UPDATES, "s:1", ValueError(), "{}")
+    assert await told() == [
+        ["tg:1", ["tg:1", "inbox", 2]],
+        ["tg:9", {"inbox": 2, "updates": 1}],
+    ]
+    assert await told() == []
+    await store.set_aside.add("jobs", 1, ValueError())
+    await store.set_aside.add(UPDATES, "s:1", ValueError(), "{}")  # delivered once more
+    assert await told() == [["tg:1", ["tg:1", "jobs", 1]]]
+    clock.now += 86_401
+    assert await told() == [["tg:9", {"jobs": 1}]]
+    await store.set_aside.add("jobs", 2, ValueError())
+    clock.now += 86_401
+    assert await told("tg:1") == [["tg:1", ["tg:1", "jobs", 1]]]  # its own chat has told the owner
+    assert await store.set_aside.count() == 5
 
 
 async def test_text_that_is_no_text_does_not_hide_what_stands_beside_it(store: Store) -> None:
@@ -127,7 +159,7 @@ async def test_the_third_crash_at_a_row_sets_it_aside(store: Store) -> None:
         True,
     ]
     assert await tasks(store) == ["two"]
-    [row] = await store.set_aside.untold()
+    [row] = await store.set_aside.all()
     assert (row.row_id, row.error) == ("1", "KeyError: 'x'")
 
 
@@ -165,7 +197,7 @@ async def everything(path: Path) -> None:
         await store.inbox.add(Incoming(CHAT, "u", "1", "more"))
         await store.jobs.active_and_next()
         await store.outbox.counts()
-        await store.set_aside.untold()
+        await store.set_aside.all()
 
 
 @pytest.mark.parametrize("sql", ["CREATE TABLE chats (x)", "PRAGMA user_version = {now}"])

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from agent.store import open_store
+from agent.store.set_aside import update_key
+from agent.store.unreadable import UPDATES
 from bot.commands import intake
 from fakes.bot_running import OWNER, TelegramScenario
 from fakes.patience import soon
@@ -49,15 +51,15 @@ async def test_what_cannot_be_parsed_is_kept_and_told_and_stops_nothing(
         assert (await scenario.owner.ask("hi")).text == "Hello."
         await soon(lambda: len(notices(scenario)) == 1)
         await soon(lambda: not scenario.gram.world.updates.pending())
-        letters = await run.store.dead_letters.all("telegram")
+        letters = await run.store.set_aside.all(UPDATES)
         await scenario.owner.send("/status")
         await scenario.owner.next_message(where=lambda m: "2 set aside" in m.text and m.keyboard)
-    assert [letter.update for letter in letters] == [str(number) for number in numbers]
+    assert [json.loads(letter.raw)["update_id"] for letter in letters] == numbers
     assert json.loads(letters[0].raw)["message"]["poll"] == POLL["poll"]
     assert "persistent_id" in letters[0].error
     async with scenario.open() as run:
         assert (await scenario.owner.ask("hi")).text == "Hello."
-        assert await run.store.dead_letters.count() == 2
+        assert await run.store.set_aside.count() == 2
     assert len(notices(scenario)) == 1
 
 
@@ -68,7 +70,7 @@ async def test_a_day_later_the_rest_is_told_in_one_sentence(scenario: TelegramSc
         for number in range(3):
             scenario.gram.inject("message", message(message_id=number, **POLL))
         await scenario.owner.ask("hi")
-        assert await run.store.dead_letters.count() == 4
+        assert await run.store.set_aside.count() == 4
     assert len(notices(scenario)) == 1
     scenario.late = 90_000.0
     async with scenario.open():
@@ -92,7 +94,7 @@ async def test_a_handler_that_crashes_three_times_is_passed_over(
     async with scenario.open() as run:
         await scenario.owner.send("boom")
         assert (await scenario.owner.ask("hi")).text == "Hello."
-        [letter] = await run.store.dead_letters.all("telegram")
+        [letter] = await run.store.set_aside.all(UPDATES)
     assert (letter.crashes, crashes, letter.error) == (3, 3, "LookupError: boom")
     assert json.loads(letter.raw)["message"]["text"] == "boom"
 
@@ -107,16 +109,16 @@ async def test_crashes_before_a_restart_count(
         crashes += 1
         raise LookupError("boom")
 
-    number = scenario.gram.inject("message", message(text="boom"))
+    scenario.gram.inject("message", message(text="boom"))
     [update] = scenario.gram.world.updates.pending()
+    key = update_key("telegram", json.dumps(update.json()))
     async with open_store(scenario.folder / "voltaire.db") as store:
         for _ in range(2):
-            raw = json.dumps(update.json())
-            assert not await store.dead_letters.crashed("telegram", str(number), raw, "boom")
+            assert not await store.set_aside.crashed(UPDATES, key, LookupError("boom"))
     monkeypatch.setattr(intake, "receive", crash)
     async with scenario.open() as run:
         await soon(lambda: not scenario.gram.world.updates.pending())
-        assert await run.store.dead_letters.count() == 1
+        assert await run.store.set_aside.count() == 1
     assert crashes == 1
 
 
@@ -128,5 +130,5 @@ async def test_an_envelope_of_any_form_is_taken(scenario: TelegramScenario) -> N
         for kind, body in forms:
             scenario.gram.inject(kind, body)
         assert (await scenario.owner.ask("hi")).text == "Hello."
-        kept = [json.loads(letter.raw) for letter in await run.store.dead_letters.all("telegram")]
+        kept = [json.loads(letter.raw) for letter in await run.store.set_aside.all(UPDATES)]
     assert [raw for raw in kept if len(raw) == 1] == [{kind: body} for kind, body in forms[:8]]

@@ -1,0 +1,95 @@
+"""Rows that cannot be read: kept as JSON with the error, and ended in their own table, so that
+nothing is lost and what waits behind them goes on."""
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from agent.store.database import Database, Row, Transaction
+from agent.store.message_codec import storable
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+LONGEST_ERROR = 500  # characters
+UPDATES = "updates"  # in place of a table's name: they have none, and are kept as they came
+
+# By table: its key, and what ends a row there.
+ENDS = {
+    "chats": ("key", ["UPDATE chats SET settings = '{}' WHERE key = ?"]),
+    "inbox": ("id", ["UPDATE inbox SET state = 'done' WHERE id = ?"]),
+    "turns": (
+        "id",
+        [
+            "UPDATE turns SET state = 'done', reason = 'error' WHERE id = ?",
+            "UPDATE inbox SET state = 'done' WHERE turn = ?",
+        ],
+    ),
+    # The rest of its turn leaves the prompt as well: an answer without its call is no conversation.
+    "transcript": (
+        "id",
+        [
+            "UPDATE transcript SET live = 0 WHERE turn = (SELECT turn FROM transcript WHERE id = ?)",
+            "UPDATE transcript SET live = 0 WHERE id = ?",
+        ],
+    ),
+    "jobs": ("id", ["UPDATE jobs SET state = 'ended', next_at = NULL WHERE id = ?"]),
+    "outbox": (
+        "id",
+        ["UPDATE outbox SET state = 'failed', error = 'it could not be read' WHERE id = ?"],
+    ),
+    "facts": ("key", ["DELETE FROM facts WHERE key = ?"]),
+    "meanings": ("row", ["DELETE FROM meanings WHERE row = ?"]),
+}
+
+
+async def readable(
+    database: Database, table: str, rows: Sequence[Row], decode: Callable[[Row], T]
+) -> list[T]:
+    """The rows that can be decoded; those that cannot are set aside. A row begins with its key.
+
+    Not to be called inside of a write transaction.
+    """
+    decoded: list[T] = []
+    for row in rows:
+        try:
+            decoded.append(decode(row))
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            async with database.write() as tx:
+                await set_aside(tx, table, row[0], error)
+    return decoded
+
+
+async def set_aside(
+    tx: Transaction, table: str, key: object, error: BaseException, raw: str = ""
+) -> None:
+    """Keep a row and end it where it stands; `raw` for what stands in no table."""
+    chat, ends = "", list[str]()
+    if not raw:
+        name, ends = ENDS[table]
+        columns_of = await tx.all("SELECT name FROM pragma_table_info(?)", table)
+        row = await tx.one(f"SELECT * FROM {table} WHERE {name} = ?", key)
+        if row is None:
+            return
+        found: dict[str, Any] = dict(zip((name for (name,) in columns_of), row, strict=True))
+        chat = found.get("chat") or (key if table == "chats" else "")
+        if table == "transcript":
+            sql = "SELECT chat FROM conversations WHERE id = ?"
+            chat = await tx.value(sql, found["conversation"]) or ""
+        raw = json.dumps(found, default=repr, ensure_ascii=False)
+    why = storable(f"{type(error).__name__}: {error}"[:LONGEST_ERROR])
+    log.error("set aside table=%s row=%s: %s", table, key, why)
+    await tx.run(
+        "INSERT INTO set_aside (table_name, row_id, chat, raw, error, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
+        " ON CONFLICT DO UPDATE SET chat = ?3, raw = ?4, error = ?5, at = ?6, told = 0, told_at = NULL"
+        f" WHERE at IS NULL OR table_name <> '{UPDATES}'",  # delivered once more: nothing new
+        table,
+        str(key),
+        chat,
+        storable(raw),
+        why,
+        tx.now,
+    )
+    for sql in ends:
+        await tx.run(sql, key)
