@@ -29,14 +29,14 @@ system:
 system-test: system
 	@./system-packages.sh test
 
-$(STAMP)-uv: | system
+$(STAMP)-uv: requirements-build.lock | system
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-build.lock
 	@touch $@
 
 $(STAMP): requirements.lock pyproject.toml $(STAMP)-uv
 	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --config-settings editable_mode=compat -e .
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --config-settings editable_mode=compat -e .
 	@touch $@
 
 $(STAMP)-dev: requirements-dev.lock $(STAMP)
@@ -57,7 +57,7 @@ upgrade:  ## the newest version: sources, packages, units; state and configurati
 
 # -- using --------------------------------------------------------------------
 
-demo: install  ## try it: chat page at http://127.0.0.1:8765, or ASK="..." for one answer
+demo: install  ## try it: a chat page (its address is printed), or ASK="..." for one answer
 	@exec $(BIN)/voltaire demo --port $(PORT) $(if $(MODEL),--model "$(MODEL)") $(if $(ASK),--ask="$$ASK")
 
 # -- checking -----------------------------------------------------------------
@@ -89,7 +89,8 @@ check: dev  ## format, lint, types, imports
 format: dev
 	@$(BIN)/ruff format --quiet . && $(BIN)/ruff check --quiet --fix .
 
-lock:  ## compile the two lock files anew from pyproject.toml
+lock:  ## compile the three lock files anew from pyproject.toml
+	@$(BIN)/uv pip compile $(LOCK) --group build -o requirements-build.lock
 	@$(BIN)/uv pip compile $(LOCK) pyproject.toml -o requirements.lock
 	@$(BIN)/uv pip compile $(LOCK) pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \

@@ -53,7 +53,7 @@ async def command(text: str | None, port: int, model: str | None) -> int:
             return await one_answer(settings, owner, text, model or "")
         async with running_backend(settings, model or "") as backend:
             click.echo(
-                f"Voltaire is at {gram.url} (Ctrl-C ends it). Try: how much disk space is free?"
+                f"Voltaire is at {gram.page} (Ctrl-C ends it). Try: how much disk space is free?"
             )
             await serve(settings, backend)
     return 0
@@ -62,7 +62,8 @@ async def command(text: str | None, port: int, model: str | None) -> int:
 @asynccontextmanager
 async def phone(port: int) -> AsyncIterator[tuple[Localgram, Person]]:
     """A Telegram of our own with one person in it, in a private chat with the bot."""
-    gram = Localgram(f"1000001:{secrets.token_urlsafe(24)}", port)
+    key = secrets.token_urlsafe(16)
+    gram = Localgram(f"1000001:{secrets.token_urlsafe(24)}", port, key=key)
     try:
         await gram.__aenter__()
     except OSError as error:

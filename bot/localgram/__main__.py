@@ -38,12 +38,13 @@ async def serve(chosen: argparse.Namespace) -> None:
     async with Localgram(
         token,
         chosen.port,
+        key=secrets.token_urlsafe(16),
         limits=Limits() if chosen.flood else None,
         repeat_seconds=REPEAT_SECONDS,
         topics=chosen.topics,
     ) as gram:
         gram.user(chosen.name, id=chosen.owner, started=True)
-        sys.stdout.write(f"page  {gram.url}/\nbase  {gram.url}\ntoken {token}\n")
+        sys.stdout.write(f"page  {gram.page}\nbase  {gram.url}\ntoken {token}\n")
         sys.stdout.flush()
         await stop.wait()
 

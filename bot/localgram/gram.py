@@ -28,7 +28,8 @@ Found = TypeVar("Found")
 class Localgram:
     """`port` 0 takes a free one. `limits` None means no flood control of its own (faults can
     still ask for it). `repeat_seconds` is described at `Updates`. `topics` is topic mode in
-    private chats, `privacy` the privacy mode in groups.
+    private chats, `privacy` the privacy mode in groups. `key` is asked of whoever opens the
+    chat page; left out, any user of this machine may.
 
         async with Localgram(token="1:a") as gram:
             alice = gram.user("Alice")
@@ -41,6 +42,7 @@ class Localgram:
         token: str,
         port: int = 0,
         *,
+        key: str = "",
         username: str = "voltaire_bot",
         name: str = "Voltaire",
         clock: Clock = time.time,
@@ -51,6 +53,7 @@ class Localgram:
     ) -> None:
         number = int(token.partition(":")[0])
         self.token = token
+        self.key = key
         self.world = World(
             Account(number, name, username, is_bot=True), clock, limits, repeat_seconds
         )
@@ -63,6 +66,7 @@ class Localgram:
                 *Acts(self.world).routes(),
             ],
             port,
+            key,
         )
         self._user_ids = itertools.count(1001)
         self._group_ids = itertools.count(1)
@@ -93,8 +97,13 @@ class Localgram:
 
     @property
     def url(self) -> str:
-        """What `telegram.base_url` is set to; the chat page stands there too."""
+        """What `telegram.base_url` is set to."""
         return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def page(self) -> str:
+        """The chat page's address."""
+        return f"{self.url}/?key={self.key}" if self.key else f"{self.url}/"
 
     def user(
         self,

@@ -1,13 +1,14 @@
 """The HTTP face: /bot<TOKEN>/<method> and /file/bot<TOKEN>/<path>, on loopback only."""
 
 import re
+import secrets
 import socket
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
 
 from aiohttp import web
-from aiohttp.typedefs import Handler
+from aiohttp.typedefs import Handler, Middleware
 
 from bot.localgram import dispatch
 from bot.localgram.files import UPLOAD_LIMIT
@@ -37,6 +38,29 @@ async def only_loopback(request: web.Request, handler: Handler) -> web.StreamRes
         )
     answered: web.StreamResponse = await handler(request)
     return answered
+
+
+def only_with(key: str) -> Middleware:
+    """The page's own key, which other users of this machine do not know: in the address at first
+    (`/?key=...`), then in a cookie of this port. The Bot API is guarded by its token."""
+
+    @web.middleware
+    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+        path, cookie = request.path, f"voltaire-{request.url.port}"
+        given = request.query.get("key", "").encode()
+        if path == "/" and secrets.compare_digest(given, key.encode()):
+            entered = web.Response(status=303, headers={"Location": "/"})
+            entered.set_cookie(cookie, key, httponly=True, samesite="Strict")
+            return entered
+        known = request.cookies.get(cookie, "").encode()
+        open_to_all = path.startswith(("/static/", "/bot", "/file/bot"))
+        if not open_to_all and not secrets.compare_digest(known, key.encode()):
+            text = "Open the whole address that the terminal shows, with its key."
+            return web.Response(status=403, text=text)
+        answered: web.StreamResponse = await handler(request)
+        return answered
+
+    return check
 
 
 class BotApi:
@@ -84,18 +108,19 @@ def _response(request: web.Request, answer: dispatch.Answer) -> web.StreamRespon
 
 
 class Listener:
-    """A running server; `port` is known once it is entered.
+    """A running server; `port` is known once it is entered. `key`, where set, opens the page.
 
     Raises: OSError on entering when the port is in use.
     """
 
-    def __init__(self, routes: list[web.RouteDef], port: int) -> None:
+    def __init__(self, routes: list[web.RouteDef], port: int, key: str) -> None:
         self.port = port
         self._routes = routes
+        self._middlewares = [only_loopback, *([only_with(key)] if key else [])]
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        app = web.Application(client_max_size=UPLOAD_LIMIT + ROOM, middlewares=[only_loopback])
+        app = web.Application(client_max_size=UPLOAD_LIMIT + ROOM, middlewares=self._middlewares)
         app.add_routes(self._routes)
         runner = web.AppRunner(
             app, access_log=None, handler_cancellation=True, shutdown_timeout=CLOSING_SECONDS

@@ -62,7 +62,7 @@ async def test_the_chat_page_shows_the_answer_growing(tmp_path: Path) -> None:
     async with demo(tmp_path, "--port", "0") as process, async_playwright() as playwright:
         assert process.stdout
         line = (await asyncio.wait_for(process.stdout.readline(), SECONDS)).decode()
-        url = re.search(r"http://127\.0\.0\.1:\d+", line)
+        url = re.search(r"http://127\.0\.0\.1:\d+/\?key=\S+", line)
         assert url, line
         browser = await playwright.chromium.launch(
             executable_path="/usr/bin/chromium", args=CHROMIUM, timeout=SECONDS * 1000

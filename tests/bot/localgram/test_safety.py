@@ -47,6 +47,30 @@ async def test_loopback_by_either_name_is_served(raw: Raw, gram: Localgram, alic
             assert response.status == 200
 
 
+async def test_the_page_with_a_key_is_closed_to_other_users(http: aiohttp.ClientSession) -> None:
+    async def status(url: str) -> int:
+        async with http.get(url, allow_redirects=False) as response:
+            return response.status
+
+    async with Localgram(TOKEN, key="k3y") as gram:
+        alice = gram.user("Alice", id=5, started=True)
+        ways = ["/", "/?key=other", "/?key=", "/api/home?key=k3y", "/api/chats/5", "/api/events"]
+        assert {await status(gram.url + way) for way in ways} == {403}
+        send = {"text": "x"}
+        async with http.post(f"{gram.url}/api/chats/5/send", json=send) as refused:
+            assert refused.status == 403
+        assert alice.messages() == []
+        jar = aiohttp.CookieJar(unsafe=True)  # of a host that is an address
+        async with aiohttp.ClientSession(cookie_jar=jar) as browser:
+            async with browser.get(gram.page) as entered:
+                assert (entered.status, str(entered.url)) == (200, f"{gram.url}/")
+            async with browser.post(f"{gram.url}/api/chats/5/send", json=send) as sent:
+                assert sent.status == 200
+        assert [message.text for message in alice.messages()] == ["x"]
+        async with http.post(f"{gram.url}/bot{TOKEN}/getMe") as answered:
+            assert answered.status == 200
+
+
 async def test_the_page_may_load_nothing_from_elsewhere(raw: Raw, alice: Person) -> None:
     async with raw.http.get(raw.url + "/") as response:
         policy = response.headers["Content-Security-Policy"]
@@ -124,7 +148,8 @@ async def program(*words: str):  # type: ignore[no-untyped-def]
 async def test_the_program_serves_one_person(http: aiohttp.ClientSession) -> None:
     async with program("--port", "0", "--token", "7:x", "--owner", "42") as child:
         line = (await asyncio.wait_for(child.stdout.readline(), SECONDS)).decode()
-        base = line.split()[1].rstrip("/")
+        base, _, key = line.split()[1].partition("/?key=")
+        assert len(key) > 16
         async with http.post(f"{base}/bot7:x/sendMessage", data={"chat_id": 42, "text": "x"}) as r:
             assert (await r.json())["ok"]
         child.terminate()
