@@ -1,20 +1,21 @@
 """What the parts of a running backend share, and the status made of it."""
 
+import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 from backend import proc
 from backend.config import BackendConfig
 from backend.control.alerts import Alerts
 from backend.control.gpu_queue import GpuRequestQueue
 from backend.control.speed import Speedometer
-from backend.control.status_board import StatusBoard
 from backend.gpu.nvml import Sampler
 from backend.protocol import MemoryUse, ServerStatus, Status
 from backend.server import restart_backoff
@@ -38,6 +39,26 @@ class Timing:
     restore: float = 86_400.0  # with less memory, before the full settings are tried again
     look_schedule: float = 30.0
     clock: Callable[[], float] = time.time  # since the epoch; the schedule goes by it
+
+
+class StatusBoard:
+    """The model server's status, and who waits for it to change. The supervisor alone writes it."""
+
+    def __init__(self, status: ServerStatus) -> None:
+        self.current = status
+        self._changed = asyncio.Event()
+
+    def set(self, **changes: Any) -> None:
+        self.current = self.current.model_copy(update=changes)
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    async def changes(self) -> AsyncGenerator[ServerStatus]:
+        """The status as it is, then after each change; a slow reader sees the newest only."""
+        while True:
+            changed = self._changed
+            yield self.current
+            await changed.wait()
 
 
 @dataclass(slots=True)

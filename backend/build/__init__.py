@@ -1,6 +1,5 @@
 """Compiling a llama-server for this machine: `voltaire server build`.
 
-recipe.py    how: toolkits, compilers, CMake's arguments; or what is missing
-build.py     sources, configuring, compiling, installing
-command.py   one command of it, with its log
+recipe.py   how: toolkits, compilers, CMake's arguments; or what is missing
+build.py    sources, configuring, compiling, installing
 """

@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -62,9 +62,6 @@ class Toolkit:
     @property
     def name(self) -> str:
         return f"CUDA {self.version[0]}.{self.version[1]}"
-
-    def compiles_for(self, capability: Capability) -> bool:
-        return 10 * capability[0] + capability[1] in self.codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +152,7 @@ def cuda_recipe(host: BuildHost) -> Recipe:
 def choose_toolkit(host: BuildHost) -> Toolkit:
     """The newest toolkit that compiles for every card."""
     for kit in host.toolkits:
-        if all(kit.compiles_for(card) for card in host.cards):
+        if all(10 * major + minor in kit.codes for major, minor in host.cards):
             return kit
     wanted = capabilities_text(host.cards)
     if not host.toolkits:
@@ -200,7 +197,16 @@ def capabilities_text(cards: Sequence[Capability]) -> str:
 
 def toolkits(path: str, roots: Iterable[Path]) -> list[Toolkit]:
     """Every toolkit on `path` and in `roots`, newest first; one that does not answer is left out."""
-    found = {kit.version: kit for nvcc in nvccs_in(path, roots) if (kit := read_toolkit(nvcc))}
+    found: dict[tuple[int, int], Toolkit] = {}
+    # The last of one version wins: its own folder before a wrapper on PATH, /usr/bin before /bin.
+    for folder in [*reversed(path.split(os.pathsep)), *(str(root / "bin") for root in roots)]:
+        nvcc = Path(folder or ".") / "nvcc"
+        release = os.access(nvcc, os.X_OK) and RELEASE.search(answer_of(nvcc, "--version"))
+        if release:
+            version = int(release[1]), int(release[2])
+            codes = map(int, GPU_CODE.findall(answer_of(nvcc, "--list-gpu-code")))
+            newest = newest_gcc_for(nvcc, version)
+            found[version] = Toolkit(nvcc, version, frozenset(codes), newest)
     return [found[version] for version in sorted(found, reverse=True)]
 
 
@@ -208,23 +214,6 @@ def usual_roots() -> list[Path]:
     """Where NVIDIA's installers and distributions put CUDA."""
     places = [Path(os.environ[name]) for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ]
     return [*places, *sorted(Path("/usr/local").glob("cuda*")), Path("/opt/cuda")]
-
-
-def nvccs_in(path: str, roots: Iterable[Path]) -> Iterator[Path]:
-    # The last of one version wins: its own folder before a wrapper on PATH, /usr/bin before /bin.
-    for folder in [*reversed(path.split(os.pathsep)), *(str(root / "bin") for root in roots)]:
-        nvcc = Path(folder or ".") / "nvcc"
-        if nvcc.is_file() and os.access(nvcc, os.X_OK):
-            yield nvcc
-
-
-def read_toolkit(nvcc: Path) -> Toolkit | None:
-    release = RELEASE.search(answer_of(nvcc, "--version"))
-    if not release:
-        return None
-    version = int(release[1]), int(release[2])
-    codes = frozenset(int(code) for code in GPU_CODE.findall(answer_of(nvcc, "--list-gpu-code")))
-    return Toolkit(nvcc, version, codes, newest_gcc_for(nvcc, version))
 
 
 def newest_gcc_for(nvcc: Path, version: tuple[int, int]) -> int:
@@ -245,15 +234,10 @@ def compilers(path: str, newest: int = ANY_GCC) -> Compilers | None:
     for c, cxx in names:
         places = shutil.which(c, path=path), shutil.which(cxx, path=path)
         if places[0] and places[1]:
-            version = gcc_version(Path(places[1]))
-            if version is not None and version <= newest:
-                return Compilers(Path(places[0]), Path(places[1]), version)
+            version = re.match(r"(\d+)", answer_of(Path(places[1]), "-dumpversion"))
+            if version and int(version[1]) <= newest:
+                return Compilers(Path(places[0]), Path(places[1]), int(version[1]))
     return None
-
-
-def gcc_version(compiler: Path) -> int | None:
-    version = re.match(r"(\d+)", answer_of(compiler, "-dumpversion"))
-    return int(version[1]) if version else None
 
 
 def one_toolkit(path: str, kit: Toolkit) -> str:
@@ -261,14 +245,14 @@ def one_toolkit(path: str, kit: Toolkit) -> str:
 
     /usr/bin stays, behind it, though Debian puts a toolkit there: the linker is there, too.
     """
-    own = str(kit.nvcc.parent)
-    others = [f for f in path.split(os.pathsep) if f and f != own and not is_cuda_folder(Path(f))]
-    return os.pathsep.join([own, *others])
+    own = kit.nvcc.parent
 
+    def stays(folder: Path) -> bool:
+        has_cuda = any((folder / name).exists() for name in ("nvcc", "ptxas"))
+        return folder != own and (not has_cuda or (folder / "ld").exists())
 
-def is_cuda_folder(folder: Path) -> bool:
-    has_cuda = any((folder / name).exists() for name in ("nvcc", "ptxas"))
-    return has_cuda and not (folder / "ld").exists()
+    others = [folder for folder in path.split(os.pathsep) if folder and stays(Path(folder))]
+    return os.pathsep.join([str(own), *others])
 
 
 def answer_of(program: Path, *arguments: str) -> str:

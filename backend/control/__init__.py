@@ -1,7 +1,6 @@
 """The control API on the UNIX socket, and what it serves.
 
 api.py            its routes
-status_board.py   the server's status, and who waits for it to change
 gpu_queue.py      whose request runs on the GPU next
 alerts.py         news for the owner, kept and streamed
 speed.py          speed, cache use and energy of the last completions

@@ -3,9 +3,10 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -14,11 +15,11 @@ from pydantic import BaseModel, ValidationError
 
 from backend.aio import first_of
 from backend.control import metrics
+from backend.control.gpu_queue import OnChange, Ticket
 from backend.gpu.health import Health
 from backend.gpu.history import History
-from backend.gpu.plot import draw
 from backend.models.profile import ProfileError
-from backend.pictures import DrawFailed
+from backend.pictures import DrawFailed, draw_gpu
 from backend.protocol import (
     CompletionReport,
     Endpoint,
@@ -104,7 +105,9 @@ class Api:
         hours = max(1, number(request, "hours", 3))
         theme = "dark" if request.query.get("theme") == "dark" else "light"
         zone = request.query.get("zone", "UTC")
-        picture = await draw(await self.minutes(60 * hours), hours=hours, theme=theme, zone=zone)
+        picture = await draw_gpu(
+            await self.minutes(60 * hours), hours=hours, theme=theme, zone=zone
+        )
         return web.Response(body=picture, content_type="image/png")
 
     async def minutes(self, count: int) -> list[GpuMinute]:
@@ -166,39 +169,37 @@ class Api:
         return answer
 
     async def get_queue(self, request: web.Request) -> web.WebSocketResponse:
-        states: asyncio.Queue[QueueState] = asyncio.Queue()
         chat, priority = request.query.get("chat", ""), min(2, number(request, "priority", 0))
-        socket = await open_socket(request)
-        with self.state.gpu_queue.enqueue(chat, priority, states.put_nowait):
-            await self.hold(socket, states)
-        return socket
+        return await self.hold(request, partial(self.state.gpu_queue.enqueue, chat, priority))
 
     async def get_turn(self, request: web.Request) -> web.WebSocketResponse:
-        states: asyncio.Queue[QueueState] = asyncio.Queue()
-        socket = await open_socket(request)
-        with self.state.gpu_queue.turn(request.query.get("chat", ""), states.put_nowait):
-            await self.hold(socket, states)
-        return socket
+        chat = request.query.get("chat", "")
+        return await self.hold(request, partial(self.state.gpu_queue.turn, chat))
 
     async def hold(
-        self, socket: web.WebSocketResponse, states: "asyncio.Queue[QueueState]"
-    ) -> None:
+        self, request: web.Request, enter: Callable[[OnChange], AbstractContextManager[Ticket]]
+    ) -> web.WebSocketResponse:
         """Send each state to the client until it hangs up: the open connection is the hold."""
+        states: asyncio.Queue[QueueState] = asyncio.Queue()
+        socket = web.WebSocketResponse(heartbeat=PING_SECONDS)
+        await socket.prepare(request)
 
         async def send() -> None:
             with suppress(ConnectionError):
                 while True:
                     await socket.send_str((await states.get()).model_dump_json())
 
-        sending = asyncio.create_task(send())
-        try:
-            async for message in socket:
-                if message.type is WSMsgType.TEXT:
-                    Heartbeat.model_validate_json(message.data)
-                    self.state.activity.heartbeats += 1
-        finally:
-            sending.cancel()
-            await asyncio.wait({sending})
+        with enter(states.put_nowait):
+            sending = asyncio.create_task(send())
+            try:
+                async for message in socket:
+                    if message.type is WSMsgType.TEXT:
+                        Heartbeat.model_validate_json(message.data)
+                        self.state.activity.heartbeats += 1
+            finally:
+                sending.cancel()
+                await asyncio.wait({sending})
+        return socket
 
 
 @asynccontextmanager
@@ -267,12 +268,6 @@ async def body(request: web.Request, kind: type[Body]) -> Body:
 def number(request: web.Request, name: str, default: int) -> int:
     text = request.query.get(name, "")
     return int(text) if text.isdigit() else default
-
-
-async def open_socket(request: web.Request) -> web.WebSocketResponse:
-    socket = web.WebSocketResponse(heartbeat=PING_SECONDS)
-    await socket.prepare(request)
-    return socket
 
 
 async def start_stream(request: web.Request) -> web.StreamResponse:

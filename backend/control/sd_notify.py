@@ -5,8 +5,7 @@ import os
 import socket
 from contextlib import suppress
 
-from backend.control.status_board import StatusBoard
-from backend.protocol import ServerStatus
+from backend.state import StatusBoard
 
 
 def notify(*lines: str) -> None:
@@ -28,7 +27,10 @@ async def report_to_systemd(board: StatusBoard) -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(feed_watchdog())
         async for status in board.changes():
-            notify(f"STATUS={status_line(status)}")
+            text: str = status.state
+            if status.total and status.done is not None:
+                text += f" {status.done:,} of {status.total:,}"
+            notify(f"STATUS={text}: {status.reason}" if status.reason else f"STATUS={text}")
 
 
 async def feed_watchdog() -> None:
@@ -37,10 +39,3 @@ async def feed_watchdog() -> None:
     while allowed.isdigit() and int(allowed):
         notify("WATCHDOG=1")
         await asyncio.sleep(int(allowed) / 2e6)
-
-
-def status_line(status: ServerStatus) -> str:
-    text: str = status.state
-    if status.total and status.done is not None:
-        text += f" {status.done:,} of {status.total:,}"
-    return f"{text}: {status.reason}" if status.reason else text

@@ -57,8 +57,8 @@ def constant(attribute: str, value: Any) -> Apply:
     return to(attribute, lambda _: value)
 
 
-def member(attribute: str, enum: str, prefix: str) -> Apply:
-    """A setter of a member of one of the library's enums, by its name in llama-server."""
+def named(enum: str, prefix: str) -> Callable[[str], Any]:
+    """A converter of a value's name in llama-server to the member of the library's enum."""
 
     def convert(name: str) -> Any:
         members = {member.name.upper(): member for member in getattr(library(), enum)}
@@ -67,37 +67,24 @@ def member(attribute: str, enum: str, prefix: str) -> Apply:
             raise ValueError(f"{name} is not one of its values")
         return members[wanted]
 
-    return to(attribute, convert)
+    return convert
 
 
-def load_mode(name: str) -> Apply:
-    set_mode = member("load_mode", "llama_load_mode", "LLAMA_LOAD_MODE_")
-    return lambda params, _: set_mode(params, name)
+CACHE_TYPE = named("ggml_type", "GGML_TYPE_")
+LOAD_MODE = named("llama_load_mode", "LLAMA_LOAD_MODE_")
+REASONING_FORMAT = named("common_reasoning_format", "COMMON_REASONING_FORMAT_")
+DRAFTING = named("common_speculative_type", "COMMON_SPECULATIVE_TYPE_")
 
 
-def flash_attention(params: Params, value: str) -> None:
+def flash_attention(value: str) -> Any:
     names = {"on": "ENABLED", "off": "DISABLED", "auto": "AUTO", "1": "ENABLED", "0": "DISABLED"}
     if value not in names:
         raise ValueError("it must be on, off or auto")
-    kinds = "llama_flash_attn_type"
-    member("flash_attn_type", kinds, f"{kinds}_")(params, names[value])
+    return named("llama_flash_attn_type", "LLAMA_FLASH_ATTN_TYPE_")(names[value])
 
 
 def template_values(text: str) -> dict[str, str]:
     return {name: json.dumps(value) for name, value in json.loads(text).items()}
-
-
-def drafting_kinds(text: str) -> list[Any]:
-    members = {member.name: member for member in library().common_speculative_type}
-    prefix = "COMMON_SPECULATIVE_TYPE_"
-    names = [prefix + name.replace("-", "_").upper() for name in text.split(",")]
-    if unknown := [name for name in names if name not in members]:
-        raise ValueError(f"{unknown[0]} is not one of its values")
-    return [members[name] for name in names]
-
-
-def nothing(params: Params, value: Any) -> None:
-    """A flag that llama-server has and that changes nothing here."""
 
 
 # fmt: off
@@ -115,9 +102,9 @@ FLAGS: tuple[Flag, ...] = (
     option("-t, --threads N", int, "cpuparams.n_threads", "threads while generating"),
     option("-tb, --threads-batch N", int, "cpuparams_batch.n_threads", "threads while prefilling"),
     option("--threads-http N", int, "n_threads_http", "threads that serve HTTP"),
-    option("-fa, --flash-attn on|off|auto", str, flash_attention, "Flash Attention"),
-    option("-ctk, --cache-type-k TYPE", str, member("cache_type_k", "ggml_type", "GGML_TYPE_"), "KV cache type for K"),
-    option("-ctv, --cache-type-v TYPE", str, member("cache_type_v", "ggml_type", "GGML_TYPE_"), "KV cache type for V"),
+    option("-fa, --flash-attn on|off|auto", str, to("flash_attn_type", flash_attention), "Flash Attention"),
+    option("-ctk, --cache-type-k TYPE", str, to("cache_type_k", CACHE_TYPE), "KV cache type for K"),
+    option("-ctv, --cache-type-v TYPE", str, to("cache_type_v", CACHE_TYPE), "KV cache type for V"),
     option("-ngl, --gpu-layers, --n-gpu-layers N", int, "n_gpu_layers", "layers to keep in VRAM"),
     option("-sps, --slot-prompt-similarity SIMILARITY", float, "slot_prompt_similarity", "how much of a prompt must match to use a slot"),
     option("-cram, --cache-ram N", int, "cache_ram_mib", "prompt cache in RAM, MiB"),
@@ -128,8 +115,8 @@ FLAGS: tuple[Flag, ...] = (
     switch("--cache-idle-slots", constant("cache_idle_slots", True), "save idle slots to the RAM cache"),
     switch("--no-cache-idle-slots", constant("cache_idle_slots", False), "leave idle slots as they are"),
     switch("--swa-full", constant("swa_full", True), "full-size cache for sliding-window layers"),
-    switch("--mlock", load_mode("MMAP_MLOCK"), "keep the model in RAM"),
-    switch("--no-mmap", load_mode("NONE"), "read the model instead of mapping it"),
+    switch("--mlock", to("load_mode", lambda _: LOAD_MODE("MMAP_MLOCK")), "keep the model in RAM"),
+    switch("--no-mmap", to("load_mode", lambda _: LOAD_MODE("NONE")), "read the model instead of mapping it"),
     option("--slot-save-path PATH", str, to("slot_save_path", lambda v: v.rstrip("/") + "/"), "folder of slot files"),
     switch("--metrics", constant("endpoint_metrics", True), "GET /metrics"),
     switch("--slots", constant("endpoint_slots", True), "GET /slots"),
@@ -137,7 +124,7 @@ FLAGS: tuple[Flag, ...] = (
     switch("--jinja", constant("use_jinja", True), "use the model's chat template"),
     option("--chat-template-file FNAME", str, to("chat_template", lambda v: Path(v).read_text("utf-8")), "chat template in place of the model's"),
     option("--chat-template-kwargs JSON", str, to("default_template_kwargs", template_values), "values for the template"),
-    option("--reasoning-format FORMAT", str, member("reasoning_format", "common_reasoning_format", "COMMON_REASONING_FORMAT_"), "none, auto, deepseek or deepseek-legacy"),
+    option("--reasoning-format FORMAT", str, to("reasoning_format", REASONING_FORMAT), "none, auto, deepseek or deepseek-legacy"),
     option("--reasoning-budget N", int, to("enable_reasoning", lambda v: 0 if v == 0 else -1), "0 turns thinking off"),
     option("--sleep-idle-seconds N", int, "sleep_idle_seconds", "unload the model after so long without work"),
     option("-to, --timeout N", int, "timeout_read", "seconds a connection may be silent"),
@@ -148,12 +135,12 @@ FLAGS: tuple[Flag, ...] = (
     option("--top-p N", float, "sampling.top_p", "top-p sampling"),
     option("--min-p N", float, "sampling.min_p", "min-p sampling"),
     option("-md, --spec-draft-model, --model-draft FNAME", str, "speculative.draft.mparams.path", "draft model (GGUF)"),
-    option("--spec-type TYPE", str, to("speculative.types", drafting_kinds), "kinds of drafting, separated by commas: draft-simple, draft-mtp, ngram-mod"),
+    option("--spec-type TYPE", str, to("speculative.types", lambda v: [DRAFTING(name) for name in v.split(",")]), "kinds of drafting, separated by commas: draft-simple, draft-mtp, ngram-mod"),
     option("--spec-draft-n-max N", int, "speculative.draft.n_max", "most tokens to draft"),
     option("--spec-draft-n-min N", int, "speculative.draft.n_min", "fewest tokens to draft"),
     switch("--warmup", constant("warmup", True), "an empty run after loading"),
     switch("--no-warmup", constant("warmup", False), "no empty run after loading"),
     option("-lv, --verbosity, --log-verbosity N", int, "verbosity", "how much is logged (3: info, 4: trace, 5: debug)"),
-    switch("--no-webui, --no-ui", nothing, "no page is served in any case"),
+    switch("--no-webui, --no-ui", lambda params, value: None, "no page is served in any case"),
 )
 # fmt: on

@@ -6,6 +6,7 @@ import sqlite3
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
 from backend.config import ThermalLimits
 from backend.control.alerts import AddAlert
@@ -13,7 +14,6 @@ from backend.control.gpu_queue import HEAT, GpuRequestQueue
 from backend.control.speed import Speedometer
 from backend.gpu.history import History, LastSampleFile, MinuteSamples
 from backend.gpu.nvml import Sample, throttled
-from backend.gpu.thermal_guard import ThermalGuard
 from backend.protocol import CompletionReport, GpuMinute
 
 log = logging.getLogger(__name__)
@@ -22,6 +22,32 @@ THROTTLED_AFTER, CLEAR_AFTER = 5, 60  # samples in a row
 UNKNOWN_SECONDS = 60.0
 SLOW, USUAL = 0.75, 0.85  # of the profile's own median speed: an alert, and its end
 FLUSH_BUSY, FLUSH_IDLE = 5.0, 60.0  # seconds between two writes of the last sample
+Change = Literal["warn", "cooled", "hold", "resume"]
+
+
+@dataclass(slots=True)
+class ThermalGuard:
+    """Takes the hottest temperature in °C; gives what changes. Each threshold has its own way back."""
+
+    limits: ThermalLimits
+    warned: bool = False
+    holding: bool = False
+
+    def take(self, hottest: float) -> Change | None:
+        """At most one change a sample; holding warns as well."""
+        if not self.holding and hottest >= self.limits.hold_c:
+            self.holding = self.warned = True
+            return "hold"
+        if self.holding and hottest <= self.limits.resume_c:
+            self.holding = self.warned = False
+            return "resume"
+        if not self.warned and hottest >= self.limits.warn_c:
+            self.warned = True
+            return "warn"
+        if self.warned and not self.holding and hottest <= self.limits.resume_c:
+            self.warned = False
+            return "cooled"
+        return None
 
 
 @dataclass(slots=True)

@@ -166,32 +166,10 @@ class InstalledGpus:
 
 def installed_gpus() -> InstalledGpus:
     """Ask NVML once. Blocks."""
-    import pynvml
-
-    nvml: Any = pynvml  # its functions have no types
-
-    def ask(name: str, *arguments: Any) -> Any:
-        with suppress(nvml.NVMLError):
-            return getattr(nvml, name)(*arguments)
-        return None
-
-    def gpu(handle: Any) -> InstalledGpu:
-        capability = ask("nvmlDeviceGetCudaComputeCapability", handle)
-        memory = ask("nvmlDeviceGetMemoryInfo", handle)
-        return InstalledGpu(
-            str(ask("nvmlDeviceGetName", handle) or "GPU"),
-            capability and (int(capability[0]), int(capability[1])),
-            memory and int(memory.total),
-        )
-
     try:
-        nvml.nvmlInit()
-        try:
-            handles = [nvml.nvmlDeviceGetHandleByIndex(n) for n in range(nvml.nvmlDeviceGetCount())]
-            return InstalledGpus(ask("nvmlSystemGetDriverVersion"), tuple(map(gpu, handles)))
-        finally:
-            nvml.nvmlShutdown()
-    except nvml.NVMLError as error:
+        nvml = Nvml()
+        return InstalledGpus(nvml.ask("nvmlSystemGetDriverVersion"), nvml.installed())
+    except NvmlUnusable as error:
         return InstalledGpus(problem=str(error))
 
 
@@ -208,9 +186,10 @@ class Nvml:
         except pynvml.NVMLError as error:
             raise NvmlUnusable(str(error)) from None
         self._handles = {index: self._handle(index) for index in range(count)}
-        self._names = {
-            index: self._ask("nvmlDeviceGetName", h) or "GPU" for index, h in self._handles.items()
-        }
+        self._names = dict.fromkeys(self._handles, "GPU")
+        for index, handle in self._handles.items():
+            with suppress(pynvml.NVMLError):
+                self._names[index] = str(self._nvml.nvmlDeviceGetName(handle))
         self._events = self._register()
 
     def sample(self) -> Sample:
@@ -218,40 +197,50 @@ class Nvml:
         for index in self._handles:
             try:
                 gpus.append(self._gpu(index))
-                pids |= self._pids(index)
+                running = self.ask("nvmlDeviceGetComputeRunningProcesses", self._handles[index])
+                pids |= {process.pid for process in running or ()}
             except self._nvml.NVMLError_GpuIsLost:
                 lost.append(index)
         return Sample(monotonic(), tuple(gpus), tuple(lost), tuple(self._xids()), frozenset(pids))
 
+    def installed(self) -> tuple[InstalledGpu, ...]:
+        found = []
+        for index, handle in self._handles.items():
+            capability = memory = None
+            with suppress(self._nvml.NVMLError_GpuIsLost):
+                capability = self.ask("nvmlDeviceGetCudaComputeCapability", handle)
+                memory = self.ask("nvmlDeviceGetMemoryInfo", handle)
+            found.append(InstalledGpu(self._names[index], capability, memory and memory.total))
+        return tuple(found)
+
     def _handle(self, index: int) -> Any:
-        try:
+        with suppress(self._nvml.NVMLError):
             return self._nvml.nvmlDeviceGetHandleByIndex(index)
-        except self._nvml.NVMLError:
-            return None
+        return None
 
     def _gpu(self, index: int) -> Gpu:
         handle, nvml = self._handles[index], self._nvml
-        memory = self._ask("nvmlDeviceGetMemoryInfo", handle)
-        load = self._ask("nvmlDeviceGetUtilizationRates", handle)
+        memory = self.ask("nvmlDeviceGetMemoryInfo", handle)
+        load = self.ask("nvmlDeviceGetUtilizationRates", handle)
         return Gpu(
             index=index,
             name=self._names[index],
-            temperature_c=self._ask("nvmlDeviceGetTemperature", handle, nvml.NVML_TEMPERATURE_GPU),
+            temperature_c=self.ask("nvmlDeviceGetTemperature", handle, nvml.NVML_TEMPERATURE_GPU),
             memory_temperature_c=self._memory_temperature(handle),
-            power_w=thousandth(self._ask("nvmlDeviceGetPowerUsage", handle)),
-            power_limit_w=thousandth(self._ask("nvmlDeviceGetEnforcedPowerLimit", handle)),
+            power_w=thousandth(self.ask("nvmlDeviceGetPowerUsage", handle)),
+            power_limit_w=thousandth(self.ask("nvmlDeviceGetEnforcedPowerLimit", handle)),
             utilization=load.gpu if load else None,
             memory_used_mib=mib(memory.used) if memory else None,
             memory_total_mib=mib(memory.total) if memory else None,
-            sm_clock_mhz=self._ask("nvmlDeviceGetClockInfo", handle, nvml.NVML_CLOCK_SM),
-            memory_clock_mhz=self._ask("nvmlDeviceGetClockInfo", handle, nvml.NVML_CLOCK_MEM),
+            sm_clock_mhz=self.ask("nvmlDeviceGetClockInfo", handle, nvml.NVML_CLOCK_SM),
+            memory_clock_mhz=self.ask("nvmlDeviceGetClockInfo", handle, nvml.NVML_CLOCK_MEM),
             throttle=self._throttle(handle),
             ecc_uncorrected=self._ecc(handle),
             pcie=self._pcie(handle),
             nvlinks_up=self._nvlinks(handle),
         )
 
-    def _ask(self, name: str, *arguments: Any) -> Any:
+    def ask(self, name: str, *arguments: Any) -> Any:
         """The answer, or None where this GPU or driver has none."""
         nvml = self._nvml
         try:
@@ -262,37 +251,33 @@ class Nvml:
             return None
 
     def _memory_temperature(self, handle: Any) -> float | None:
-        values = self._ask("nvmlDeviceGetFieldValues", handle, [self._nvml.NVML_FI_DEV_MEMORY_TEMP])
+        values = self.ask("nvmlDeviceGetFieldValues", handle, [self._nvml.NVML_FI_DEV_MEMORY_TEMP])
         if not values or values[0].nvmlReturn != self._nvml.NVML_SUCCESS:
             return None
         return float(values[0].value.uiVal) or None
 
     def _throttle(self, handle: Any) -> list[str]:
-        bits = self._ask("nvmlDeviceGetCurrentClocksThrottleReasons", handle) or 0
+        bits = self.ask("nvmlDeviceGetCurrentClocksThrottleReasons", handle) or 0
         return list(dict.fromkeys(name for bit, name in THROTTLE.items() if bits & bit))
 
     def _ecc(self, handle: Any) -> int | None:
         nvml = self._nvml
         kinds = (nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC)
-        count = self._ask("nvmlDeviceGetTotalEccErrors", handle, *kinds)
+        count = self.ask("nvmlDeviceGetTotalEccErrors", handle, *kinds)
         return None if count is None else int(count)
 
     def _pcie(self, handle: Any) -> str | None:
-        generation = self._ask("nvmlDeviceGetCurrPcieLinkGeneration", handle)
-        width = self._ask("nvmlDeviceGetCurrPcieLinkWidth", handle)
+        generation = self.ask("nvmlDeviceGetCurrPcieLinkGeneration", handle)
+        width = self.ask("nvmlDeviceGetCurrPcieLinkWidth", handle)
         return f"gen{generation} x{width}" if generation and width else None
 
     def _nvlinks(self, handle: Any) -> int | None:
-        links = [self._ask("nvmlDeviceGetNvLinkState", handle, link) for link in range(LINKS)]
+        links = [self.ask("nvmlDeviceGetNvLinkState", handle, link) for link in range(LINKS)]
         known = [link for link in links if link is not None]
         return sum(known) if known else None
 
-    def _pids(self, index: int) -> set[int]:
-        running = self._ask("nvmlDeviceGetComputeRunningProcesses", self._handles[index])
-        return {process.pid for process in running or ()}
-
     def _register(self) -> Any:
-        events = self._ask("nvmlEventSetCreate")
+        events = self.ask("nvmlEventSetCreate")
         for handle in self._handles.values() if events is not None else ():
             with suppress(self._nvml.NVMLError):
                 self._nvml.nvmlDeviceRegisterEvents(
@@ -302,17 +287,10 @@ class Nvml:
 
     def _xids(self) -> Iterator[tuple[int, int]]:
         """Xid events since the last look, without waiting."""
-        while self._events is not None:
-            event = self._ask_event()
-            if event is None:
-                return
-            yield self._index(event.device), int(event.eventData)
-
-    def _ask_event(self) -> Any:
-        try:
-            return self._nvml.nvmlEventSetWait_v2(self._events, 0)
-        except self._nvml.NVMLError:
-            return None
+        with suppress(self._nvml.NVMLError):  # a time-out: there is none
+            while self._events is not None:
+                event = self._nvml.nvmlEventSetWait_v2(self._events, 0)
+                yield self._index(event.device), int(event.eventData)
 
     def _index(self, device: Any) -> int:
         addresses = {

@@ -12,22 +12,23 @@ never counts as a reference: a throttled card once made a gain of 8 % look like
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 from time import monotonic
 
 from backend.aio import set_within
 from backend.config import BackendConfig
 from backend.gpu.nvml import Sample, Sampler, sampling
-from backend.measure.probe import SHARED, CannotMeasure, Probe, TimedCompletion, open_probe
+from backend.measure.probe import SHARED, CannotMeasure, Probe, open_probe
 from backend.models.profile import Profile
-from backend.server.binary import EMBEDDED, CannotStart
 from backend.server.diagnosis import diagnose
-from backend.server.launch import Launch, prepare
+from backend.server.launch import EMBEDDED, CannotStart, Launch, prepare
 from backend.server.llama import llama_server
 from backend.server.process import ServerProcess, server_process
 
@@ -39,6 +40,7 @@ MARGIN = 512  # tokens of the window left for the reply
 CACHE_FLAGS = (("-ctk", "--cache-type-k"), ("-ctv", "--cache-type-v"))
 # Flags that differ from start to start, or say nothing of speed.
 UNNAMED = ("--port", "--host", "--api-key", "--api-key-file", "--slot-save-path", "-lv")
+FIGURES = (("prefill", "prefill_tok_s"), ("decode", "decode_tok_s"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +131,11 @@ class Bench:
         for size in sizes:
             row = await self.at(size)
             yield row
-        if row.acceptance is not None and (plain := await self._undrafted(row)):
-            yield plain
+        if row.acceptance is not None:
+            plain = await self.at(sizes[-1], draft=False)
+            # llama.cpp's server could leave drafting off for a request, until before build 11434.
+            if plain.acceptance is None:
+                yield plain
         async for row in self._first_tokens(sizes[len(sizes) // 2]):
             yield row
         async with recording(self.sampler) as seen:
@@ -140,23 +145,24 @@ class Bench:
             if count <= slots:
                 yield await self._concurrent(count)
 
-    async def at(self, context: int) -> BenchRow:
+    async def at(self, context: int, *, draft: bool = True) -> BenchRow:
         """Prefill and decode with so many tokens in the window."""
         async with recording(self.sampler) as seen:
-            timed = await self.probe.complete(await self.probe.tokens(context))
-        return self._row(f"{context:,} tokens", timed, seen.conditions(), context)
-
-    async def _undrafted(self, drafted: BenchRow) -> BenchRow | None:
-        """The last size without drafting; None where the server cannot leave it off for a request.
-
-        llama.cpp's server could, until somewhere before build 11434.
-        """
-        context = drafted.context or 0
-        async with recording(self.sampler) as seen:
-            timed = await self.probe.complete(await self.probe.tokens(context), draft=False)
-        if timed.drafted:
-            return None
-        return self._row(f"{context:,} tokens{UNDRAFTED}", timed, seen.conditions(), context)
+            timed = await self.probe.complete(await self.probe.tokens(context), draft=draft)
+        conditions, joule = seen.conditions(), None
+        if conditions.watts and timed.decode_tok_s:
+            joule = timed.decode_tok_s / conditions.watts
+        return BenchRow(
+            f"{context:,} tokens" if draft else f"{context:,} tokens{UNDRAFTED}",
+            self.setting,
+            conditions,
+            context,
+            timed.prefill_tok_s,
+            timed.decode_tok_s,
+            timed.ttft_ms,
+            timed.acceptance,
+            joule,
+        )
 
     async def _first_tokens(self, context: int) -> AsyncIterator[BenchRow]:
         async with recording(self.sampler) as seen:
@@ -171,24 +177,6 @@ class Bench:
         joule = speed / conditions.watts if conditions.watts else None
         name = f"{count} chat{'s' if count > 1 else ''} at once"
         return BenchRow(name, self.setting, conditions, decode_tok_s=speed, tokens_per_joule=joule)
-
-    def _row(
-        self, name: str, timed: TimedCompletion, conditions: Conditions, context: int
-    ) -> BenchRow:
-        joule = None
-        if conditions.watts and timed.decode_tok_s:
-            joule = timed.decode_tok_s / conditions.watts
-        return BenchRow(
-            name,
-            self.setting,
-            conditions,
-            context,
-            timed.prefill_tok_s,
-            timed.decode_tok_s,
-            timed.ttft_ms,
-            timed.acceptance,
-            joule,
-        )
 
 
 @asynccontextmanager
@@ -216,7 +204,7 @@ async def bench_server(
     async with server_process(launch.argv, launch.env, record) as process:
         await until_loaded(launch, process)
         async with open_probe(launch.url, launch.api_key) as probe:
-            used = setting(profile.name, await probe.build(), launch.argv, driver)
+            used = setting(profile.name, (await probe.server.props()).build, launch.argv, driver)
             yield Bench(probe, used, sampler)
 
 
@@ -253,3 +241,42 @@ def setting(name: str, build: str, argv: Sequence[str], driver: str | None) -> S
     ]
     server = argv[0] if argv else ""
     return Setting(name, build, " ".join(flags), "/".join(dict.fromkeys(types)), driver, server)
+
+
+# -- two servers ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One figure of one row for each server: mean tokens/s, the fastest first.
+
+    `apart`: each run of the fastest was faster than each of the next; else its lead may be chance.
+    """
+
+    name: str
+    figure: str
+    speeds: tuple[tuple[str, float], ...]
+    apart: bool
+
+    @property
+    def lead(self) -> float:
+        """Of the fastest over the next: 0.1 is 10 %."""
+        return self.speeds[0][1] / self.speeds[1][1] - 1
+
+    @property
+    def winner(self) -> str | None:
+        return self.speeds[0][0] if self.apart else None
+
+
+def compare(rows: Sequence[BenchRow]) -> Iterator[Comparison]:
+    """Each figure that at least two servers have; throttled rows do not count."""
+    for name in dict.fromkeys(row.name for row in rows):
+        for figure, attribute in FIGURES:
+            runs = defaultdict[str, list[float]](list)
+            for row in rows:
+                if row.name == name and not row.throttled and (speed := getattr(row, attribute)):
+                    runs[row.setting.server].append(speed)
+            if len(runs) > 1:
+                fastest, second, *_ = ranked = sorted(runs, key=lambda server: -fmean(runs[server]))
+                speeds = tuple((server, fmean(runs[server])) for server in ranked)
+                yield Comparison(name, figure, speeds, min(runs[fastest]) > max(runs[second]))

@@ -5,15 +5,14 @@ means to reuse comes from the cache.
 """
 
 import asyncio
-import json
 import secrets
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-import aiohttp
+from backend.server.llama import LlamaServer, ServerAway, ServerRefused, llama_server
 
 REPLY = 128  # tokens written in each measurement
 SHARED, NEW, CHATS, ROUNDS = 1024, 64, 2, 3  # the interleaved chats: tokens, tokens a turn
@@ -45,47 +44,31 @@ class TimedCompletion:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Sends completions to a llama-server and takes their times. `url` has no /v1."""
+    """Sends completions to a llama-server and takes their times."""
 
-    session: aiohttp.ClientSession
-    url: str
+    server: LlamaServer
 
     async def tokens(self, count: int) -> list[int]:
         """A prompt of exactly `count` tokens that no cache holds."""
         text = f"{secrets.token_hex(8)} " + " ".join(WORDS) * (1 + count // len(WORDS))
-        async with self._post("/tokenize", {"content": text, "add_special": True}) as answer:
-            found = (await answer.json())["tokens"]
+        found = await self.server.tokenize(text)
         if len(found) < count:
             raise CannotMeasure("The server's tokenizer gives too few tokens.")
-        return [int(token) for token in found[:count]]
-
-    async def build(self) -> str:
-        """What the server calls its build, such as "b11434-abc"."""
-        async with self.session.get(f"{self.url}/props") as answer:
-            return str((await answer.json()).get("build_info") or "unknown")
+        return found[:count]
 
     async def complete(
         self, prompt: Sequence[int], write: int = REPLY, *, draft: bool = True
     ) -> TimedCompletion:
         """One completion, streamed; `draft` False asks the server to leave drafting off."""
-        body = {
-            "prompt": list(prompt),
-            "n_predict": write,
-            "ignore_eos": True,
-            "cache_prompt": True,
-            "stream": True,
-            "timings_per_token": True,
-            "temperature": 0.2,
-            **({} if draft else {"speculative.n_max": 0}),
-        }
+        body = {"prompt": list(prompt), "n_predict": write, "ignore_eos": True, "temperature": 0.2}
+        if not draft:
+            body["speculative.n_max"] = 0
         began, first, timings = monotonic(), 0.0, dict[str, Any]()
-        async with self._post("/completion", body) as answer:
-            async for line in answer.content:
-                if line.startswith(b"data: {"):
-                    event = json.loads(line[6:])
-                    if not first and (event.get("content") or event.get("stop")):
-                        first = monotonic()
-                    timings = event.get("timings") or timings
+        async with aclosing(self.server.completion(body)) as events:
+            async for event in events:
+                if not first and (event.get("content") or event.get("stop")):
+                    first = monotonic()
+                timings = event.get("timings") or timings
         if not timings:
             raise CannotMeasure("The server gives no timings: it is no llama-server.")
         cached = int(timings.get("cache_n") or 0)
@@ -129,28 +112,13 @@ class Probe:
             tasks = [group.create_task(self.complete(tokens)) for tokens in prompts]
         return sum(task.result().written for task in tasks) / (monotonic() - began)
 
-    @asynccontextmanager
-    async def _post(
-        self, path: str, body: Mapping[str, Any]
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        async with self.session.post(self.url + path, json=body) as answer:
-            if answer.status != 200:
-                reason = (await answer.text())[:200]
-                raise CannotMeasure(f"The server answers {answer.status} to {path}: {reason}")
-            yield answer
-
 
 @asynccontextmanager
 async def open_probe(url: str, api_key: str) -> AsyncIterator[Probe]:
-    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-    timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=SILENT_SECONDS)
-    # The server closes what it has answered; a connection taken up again would break.
-    connector = aiohttp.TCPConnector(force_close=True, limit=0)
     try:
-        async with aiohttp.ClientSession(
-            headers=headers, timeout=timeout, connector=connector, read_bufsize=8 << 20
-        ) as session:
-            yield Probe(session, url)
-    except (aiohttp.ClientError, TimeoutError) as error:
-        reason = str(error) or type(error).__name__
-        raise CannotMeasure(f"The server broke off while it was measured: {reason}.") from None
+        async with llama_server(url, api_key, silent_seconds=SILENT_SECONDS) as server:
+            yield Probe(server)
+    except ServerRefused as error:
+        raise CannotMeasure(f"The server answers {error.status}: {error}.") from None
+    except ServerAway as error:
+        raise CannotMeasure(f"The server broke off while it was measured: {error}.") from None

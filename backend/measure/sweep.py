@@ -17,19 +17,9 @@ from backend.server.memory_fallback import DRAFTING
 
 READ, WRITE = 1500, 300  # tokens of a typical turn that finds its past cached
 GAIN = 0.03  # less is noise
-UBATCH, THREADS, DRAFT_LENGTH = "--ubatch-size", "--threads", "--spec-draft-n-max"
 KEYS, VALUES = "--cache-type-k", "--cache-type-v"
-Measure = Callable[[Profile], Awaitable[BenchRow | None]]
-
-
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """One change to a profile, in words."""
-
-    words: str
-    profile: Profile
-
-
+MeasureProfile = Callable[[Profile], Awaitable[BenchRow | None]]
+Variant = tuple[str, Profile]  # one change to a profile, in words
 Axis = Callable[[Profile], Iterator[Variant]]
 
 
@@ -61,41 +51,38 @@ class SweepResult:
 
 def axes(profile: Profile, threads: Sequence[int]) -> list[Axis]:
     """What is varied, one after the other."""
-    found: list[Axis] = [ubatch_sizes, lambda now: thread_counts(now, threads), cache_types]
+    ubatch = one_flag("-ub {}", "--ubatch-size", ("256", "512", "1024", "2048"), unset="512")
+    found = [ubatch, one_flag("-t {}", "--threads", list(map(str, threads))), cache_types]
     if profile.draft or profile.flag("--spec-type"):
-        found += [no_drafting, draft_lengths]
+        found += [no_drafting, one_flag("{} drafted", "--spec-draft-n-max", ("2", "4", "8"))]
     return found
 
 
-def ubatch_sizes(now: Profile) -> Iterator[Variant]:
-    for size in ("256", "512", "1024", "2048"):
-        if size != (now.flag(UBATCH) or "512"):
-            yield Variant(f"-ub {size}", now.with_flag(size, UBATCH))
+def one_flag(words: str, flag: str, values: Sequence[str], unset: str = "") -> Axis:
+    """The other values of one flag, which is `unset` where the profile does not set it.
 
+    A profile that no longer drafts has nothing to draft more of.
+    """
 
-def thread_counts(now: Profile, threads: Sequence[int]) -> Iterator[Variant]:
-    for count in map(str, threads):
-        if count != now.flag(THREADS):
-            yield Variant(f"-t {count}", now.with_flag(count, THREADS))
+    def variants(now: Profile) -> Iterator[Variant]:
+        if flag in DRAFTING and not (now.draft or now.flag("--spec-type")):
+            return
+        for value in values:
+            if value != (now.flag(flag) or unset):
+                yield words.format(value), now.with_flag(value, flag)
+
+    return variants
 
 
 def cache_types(now: Profile) -> Iterator[Variant]:
     used = {now.flag(name) or "f16" for name in (KEYS, VALUES)}
     for kind in ("f16", "q8_0"):
         if used != {kind}:
-            both = now.with_flag(kind, KEYS).with_flag(kind, VALUES)
-            yield Variant(f"KV {kind}", both)
+            yield f"KV {kind}", now.with_flag(kind, KEYS).with_flag(kind, VALUES)
 
 
 def no_drafting(now: Profile) -> Iterator[Variant]:
-    yield Variant("no drafting", replace(now.without_flags(*DRAFTING), draft=None))
-
-
-def draft_lengths(now: Profile) -> Iterator[Variant]:
-    if now.draft or now.flag("--spec-type"):
-        for length in ("2", "4", "8"):
-            if length != now.flag(DRAFT_LENGTH):
-                yield Variant(f"{length} drafted", now.with_flag(length, DRAFT_LENGTH))
+    yield "no drafting", replace(now.without_flags(*DRAFTING), draft=None)
 
 
 def turn_seconds(row: BenchRow | None) -> float | None:
@@ -107,7 +94,7 @@ def turn_seconds(row: BenchRow | None) -> float | None:
 
 async def sweep(
     profile: Profile,
-    measure: Measure,
+    measure: MeasureProfile,
     threads: Sequence[int],
     report: Callable[[TriedVariant], None] = lambda tried: None,
 ) -> SweepResult:
@@ -123,8 +110,8 @@ async def sweep(
     best = await one("as it is", profile)
     for axis in axes(profile, threads):
         base = best.profile
-        for variant in axis(base):
-            candidate = await one(variant.words, variant.profile)
+        for words, variant in axis(base):
+            candidate = await one(words, variant)
             if not is_better(candidate, best):
                 continue
             before = await one(best.words, best.profile, again=True)

@@ -72,21 +72,17 @@ def read_header(path: Path) -> Header:
 
 def read_open(file: BinaryIO, size: int, name: str) -> Header:
     """Read the header of a file of `size` bytes from its beginning."""
+    values: dict[str, Any] = {}
     try:
-        return read_all(file, size, name)
+        magic, version = struct.unpack("<4sI", file.read(8))
+        if magic != b"GGUF" or version not in (2, 3):
+            raise NotAModel(f"{name} is not a GGUF model.")
+        tensors, pairs = struct.unpack("<QQ", file.read(16))
+        for _ in range(pairs):
+            read_pair(file, values, size)
+        found = [read_tensor(file, size) for _ in range(tensors)]
     except (struct.error, UnicodeDecodeError, MemoryError, KeyError):
         raise NotAModel(f"{name} is damaged: its header breaks off or makes no sense.") from None
-
-
-def read_all(file: BinaryIO, size: int, name: str) -> Header:
-    magic, version = struct.unpack("<4sI", file.read(8))
-    if magic != b"GGUF" or version not in (2, 3):
-        raise NotAModel(f"{name} is not a GGUF model.")
-    tensors, pairs = struct.unpack("<QQ", file.read(16))
-    values: dict[str, Any] = {}
-    for _ in range(pairs):
-        read_pair(file, values, size)
-    found = [read_tensor(file, size) for _ in range(tensors)]
     align = int(values.get("general.alignment", 32))
     end = size - -(-file.tell() // align) * align
     return Header(values, tuple(sized(found, end)), size)

@@ -10,13 +10,11 @@ from pathlib import Path
 
 from backend import proc
 from backend.gpu.nvml import installed_gpus
-from backend.models.devices import Device
 from backend.models.fit import FreeMemory, fit_profile
 from backend.models.gguf_header import Header, NotAModel, read_header
-from backend.models.placement import DoesNotFit, place
+from backend.models.placement import Device, DoesNotFit, place
 from backend.models.profile import Profile, Source, locate
-from backend.models.pull import PullError
-from backend.models.remote_gguf import read_remote_header
+from backend.models.pull import PullError, read_remote_header
 
 GIB, MIB = 2**30, 2**20
 # The strongest first; each but the last has a speed that somebody measured.

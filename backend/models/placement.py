@@ -1,4 +1,4 @@
-"""Where a profile runs on this machine, decided before each start. Pure.
+"""Where a profile runs on this machine, decided before each start, and the GPUs there are for it.
 
 The same computation as `voltaire model fit`: experts move to host memory as
 needed, a window that certainly does not fit gives way to a smaller one, and
@@ -7,13 +7,15 @@ abort. What fits one GPU is pinned to one: two do not speed up a single
 stream (measured on V100s, github.com/andrewleech/v100-llm-kit).
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from backend.models.devices import Device
-from backend.models.fit import HEADROOM, Fit, FreeMemory, fit_profile, refusal, shortage
+from backend.gpu.nvml import look
+from backend.models.fit import HEADROOM, MIB, Fit, FreeMemory, fit_profile, refusal, shortage
 from backend.models.gguf_header import Header
 from backend.models.profile import Profile
+from backend.programs import output_of
 
 GIB = 2**30
 LEAST_CONTEXT = 4096  # tokens for each slot
@@ -22,10 +24,25 @@ LEAST_CONTEXT = 4096  # tokens for each slot
 MOST_ON_GPU = {"--threads": 6, "--ubatch-size": 1024}
 VISIBLE = {"CUDA": "CUDA_VISIBLE_DEVICES", "Vulkan": "GGML_VK_VISIBLE_DEVICES"}
 WINDOW_SHARES = (1, 3 / 4, 1 / 2, 3 / 8, 1 / 4, 1 / 8)  # of the profile's window
+LIST_FLAG = "--list-devices"
+LIST_SECONDS = 30.0  # a first CUDA context on a cold machine takes seconds
+# CUDA numbers by speed unless told, NVML by PCI address.
+PCI_ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+NO_GPU = ("CPU", "BLAS")
+DEVICE = re.compile(r"^\s*([A-Za-z]+)(\d+): .*\(\d+ MiB, (\d+) MiB free\)", re.MULTILINE)
 
 
 class DoesNotFit(Exception):
     """The profile cannot run here; `str` is one plain sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One GPU by its number in the server's own order; `free` in bytes."""
+
+    index: int
+    free: int
+    kind: str = "CUDA"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +108,10 @@ def largest_window(choice: DeviceChoice, model: Header, draft: Header | None) ->
             break
         profile = replace(choice.profile, context=context)
         fit = fit_profile(profile, model, draft, free)
-        if not may_work(fit, free):
+        # The headroom that `fit` leaves, and what a long chat may fill, refuse no start.
+        checkpoints = fit.need.checkpoints
+        spare = HEADROOM if fit.options.gpu else checkpoints
+        if fit.free + spare < 0 or fit.need.host - checkpoints > free.host:
             continue
         changed = ""
         if share != 1:
@@ -104,12 +124,6 @@ def largest_window(choice: DeviceChoice, model: Header, draft: Header | None) ->
     return None
 
 
-def may_work(fit: Fit, free: FreeMemory) -> bool:
-    """The headroom that `fit` leaves, and what a long chat may fill, refuse no start."""
-    spare = HEADROOM if fit.options.gpu else fit.need.checkpoints
-    return fit.free + spare >= 0 and fit.need.host - fit.need.checkpoints <= free.host
-
-
 def with_experts_placed(profile: Profile, fit: Fit) -> Profile:
     """The number that fits in place of "auto"; with all experts on the GPU, at most MOST_ON_GPU."""
     if profile.flag("--n-cpu-moe") != "auto":
@@ -120,3 +134,37 @@ def with_experts_placed(profile: Profile, fit: Fit) -> Profile:
         if value.isdigit() and int(value) > most:
             profile = profile.with_flag(str(most), name)
     return profile
+
+
+async def list_devices(
+    command: tuple[str, ...], env: Mapping[str, str], help_text: str, nvml: str | None = None
+) -> list[Device]:
+    """The GPUs of a server; none where it has none or does not answer within LIST_SECONDS.
+
+    As the binary itself lists them: a build for the processor lists none, whatever the machine
+    has, one for Vulkan lists what NVML does not know. For servers without `--list-devices`
+    (ik_llama.cpp) NVML answers.
+    """
+    if LIST_FLAG in help_text:
+        try:
+            answer = await output_of(
+                (*command, LIST_FLAG), env={**env, **PCI_ORDER}, seconds=LIST_SECONDS
+            )
+        except TimeoutError:
+            return []
+        return parse_devices(answer.text)
+    sample = await look(nvml)
+    return [
+        Device(gpu.index, int((gpu.memory_total_mib - gpu.memory_used_mib) * MIB))
+        for gpu in (sample.gpus if sample else ())
+        if gpu.memory_total_mib is not None and gpu.memory_used_mib is not None
+    ]
+
+
+def parse_devices(text: str) -> list[Device]:
+    """The answer to `--list-devices`: "  CUDA0: NAME (16144 MiB, 15800 MiB free)"."""
+    return [
+        Device(int(index), int(free) * MIB, kind)
+        for kind, index, free in DEVICE.findall(text)
+        if kind not in NO_GPU
+    ]

@@ -26,16 +26,19 @@ from backend.server.flags import spellings
 
 BUILTIN = Path(__file__).parent / "profiles"
 PACKAGE = Path(__file__).parent.parent
+SECTIONS = {"flags", "template", "memory"}  # of ProfileFile; the others are fields of Profile
 
 
 class ProfileError(Exception):
     """A profile is missing or cannot be read; `str` is one plain sentence."""
 
 
-class Source(BaseModel):
-    """Where a GGUF comes from. `size` in bytes."""
-
+class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Source(Section):
+    """Where a GGUF comes from. `size` in bytes."""
 
     path: str | None = None
     builtin: str | None = None
@@ -45,10 +48,8 @@ class Source(BaseModel):
     sha256: str | None = None
 
 
-class Reference(BaseModel):
+class Reference(Section):
     """Speeds somebody measured, tokens/s, and who."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     decode_tok_s: float | None = None
     prefill_tok_s: float | None = None
@@ -56,31 +57,23 @@ class Reference(BaseModel):
     source: str = ""
 
 
-class FlagsSection(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class FlagsSection(Section):
     required: dict[str, str] = {}
     optional: dict[str, str] = {}
 
 
-class TemplateSection(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class TemplateSection(Section):
     file: str | None = None
     kwargs: dict[str, Any] = {}
 
 
-class MemorySection(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class MemorySection(Section):
     vram_mib: int | None = None
     ram_mib: int | None = None
 
 
-class ProfileFile(BaseModel):
+class ProfileFile(Section):
     """The TOML form."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     title: str
     engine: Literal["llama.cpp", "ik_llama.cpp"] = "llama.cpp"
@@ -187,26 +180,16 @@ def read(path: Path) -> Profile:
         raise ProfileError(f"Profile {path}: {where}: {first['msg']}.") from None
     except (OSError, ValueError) as error:
         raise ProfileError(f"Profile {path} cannot be read: {error}.") from None
+    own = {name: getattr(file, name) for name in ProfileFile.model_fields.keys() - SECTIONS}
     return Profile(
         name=path.stem,
-        title=file.title,
-        context=file.context,
-        model=file.model,
-        engine=file.engine,
-        gpu=file.gpu,
-        useful_context=file.useful_context,
-        verified=file.verified,
-        good=file.good,
-        bad=file.bad,
-        draft=file.draft,
         required=file.flags.required,
         optional=file.flags.optional,
-        sampling=file.sampling,
         template_file=path.parent / file.template.file if file.template.file else None,
         template=file.template.kwargs,
         vram_mib=file.memory.vram_mib,
         ram_mib=file.memory.ram_mib,
-        reference=file.reference,
+        **own,
     )
 
 

@@ -156,14 +156,11 @@ def diagnose(code: int | None, log: Sequence[str], oom_kills: int = 0) -> Cause:
             -code, ("unknown", f"The model server crashed (signal {-code}).")
         )
         return Cause(kind, sentence)
-    return Cause("unknown", unexplained(code, log))
-
-
-def unexplained(code: int | None, log: Sequence[str]) -> str:
-    """The last line that complains, where no known sign is found."""
+    # No known sign: the last line that complains.
     complaint = next((line.strip() for line in reversed(log) if COMPLAINT.search(line)), "")
     ended = "The model server ended" if code is None else f"The model server ended with code {code}"
-    return f"{ended}: {complaint[:200]}" if complaint else f"{ended} without saying why."
+    why = f": {complaint[:200]}" if complaint else " without saying why."
+    return Cause("unknown", f"{ended}{why}")
 
 
 def on_cpu(log: Sequence[str]) -> bool:

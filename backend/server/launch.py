@@ -1,4 +1,4 @@
-"""From a profile to the command line that starts it on this machine."""
+"""From a profile to the command line that starts it on this machine: which program, which flags."""
 
 import asyncio
 import hashlib
@@ -6,25 +6,51 @@ import json
 import os
 import re
 import secrets
+import shutil
 import socket
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from backend import proc
 from backend.config import BackendConfig
-from backend.models.devices import PCI_ORDER, Device, list_devices
 from backend.models.gguf_header import NotAModel, read_header
-from backend.models.placement import DoesNotFit, Placement, place
+from backend.models.placement import (
+    PCI_ORDER,
+    Device,
+    DoesNotFit,
+    Placement,
+    list_devices,
+    place,
+)
 from backend.models.profile import Profile, Source, locate
+from backend.programs import output_of
 from backend.server import flags
-from backend.server.binary import EMBEDDED, Binary, CannotStart, find, stamp
-from backend.server.diagnosis import Cause
+from backend.server.diagnosis import Cause, diagnose
 
 MOST_CRAM_MIB, LEAST_CRAM_MIB = 16384, 256
 CACHE_RAM = ("--cache-ram", "-cram")
 EXPERTS, THREADS, SPEC_TYPE, DRAFTS = "--n-cpu-moe", "--threads", "--spec-type", "draft-simple"
 TRACE_LEVEL = re.compile(r"\b4\s*[-:=]\s*trace")
+HELP_SECONDS = 30.0
+EMBEDDED = (sys.executable, "-m", "backend.embedded")
+PACKAGE = Path(__file__).parents[1]
+
+
+class CannotStart(Exception):
+    """Nothing was started; `cause` says why."""
+
+    def __init__(self, cause: Cause) -> None:
+        super().__init__(cause.sentence)
+        self.cause = cause
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    command: tuple[str, ...]
+    env: Mapping[str, str]
+    help: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +87,7 @@ async def prepare(config: BackendConfig, profile: Profile, *, measure: bool = Tr
         config, profile, Source(path=config.model) if config.model else profile.model
     )
     draft = model_file(config, profile, profile.draft) if profile.draft else None
-    binary = await find(config)
+    binary = await find_binary(config)
     placed = Placement(profile)
     if measure:
         placed = await placement(config, binary, profile, model, draft)
@@ -177,3 +203,66 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+# -- which program --------------------------------------------------------------
+
+
+_help_texts: dict[tuple[str, int, int], str] = {}  # by path, size and time of the binary
+
+
+async def find_binary(config: BackendConfig) -> Binary:
+    """The server to use and what its `--help` says; CannotStart when it does not run."""
+    command = configured_command(config)
+    env = dict(os.environ)
+    if command == EMBEDDED:
+        program = PACKAGE / "embedded" / "flags.py"
+        prepend(env, "PYTHONPATH", PACKAGE.parent)
+    else:
+        program = Path(command[0])
+        prepend(env, "LD_LIBRARY_PATH", program.parent)  # V100 packs ship CUDA beside it
+    key = stamp(program)
+    if key not in _help_texts:
+        _help_texts[key] = await ask_help(command, env)
+    return Binary(command, env, _help_texts[key])
+
+
+def configured_command(config: BackendConfig) -> tuple[str, ...]:
+    if config.server == "embedded":
+        return EMBEDDED
+    if config.server == "auto":
+        built = config.state_dir / "servers" / "llama-server"
+        found = str(built) if built.exists() else shutil.which("llama-server")
+        return (found,) if found else EMBEDDED
+    path = Path(config.server).expanduser()
+    if not path.is_file() or not os.access(path, os.X_OK):
+        sentence = f"The model server {path} is missing or not executable."
+        raise CannotStart(Cause("unknown", sentence))
+    return (str(path.resolve()),)
+
+
+def prepend(env: dict[str, str], variable: str, folder: Path) -> None:
+    env[variable] = os.pathsep.join(filter(None, (str(folder), env.get(variable))))
+
+
+async def ask_help(command: tuple[str, ...], env: Mapping[str, str]) -> str:
+    try:
+        answer = await output_of((*command, "--help"), env=env, seconds=HELP_SECONDS)
+    except TimeoutError:
+        sentence = "The model server does not even answer --help."
+        raise CannotStart(Cause("unknown", sentence)) from None
+    except OSError as error:
+        sentence = f"The model server {command[0]} cannot be run: {error.strerror}."
+        raise CannotStart(Cause("server missing", sentence)) from None
+    if not flags.known(answer.text):
+        raise CannotStart(diagnose(answer.code, answer.text.splitlines()))
+    return answer.text
+
+
+def stamp(path: Path) -> tuple[str, int, int]:
+    """Path, size and time: what changes when the file does."""
+    try:
+        found = path.stat()
+    except OSError:
+        return str(path), 0, 0
+    return str(path), found.st_size, found.st_mtime_ns

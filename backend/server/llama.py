@@ -2,8 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,7 @@ class Props:
     model: str
     sleeping: bool
     vision: bool
+    build: str  # such as "b11434-abc"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,7 @@ class LlamaServer:
             model=str(answer.get("model_alias") or answer.get("model_path") or ""),
             sleeping=bool(answer.get("is_sleeping", False)),
             vision=bool((answer.get("modalities") or {}).get("vision", False)),
+            build=str(answer.get("build_info") or "unknown"),
         )
 
     async def slots(self, seconds: float) -> Slots:
@@ -105,26 +107,25 @@ class LlamaServer:
         body = {"content": text, "add_special": True, "parse_special": True}
         return [int(token) for token in (await self._json("POST", "/tokenize", body))["tokens"]]
 
-    async def prefill(
-        self, tokens: Sequence[int], on_progress: Callable[[int, int], None] | None = None
-    ) -> Prefilled:
-        """Read `tokens` into a slot; `on_progress` gets (done, total). No deadline: a prefill may be long."""
-        body = {
-            "prompt": list(tokens),
-            "n_predict": 0,
-            "cache_prompt": True,
-            "stream": True,
-            "return_progress": True,
-            "timings_per_token": True,
-        }
-        last: dict[str, Any] = {}
+    async def completion(self, body: JsonObject) -> AsyncGenerator[dict[str, Any]]:
+        """The events of a streamed completion, timings with each. No deadline: a prefill may be long."""
+        body = {**body, "cache_prompt": True, "stream": True, "timings_per_token": True}
         async with self._open("POST", "/completion", body, None) as answer:
             async for line in answer.content:
                 if line.startswith(b"data: {"):
-                    last = {**last, **json.loads(line[6:])}
-                    progress = last.get("prompt_progress")
-                    if progress and on_progress:
-                        on_progress(int(progress["processed"]), int(progress["total"]))
+                    yield json.loads(line[6:])
+
+    async def prefill(
+        self, tokens: Sequence[int], on_progress: Callable[[int, int], None] | None = None
+    ) -> Prefilled:
+        """Read `tokens` into a slot; `on_progress` gets (done, total)."""
+        body = {"prompt": list(tokens), "n_predict": 0, "return_progress": True}
+        last: dict[str, Any] = {}
+        async with aclosing(self.completion(body)) as events:
+            async for event in events:
+                last |= event
+                if on_progress and (progress := last.get("prompt_progress")):
+                    on_progress(int(progress["processed"]), int(progress["total"]))
         if "error" in last or not last:
             raise ServerRefused(500, str(last.get("error", "it gave no answer"))[:500])
         timings = last.get("timings") or {}
@@ -177,11 +178,15 @@ class LlamaServer:
 
 @asynccontextmanager
 async def llama_server(
-    url: str, api_key: str, connect_seconds: float = 5
+    url: str, api_key: str, connect_seconds: float = 5, silent_seconds: float | None = None
 ) -> AsyncIterator[LlamaServer]:
+    """`url` has no /v1. An answer that says nothing for `silent_seconds` raises ServerAway."""
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    # The server closes what it has answered; a connection taken up again would break.
     connector = aiohttp.TCPConnector(force_close=True, limit=0)
-    timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_seconds)
+    timeout = aiohttp.ClientTimeout(
+        total=None, sock_connect=connect_seconds, sock_read=silent_seconds
+    )
     async with aiohttp.ClientSession(
         headers=headers, connector=connector, timeout=timeout, read_bufsize=LONGEST_LINE
     ) as session:

@@ -122,7 +122,8 @@ async def server_process(
         finally:
             running.signal(signal.SIGKILL)
             reader.cancel()
-            remove_record(record)
+            with suppress(OSError):
+                record.unlink(missing_ok=True)
 
 
 def signal_at_parent_death(parent: int, number: int) -> Callable[[], None]:
@@ -144,15 +145,9 @@ async def read(process: asyncio.subprocess.Process, log: ServerLog) -> None:
 
 def write_record(record: Path, pid: int) -> None:
     """Note a running server, so that a later backend can end it."""
-    started = proc.started(pid)
-    if started is not None:
-        with suppress(OSError):  # on a full disk: as a rule the server ends with this process
-            replace_text(record, json.dumps({"pid": pid, "started": started, "boot": proc.boot()}))
-
-
-def remove_record(record: Path) -> None:
-    with suppress(OSError):
-        record.unlink(missing_ok=True)
+    noted = {"pid": pid, "started": proc.started(pid), "boot": proc.boot()}
+    with suppress(OSError):  # on a full disk: as a rule the server ends with this process
+        replace_text(record, json.dumps(noted))
 
 
 async def end_orphan(record: Path) -> int | None:
@@ -163,7 +158,8 @@ async def end_orphan(record: Path) -> int | None:
         # A pid alone may by now belong to another process.
         if noted["boot"] == proc.boot() and proc.started(int(noted["pid"])) == noted["started"]:
             pid = int(noted["pid"])
-    remove_record(record)
+    with suppress(OSError):
+        record.unlink(missing_ok=True)
     if not pid:
         return None
     for number, seconds in ((signal.SIGTERM, TERM_SECONDS), (signal.SIGKILL, KILL_SECONDS)):

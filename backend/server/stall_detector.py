@@ -136,17 +136,13 @@ class LoadStallDetector:
         steps = zip(marks, self.marks, LOAD_STEPS, strict=True)
         if any(new - old > step for new, old, step in steps):
             self.marks, self.last_progress = marks, at
-        if self._computes(at, cpu_seconds):
-            self.last_progress = at
+        then, before = self.measured
+        if at - then >= 1:
+            self.measured = at, cpu_seconds
+            # A fair share of a core; answering our health checks costs a little.
+            if (cpu_seconds - before) / (at - then) > LOAD_SHARE:
+                self.last_progress = at
         took = at - self.began
         if at - self.last_progress >= self.stall_seconds or took >= self.longest_seconds:
             return Cause("slow load", f"The model did not finish loading ({took:.0f} s).")
         return None
-
-    def _computes(self, at: float, cpu_seconds: float) -> bool:
-        """Whether it used a fair share of a core; answering our health checks costs a little."""
-        then, before = self.measured
-        if at - then < 1:
-            return False
-        self.measured = at, cpu_seconds
-        return (cpu_seconds - before) / (at - then) > LOAD_SHARE

@@ -14,9 +14,8 @@ from time import monotonic
 from backend.aio import first_of, set_within
 from backend.models.profile import Profile, ProfileError, load
 from backend.protocol import Restart
-from backend.server.binary import CannotStart
 from backend.server.diagnosis import LASTING, Cause
-from backend.server.launch import prepare, with_context
+from backend.server.launch import CannotStart, prepare, with_context
 from backend.server.memory_fallback import MemoryFallback
 from backend.server.process import end_orphan
 from backend.server.restart_backoff import RestartBackoff

@@ -19,11 +19,10 @@ from backend.measure.bench import (
     setting,
     sizes_of,
 )
-from backend.measure.bench_picture import draw
 from backend.measure.probe import CannotMeasure, open_probe
 from backend.measure.sweep import sweep
 from backend.models.profile import Profile, ProfileError
-from backend.pictures import DrawFailed
+from backend.pictures import DrawFailed, draw_bench
 from backend.server.launch import with_context
 from bot.cli.bench_output import BenchOutput, Table, print_sweep
 from bot.cli.command import Failed, Misused, Options, json_option, pass_options, runs
@@ -61,7 +60,7 @@ async def measure(
     output.end()
     if picture:
         try:
-            drawn = await draw([asdict(row) for row in output.rows])
+            drawn = await draw_bench([asdict(row) for row in output.rows])
         except DrawFailed as error:
             raise Failed(str(error)) from None
         await asyncio.to_thread(picture.write_bytes, drawn)
@@ -128,7 +127,7 @@ async def bench_running(backend: BackendClient, sampler: Sampler) -> AsyncIterat
     driver = (await asyncio.to_thread(installed_gpus)).driver
     async with open_probe(place.url, place.api_key) as probe:
         name = place.profile or place.model
-        yield Bench(probe, setting(name, await probe.build(), argv, driver), sampler)
+        yield Bench(probe, setting(name, (await probe.server.props()).build, argv, driver), sampler)
 
 
 async def compare(settings: Settings, servers: Sequence[str], output: BenchOutput) -> None:

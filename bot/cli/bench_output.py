@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from backend.measure.bench import UNDRAFTED, BenchRow, Setting
-from backend.measure.comparison import compare
+from backend.measure.bench import UNDRAFTED, BenchRow, Setting, compare
 from backend.measure.sweep import READ, WRITE, SweepResult, TriedVariant, changed_flags
 from backend.models.profile import Profile
 from bot.cli.connect import profiles_folder

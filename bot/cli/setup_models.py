@@ -11,7 +11,7 @@ from backend.config import BackendConfig
 from backend.models.outlook import Machine, outlook, propose
 from backend.models.profile import Profile, ProfileError, locate
 from backend.models.pull import PullError, pull
-from backend.server.binary import EMBEDDED, CannotStart, find
+from backend.server.launch import EMBEDDED, CannotStart, find_binary
 from bot.cli.connect import profile_of
 from bot.cli.server import machine
 from bot.setup import SetupError
@@ -49,7 +49,7 @@ class BackendModelSetup:
 
     async def server(self, wanted: str) -> str:
         try:
-            found = await find(self._config(wanted))
+            found = await find_binary(self._config(wanted))
         except CannotStart as error:
             raise SetupError(str(error)) from None
         return "" if found.command == EMBEDDED else found.command[0]

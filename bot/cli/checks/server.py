@@ -9,8 +9,7 @@ from backend.models.gguf_header import NotAModel, read_header
 from backend.models.outlook import GIB, Machine
 from backend.models.profile import ProfileError, locate
 from backend.models.pull import sha256
-from backend.server.binary import EMBEDDED, CannotStart, find
-from backend.server.launch import prepare
+from backend.server.launch import EMBEDDED, CannotStart, find_binary, prepare
 from bot.cli.checks import Finding, failure, passed, warning
 from bot.cli.connect import backend_config, profile_of
 from bot.settings import Settings
@@ -59,7 +58,7 @@ async def binary(settings: Settings) -> list[Finding]:
         return []
     config = backend_config(settings)
     try:
-        command = (await find(config)).command
+        command = (await find_binary(config)).command
         name = "The embedded server" if command == EMBEDDED else Path(command[0]).name
         profile = profile_of(settings.backend.profile)
         launch = await prepare(config, profile, measure=False)

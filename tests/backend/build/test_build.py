@@ -13,7 +13,7 @@ from backend import proc
 from backend.build.build import Progress, Sources, build
 from backend.build.recipe import CannotBuild, Recipe
 from backend.config import BackendConfig
-from backend.server.binary import find
+from backend.server.launch import find_binary
 from fakes.patience import SECONDS, soon
 from fakes.toolkits import program
 
@@ -78,7 +78,7 @@ async def test_a_build_ends_in_a_server_that_is_used(tmp_path: Path, checkout: S
     other = replace(recipe, arguments=("-DX=2",))
     await build(other, checkout, state, said.append)
     assert len(list(built.server.parents[1].glob("build-*"))) == 1
-    used = await find(BackendConfig(state_dir=state))
+    used = await find_binary(BackendConfig(state_dir=state))
     assert Path(used.command[0]).resolve() == built.server
 
 

@@ -1,7 +1,7 @@
 """When heat holds work, and when it lets go."""
 
 from backend.config import ThermalLimits
-from backend.gpu.thermal_guard import ThermalGuard
+from backend.gpu.health import ThermalGuard
 
 
 def test_heat_warns_holds_and_lets_go_with_a_way_back() -> None:

@@ -16,17 +16,16 @@ from backend.measure.bench import (
     Recording,
     Setting,
     bench_server,
+    compare,
     gpu_sampler,
     recording,
     setting,
     sizes_of,
 )
-from backend.measure.bench_picture import draw
-from backend.measure.comparison import compare
 from backend.measure.probe import CannotMeasure
 from backend.measure.sweep import changed_flags, sweep, turn_seconds
 from backend.models.profile import Profile, Source, load
-from backend.pictures import DrawFailed
+from backend.pictures import DrawFailed, draw_bench
 from backend.protocol import Gpu
 
 SETTING = Setting("p", "b1", "-ub 512", "f16")
@@ -144,9 +143,9 @@ def test_of_two_servers_the_faster_is_named_when_runs_of_each_agree() -> None:
 
 async def test_rows_become_a_picture(tmp_path: Path) -> None:
     row = BenchRow("512 tokens", SETTING, Conditions(), 512, 900.0, 55.0)
-    assert (await draw([asdict(row)])).startswith(b"\x89PNG")
+    assert (await draw_bench([asdict(row)])).startswith(b"\x89PNG")
     with pytest.raises(DrawFailed, match="nothing to draw"):
-        await draw([asdict(BenchRow("x", SETTING, Conditions()))])
+        await draw_bench([asdict(BenchRow("x", SETTING, Conditions()))])
 
 
 # -- choosing flags -----------------------------------------------------------

@@ -8,14 +8,12 @@ from pathlib import Path
 import pytest
 
 from backend.config import BackendConfig
-from backend.models.devices import Device, parse_devices
 from backend.models.fit import FreeMemory, fit_profile
 from backend.models.gguf_header import Header, Tensor, read_header
-from backend.models.placement import DoesNotFit, Placement, place
+from backend.models.placement import Device, DoesNotFit, Placement, parse_devices, place
 from backend.models.profile import Profile, Source, load
 from backend.protocol import Alert
-from backend.server.binary import CannotStart
-from backend.server.launch import prepare
+from backend.server.launch import CannotStart, prepare
 from backend.server.memory_fallback import Buffers, MemoryFallback
 from fakes import gguf_kinds, gguf_shapes, llama_devices
 from tests.backend.conftest import running, with_server

@@ -9,8 +9,7 @@ import pytest
 from backend.client import BackendRefused
 from backend.config import BackendConfig
 from backend.gpu.history import History
-from backend.gpu.plot import draw, panels
-from backend.pictures import THEMES, DrawFailed
+from backend.pictures import THEMES, DrawFailed, draw_gpu, panels
 from backend.protocol import GpuMinute
 from tests.backend.conftest import running
 
@@ -56,7 +55,7 @@ def test_text_and_lines_stand_out_from_their_paper(theme: str) -> None:
 
 
 async def test_a_picture_for_a_phone() -> None:
-    picture = await draw(hours(), hours=3, theme="dark", zone="Europe/Paris")
+    picture = await draw_gpu(hours(), hours=3, theme="dark", zone="Europe/Paris")
     assert picture.startswith(b"\x89PNG")
     width, height = (int.from_bytes(picture[i : i + 4], "big") for i in (16, 20))
     assert (width, height) == (1080, 1350)
@@ -64,7 +63,7 @@ async def test_a_picture_for_a_phone() -> None:
 
 async def test_nothing_to_draw_is_one_sentence() -> None:
     with pytest.raises(DrawFailed, match=r"^There is nothing to draw yet"):
-        await draw([], hours=3)
+        await draw_gpu([], hours=3)
 
 
 async def test_the_picture_comes_over_the_control_api(config: BackendConfig) -> None:

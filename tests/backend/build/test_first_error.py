@@ -2,7 +2,7 @@
 
 import pytest
 
-from backend.build.command import first_error
+from backend.build.build import first_error
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from backend.config import BackendConfig, ScheduledProfile
-from backend.models.profile_schedule import (
+from backend.server.managed import (
     ManualChoice,
     ScheduledSwitch,
     last_switch,
