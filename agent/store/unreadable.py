@@ -73,7 +73,7 @@ async def set_aside(
         if row is None:
             return
         found: dict[str, Any] = dict(zip((name for (name,) in columns_of), row, strict=True))
-        chat = found.get("chat") or (key if table == "chats" else "")
+        chat = str(found.get("chat") or (key if table == "chats" else ""))
         if table == "transcript":
             sql = "SELECT chat FROM conversations WHERE id = ?"
             chat = await tx.value(sql, found["conversation"]) or ""
