@@ -10,15 +10,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 StateName = Literal[
-    "stopped",
-    "starting",
-    "loading",
-    "warming",
-    "ready",
-    "busy",
-    "sleeping",
-    "restarting",
-    "failed",
+    "stopped", "starting", "loading", "warming", "ready", "busy", "sleeping", "restarting", "failed"
 ]
 JsonObject = Mapping[str, Any]
 SERVING: frozenset[StateName] = frozenset({"ready", "busy", "sleeping"})
@@ -79,9 +71,7 @@ class ServerStatus(ServerState):
     last_restart: Restart | None = None
     warm: WarmPrefix | None = None
     held: str | None = None  # why new requests wait (heat, a switch), as a sentence
-    less_memory: list[str] = Field(
-        default_factory=list
-    )  # what was given up when memory ran out, in words
+    less_memory: list[str] = Field(default_factory=list)  # given up when memory ran out, in words
 
 
 class Speed(Value):

@@ -97,16 +97,6 @@ class BackendState:
         """The file that names the running server, so that a later backend can end it."""
         return self.config.state_dir / "run" / "server.json"
 
-    def gpu_load(self) -> float | None:
-        """Of the busiest card, 0 to 1; None when it is not known."""
-        sample = self.sampler.fresh
-        return sample.load if sample else None
-
-    def on_gpu(self, pid: int) -> bool | None:
-        """Whether a process has memory on a card; None when that is not known."""
-        sample = self.sampler.fresh
-        return sample.holds(pid) if sample else None
-
     def snapshot(self) -> Status:
         """The whole status, as `GET /v1/status` gives it."""
         server, sample = self.status.current, self.sampler.fresh

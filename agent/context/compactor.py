@@ -1,16 +1,21 @@
 """One compaction: plan what leaves, have it summarised, check the count, write it down."""
 
+import asyncio
 import logging
+import re
+import zlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
 from agent import prompt
-from agent.context import compaction_plan, summary
+from agent.context import compaction_plan
 from agent.context.cache_audit import CacheAudit
 from agent.context.compaction_plan import Measure, WindowBudget
+from agent.errors import AgentError
 from agent.messages import Assistant, Message, System, ToolResult, User
-from agent.model import Model, Request
+from agent.model import Completion, Model, ModelRefused, Request
 from agent.store import Store
 from agent.store.transcript import Compaction, Entry
 
@@ -20,6 +25,14 @@ IMAGE_TOKENS = 1_200
 MARK_TOKENS = 8  # a message's role and end marks in most templates
 ASK_TOKENS = 160  # the question for a summary
 TRIES = 4
+ASK = (
+    "<context>\n</context>\n"
+    "[The program: this conversation is about to be shortened. Write the notes you need to go on from: "
+    "what the person wants and decided, names, numbers, paths and results that matter, what is done, "
+    "what is open. Plain lines, at most {words} words, nothing else.]"
+)
+_WORDS_PER_TOKEN = 0.6
+_BLOCK = re.compile(r"\A<context>\nsummary of what was said before:\n.*?</context>\n", re.DOTALL)
 
 Spill = Callable[[str, str], Awaitable[str]]
 """(chat, text) to the path, as the tools see it, of a file that now holds the text; "" for none."""
@@ -58,7 +71,7 @@ class Compactor:
                     shown = sent(without_newest(entries, size + ASK_TOKENS, budget, tokens))
                     written = await self._written(chat, conversation, shown, budget.summary)
                 messages = [entry.message for entry in leaving]
-                text = written or summary.by_rule(older, messages, budget.summary * 3)
+                text = written or summary_by_rule(older, messages, budget.summary * 3)
                 after = await self._with_summary(conversation, after, text)
             now = await self._count(after)
             if now < budget.high:
@@ -82,7 +95,7 @@ class Compactor:
         self, chat: str, conversation: int, shown: tuple[Message, ...], tokens: int
     ) -> str:
         """The model's summary; empty when there is none in time."""
-        text, completion = await summary.by_model(
+        text, completion = await summary_by_model(
             self.model, shown, self.schemas, tokens, self.seconds
         )
         if completion:
@@ -97,10 +110,10 @@ class Compactor:
         users = [entry.message for entry in entries if isinstance(entry.message, User)]
         if not users:
             return list(entries)
-        words = [summary.without_summary(message.text) for message in users]
+        words = [without_summary(message.text) for message in users]
         lines = await self.store.notes.shown_in(conversation)
         lost = [line for line in lines if not any(line in each for each in words)]
-        first = summary.with_summary(users[0], text, lost)
+        first = with_summary(users[0], text, lost)
         return [replace(e, message=first) if e.message is users[0] else e for e in entries]
 
 
@@ -137,3 +150,105 @@ def without_newest(
     while kept and isinstance(kept[-1].message, Assistant) and kept[-1].message.calls:
         kept.pop()
     return kept
+
+
+# -- the summary: by the model, else an extract made by rule --------------------
+
+
+async def summary_by_model(
+    model: Model,
+    messages: Sequence[Message],
+    schemas: tuple[Mapping[str, Any], ...],
+    tokens: int,
+    seconds: float,
+) -> tuple[str, Completion | None]:
+    """The model's own summary of the messages, which it has in its cache; "" when there is none in time.
+
+    It is asked as a suffix of the same prompt, with the same tools, so that
+    nothing but the question is read anew.
+    """
+    ask = User(ASK.format(words=int(tokens * _WORDS_PER_TOKEN)))
+    request = Request((*messages, ask), schemas, tool_choice="none", max_tokens=tokens)
+    try:
+        async with asyncio.timeout(seconds), aclosing(model.stream(request)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Completion):
+                    completion = piece
+    except (AgentError, ModelRefused, TimeoutError) as error:
+        log.warning("no summary by the model (%s): an extract serves", error or "too slow")
+        return "", None
+    return (completion.text.strip() if is_usable(completion) else ""), completion
+
+
+def is_usable(completion: Completion) -> bool:
+    """Whether it reads as notes: words, not a tool call, not broken off, not one word for ever."""
+    text = completion.text.strip()
+    if completion.finish_reason == "cut" or completion.calls or len(text) < 20:
+        return False
+    dense = len(zlib.compress(text.encode("utf-8", "replace"))) * 5 > len(text)
+    return dense and not re.search(r"<tool_call|<function=|</?tool", text)
+
+
+def summary_by_rule(before: str, leaving: Sequence[Message], characters: int) -> str:
+    """An extract: the older summary's end, then a line for each message that leaves, the newest first kept."""
+    lines: list[str] = []
+    room = characters
+    for message in reversed(leaving):
+        line = extract_line(message)
+        if not line:
+            continue
+        if len(line) > room:
+            break
+        lines.append(line)
+        room -= len(line) + 1
+    return "\n".join([*last_lines(before, room), *reversed(lines)])
+
+
+def last_lines(text: str, room: int) -> list[str]:
+    kept: list[str] = []
+    for line in reversed(text.splitlines()):
+        room -= len(line) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    return kept[::-1]
+
+
+def extract_line(message: Message) -> str:
+    match message:
+        case User(text):
+            return f"person: {shortened(text.rpartition('</context>')[2], 160)}"
+        case Assistant(text, calls):
+            called = ", ".join(f"{call.name}({shortened(call.arguments, 80)})" for call in calls)
+            said = shortened(text, 160)
+            return " ".join(
+                part
+                for part in (said and f"I said: {said}", called and f"I called {called}")
+                if part
+            )
+        case ToolResult(_, name, text):
+            return f"{name} gave: {shortened(text, 100)}"
+    return ""
+
+
+def shortened(text: str, most: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 4]} ..."
+
+
+def with_summary(message: User, summary: str, notes: Sequence[str]) -> User:
+    """A person's message behind the summary of what came before it, in place of an older summary."""
+    lines = [
+        f"  {line.strip()}"
+        for line in summary.replace("</context>", "").splitlines()
+        if line.strip()
+    ]
+    block = ["<context>", "summary of what was said before:", *lines]
+    if notes:
+        block += ["notes:", *notes]
+    text = "\n".join([*block, "</context>", without_summary(message.text)])
+    return User(text, message.images)
+
+
+def without_summary(text: str) -> str:
+    return _BLOCK.sub("", text)

@@ -13,8 +13,7 @@ from agent import prompt
 from agent.aio import move_on_when
 from agent.context.cache_audit import CacheAudit
 from agent.context.compaction_plan import WindowBudget, clip
-from agent.context.compactor import Compactor, Spill, sent, weight
-from agent.context.summary import without_summary
+from agent.context.compactor import Compactor, Spill, sent, weight, without_summary
 from agent.errors import BackendAway, ContextFull
 from agent.llm.gpu_queue import IDLE, PERSON, GpuQueue, QueuedModel
 from agent.messages import Message, System, User

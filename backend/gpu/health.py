@@ -96,7 +96,11 @@ class Health:
         self._turn_minute()
         self.running_minute.add(sample.gpus)
         self._heat(sample)
-        self._throttle(throttled(sample.gpus))
+        if self.throttling.take(throttled(sample.gpus)):
+            if self.throttling.active:
+                self.alert("throttling", "warning", "The GPU slows itself down for heat.")
+            else:
+                self.alert("throttling", "over", "The GPU runs at full speed again.")
         self._lost(frozenset(sample.lost))
         self._errors(sample)
 
@@ -105,7 +109,16 @@ class Health:
         self._turn_minute()
         if report.decode_tok_s:
             self.running_minute.speeds.append(report.decode_tok_s)
-        self._speed(self.speed.share)
+        share = self.speed.share
+        if share is None:  # another profile serves, whose usual speed is not known yet
+            self.slow = False
+        elif not self.slow and share < SLOW:
+            self.slow = True
+            slower = f"The model writes {1 - share:.0%} slower than it usually does."
+            self.alert("speed", "warning", slower)
+        elif self.slow and share > USUAL:
+            self.slow = False
+            self.alert("speed", "over", "The model writes at its usual speed again.")
 
     def collect(self) -> list[GpuMinute]:
         """Finished minutes, once."""
@@ -154,14 +167,6 @@ class Health:
         elif change == "cooled":
             self.alert("heat", "over", f"{cooled}.")
 
-    def _throttle(self, now: bool) -> None:
-        if not self.throttling.take(now):
-            return
-        if now:
-            self.alert("throttling", "warning", "The GPU slows itself down for heat.")
-        else:
-            self.alert("throttling", "over", "The GPU runs at full speed again.")
-
     def _lost(self, lost: frozenset[int]) -> None:
         for index in sorted(lost - self.lost):
             gone = "no longer answers (fallen off the bus); a reboot may be needed."
@@ -181,17 +186,6 @@ class Health:
         for index, number in sample.xids:
             meaning = f" ({XIDS[number]})" if number in XIDS else ""
             self.alert("xid", "critical", f"GPU {index} reported Xid {number}{meaning}.")
-
-    def _speed(self, share: float | None) -> None:
-        if share is None:  # another profile serves, whose usual speed is not known yet
-            self.slow = False
-        elif not self.slow and share < SLOW:
-            self.slow = True
-            slower = f"The model writes {1 - share:.0%} slower than it usually does."
-            self.alert("speed", "warning", slower)
-        elif self.slow and share > USUAL:
-            self.slow = False
-            self.alert("speed", "over", "The model writes at its usual speed again.")
 
 
 # NVIDIA's Xid catalogue, https://docs.nvidia.com/deploy/xid-errors
@@ -214,6 +208,17 @@ XIDS = {
 
 async def keep_history(health: Health, history: History, last: LastSampleFile) -> None:
     """Write minutes as they end, and the last sample; on cancellation the rest is written."""
+
+    def write(minutes: list[GpuMinute], *, flush: bool, busy: bool, clean: bool = False) -> None:
+        # A full disk costs the history, never a reply.
+        try:
+            if minutes:
+                history.write(minutes)
+            if flush and (sample := health.latest):
+                last.write(busy, sample.watts, sample.hottest, clean)
+        except (OSError, sqlite3.Error) as error:
+            log.warning("The GPU's history could not be written: %s.", error)
+
     flushed = float("-inf")
     try:
         while True:
@@ -222,25 +227,6 @@ async def keep_history(health: Health, history: History, last: LastSampleFile) -
             minutes, busy = health.collect(), bool(health.gpu_queue.holders)
             flush = busy or time.monotonic() - flushed >= FLUSH_IDLE
             flushed = time.monotonic() if flush else flushed
-            file = last if flush else None
-            await asyncio.to_thread(write, history, minutes, file, health.latest, busy)
+            await asyncio.to_thread(write, minutes, flush=flush, busy=busy)
     finally:
-        write(history, health.finish(), last, health.latest, busy=False, clean=True)
-
-
-def write(
-    history: History,
-    minutes: list[GpuMinute],
-    last: LastSampleFile | None,
-    sample: Sample | None,
-    busy: bool,
-    clean: bool = False,
-) -> None:
-    # A full disk costs the history, never a reply.
-    try:
-        if minutes:
-            history.write(minutes)
-        if last and sample:
-            last.write(busy, sample.watts, sample.hottest, clean)
-    except (OSError, sqlite3.Error) as error:
-        log.warning("The GPU's history could not be written: %s.", error)
+        write(health.finish(), flush=True, busy=False, clean=True)

@@ -21,9 +21,7 @@ from backend.state import StatusBoard
 
 LISTEN_SECONDS = 5.0
 CHECK_SECONDS = 30.0
-FRESH_SECONDS = (
-    5.0  # what was found is reused for so long: two requests are a quarter of a turn's cost
-)
+FRESH_SECONDS = 5.0  # what was found is reused for so long: asking is a quarter of a turn's cost
 DEFAULT_CONTEXT = 8192
 NO_KEY, NO_LIST, SERVER_ERROR = (401, 403), (404, 405, 501), 500
 
@@ -62,9 +60,8 @@ class ExternalServers:
         self._failing = report.status == 0 or report.status >= SERVER_ERROR
 
     async def changes(self) -> AsyncIterator[ServerStatus]:
-        if (
-            self._failing and self._endpoint
-        ):  # the client whose completion failed now waits for ready
+        if self._failing and self._endpoint:
+            # The client whose completion failed now waits for ready.
             self._silent_since[self._endpoint.url] = monotonic()
             self._failing = False
         await self.check()

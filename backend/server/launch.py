@@ -16,14 +16,7 @@ from pathlib import Path
 from backend import proc
 from backend.config import BackendConfig
 from backend.models.gguf_header import NotAModel, read_header
-from backend.models.placement import (
-    PCI_ORDER,
-    Device,
-    DoesNotFit,
-    Placement,
-    list_devices,
-    place,
-)
+from backend.models.placement import PCI_ORDER, DoesNotFit, Placement, list_devices, place
 from backend.models.profile import Profile, Source, locate
 from backend.programs import output_of
 from backend.server import flags
@@ -83,9 +76,8 @@ async def prepare(config: BackendConfig, profile: Profile, *, measure: bool = Tr
 
     With `measure` False memory is not looked at: a running server holds it.
     """
-    model = model_file(
-        config, profile, Source(path=config.model) if config.model else profile.model
-    )
+    source = Source(path=config.model) if config.model else profile.model
+    model = model_file(config, profile, source)
     draft = model_file(config, profile, profile.draft) if profile.draft else None
     binary = await find_binary(config)
     placed = Placement(profile)
@@ -139,9 +131,9 @@ async def placement(
     config: BackendConfig, binary: Binary, profile: Profile, model: Path, draft: Path | None
 ) -> Placement:
     """Where it goes on this machine; unchanged where the model's header says too little."""
-    found: list[Device] = []
-    if profile.gpu and binary.command != EMBEDDED:
-        found = await list_devices(binary.command, binary.env, binary.help, config.nvml)
+    uses_gpu = profile.gpu and binary.command != EMBEDDED
+    asked = binary.command, binary.env, binary.help, config.nvml
+    found = await list_devices(*asked) if uses_gpu else []
 
     def measured() -> Placement:
         small = read_header(draft) if draft else None
@@ -208,7 +200,7 @@ def free_port() -> int:
 # -- which program --------------------------------------------------------------
 
 
-_help_texts: dict[tuple[str, int, int], str] = {}  # by path, size and time of the binary
+help_texts: dict[tuple[str, int, int], str] = {}  # by path, size and time of the binary
 
 
 async def find_binary(config: BackendConfig) -> Binary:
@@ -216,15 +208,15 @@ async def find_binary(config: BackendConfig) -> Binary:
     command = configured_command(config)
     env = dict(os.environ)
     if command == EMBEDDED:
-        program = PACKAGE / "embedded" / "flags.py"
-        prepend(env, "PYTHONPATH", PACKAGE.parent)
+        program, variable, folder = PACKAGE / "embedded/flags.py", "PYTHONPATH", PACKAGE.parent
     else:
-        program = Path(command[0])
-        prepend(env, "LD_LIBRARY_PATH", program.parent)  # V100 packs ship CUDA beside it
+        program, variable = Path(command[0]), "LD_LIBRARY_PATH"
+        folder = program.parent  # V100 packs ship CUDA beside it
+    env[variable] = os.pathsep.join(filter(None, (str(folder), env.get(variable))))
     key = stamp(program)
-    if key not in _help_texts:
-        _help_texts[key] = await ask_help(command, env)
-    return Binary(command, env, _help_texts[key])
+    if key not in help_texts:
+        help_texts[key] = await ask_help(command, env)
+    return Binary(command, env, help_texts[key])
 
 
 def configured_command(config: BackendConfig) -> tuple[str, ...]:
@@ -239,10 +231,6 @@ def configured_command(config: BackendConfig) -> tuple[str, ...]:
         sentence = f"The model server {path} is missing or not executable."
         raise CannotStart(Cause("unknown", sentence))
     return (str(path.resolve()),)
-
-
-def prepend(env: dict[str, str], variable: str, folder: Path) -> None:
-    env[variable] = os.pathsep.join(filter(None, (str(folder), env.get(variable))))
 
 
 async def ask_help(command: tuple[str, ...], env: Mapping[str, str]) -> str:

@@ -127,8 +127,10 @@ class ManagedServer:
             now = self.now()
             if due and due.profile != ahead and now >= due.at - AHEAD:
                 ahead = due.profile
-                if ahead != self.supervisor.profile:
-                    await asyncio.to_thread(read_ahead, self.model_files(ahead))
+                profile = self.readable(ahead)  # None: it is gone
+                if profile and ahead != self.supervisor.profile:
+                    files = [locate(source, config.models_folder) for source in profile.sources]
+                    await asyncio.to_thread(read_ahead, files)
             last = last_switch(schedule, now)
             if last and last.at > since and last.profile != self.supervisor.profile:
                 try:
@@ -136,12 +138,6 @@ class ManagedServer:
                 except (SwitchFailed, ProfileError) as error:
                     self.state.alerts.add("schedule", "warning", str(error))
             since = now
-
-    def model_files(self, name: str) -> list[Path]:
-        """A profile's model and its draft; none of a profile that is gone."""
-        profile = self.readable(name)
-        sources = (profile.model, profile.draft) if profile else ()
-        return [locate(source, self.config.models_folder) for source in sources if source]
 
     def readable(self, name: str) -> Profile | None:
         try:

@@ -49,9 +49,9 @@ class ServerRun:
         self,
         state: BackendState,
         launch: Launch,
+        on_serving: Callable[[], None],
         *,
         gpu_expected: bool,
-        on_serving: Callable[[], None],
     ) -> None:
         self.state, self.launch, self.profile = state, launch, launch.profile
         self.gpu_expected, self.on_serving = gpu_expected, on_serving
@@ -149,7 +149,8 @@ class ServerRun:
 
     def _on_cpu(self, process: ServerProcess) -> bool:
         """Whether a server that belongs on a GPU came up on the processor."""
-        unused = self.state.on_gpu(process.pid) is False
+        sample = self.state.sampler.fresh
+        unused = sample is not None and sample.holds(process.pid) is False
         return self.profile.gpu and (on_cpu(process.log.first()) or unused)
 
     async def _warm(self, warmer: Warmer) -> None:
@@ -254,6 +255,7 @@ class LivenessMonitor:
         if self.used and slots and slots.decoded:
             self.served = True
         queue, proxied = self.state.gpu_queue, self.state.activity.proxied
+        sample = self.state.sampler.fresh
         chats = [ticket for ticket in queue.holders if ticket.chat != PROXY]
         return Observation(
             at=monotonic(),
@@ -261,7 +263,7 @@ class LivenessMonitor:
             heartbeats=self.state.activity.heartbeats,
             errors=self.state.speed.errors,
             cpu_seconds=proc.cpu_seconds(self.process.pid) or 0.0,
-            gpu=self.state.gpu_load(),
+            gpu=sample.load if sample else None,
             process_state=process_state,
             wanted=bool(chats or queue.waiters) or not proxied,
         )

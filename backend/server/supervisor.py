@@ -9,6 +9,7 @@ import asyncio
 import random
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from time import monotonic
 
 from backend.aio import first_of, set_within
@@ -147,15 +148,10 @@ class Supervisor:
             lacking = f"The model server lacks {', '.join(launch.left_out)}; left out."
             state.alerts.add("flags", "info", lacking)
         state.gpu_queue.resize(launch.profile.slots)
-        server_run = self.server_run = ServerRun(
-            state,
-            launch,
-            gpu_expected=self._gpu_expected,
-            on_serving=lambda: self._settle(None),
-        )
-        running, *_ = await first_of(
-            server_run.run(), self._requested.wait(), self._restore_when_due()
-        )
+        settle, on_gpu = partial(self._settle, None), self._gpu_expected
+        server_run = self.server_run = ServerRun(state, launch, settle, gpu_expected=on_gpu)
+        requested, restored = self._requested.wait(), self._restore_when_due()
+        running, *_ = await first_of(server_run.run(), requested, restored)
         if self._request:
             cause = self._request.cause
         elif running.cancelled():

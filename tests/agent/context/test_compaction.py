@@ -3,7 +3,6 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.context import summary
 from agent.context.compaction_plan import (
     WindowBudget,
     clip,
@@ -11,8 +10,13 @@ from agent.context.compaction_plan import (
     plan,
     slim_arguments,
 )
-from agent.context.compactor import weight
-from agent.context.summary import with_summary, without_summary
+from agent.context.compactor import (
+    is_usable,
+    summary_by_rule,
+    weight,
+    with_summary,
+    without_summary,
+)
 from agent.messages import Assistant, Message, ToolCall, ToolResult, User
 from agent.model import Completion
 from agent.store.transcript import Entry
@@ -191,26 +195,26 @@ def test_an_extract_keeps_the_newest_and_the_older_summarys_end() -> None:
         ToolResult("a", "grep", "x.py:3: bug"),
         Assistant("It is in x.py."),
     ]
-    assert summary.by_rule("older things", leaving, 500) == (
+    assert summary_by_rule("older things", leaving, 500) == (
         "older things\nperson: find the bug please\n"
         'I said: I look. I called grep({"pattern":"bug"})\n'
         "grep gave: x.py:3: bug\nI said: It is in x.py."
     )
     newest = "grep gave: x.py:3: bug\nI said: It is in x.py."
-    assert summary.by_rule("older\nold", leaving, 52) == f"old\n{newest}"
+    assert summary_by_rule("older\nold", leaving, 52) == f"old\n{newest}"
 
 
 def test_which_summaries_are_of_use() -> None:
     def completion(text: str, reason: str = "stop") -> Completion:
         return Completion(text, (), "", reason)  # type: ignore[arg-type]
 
-    assert summary.usable(completion("The person wants the report by Friday. File: a.txt"))
-    assert summary.usable(completion("The person wants the report by Friday. File: a", "length"))
-    assert not summary.usable(completion("ok"))
-    assert not summary.usable(completion("the person wants the report by", "cut"))
-    assert not summary.usable(completion('<tool_call>{"name": "bash"}</tool_call>'))
-    assert not summary.usable(completion("no " * 200))
-    assert not summary.usable(completion("r" + "water" * 100))
+    assert is_usable(completion("The person wants the report by Friday. File: a.txt"))
+    assert is_usable(completion("The person wants the report by Friday. File: a", "length"))
+    assert not is_usable(completion("ok"))
+    assert not is_usable(completion("the person wants the report by", "cut"))
+    assert not is_usable(completion('<tool_call>{"name": "bash"}</tool_call>'))
+    assert not is_usable(completion("no " * 200))
+    assert not is_usable(completion("r" + "water" * 100))
 
 
 def test_nothing_to_do_is_nothing() -> None:
