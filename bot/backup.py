@@ -1,50 +1,48 @@
-"""The whole state in one file, and back: the database, workspaces, measurements, configuration.
+"""The whole state in one file: the database, workspaces, measurements, configuration.
 
-A backup is a gzipped tar: `manifest.json`, `voltaire.db` (a consistent copy made
-while everything runs), `chats/...`, `backend/...`, `config.toml` without secrets
-unless they are asked for. It is written beside its name first, never in part.
+A backup is a gzipped tar: `voltaire.db` (a consistent copy made while everything
+runs), `state/...`, `config.toml` without secrets unless they are asked for (then with
+the files that it names in `secrets/...`), and at last `manifest.json` with a hash of
+each. It is written beside its name first, never in part, and read once more before it
+gets that name. bot/restore.py puts it back.
 """
 
 import asyncio
+import hashlib
 import io
 import json
+import logging
 import os
 import re
-import shutil
+import stat
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from copy import copy
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, date, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from agent.store import open_store
 from agent.store.backup import backup as copy_database
+from agent.store.backup import check_copy
 from agent.store.database import migrations
+from bot.restore import CONFIG, MANIFEST, SECRET_FILES, BackupError, Manifest, unpack
 from bot.settings import SECRETS
+from bot.setup.config_file import lines
 from bot.state import DATABASE
 
-MANIFEST, CONFIG = "manifest.json", "config.toml"
+log = logging.getLogger(__name__)
+
 LEFT_OUT = {"run", "slots", "models", "sandbox", "servers"}  # made anew, or pulled again
-_SECRET_LINE = re.compile(
-    rf"^\s*(?:{'|'.join(sorted(SECRETS | {'local_key'}))})\s*=.*$", re.MULTILINE
-)
-
-
-class BackupError(Exception):
-    """`str` is one sentence."""
-
-
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    version: str
-    schema: int
-    made_at: str
-    secrets: bool
+DAYS, WEEKS = 7, 4  # for so many the newest scheduled backup is kept
+_NAME = re.compile(r"voltaire-(\d{4}-\d\d-\d\d)\.tar\.gz")
+_SECRETS = SECRETS | {"local_key"}
+_SECRET_LINE = re.compile(rf"^\s*(?:{'|'.join(sorted(_SECRETS))})\s*=.*$", re.MULTILINE)
 
 
 async def backup(state: Path, target: Path, config: Path | None, *, secrets: bool) -> Manifest:
@@ -53,52 +51,58 @@ async def backup(state: Path, target: Path, config: Path | None, *, secrets: boo
         raise BackupError(f"{target} exists already; choose another name.")
     if not (state / DATABASE).exists():
         raise BackupError(f"There is no state at {state} yet.")
-    with tempfile.TemporaryDirectory(dir=state, prefix="backup-") as folder:
+    with (
+        tempfile.TemporaryDirectory(dir=state, prefix="backup-") as folder,
+        written_whole(target) as part,
+    ):
         copy = Path(folder) / DATABASE
         async with open_store(state / DATABASE) as store:
             await copy_database(store, copy)
-        manifest = Manifest(version("voltaire"), len(migrations()), now(), secrets)
-        await asyncio.to_thread(pack, state, copy, target, config, manifest)
+        await asyncio.to_thread(pack, state, copy, part, config, secrets)
+        copy.unlink()
+        manifest = await asyncio.to_thread(unpack, part, Path(folder), {DATABASE})
+        await check_copy(copy, manifest.schema)
     return manifest
 
 
-def pack(state: Path, copy: Path, target: Path, config: Path | None, manifest: Manifest) -> None:
-    with whole(target) as part, tarfile.open(part, "w:gz", compresslevel=3) as tar:
-        add_text(tar, MANIFEST, json.dumps(asdict(manifest)))
-        tar.add(copy, DATABASE)
-        if config and config.exists():
-            text = config.read_text("utf-8")
-            add_text(tar, CONFIG, text if manifest.secrets else _SECRET_LINE.sub("", text))
-        for entry in sorted(state.iterdir()):
-            if is_backed_up(entry):
-                tar.add(entry, f"state/{entry.name}", filter=plain)
+async def rotate(state: Path, folder: Path, config: Path | None, today: date) -> Path | None:
+    """The backup of today in `folder`, those too old for DAYS and WEEKS gone; None if it is there."""
+    target = folder / f"voltaire-{today}.tar.gz"
+    if target.exists():
+        return None
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise BackupError(f"{folder} cannot be made: {error.strerror}.") from None
+    await backup(state, target, config, secrets=False)
+    there = {path.name: path for path in folder.iterdir()}
+    for name in there.keys() - kept_names(there):
+        if _NAME.fullmatch(name):
+            there[name].unlink()
+    return target
 
 
-def is_backed_up(entry: Path) -> bool:
-    ours = entry.name.startswith((DATABASE, "backup-", "voltaire.last-good"))
-    return not ours and entry.name not in LEFT_OUT
+def kept_names(names: Mapping[str, object]) -> set[str]:
+    days = sorted((found[1] for name in names if (found := _NAME.fullmatch(name))), reverse=True)
+    weeks: dict[tuple[int, int], str] = {}
+    for day in days:
+        with suppress(ValueError):  # a name of somebody else
+            weeks.setdefault(date.fromisoformat(day).isocalendar()[:2], day)
+    return {f"voltaire-{day}.tar.gz" for day in {*days[:DAYS], *list(weeks.values())[:WEEKS]}}
 
 
-def plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """Files, folders and links; what else a sandbox may have made is of no use elsewhere."""
-    kept = member.isfile() or member.isdir() or member.issym() or member.islnk()
-    return member if kept else None
-
-
-def add_text(tar: tarfile.TarFile, name: str, text: str) -> None:
-    content = text.encode()
-    member = tarfile.TarInfo(name)
-    member.size, member.mtime, member.mode = len(content), int(time.time()), 0o600
-    tar.addfile(member, io.BytesIO(content))
+# -- writing ------------------------------------------------------------------
 
 
 @contextmanager
-def whole(target: Path) -> Iterator[Path]:
-    """A name to write to; it becomes `target` when everything is written."""
+def written_whole(target: Path) -> Iterator[Path]:
+    """A name to write to; it becomes `target` when everything is written and on the disk."""
     part = target.with_name(target.name + ".part")
     try:
         os.close(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600))
         yield part
+        with part.open("rb") as file:
+            os.fsync(file.fileno())
         part.replace(target)
     except OSError as error:
         raise BackupError(f"{target} cannot be written: {error.strerror or error}.") from None
@@ -106,94 +110,137 @@ def whole(target: Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
-# -- and back -----------------------------------------------------------------
+def pack(state: Path, copy: Path, target: Path, config: Path | None, secrets: bool) -> None:
+    with tarfile.open(target, "w:gz", compresslevel=3) as tar:
+        archive = Archive(tar)
+        archive.add(copy, DATABASE)
+        if config and config.exists():
+            text = readable_text(config)
+            archive.add_text(CONFIG, text if secrets else without_secrets(text))
+            if secrets:
+                for key, path in secret_files(tomllib.loads(text)):
+                    archive.add(path, f"{SECRET_FILES}/{key}/{path.name}", needed=True)
+        for entry in sorted(state.iterdir()):
+            if is_backed_up(entry):
+                archive.add(entry, f"state/{entry.name}")
+        made_at = datetime.now(UTC).isoformat(timespec="seconds")
+        manifest = Manifest(version("voltaire"), len(migrations()), made_at, secrets, archive.files)
+        archive.add_text(MANIFEST, json.dumps(asdict(manifest)))
 
 
-def inspect(source: Path) -> Manifest:
-    """What a backup says of itself; BackupError when it is none, or newer than this program."""
+def is_backed_up(entry: Path) -> bool:
+    ours = entry.name.startswith((DATABASE, "backup-", "voltaire.last-good"))
+    return not ours and entry.name not in LEFT_OUT
+
+
+def readable_text(path: Path) -> str:
     try:
-        with tarfile.open(source) as tar:
-            file = tar.extractfile(MANIFEST)
-            fields = json.loads(file.read()) if file else {}
-        manifest = Manifest(**fields)
+        return path.read_text("utf-8")
     except OSError as error:
-        raise BackupError(f"{source} cannot be read: {error.strerror or error}.") from None
-    except (tarfile.TarError, KeyError, TypeError, ValueError, EOFError):
-        raise BackupError(f"{source} is not a backup of Voltaire, or it is damaged.") from None
-    if manifest.schema > len(migrations()):
-        raise BackupError(
-            f"The backup was made by version {manifest.version}, which is newer than this one; update first."
-        )
-    return manifest
+        raise BackupError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def restore(source: Path, state: Path) -> Path | None:
-    """Put a backup in the place of `state`; the old state, moved aside, or None where there was none.
+def without_secrets(text: str) -> str:
+    """The configuration as it is written, or, where a secret stands within a line, anew."""
 
-    Nothing may run on that state. The backup is unpacked and checked beside it
-    first, so that a damaged one changes nothing. The present configuration stays.
-    """
-    inspect(source)
-    state.parent.mkdir(parents=True, exist_ok=True)
-    new = Path(tempfile.mkdtemp(prefix=f"{state.name}-restored-", dir=state.parent))
+    def bare(values: dict[str, Any]) -> dict[str, Any]:
+        kept = {key: value for key, value in values.items() if key not in _SECRETS}
+        return {k: bare(v) if isinstance(v, dict) else v for k, v in kept.items()}
+
+    values = bare(tomllib.loads(text))
+    text = _SECRET_LINE.sub("", text)
+    with suppress(tomllib.TOMLDecodeError):
+        if tomllib.loads(text) == values:
+            return text
+    return "\n".join(lines(values)) + "\n"
+
+
+def secret_files(values: Mapping[str, Any], key: str = "") -> Iterator[tuple[str, Path]]:
+    """The files that keys like `token_file` name, by key, its parts joined by slashes."""
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from secret_files(value, f"{key}{name}/")
+        elif name.endswith("_file") and isinstance(value, str) and value:
+            yield key + name, Path(value)
+
+
+@dataclass
+class Archive:
+    """A tar that is being written; `files` as in Manifest."""
+
+    tar: tarfile.TarFile
+    files: dict[str, str] = field(default_factory=dict)
+
+    def add(self, path: Path, name: str, *, needed: bool = False) -> None:
+        """A file, or a folder with what is in it; what cannot be read is left out unless `needed`.
+
+        Files, folders and links: what else a sandbox may have made is of no use elsewhere.
+        """
+        waiting = [(path, name)]
+        while waiting:
+            path, name = waiting.pop()
+            try:
+                self._add(path, name)
+                if stat.S_ISDIR(path.lstat().st_mode):
+                    waiting += [(each, f"{name}/{each.name}") for each in sorted(path.iterdir())][
+                        ::-1
+                    ]
+            except Unreadable as error:
+                if needed:
+                    raise BackupError(f"{path} cannot be read: {error}.") from None
+                log.warning("left out of the backup: %s (%s)", path, error)
+
+    def _add(self, path: Path, name: str) -> None:
+        with reading():
+            if not stat.S_ISREG(path.lstat().st_mode):
+                member = self.tar.gettarinfo(path, name)
+                if member and (member.isdir() or member.issym()):
+                    self.tar.addfile(member)
+                if member and member.issym():
+                    self.files[name] = f"-> {member.linkname}"
+                return
+            # A sandbox may put a link or a pipe in its place meanwhile.
+            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(fd, "rb") as file:
+            member = self.tar.gettarinfo(arcname=name, fileobj=file)
+            if member.isreg():
+                self._add_content(member, file)
+            elif member.islnk():
+                self.tar.addfile(member)
+                self.files[name] = f"-> {member.linkname}"
+
+    def add_text(self, name: str, text: str) -> None:
+        content = text.encode()
+        member = tarfile.TarInfo(name)
+        member.size, member.mtime, member.mode = len(content), int(time.time()), 0o600
+        self._add_content(member, io.BytesIO(content))
+
+    def _add_content(self, member: tarfile.TarInfo, file: BinaryIO) -> None:
+        content = Content(file)
+        self.tar.addfile(member, content)  # type: ignore[arg-type]
+        self.files[member.name] = content.hash.hexdigest()
+
+
+class Unreadable(Exception):
+    """A file cannot be read; `str` says why."""
+
+
+@contextmanager
+def reading() -> Iterator[None]:
     try:
-        unpack(source, new)
-        return swap(new, state)
-    except BaseException:
-        shutil.rmtree(new, ignore_errors=True)
-        raise
+        yield
+    except OSError as error:
+        raise Unreadable(error.strerror or str(error)) from None
 
 
-def holds_configuration(source: Path) -> bool:
-    """Whether there is one in the backup; `restore` leaves it there."""
-    with tarfile.open(source) as tar:
-        return any(member.name == CONFIG for member in tar)
+class Content:
+    """A file's bytes on their way into a tar; one that became shorter meanwhile ends in zeros."""
 
+    def __init__(self, file: BinaryIO) -> None:
+        self.hash = hashlib.sha256()
+        self._file = file
 
-def unpack(source: Path, new: Path) -> None:
-    try:
-        with tarfile.open(source) as tar:
-            # Debian's 3.11.2 has no extraction filters; ours is asked in every version.
-            tar.extraction_filter = lambda member, _path: member
-            for member in tar:
-                if member.name == DATABASE or member.name.startswith("state/"):
-                    tar.extract(placed_member(member, new), new)
-    except (tarfile.TarError, EOFError, OSError) as error:
-        raise BackupError(f"{source} is damaged: {error}.") from None
-    if not (new / DATABASE).is_file():
-        raise BackupError(f"{source} is damaged: it holds no database.")
-    new.chmod(0o700)
-
-
-def placed_member(member: tarfile.TarInfo, new: Path) -> tarfile.TarInfo:
-    """The member as it lies in the state; TarError where that would be outside of `new`."""
-    placed = copy(member)
-    placed.name = member.name.removeprefix("state/")
-    placed.mode = member.mode & 0o755
-    if member.islnk():
-        placed.linkname = member.linkname.removeprefix("state/")
-    for name in (placed.name, placed.linkname if member.islnk() else ""):
-        if not (new / name).resolve().is_relative_to(new.resolve()):
-            raise tarfile.TarError(f"{name} points out of it")
-    return placed
-
-
-def swap(new: Path, state: Path) -> Path | None:
-    aside = state.with_name(f"{state.name}-before-{datetime.now(UTC):%Y%m%dT%H%M%S}")
-    existed = state.exists()
-    if existed:
-        carry_over(state, new)
-        state.rename(aside)
-    new.rename(state)
-    return aside if existed else None
-
-
-def carry_over(state: Path, new: Path) -> None:
-    """Models are not in backups: those that are here stay."""
-    models = state / "models"
-    if models.is_dir() and not (new / "models").exists():
-        models.rename(new / "models")
-
-
-def now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    def read(self, count: int) -> bytes:
+        piece = self._file.read(count).ljust(count, b"\0")
+        self.hash.update(piece)
+        return piece

@@ -1,6 +1,7 @@
 """The bot as a service: messaging apps, the agent, the schedule and the backend's alerts in one loop."""
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
@@ -23,19 +24,24 @@ from backend.client import BackendClient, BackendUnavailable
 from bot import presence, profile_switch
 from bot.app import Apps
 from bot.attachments import AttachmentFetcher
+from bot.backup import rotate
 from bot.channel import OutgoingMessage
 from bot.commands.context import Services
 from bot.composition import Agent, open_agent, open_chats, retention_of
 from bot.health_digest import HealthDigest
 from bot.repo_summaries import repo_summaries
+from bot.restore import BackupError
 from bot.settings import Settings
 from bot.state import open_state
 from bot.status import PRESENCE
 from bot.tool_contexts import semantic_search
 
+log = logging.getLogger(__name__)
+
 PRESENCE_SECONDS = 10.0
 LOOK_SECONDS = 15.0  # how fresh the machine's report and the warm prefix are kept
 AGAIN_SECONDS = 5.0
+BACKUP_LOOK_SECONDS = 600.0
 JOB = "job"
 LAST_ALERT = "alert"
 ALERT_MARKS = {"critical": "🔥", "warning": "⚠️", "over": "✅", "info": "·"}
@@ -153,6 +159,7 @@ async def background_work(
             group.create_task(watch_backend(agent, apps)),
             group.create_task(pass_on_alerts(agent.backend, store, apps.owner_chats)),
             group.create_task(maintenance.run()),
+            group.create_task(keep_backups(settings, store, apps.owner_chats)),
         ]
         try:
             yield
@@ -224,4 +231,27 @@ async def pass_on_alerts(
                 for chat in owner_chats():
                     await store.outbox.add(chat, [payload(text)])
                 await store.key_values.put(LAST_ALERT, alert.id)
+        await asyncio.sleep(pause)
+
+
+async def keep_backups(
+    settings: Settings,
+    store: Store,
+    owner_chats: Callable[[], Collection[str]],
+    pause: float = BACKUP_LOOK_SECONDS,
+) -> None:
+    """Make the backup of each day where `state.backup_dir` names a folder; one that fails is told."""
+    folder, told = settings.state.backup_dir, None
+    while folder != Path():
+        today = datetime.fromtimestamp(store.clock(), UTC).astimezone().date()
+        try:
+            if made := await rotate(settings.state_dir, folder, settings.path, today):
+                log.info("backup file=%s mib=%.1f", made, made.stat().st_size / 2**20)
+        except (BackupError, StoreError, OSError) as error:
+            log.warning("no backup was made: %s", error)
+            if told != today:
+                told = today
+                with suppress(StoreError):
+                    for chat in owner_chats():
+                        await store.outbox.add(chat, [payload(f"⚠️ No backup was made: {error}")])
         await asyncio.sleep(pause)

@@ -185,6 +185,8 @@ class StateSection(Section):
     """Size of the database, in MiB, above which past conversations leave, the longest unused first; 0: no bound."""
     records_days: int = Field(30, ge=2)
     """Days that answered messages, sent replies, decided approvals and deleted notes are kept."""
+    backup_dir: Path = Path()
+    """Where the bot puts a backup each day, without secrets: those of 7 days and of 4 weeks are kept. Empty: none."""
     usage_days: int = Field(365, ge=0)
     """Days that the figures of model calls and past runs of jobs are kept; 0: for ever."""
 

@@ -177,6 +177,29 @@ async def test_a_backup_is_restored(tmp_path: Path) -> None:
     assert "stretch" in (await home.run("voltaire jobs list"))[1]
 
 
+async def test_a_move_as_the_page_says(tmp_path: Path) -> None:
+    """To another user's folders, at another path: jobs, token and configuration are there."""
+    old = Home(tmp_path / "old")
+    folder = old.path / "x" / "voltaire"
+    folder.mkdir(parents=True)
+    (folder / "token").write_text("123:abc")
+    (folder / "config.toml").write_text(
+        f'[telegram]\ntoken_file = "{folder}/token"\nowners = [7]\n'
+    )
+    await old.run("voltaire jobs add --yes 'every day at 9 stretch'")
+    assert (await old.run(f"voltaire backup --secrets {tmp_path}/moved.tar.gz"))[0] == 0
+    old.path.rename(tmp_path / "gone")
+    new = Home(tmp_path / "new")
+    new.path.mkdir()
+    code, out = await new.run(f"voltaire restore {tmp_path}/moved.tar.gz")
+    assert code == 0, out
+    assert f"State: {new.path}/s/voltaire. Configuration: {new.path}/x/voltaire/config.toml" in out
+    kept = tomllib.loads((new.path / "x/voltaire/config.toml").read_text())
+    assert kept["telegram"]["owners"] == [7] and kept["state"]["dir"] == f"{new.path}/s/voltaire"
+    assert Path(kept["telegram"]["token_file"]).read_text() == "123:abc"
+    assert "stretch" in (await new.run("voltaire jobs list"))[1]
+
+
 async def test_the_services_start(tmp_path: Path) -> None:
     """backend and bot in two processes; run, both in one."""
     home = Home(tmp_path)

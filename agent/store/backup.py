@@ -4,11 +4,12 @@ import asyncio
 import os
 import shutil
 import sqlite3
+import tempfile
 from contextlib import closing, suppress
 from pathlib import Path
 
-from agent.store import Store
-from agent.store.errors import StoreError, as_store_errors
+from agent.store import Store, open_store
+from agent.store.errors import StoreDamaged, StoreError, as_store_errors
 
 SNAPSHOT = "snapshot_at"  # key of the value that holds when the last was made
 SNAPSHOT_MAX_BYTES = 1 << 30  # bytes; a larger state is left to `voltaire backup`
@@ -33,6 +34,40 @@ async def backup(store: Store, target: Path) -> None:
     Raises StoreError with a sentence when it cannot be written.
     """
     await asyncio.to_thread(_copy, store.database.path, target)
+
+
+async def check_copy(path: Path, schema: int) -> None:
+    """Check a database file that nobody uses, written at version `schema`, and bring it up to date.
+
+    Raises StoreError when its pages, its references or its tables are not what they should be.
+    """
+    await asyncio.to_thread(_check_pages, path, schema)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        async with open_store(path) as store, open_store(Path(folder) / path.name) as empty:
+            missing = await _columns(empty) - await _columns(store)
+    if missing:
+        raise StoreDamaged(f"The database lacks {', '.join(sorted(missing)[:3])}.")
+
+
+def _check_pages(path: Path, schema: int) -> None:
+    with as_store_errors(path), closing(sqlite3.connect(path)) as database:
+        found = [str(row[0]) for row in database.execute("PRAGMA integrity_check(1)")]
+        strays = database.execute("PRAGMA foreign_key_check").fetchone()
+        [version] = database.execute("PRAGMA user_version").fetchone()
+    if found != ["ok"]:
+        raise StoreDamaged(f"The database is damaged ({found[0]}).")
+    if strays:
+        raise StoreDamaged(f"The database is damaged (a row of {strays[0]} refers to nothing).")
+    if version != schema:
+        raise StoreDamaged(f"The database has schema {version}, not {schema}.")
+
+
+async def _columns(store: Store) -> set[str]:
+    """Every index, trigger and column of a table, by name."""
+    rows = await store.database.all(
+        "SELECT m.name, c.name FROM sqlite_master m LEFT JOIN pragma_table_info(m.name) c"
+    )
+    return {".".join(filter(None, row)) for row in rows}
 
 
 async def snapshot(store: Store) -> Path | None:

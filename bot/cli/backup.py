@@ -4,14 +4,17 @@ from pathlib import Path
 
 import click
 
-from bot.backup import BackupError, backup
+from bot.backup import backup
 from bot.cli.command import Failed, Options, pass_options, runs
+from bot.restore import BackupError
 from bot.settings import find_file
 
 
 @click.command("backup", help="The whole state into one file, consistent, while everything runs.")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--secrets", is_flag=True, help="Keep token and keys of the configuration in it.")
+@click.option(
+    "--secrets", is_flag=True, help="Keep token and keys in it, and files that hold them."
+)
 @pass_options
 @runs
 async def command(options: Options, file: Path, secrets: bool) -> None:

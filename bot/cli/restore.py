@@ -1,17 +1,19 @@
 """voltaire restore: the whole state back from a backup."""
 
-import asyncio
+import os
 import shlex
 from pathlib import Path
 
 import click
 
-from agent.store import open_store
+from agent.aio import complete
+from backend.client import BackendClient, default_socket
 from bot import presence
-from bot.backup import CONFIG, BackupError, holds_configuration, restore
 from bot.cli.command import Failed, Options, pass_options, runs
 from bot.cli.connect import backend_client
-from bot.state import DATABASE
+from bot.cli.setup import state_folder
+from bot.restore import CONFIG, BackupError, restore
+from bot.settings import PREFIX, config_folder, find_file
 from bot.status import PRESENCE
 
 
@@ -22,18 +24,26 @@ from bot.status import PRESENCE
 @pass_options
 @runs
 async def command(options: Options, file: Path) -> None:
-    settings = options.settings
-    async with backend_client(settings) as backend:
-        if presence.read(settings.state_dir / PRESENCE) or await backend.answers():
+    config = options.config or find_file(None) or config_folder() / "config.toml"
+    if options.config and not config.exists():  # it is to be made, for a state of its own
+        state = Path(os.environ.get(f"{PREFIX}STATE__DIR") or state_folder(config))
+        client = BackendClient(default_socket(state))
+    else:
+        state, client = options.settings.state_dir, backend_client(options.settings)
+    configured = config.exists() or state.exists()
+    async with client as backend:
+        if presence.read(state / PRESENCE) or await backend.answers():
             raise Failed("Bot or backend still run on this state; stop them first.")
     try:
-        aside = await asyncio.to_thread(restore, file, settings.state_dir)
-        configured = await asyncio.to_thread(holds_configuration, file)
+        # An interruption must not hide where the old state is.
+        aside = await complete(restore(file, state, None if configured else config))
     except BackupError as error:
         raise Failed(str(error)) from None
-    async with open_store(settings.state_dir / DATABASE):
-        pass  # brings an older schema up to date, and shows that it opens
     click.echo("Restored." + (f" The state before is at {aside}." if aside else ""))
     if configured:
         show = shlex.join(["tar", "-xzOf", str(file), CONFIG])
         click.echo(f"The configuration stays as it is here; the backup's own is shown by: {show}")
+    else:
+        click.echo(
+            f"State: {state}. Configuration: {config}. Look through it, then: voltaire setup"
+        )

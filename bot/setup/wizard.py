@@ -222,6 +222,8 @@ class Wizard:
     def installation(self) -> Installation:
         repos: dict[str, Any] = config_file.get(self.values, "agent.repos") or {}
         paths = tuple((Path(r["path"]), bool(r.get("write"))) for r in repos.values())
+        if backups := config_file.get(self.values, "state.backup_dir"):
+            paths += ((Path(backups), True),)
         return Installation(self.config, self.token_file, self.state, self.managed, paths)
 
     def _check_running(self) -> None:

@@ -1,13 +1,23 @@
-"""A backup is the whole state, made while it is in use; a damaged or newer one changes nothing."""
+"""A backup is the whole state, made while it is in use; what is not whole replaces nothing."""
 
+import gzip
+import io
 import json
+import random
+import shutil
+import sqlite3
 import tarfile
+from collections.abc import Callable
+from contextlib import closing
+from datetime import date, timedelta
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from agent.store import Incoming, open_store
-from bot.backup import BackupError, backup, inspect, restore
+from bot.backup import backup, kept_names, rotate, without_secrets
+from bot.restore import BackupError, inspect, restore
 
 
 @pytest.fixture
@@ -30,6 +40,16 @@ async def waiting(state: Path) -> list[str]:
         return [row.incoming.text for row in await store.inbox.waiting("cli", {"cli"})]
 
 
+def content(folder: Path) -> dict[str, str]:
+    """Every name below it, with what it holds."""
+    return {
+        str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest()
+        if path.is_file()
+        else ""
+        for path in sorted(folder.rglob("*"))
+    }
+
+
 async def test_there_and_back(state: Path, tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
     config.write_text('[telegram]\ntoken = "123:secret"\nowners = [1]\n')
@@ -37,13 +57,13 @@ async def test_there_and_back(state: Path, tmp_path: Path) -> None:
     async with open_store(state / "voltaire.db") as store:  # in use meanwhile
         await store.inbox.add(Incoming("cli", "cli", "2", "again"))
         manifest = await backup(state, target, config, secrets=False)
-    assert inspect(target) == manifest and target.stat().st_mode & 0o077 == 0
+    assert await inspect(target) == manifest and target.stat().st_mode & 0o077 == 0
     with tarfile.open(target) as tar:
         assert "state/models" not in tar.getnames()
         stored = tar.extractfile("config.toml")
         assert stored and stored.read() == b"[telegram]\n\nowners = [1]\n"
     (state / "chats" / "cli" / "work" / "notes.txt").write_text("changed since")
-    aside = restore(target, state)
+    aside = await restore(target, state)
     assert aside and (aside / "chats/cli/work/notes.txt").read_text() == "changed since"
     work = state / "chats" / "cli" / "work"
     assert (work / "notes.txt").read_text() == "kept" and (work / "link").is_symlink()
@@ -55,39 +75,222 @@ async def test_there_and_back(state: Path, tmp_path: Path) -> None:
 
 async def test_onto_a_machine_without_state(state: Path, tmp_path: Path) -> None:
     await backup(state, tmp_path / "b", None, secrets=False)
-    assert restore(tmp_path / "b", tmp_path / "new" / "state") is None
+    assert await restore(tmp_path / "b", tmp_path / "new" / "state") is None
     assert await waiting(tmp_path / "new" / "state") == ["hello"]
 
 
-async def test_a_damaged_newer_or_foreign_file_changes_nothing(state: Path, tmp_path: Path) -> None:
+async def test_what_a_sandbox_may_have_left_stops_no_backup(state: Path, tmp_path: Path) -> None:
+    work = state / "chats" / "cli" / "work"
+    (work / "closed").mkdir()
+    (work / "closed" / "file").write_text("in a folder without w")
+    (work / "closed").chmod(0o555)
+    (work / "nowhere").symlink_to("/nowhere")
+    await backup(state, tmp_path / "b", None, secrets=False)
+    await restore(tmp_path / "b", tmp_path / "new")
+    restored = tmp_path / "new" / "chats" / "cli" / "work"
+    assert (restored / "closed" / "file").read_text() == "in a folder without w"
+    assert (restored / "nowhere").is_symlink()
+
+
+# -- what is not whole --------------------------------------------------------
+
+
+async def test_none_of_a_hundred_corruptions_replaces_the_state(
+    state: Path, tmp_path: Path
+) -> None:
+    (state / "chats" / "cli" / "work" / "bulk").write_bytes(random.Random(1).randbytes(20_000))
+    good = tmp_path / "good"
+    await backup(state, good, None, secrets=False)
+    (state / "chats" / "cli" / "work" / "notes.txt").write_text("since")
+    before, chance = content(tmp_path), random.Random(7)
+    whole = good.read_bytes()
+    places = [3000, *(chance.randrange(10, len(whole) - 12) for _ in range(99))]
+    bad = tmp_path / "good"
+    for place in places:
+        wrong = bytes(byte ^ chance.randrange(1, 256) for byte in whole[place : place + 12])
+        bad.write_bytes(whole[:place] + wrong + whole[place + 12 :])
+        with pytest.raises(BackupError, match="damaged|cannot be read"):
+            await restore(bad, state)
+    bad.write_bytes(whole)
+    assert content(tmp_path) == before
+
+
+def packed(good: Path, target: Path, change: Callable[[str, bytes], bytes]) -> Path:
+    """A copy of a backup whose gzip and tar are right, with other contents."""
+    with tarfile.open(target, "w:gz") as new, tarfile.open(good) as old:
+        for member in old:
+            file = old.extractfile(member) if member.isreg() else None
+            held = change(member.name, file.read()) if file else b""
+            if member.isreg():
+                member.size = len(held)
+            new.addfile(member, io.BytesIO(held))
+    return target
+
+
+def changed_database(target: Path, *statements: str) -> Callable[[str, bytes], bytes]:
+    """Run statements on the database, and make its hash that of the result."""
+    held = b""
+
+    def change(name: str, old: bytes) -> bytes:
+        nonlocal held
+        if name == "manifest.json":
+            manifest = json.loads(old)
+            manifest["files"]["voltaire.db"] = sha256(held).hexdigest()
+            return json.dumps(manifest).encode()
+        if name != "voltaire.db":
+            return old
+        target.write_bytes(old)
+        with closing(sqlite3.connect(target, isolation_level=None)) as database:
+            for statement in statements:
+                database.execute(statement)
+        held = target.read_bytes()
+        target.unlink()
+        return held
+
+    return change
+
+
+async def test_a_database_that_is_not_sound_replaces_nothing(state: Path, tmp_path: Path) -> None:
+    good, bad, scratch = tmp_path / "good", tmp_path / "bad", tmp_path / "scratch"
+    await backup(state, good, None, secrets=False)
+    before = content(state)
+    insert = "INSERT INTO conversations (chat, created_at, active_at) VALUES ('nobody', 0, 0)"
+    for change, sentence in (
+        (
+            lambda name, old: b"garbage" * 999 if name == "voltaire.db" else old,
+            "voltaire.db is not",
+        ),
+        (
+            lambda name, old: b"x" + old[1:] if name.endswith("notes.txt") else old,
+            "notes.txt is not",
+        ),
+        (changed_database(scratch, "PRAGMA user_version = 999"), "schema 999, not"),
+        (changed_database(scratch, "PRAGMA foreign_keys = OFF", insert), "refers to nothing"),
+        (changed_database(scratch, "DROP TABLE approvals"), "damaged"),
+        (changed_database(scratch, "ALTER TABLE usage DROP COLUMN cached_tokens"), "lacks"),
+    ):
+        with pytest.raises(BackupError, match=sentence):
+            await restore(packed(good, bad, change), state)
+    assert content(state) == before and [*tmp_path.glob("state-*")] == []
+
+
+async def test_a_cut_newer_or_foreign_file_changes_nothing(state: Path, tmp_path: Path) -> None:
     good = tmp_path / "good"
     await backup(state, good, None, secrets=False)
     cut = tmp_path / "cut"
     cut.write_bytes(good.read_bytes()[: good.stat().st_size * 2 // 3])
+    cut_checksum = tmp_path / "cut checksum"
+    cut_checksum.write_bytes(good.read_bytes()[:-4])
     newer = tmp_path / "newer"
-    with tarfile.open(newer, "w:gz") as tar:
-        fields = {"version": "99.0", "schema": 999, "made_at": "", "secrets": False}
-        (tmp_path / "manifest.json").write_text(json.dumps(fields))
-        tar.add(tmp_path / "manifest.json", "manifest.json")
+    fields = {"version": "99.0", "schema": 999, "made_at": "", "secrets": False}
+    packed(good, newer, lambda n, old: json.dumps(fields).encode() if "manifest" in n else old)
     outside = tmp_path / "outside"
     with tarfile.open(outside, "w:gz") as tar, tarfile.open(good) as whole:
         for member in whole.getmembers():
             tar.addfile(member, whole.extractfile(member) if member.isfile() else None)
         tar.add(tmp_path / "cut", "state/../../escaped")
-    foreign = tmp_path / "foreign"
+    foreign, empty = tmp_path / "foreign", tmp_path / "empty"
     foreign.write_text("no tar")
-    before = sorted(path.name for path in tmp_path.iterdir())
+    with gzip.open(empty, "wb"):
+        pass
+    before = content(tmp_path)
     for file, sentence in (
         (cut, "damaged"),
+        (cut_checksum, "damaged"),
         (outside, "points out of it"),
         (newer, "newer than this one"),
         (foreign, "not a backup"),
+        (empty, "not a backup"),
         (tmp_path / "absent", "cannot be read"),
     ):
         with pytest.raises(BackupError, match=sentence):
-            restore(file, state)
-    assert sorted(path.name for path in tmp_path.iterdir()) == before
-    assert await waiting(state) == ["hello"]
+            await restore(file, state)
+    assert content(tmp_path) == before
+
+
+async def test_when_the_last_step_fails_the_old_state_is_back(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await backup(state, tmp_path / "b", None, secrets=False)
+    before = content(state)
+    rename = Path.rename
+
+    def failing(self: Path, target: Path) -> Path:
+        if self.name == "models":
+            raise OSError(28, "No space left on device")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", failing)
+    with pytest.raises(BackupError, match=f"No space left on device.*is at {state}, as it was"):
+        await restore(tmp_path / "b", state)
+    assert content(state) == before and [*tmp_path.glob("state-*")] == []
+
+
+# -- secrets, another place ---------------------------------------------------
+
+WIZARDS = (
+    '[telegram]\ntoken_file = "{folder}/telegram-token"\nowners = [1]\n[state]\ndir = "/old"\n'
+)
+
+
+async def test_with_secrets_it_moves_to_another_place_whole(state: Path, tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.mkdir()
+    (old / "telegram-token").write_text("123:secret\n")
+    (old / "config.toml").write_text(WIZARDS.format(folder=old) + '[backend]\nsocket = "/old/s"\n')
+    await backup(state, tmp_path / "b", old / "config.toml", secrets=True)
+    shutil.rmtree(old)
+    await restore(tmp_path / "b", new / "state", new / "etc" / "config.toml")
+    text = (new / "etc" / "config.toml").read_text()
+    assert (new / "etc" / "telegram-token").read_text() == "123:secret\n"
+    for line in (
+        f'token_file = "{new}/etc/telegram-token"',
+        f'dir = "{new}/state"',
+        f'socket = "{new}/state/run/backend.sock"',
+    ):
+        assert line in text
+    assert all(path.stat().st_mode & 0o077 == 0 for path in (new / "etc").iterdir())
+
+
+async def test_secrets_that_cannot_be_read_are_said(state: Path, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(WIZARDS.format(folder="/nowhere"))
+    with pytest.raises(BackupError, match="/nowhere/telegram-token cannot be read: No such file"):
+        await backup(state, tmp_path / "b", tmp_path / "config.toml", secrets=True)
+    assert not (tmp_path / "b").exists()
+
+
+def test_no_secret_hides_within_a_line() -> None:
+    text = without_secrets('telegram = { token = "123:secret", owners = [1] }\n')
+    assert text == "[telegram]\nowners = [1]\n"
+    assert "s3" not in without_secrets('[backend]\napi_key = """\ns3\n"""\n')
+
+
+# -- on a schedule ------------------------------------------------------------
+
+
+async def test_one_a_day_is_kept_seven_days_and_four_weeks(state: Path, tmp_path: Path) -> None:
+    folder, day = tmp_path / "backups", date(2026, 3, 1)
+    folder.mkdir()
+    for number in range(60):
+        (folder / f"voltaire-{day + timedelta(number)}.tar.gz").write_text("earlier")
+    (folder / "mine.txt").write_text("stays")
+    today = day + timedelta(60)  # 30 April, a Thursday
+    made = await rotate(state, folder, None, today)
+    assert made and (await inspect(made)).schema
+    assert await rotate(state, folder, None, today) is None
+    names = sorted(path.name.removeprefix("voltaire-")[:10] for path in folder.iterdir())
+    week = [f"2026-04-{number}" for number in range(24, 31)]
+    assert names == ["2026-04-12", "2026-04-19", *week, "mine.txt"]
+    # A day that fails takes none of those away.
+    (state / "voltaire.db").unlink()
+    with pytest.raises(BackupError):
+        await rotate(state, folder, None, today + timedelta(1))
+    assert len(list(folder.iterdir())) == 10
+
+
+def test_of_a_week_without_runs_the_newest_of_each_week_is_kept() -> None:
+    names = {f"voltaire-{date(2026, 1, 1) + timedelta(7 * n)}.tar.gz": n for n in range(12)}
+    assert kept_names(names) == set(sorted(names)[-7:])
 
 
 async def test_what_is_there_is_not_overwritten(state: Path, tmp_path: Path) -> None:

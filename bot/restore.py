@@ -1,0 +1,212 @@
+"""A backup put in the place of the state: read to its last byte and checked before anything moves."""
+
+import asyncio
+import gzip
+import hashlib
+import json
+import os
+import shutil
+import tarfile
+import tempfile
+import tomllib
+import zlib
+from collections.abc import Collection
+from copy import copy
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from agent.store.backup import check_copy
+from agent.store.database import migrations
+from agent.store.errors import StoreError
+from bot.setup import config_file
+from bot.state import DATABASE
+
+MANIFEST, CONFIG, SECRET_FILES = "manifest.json", "config.toml", "secrets"
+
+
+class BackupError(Exception):
+    """`str` is one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """`files`: by name in the tar each file's SHA-256, or `-> TARGET` of a link."""
+
+    version: str
+    schema: int
+    made_at: str
+    secrets: bool
+    files: dict[str, str] = field(default_factory=dict)
+
+
+async def inspect(source: Path) -> Manifest:
+    """What a backup says of itself, all of it checked; BackupError when it is none, or damaged."""
+    with tempfile.TemporaryDirectory(prefix="voltaire-inspect-") as folder:
+        manifest = await asyncio.to_thread(unpack, source, Path(folder), {DATABASE})
+        await check(source, Path(folder) / DATABASE, manifest.schema)
+    return manifest
+
+
+async def restore(source: Path, state: Path, configuration: Path | None = None) -> Path | None:
+    """Put a backup in the place of `state`; the old state, moved aside, or None where there was none.
+
+    Nothing may run on that state. The backup is unpacked and checked beside it, and whoever owns
+    the state before owns this one. Its configuration becomes `configuration`, where one is named:
+    for this state, with the secrets beside it. BackupError says what is wrong; the state is then
+    what it was.
+    """
+    state = state.resolve()
+    try:
+        state.parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=f"{state.name}-restored-", dir=state.parent))
+    except OSError as error:
+        raise BackupError(f"{state.parent} cannot be written: {error.strerror}.") from None
+    try:
+        manifest = await asyncio.to_thread(unpack, source, folder)
+        new = folder / "state"
+        new.mkdir(exist_ok=True)
+        await check(source, folder / DATABASE, manifest.schema)
+        (folder / DATABASE).rename(new / DATABASE)
+        new.chmod(0o700)
+        if state.exists():
+            owner = state.stat()
+            give(new, owner.st_uid, owner.st_gid)
+        await asyncio.to_thread(os.sync)  # a power cut after the swap must find all of it
+        aside = swap(new, state)
+        if configuration and (folder / CONFIG).exists():
+            configure(folder, configuration, state)
+        return aside
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def check(source: Path, database: Path, schema: int) -> None:
+    try:
+        await check_copy(database, schema)
+    except StoreError as error:
+        raise BackupError(f"{source} is damaged: {error}") from None
+
+
+def unpack(source: Path, folder: Path, wanted: Collection[str] | None = None) -> Manifest:
+    """Read the whole backup and unpack it, or the files `wanted`, into `folder`.
+
+    Raises BackupError unless every byte is what was written: the file's own checksum,
+    and the hash of each file in it.
+    """
+    damaged = BackupError(f"{source} is not a backup of Voltaire, or it is damaged.")
+    found: dict[str, str] = {}
+    manifest = None
+    try:
+        with gzip.open(source) as stream:
+            with tarfile.open(fileobj=stream, mode="r|") as tar:
+                # Debian's 3.11.2 has no extraction filters; ours is asked in every version.
+                tar.extraction_filter = lambda member, _path: member
+                for member in tar:
+                    if member.name == MANIFEST and (file := tar.extractfile(member)):
+                        manifest = Manifest(**json.loads(file.read()))
+                        continue
+                    if unpacked := wanted is None or member.name in wanted:
+                        tar.extract(placed_member(member, folder), folder)
+                    if member.issym() or member.islnk():
+                        found[member.name] = f"-> {member.linkname}"
+                    elif member.isreg():
+                        file = (folder / member.name).open("rb") if unpacked else None
+                        with file or tar.extractfile(member) as content:  # type: ignore[union-attr]
+                            found[member.name] = hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
+            while stream.read(1 << 20):  # its checksum stands at the end
+                pass
+    except gzip.BadGzipFile:
+        raise damaged from None
+    except OSError as error:
+        raise BackupError(f"{source} cannot be read: {error.strerror or error}.") from None
+    except OutsideError as error:
+        raise BackupError(f"{source} is damaged: {error}.") from None
+    except (tarfile.TarError, zlib.error, EOFError, KeyError, TypeError, ValueError):
+        raise damaged from None
+    if manifest is None:
+        raise damaged
+    if manifest.schema > len(migrations()):
+        made_by = f"The backup was made by version {manifest.version}"
+        raise BackupError(f"{made_by}, which is newer than this one; update first.")
+    # Those of 0.1 before November 2026 had no hashes, and their manifest at the front.
+    if manifest.files and manifest.files != found:
+        wrong = sorted({*manifest.files.items()} ^ {*found.items()})
+        raise BackupError(f"{source} is damaged: {wrong[0][0]} is not what was backed up.")
+    if DATABASE not in found:
+        raise BackupError(f"{source} is damaged: it holds no database.")
+    return manifest
+
+
+class OutsideError(Exception):
+    """A member would lie outside of the folder, or is no file, folder or link."""
+
+
+def placed_member(member: tarfile.TarInfo, folder: Path) -> tarfile.TarInfo:
+    """The member as it is unpacked: its folders writable, nothing set-uid or for others to write."""
+    placed = copy(member)
+    placed.mode = member.mode & 0o755 | (0o700 if member.isdir() else 0)
+    placed.uid, placed.gid, placed.uname, placed.gname = os.geteuid(), os.getegid(), "", ""
+    if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
+        raise OutsideError(f"{member.name} is neither a file nor a folder")
+    for name in (placed.name, placed.linkname if member.islnk() else ""):
+        if not (folder / name).resolve().is_relative_to(folder.resolve()):
+            raise OutsideError(f"{name} points out of it")
+    return placed
+
+
+def give(folder: Path, uid: int, gid: int) -> None:
+    """Make another user the owner of all of it; nothing where they own it already."""
+    if (uid, gid) != (os.geteuid(), os.getegid()):
+        for parent, folders, files in os.walk(folder):
+            for name in (".", *folders, *files):
+                os.chown(Path(parent) / name, uid, gid, follow_symlinks=False)
+
+
+def swap(new: Path, state: Path) -> Path | None:
+    """Move the state aside and `new` into its place, its models (in no backup) kept; all or nothing."""
+    aside = state.with_name(f"{state.name}-before-{datetime.now(UTC):%Y%m%dT%H%M%S}")
+    done: list[tuple[Path, Path]] = []
+    moves = [(state, aside)] if state.exists() else []
+    moves += [(new, state)]
+    if (state / "models").is_dir() and not (new / "models").exists():
+        moves += [(aside / "models", state / "models")]
+    try:
+        for source, target in moves:
+            source.rename(target)
+            done.append((source, target))
+    except OSError as error:
+        try:
+            for source, target in reversed(done):
+                target.rename(source)
+        except OSError:
+            where = f"the state before is at {aside}"
+        else:
+            where = f"the state before is at {state}, as it was"
+        raise BackupError(f"Nothing was restored ({error.strerror}); {where}.") from None
+    return aside if (state, aside) in done else None
+
+
+def configure(folder: Path, path: Path, state: Path) -> None:
+    """The backup's configuration, for this state; a secret file that is not in it goes unnamed."""
+    values = tomllib.loads((folder / CONFIG).read_text("utf-8"))
+    config_file.put(values, "state.dir", str(state))
+    if config_file.get(values, "backend.socket"):
+        config_file.put(values, "backend.socket", str(state / "run" / "backend.sock"))
+    forget_secret_files(values)
+    for secret in (folder / SECRET_FILES).rglob("*"):
+        if secret.is_file():
+            kept = path.parent / secret.name
+            kept.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
+            config_file.replace_file(kept, secret.read_text("utf-8"))
+            key = secret.parent.relative_to(folder / SECRET_FILES)
+            config_file.put(values, ".".join(key.parts), str(kept))
+    config_file.write(path, values)
+
+
+def forget_secret_files(values: config_file.Values) -> None:
+    for name, value in list(values.items()):
+        if isinstance(value, dict):
+            forget_secret_files(value)
+        elif name.endswith("_file"):
+            del values[name]
