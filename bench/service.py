@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bot.presence import resident_mib
+from bot.state import resident_mib
 
 VOLTAIRE = Path(sys.executable).with_name("voltaire")
 END_SECONDS = 40.0

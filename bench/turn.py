@@ -22,7 +22,7 @@ from typing import Any
 
 from bench.installation import READING_SECONDS, Installation, installation
 from bot.localgram import Person
-from bot.presence import resident_mib
+from bot.state import resident_mib
 from fakes.model_scripted import ModelServer, Reply, says
 
 SECONDS = 60

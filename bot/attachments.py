@@ -72,10 +72,6 @@ def safe_name(name: str) -> str:
     return kept.strip().lstrip(".")[-NAME_CHARACTERS:]
 
 
-class NotFetched(Exception):
-    """`str` says why, for the model and the person."""
-
-
 @dataclass(frozen=True)
 class AttachmentFetcher:
     """Downloads attachments through the channel of their chat.
@@ -100,7 +96,7 @@ class AttachmentFetcher:
                 async with asyncio.timeout(FETCH_SECONDS):
                     content = await self._download(incoming.chat, attachment)
                     path = await self._save(incoming, attachment, content)
-            except (NotFetched, ToolError, TimeoutError) as error:
+            except (ToolError, TimeoutError) as error:
                 why = str(error) or f"it could not be fetched within {FETCH_SECONDS:.0f} s"
                 line = f"{attachment.name} ({attachment.description}; not fetched: {why})"
                 incoming = replace(incoming, files=(*incoming.files, line))
@@ -110,16 +106,17 @@ class AttachmentFetcher:
         return incoming
 
     async def _download(self, chat: str, attachment: Attachment) -> bytes:
+        """Raises ToolError, which says why not, for the model and the person."""
         channel = self.channel(chat)
         if attachment.size > (limit := channel.limits(chat).download):
-            raise NotFetched(f"larger than the {limit // MIB} MB that can be received here")
+            raise ToolError(f"larger than the {limit // MIB} MB that can be received here")
         for attempt in range(ATTEMPTS):
             try:
                 return await channel.download(attachment.file_id)
             except ChannelError as error:
                 log.info("fetching %s, attempt %d: %s", attachment.unique_id, attempt, error)
                 reason = str(error)
-        raise NotFetched(reason)
+        raise ToolError(reason)
 
     async def _save(self, incoming: Incoming, attachment: Attachment, content: bytes) -> str:
         """Its path in the workspace; another file of the same name is not replaced."""
@@ -164,26 +161,22 @@ class AttachmentFetcher:
         return replace(incoming, files=(*incoming.files, line))
 
     async def _transcribed(self, name: str, content: bytes) -> tuple[str, str]:
-        """What the file's line says about it, and the words."""
+        """What the file's line says about it, and the words
+        (https://platform.openai.com/docs/api-reference/audio)."""
         if not self.transcribe_url:
             return "; no transcription server is configured", ""
+        form = aiohttp.FormData()
+        form.add_field("file", content, filename=name, content_type="application/octet-stream")
+        form.add_field("model", "whisper-1")
+        url = self.transcribe_url.rstrip("/").removesuffix("/v1") + "/v1/audio/transcriptions"
         try:
-            return "; transcribed", await transcribe(self.transcribe_url, name, content)
+            async with (
+                asyncio.timeout(TRANSCRIBE_SECONDS),  # aiohttp's own may swallow a cancellation
+                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session,
+                session.post(url, data=form) as answer,
+            ):
+                answer.raise_for_status()
+                return "; transcribed", str((await answer.json())["text"]).strip()
         except (aiohttp.ClientError, TimeoutError, KeyError, ValueError) as error:
             log.warning("transcription failed: %s", error)
             return "; it could not be transcribed", ""
-
-
-async def transcribe(server: str, name: str, content: bytes) -> str:
-    """POST /v1/audio/transcriptions, https://platform.openai.com/docs/api-reference/audio."""
-    form = aiohttp.FormData()
-    form.add_field("file", content, filename=name, content_type="application/octet-stream")
-    form.add_field("model", "whisper-1")
-    url = server.rstrip("/").removesuffix("/v1") + "/v1/audio/transcriptions"
-    async with (
-        asyncio.timeout(TRANSCRIBE_SECONDS),  # aiohttp's own may swallow a cancellation
-        aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session,
-        session.post(url, data=form) as answer,
-    ):
-        answer.raise_for_status()
-        return str((await answer.json())["text"]).strip()

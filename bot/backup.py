@@ -31,9 +31,9 @@ from agent.store import open_store
 from agent.store.backup import backup as copy_database
 from agent.store.backup import check_copy
 from agent.store.database import migrations
+from bot.config_file import lines
 from bot.restore import CONFIG, MANIFEST, SECRET_FILES, BackupError, Manifest, unpack
 from bot.settings import SECRETS
-from bot.setup.config_file import lines
 from bot.state import DATABASE
 
 log = logging.getLogger(__name__)

@@ -5,13 +5,12 @@ the app's id of it, as text. Texts are Markdown. docs/channels.md tells how to
 add an app, examples/channel.py is a small one.
 """
 
-import json
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
-from typing import BinaryIO, Literal, Protocol
+from dataclasses import dataclass, replace
+from typing import Annotated, BinaryIO, Literal, NamedTuple, Protocol
 
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from agent.errors import ToolError
 
@@ -25,8 +24,7 @@ class ChannelLimits:
     update_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Button:
+class Button(NamedTuple):
     """`key` comes back when it is pressed, at most 64 bytes."""
 
     key: str
@@ -67,36 +65,23 @@ class OutgoingMessage:
     """
 
     text: str
-    keyboard: Keyboard = ()
+    keyboard: Annotated[Keyboard, Field(alias="rows")] = ()
     silent: bool = False
-    reply_to: str = ""
+    reply_to: Annotated[str, Field(alias="to")] = ""
     part: int = 0
 
     def to_json(self) -> str:
         """The outbox's payload; `silent` is a column of its own there."""
-        rows = [[[button.key, button.label] for button in row] for row in self.keyboard]
-        fields = {"text": self.text, "rows": rows, "part": self.part, "to": self.reply_to}
-        return json.dumps({k: v for k, v in fields.items() if v}, ensure_ascii=False)
+        payload = PAYLOAD.dump_json(self, exclude={"silent"}, exclude_defaults=True, by_alias=True)
+        return payload.decode()
 
     @classmethod
     def from_json(cls, payload: str, *, silent: bool = False) -> "OutgoingMessage":
         """ValueError for a payload that this version did not write."""
-        fields = PAYLOAD.validate_json(payload)
-        keyboard = [[Button(*button) for button in row] for row in fields.rows]
-        return cls(fields.text, keyboard, silent, fields.to, fields.part)
+        return replace(PAYLOAD.validate_json(payload), silent=silent)
 
 
-@dataclass(frozen=True)
-class Payload:
-    """OutgoingMessage as JSON."""
-
-    text: str
-    rows: list[list[tuple[str, str]]] = field(default_factory=list)
-    part: int = 0
-    to: str = ""
-
-
-PAYLOAD = TypeAdapter(Payload)
+PAYLOAD = TypeAdapter(OutgoingMessage)
 
 
 class LiveView(Protocol):

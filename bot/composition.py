@@ -2,7 +2,14 @@
 
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Hashable,
+    Mapping,
+)
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
@@ -21,31 +28,37 @@ from agent.events import Emit, Notice, TurnFinished
 from agent.llm.gpu_queue import QueuedModel, backend_queue, profile_held
 from agent.llm.openai import OpenAIModel, message_json
 from agent.llm.selftest import SelftestStore
+from agent.memory.embeddings import Embedder, SemanticSearch
+from agent.memory.notes import ChatMemory
 from agent.messages import System
 from agent.prompt import system_text
 from agent.sandbox import sandboxes
 from agent.sandbox.host_report import HostReport
+from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import HostRepo, SandboxLimits
 from agent.sandbox.sandboxes import Sandboxes
+from agent.schedule.job_kind import JobClassifier
+from agent.schedule.planner import Planner
 from agent.store import Store
 from agent.store.chats import Chat
 from agent.store.retention import Retention
-from agent.tools.context import FileSender
+from agent.tools.context import FileSender, ToolContext
 from agent.tools.registry import chosen
 from agent.tools.tool import Tool
 from agent.turn.loop import run_turn
 from agent.turn.turn import Turn, TurnLimits
+from agent.web import Fetcher
 from backend.client import BackendClient, BackendUnavailable
 from backend.protocol import Status
+from bot.config_file import sync_config
 from bot.settings import ConfigurationError, Settings
 from bot.state import make_private, open_state
-from bot.tool_contexts import ToolContexts, allowed_hosts, zone_of
 
 STATUS_SECONDS = 5.0  # how old the machine's figures may be when a turn begins
 RETURN_SECONDS = 30.0  # a service that was restarted answers again within seconds
 
 
-@dataclass(frozen=True)
+@dataclass
 class Agent:
     """A running agent: what the messaging apps, the terminal and the commands work with."""
 
@@ -56,11 +69,12 @@ class Agent:
     model: OpenAIModel
     window: ModelWindow
     approvals: Approvals
-    tool_contexts: ToolContexts
+    tool_contexts: "ToolContexts"
     tools: tuple[Tool, ...]
     schemas: tuple[Mapping[str, Any], ...]
     host: HostReport
-    _registration: "PrefixRegistration"
+    _checked_at: float = -math.inf  # when `refresh_status` last had an answer, monotonic
+    _uptime_s: float | None = None  # of the backend process that has the prefix
 
     async def context(self, chat: str) -> dict[str, int]:
         """A chat's tokens by part, what is free last."""
@@ -68,7 +82,7 @@ class Agent:
 
     async def run(self, assignment: Assignment, emit: Emit) -> TurnFinished:
         """Run or resume one turn of a chat."""
-        if time.monotonic() - self._registration.checked_at > STATUS_SECONDS:
+        if time.monotonic() - self._checked_at > STATUS_SECONDS:
             await self.refresh_status()
         chat, known = assignment.chat, await self.store.chats.get(assignment.chat)
 
@@ -119,7 +133,10 @@ class Agent:
         """The backend's status, for /host.txt as well; a new backend gets the prefix to keep warm."""
         try:
             status = await self.backend.status()
-            await self._registration.update(self.backend, self.schemas, status)
+            if self._uptime_s is None or status.uptime_s < self._uptime_s:
+                await self.backend.warm([message_json(System(system_text()))], self.schemas)
+            self._uptime_s = status.uptime_s
+            self._checked_at = time.monotonic()
         except BackendUnavailable:
             status = None
         self.host.status = status
@@ -142,19 +159,42 @@ class Agent:
 
 
 @dataclass
-class PrefixRegistration:
-    """Registers the fixed prefix with each backend process once."""
+class ToolContexts:
+    """Makes the tool context of a chat. `jobs_changed` is called after each change of its jobs."""
 
-    uptime_s: float | None = None  # of the backend that has it
-    checked_at: float = -math.inf  # on the monotonic clock
+    settings: Settings
+    store: Store
+    sandboxes: Sandboxes
+    backend: BackendClient
+    file_sender: Callable[[str], FileSender | None] | None = None
+    jobs_changed: Callable[[], None] = lambda: None
 
-    async def update(
-        self, backend: BackendClient, schemas: Sequence[Mapping[str, Any]], status: Status
-    ) -> None:
-        if self.uptime_s is None or status.uptime_s < self.uptime_s:
-            await backend.warm([message_json(System(system_text()))], schemas)
-        self.uptime_s = status.uptime_s
-        self.checked_at = time.monotonic()
+    async def of(self, chat: str, zone: str | None = None) -> ToolContext:
+        """The context of a chat; `zone` is its IANA time zone where the caller knows it."""
+        zone = zone or zone_of(await self.store.chats.get(chat), self.settings)
+        hosts = allowed_hosts(self.settings)
+        return ToolContext(
+            sandbox=await self.sandboxes.of(chat),
+            web=Fetcher(hosts) if hosts else None,
+            notes=ChatMemory(self.store, chat, zone, semantic_search(self.store, self.settings)),
+            jobs=await self.planner(chat, zone),
+            file_sender=self.file_sender(chat) if self.file_sender else None,
+        )
+
+    async def planner(self, chat: str, zone: str | None = None) -> Planner:
+        """The jobs of a chat, in its time zone."""
+        zone = zone or zone_of(await self.store.chats.get(chat), self.settings)
+
+        async def profiles() -> list[str]:
+            """None while the backend is away, or where the server is not ours."""
+            with suppress(BackendUnavailable):
+                return [profile.name for profile in await self.backend.profiles()]
+            return []
+
+        def changed() -> None:
+            self.jobs_changed()  # set once there is a scheduler
+
+        return planner(self.settings, self.store, chat, zone, profiles, changed)
 
 
 @asynccontextmanager
@@ -204,7 +244,6 @@ async def open_agent(
             tools,
             schemas,
             host,
-            PrefixRegistration(),
         )
 
 
@@ -244,3 +283,38 @@ def retention_of(settings: Settings) -> Retention:
 
 def turn_limits(settings: Settings) -> TurnLimits:
     return TurnLimits(settings.agent.max_tool_calls, settings.agent.turn_seconds)
+
+
+def planner(
+    settings: Settings,
+    store: Store,
+    chat: str,
+    zone: str,
+    profiles: Callable[[], Awaitable[Collection[str]]],
+    changed: Callable[[], None] = lambda: None,
+) -> Planner:
+    """The jobs of a chat. `profiles` gives the names of the models that a job may switch to."""
+
+    async def keep() -> None:
+        changed()
+        await sync_config(store, settings.path, settings.agent.timezone)
+
+    classifier = JobClassifier(list(settings.agent.repos), profiles)
+    return Planner(store, chat, zone, classifier, on_change=keep)
+
+
+def allowed_hosts(settings: Settings) -> Hosts | None:
+    """What tools may reach; None: no network."""
+    box = settings.agent.sandbox
+    return Hosts(tuple(box.allow_hosts)) if box.network else None
+
+
+def semantic_search(store: Store, settings: Settings) -> SemanticSearch | None:
+    """Recall by meaning (embeddings), where an embedding server is configured."""
+    url = settings.agent.embedding_url
+    return SemanticSearch(store, Embedder(url)) if url else None
+
+
+def zone_of(chat: Chat | None, settings: Settings) -> str:
+    """A chat's own time zone, else the agent's."""
+    return chat.timezone if chat and chat.timezone else settings.agent.timezone

@@ -59,9 +59,8 @@ class Delivery:
         self._look_again: set[str] = set()  # busy chats for which more has come in
         self._look_for_uncertain = True
         self._failures: Counter[str] = Counter()  # in a row, by chat
-        self._notices: dict[
-            int, int
-        ] = {}  # failed attempts by row; -1 while one is sent, or is done
+        # Failed attempts by row; -1 while one is sent, or is done.
+        self._notices: dict[int, int] = {}
 
     async def run(self) -> None:
         await self._outbox.recover(self._channel.prefix)

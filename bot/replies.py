@@ -63,18 +63,18 @@ class Replies:
             self._open.pop(turn, None)
 
     async def waiting(self, chat: str, why: str) -> None:
-        self.tasks.start(self._send_notice(chat, why), "a notice")
+        async def send_notice() -> None:
+            try:
+                await send(self._channel, chat, OutgoingMessage(why, silent=True))
+            except ChannelError as error:
+                log.warning("%s was not told that it waits: %s", chat, error)
+
+        self.tasks.start(send_notice(), "a notice")
 
     def final(self, turn: str) -> None:
         """The turn's text is about to be sent: its live view shows nothing more."""
         if (reply := self._open.get(turn)) is not None:
             reply.end()
-
-    async def _send_notice(self, chat: str, text: str) -> None:
-        try:
-            await send(self._channel, chat, OutgoingMessage(text, silent=True))
-        except ChannelError as error:
-            log.warning("%s was not told that it waits: %s", chat, error)
 
 
 class LiveReply:
@@ -136,11 +136,6 @@ class ReadingSpeed:
     prefill_tok_s: float | None = None
     ttft_s: float | None = None
 
-    def measured(self, finished: ModelFinished) -> None:
-        self.prefill_tok_s = finished.prefill_tok_s or self.prefill_tok_s
-        if finished.ttft_ms is not None:
-            self.ttft_s = finished.ttft_ms / 1000
-
 
 class TurnViewBuilder:
     """Folds the events of a turn into its view."""
@@ -167,7 +162,10 @@ class TurnViewBuilder:
             case ThoughtDelta(text):
                 self.view = replace(self.view, thoughts=self.view.thoughts + text, status="")
             case ToolCalled(id, name, arguments):
-                call = ToolCallView(id, name, call_summary(arguments))
+                first = " ".join(str(next(iter(arguments.values()), "")).split())
+                if len(first) > SUMMARY_CHARACTERS:
+                    first = first[: SUMMARY_CHARACTERS - 1] + "…"
+                call = ToolCallView(id, name, first)
                 self.view = TurnView((*self.view.calls, call))
             case ToolProgress(id, text):
                 self._change_call(id, detail=text)
@@ -180,7 +178,9 @@ class TurnViewBuilder:
                 )
                 self._asked_at = self._clock()
             case ModelFinished():
-                self._speed.measured(event)
+                self._speed.prefill_tok_s = event.prefill_tok_s or self._speed.prefill_tok_s
+                if event.ttft_ms is not None:
+                    self._speed.ttft_s = event.ttft_ms / 1000
                 self._asked_at = self._clock()
             case Notice(text):  # the call was broken off and is made again: its text is void
                 self.view = replace(self.view, text="", thoughts="", status=text)
@@ -207,9 +207,3 @@ class TurnViewBuilder:
     def _change_call(self, id: str, **changes: object) -> None:
         calls = (replace(c, **changes) if c.id == id else c for c in self.view.calls)  # type: ignore[arg-type]
         self.view = replace(self.view, calls=tuple(calls))
-
-
-def call_summary(arguments: dict[str, object]) -> str:
-    """A tool call in one line: its first argument."""
-    line = " ".join(str(next(iter(arguments.values()), "")).split())
-    return line if len(line) <= SUMMARY_CHARACTERS else line[: SUMMARY_CHARACTERS - 1] + "…"

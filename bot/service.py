@@ -21,20 +21,17 @@ from agent.schedule.scheduler import Scheduler
 from agent.store import Store
 from agent.store.errors import StoreError
 from backend.client import BackendClient, BackendUnavailable
-from bot import presence, profile_switch
+from bot import config_file
 from bot.app import Apps
 from bot.attachments import AttachmentFetcher
 from bot.backup import rotate
 from bot.channel import OutgoingMessage
 from bot.commands.context import Services
-from bot.composition import Agent, open_agent, open_chats, retention_of
-from bot.health_digest import HealthDigest
-from bot.repo_summaries import repo_summaries
+from bot.composition import Agent, open_agent, open_chats, retention_of, semantic_search
+from bot.job_actions import HealthDigest, ProfileSwitch, repo_summaries
 from bot.restore import BackupError
 from bot.settings import Settings
-from bot.state import open_state
-from bot.status import PRESENCE
-from bot.tool_contexts import semantic_search
+from bot.state import PRESENCE, Presence, open_state, started, write_presence
 
 log = logging.getLogger(__name__)
 
@@ -122,10 +119,10 @@ async def open_scheduler(agent: Agent, chats: Chats) -> AsyncIterator[Scheduler]
         "task": SubmitTask(chats.submit),
         "summary": SummarizeRepo(repo_summaries(agent), payload),
         "digest": digest,
-        profile_switch.KIND: profile_switch.ProfileSwitch(agent.backend),
+        config_file.PROFILE_JOB: ProfileSwitch(agent.backend),
     }
     runner = JobRunner(agent.store, actions, payload, agent.store.clock, quiet)
-    await profile_switch.sync_config(agent.store, agent.settings.path, settings.timezone)
+    await config_file.sync_config(agent.store, agent.settings.path, settings.timezone)
     async with Scheduler(runner) as scheduler:
         yield scheduler
 
@@ -152,10 +149,9 @@ async def background_work(
         retention_of(settings),
         semantic_search(store, settings),
     )
-    path = settings.state_dir / PRESENCE
     async with asyncio.TaskGroup() as group:
         tasks = [
-            group.create_task(write_presence(path, apps, notify)),
+            group.create_task(keep_presence(settings.state_dir, apps, notify)),
             group.create_task(watch_backend(agent, apps)),
             group.create_task(pass_on_alerts(agent.backend, store, apps.owner_chats)),
             group.create_task(maintenance.run()),
@@ -166,26 +162,26 @@ async def background_work(
         finally:
             for task in tasks:
                 task.cancel()
-            path.unlink(missing_ok=True)
+            (settings.state_dir / PRESENCE).unlink(missing_ok=True)
 
 
-async def write_presence(path: Path, apps: Apps, notify: Callable[[str], None]) -> None:
+async def keep_presence(state: Path, apps: Apps, notify: Callable[[str], None]) -> None:
     """Keep the presence file and the service manager's watchdog: both say that this loop runs."""
     pid, ready = os.getpid(), False
-    started = presence.started(pid) or 0
+    began = started(pid) or 0
     while True:
         health = apps.apps[0].health
         at = health.last_at
-        here = presence.Presence(
+        here = Presence(
             pid=pid,
-            started=started,
+            started=began,
             username=health.username,
             polling_ok=None if at is None else health.problem is None,
             last_update_at=datetime.fromtimestamp(at, UTC) if at else None,
             problem=health.problem,
         )
         with suppress(OSError):  # a full disk is no reason to end: it is written the next time
-            presence.write(path, here)
+            write_presence(state, here)
         if here.polling_ok is not None and not ready:
             ready = True
             notify(f"READY=1\nSTATUS=@{here.username} listens")
@@ -194,25 +190,22 @@ async def write_presence(path: Path, apps: Apps, notify: Callable[[str], None]) 
 
 
 async def watch_backend(agent: Agent, apps: Apps) -> None:
-    """Keep /host.txt and the warm prefix fresh; once a model serves, check its window."""
+    """Keep /host.txt and the warm prefix fresh; once a model serves, tell owners of a window that is
+    too small."""
     checked = False
     while True:
         with suppress(StoreError):  # tried again at the next look
             if await agent.refresh_status() and not checked:
-                checked = await check_window(agent, apps)
+                try:
+                    await agent.window.check()
+                    checked = True
+                except WindowTooSmall as error:
+                    checked = True
+                    for chat in apps.owner_chats():
+                        await agent.store.outbox.add(chat, [payload(f"⚠️ {error}")])
+                except AgentError:
+                    pass  # no model serves yet
         await asyncio.sleep(LOOK_SECONDS)
-
-
-async def check_window(agent: Agent, apps: Apps) -> bool:
-    """Tell the owners of a window that is too small; False while no model serves."""
-    try:
-        await agent.window.check()
-    except WindowTooSmall as error:
-        for chat in apps.owner_chats():
-            await agent.store.outbox.add(chat, [payload(f"⚠️ {error}")])
-    except AgentError:
-        return False
-    return True
 
 
 async def pass_on_alerts(

@@ -287,30 +287,24 @@ def with_token(settings: Settings) -> Settings:
     A file that this user may not read is no error: the backend's service has no use for it.
     """
     telegram = settings.telegram
-    if telegram.token.get_secret_value():
-        return settings
-    for path in filter(None, (telegram.token_file, credential("telegram-token"))):
-        if token := readable(path):
+    paths = [telegram.token_file] if telegram.token_file else []
+    if folder := os.environ.get("CREDENTIALS_DIRECTORY"):
+        credential = Path(folder) / "telegram-token"
+        paths += [credential] if credential.exists() else []
+    for path in [] if telegram.token.get_secret_value() else paths:
+        token = ""
+        try:
+            with suppress(PermissionError):
+                token = path.read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is not text"
+            raise ConfigurationError(
+                f"telegram.token_file: {path} cannot be read: {reason}."
+            ) from None
+        if token:
             found = telegram.model_copy(update={"token": SecretStr(token)})
             return settings.model_copy(update={"telegram": found})
     return settings
-
-
-def readable(path: Path) -> str:
-    """What the file holds; empty where it belongs to somebody else."""
-    try:
-        return path.read_text("utf-8").strip()
-    except PermissionError:
-        return ""
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text"
-        raise ConfigurationError(f"telegram.token_file: {path} cannot be read: {reason}.") from None
-
-
-def credential(name: str) -> Path | None:
-    folder = os.environ.get("CREDENTIALS_DIRECTORY")
-    path = Path(folder) / name if folder else None
-    return path if path and path.exists() else None
 
 
 # -- telling what is wrong ----------------------------------------------------
@@ -322,19 +316,16 @@ def explain(error: ValidationError, path: Path | None) -> str:
     key = ".".join(str(part) for part in first["loc"])
     where = f" in {path}" if path else ""
     if first["type"] == "extra_forbidden":
-        return f"Unknown key {key}{where}.{nearest(key)}"
+        known = [name for name in keys() if same_section(name, key)] or list(keys())
+        near = difflib.get_close_matches(key, known, n=1, cutoff=0.4)
+        named = near[0].rpartition(".")[2] if near and "*" in near[0] else "".join(near)
+        hint = f"Did you mean {named}?" if near else f"Known here: {', '.join(known)}."
+        return f"Unknown key {key}{where}. {hint}"
     if first["type"] == "missing":
         return f"{key} is missing{where}."
     reason = first["msg"].removeprefix("Value error, ")
     value = "" if SECRETS & set(key.split(".")) else f" (it is {first['input']!r})"
     return f"{key}{where}: {reason}{value}."
-
-
-def nearest(key: str) -> str:
-    known = [name for name in keys() if same_section(name, key)] or list(keys())
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.4)
-    named = near[0].rpartition(".")[2] if near and "*" in near[0] else "".join(near)
-    return f" Did you mean {named}?" if near else f" Known here: {', '.join(known)}."
 
 
 def same_section(known: str, key: str) -> bool:

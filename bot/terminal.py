@@ -72,7 +72,8 @@ class Terminal:
             path = self._folder / Path(name).name
             content = await asyncio.to_thread(file.read)
             try:
-                await asyncio.to_thread(write_file, path, content)
+                self._folder.mkdir(parents=True, exist_ok=True)
+                await asyncio.to_thread(path.write_bytes, content)
             except OSError as error:
                 raise MessageRefused(f"{path} could not be written: {error.strerror}") from None
             told = [caption, str(path)] if caption and number == 0 else [str(path)]
@@ -157,11 +158,6 @@ def detail(call: ToolCallView) -> Text:
     lines = call.detail.strip().splitlines()
     more = [f"… {len(lines) - DETAIL_LINES} more lines"] if len(lines) > DETAIL_LINES else []
     return Text("\n".join(f"  {line}" for line in [*lines[:DETAIL_LINES], *more]), style="dim")
-
-
-def write_file(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
 
 
 class InputLines:

@@ -1,11 +1,10 @@
 """The fixed texts, one table per language. A language is one more `Texts` in `TABLES`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Texts:
+class Texts(NamedTuple):
     """English. Texts are Markdown; names in braces are filled in."""
 
     # the live reply
@@ -27,17 +26,15 @@ class Texts:
         "⚠️ {what} could not be handled and were set aside; everything after them goes on."
         " They are kept in the database."
     )
-    set_aside_kinds: Mapping[str, str] = field(
-        default_factory=lambda: {
-            "updates": "{count} incoming updates",
-            "inbox": "{count} messages",
-            "turns": "{count} answers",
-            "transcript": "{count} parts of a conversation",
-            "jobs": "{count} jobs",
-            "outbox": "{count} replies",
-            "chats": "{count} settings of a chat",
-        }
-    )
+    set_aside_kinds: Mapping[str, str] = {
+        "updates": "{count} incoming updates",
+        "inbox": "{count} messages",
+        "turns": "{count} answers",
+        "transcript": "{count} parts of a conversation",
+        "jobs": "{count} jobs",
+        "outbox": "{count} replies",
+        "chats": "{count} settings of a chat",
+    }
     set_aside_other: str = "{count} stored entries"
 
     # who may talk
@@ -46,12 +43,10 @@ class Texts:
     asked_to_pair: str = "I have asked the owner."
     already_in: str = "You already have access."
     bad_code: str = "This link has been used or has expired; ask for a new one."
-    paired: Mapping[str, str] = field(
-        default_factory=lambda: {
-            "owner": "You are now my owner. Write to me, or see /help.",
-            "member": "You have access now. Write to me, or see /help.",
-        }
-    )
+    paired: Mapping[str, str] = {
+        "owner": "You are now my owner. Write to me, or see /help.",
+        "member": "You have access now. Write to me, or see /help.",
+    }
     wants_in: str = "{name} asks for access."
     let_in: str = "Let in"
     refuse: str = "Refuse"
@@ -79,44 +74,38 @@ class Texts:
     approve_once: str = "Allow once"
     approve_chat: str = "Always in this chat"
     deny: str = "Deny"
-    decided: Mapping[str, str] = field(
-        default_factory=lambda: {"once": "Allowed.", "chat": "Allowed.", "denied": "Denied."}
-    )
-    decisions: Mapping[str, str] = field(
-        default_factory=lambda: {
-            "once": "✓ Allowed once by {by} at {at}.",
-            "chat": "✓ Allowed for this chat by {by} at {at}.",
-            "denied": "✗ Denied by {by} at {at}.",
-            "expired": "✗ Nobody answered; expired at {at}.",
-        }
-    )
+    decided: Mapping[str, str] = {"once": "Allowed.", "chat": "Allowed.", "denied": "Denied."}
+    decisions: Mapping[str, str] = {
+        "once": "✓ Allowed once by {by} at {at}.",
+        "chat": "✓ Allowed for this chat by {by} at {at}.",
+        "denied": "✗ Denied by {by} at {at}.",
+        "expired": "✗ Nobody answered; expired at {at}.",
+    }
     grants: str = "Allowed in this chat without asking:\n\n{grants}"
     no_grants: str = "There are no open questions, and nothing is allowed without asking."
     # commands: what each does, then what they say
-    commands: Mapping[str, str] = field(
-        default_factory=lambda: {
-            "start": "begin",
-            "help": "what I can do",
-            "new": "start a new conversation",
-            "resume": "return to an older conversation",
-            "stop": "stop what I am doing",
-            "retry": "answer the last message again",
-            "status": "model, queues and problems",
-            "gpu": "the last hours of the GPU as a picture",
-            "model": "show or switch the model",
-            "context": "what fills the context",
-            "memory": "show, correct and pin my notes",
-            "forget": "delete a note, or all of this chat",
-            "jobs": "scheduled jobs",
-            "schedule": "schedule a reminder or a task",
-            "repos": "the repositories I can see",
-            "summary": "what happened in a repository",
-            "approve": "open questions and standing permissions",
-            "export": "this chat as Markdown and JSON",
-            "settings": "thinking and other settings",
-            "timezone": "the time zone of this chat",
-        }
-    )
+    commands: Mapping[str, str] = {
+        "start": "begin",
+        "help": "what I can do",
+        "new": "start a new conversation",
+        "resume": "return to an older conversation",
+        "stop": "stop what I am doing",
+        "retry": "answer the last message again",
+        "status": "model, queues and problems",
+        "gpu": "the last hours of the GPU as a picture",
+        "model": "show or switch the model",
+        "context": "what fills the context",
+        "memory": "show, correct and pin my notes",
+        "forget": "delete a note, or all of this chat",
+        "jobs": "scheduled jobs",
+        "schedule": "schedule a reminder or a task",
+        "repos": "the repositories I can see",
+        "summary": "what happened in a repository",
+        "approve": "open questions and standing permissions",
+        "export": "this chat as Markdown and JSON",
+        "settings": "thinking and other settings",
+        "timezone": "the time zone of this chat",
+    }
     help: str = "Just write to me. I can work with files, commands and repositories.\n\n{commands}"
     new: str = "This is a new conversation. My notes are kept; /resume returns to an older one."
     go_on: str = "Go on"
@@ -150,14 +139,12 @@ class Texts:
     planned: str = "Job {number}: {told}"
     no_jobs: str = "Nothing is scheduled."
     run_now: str = "Now"
-    job_done: Mapping[str, str] = field(
-        default_factory=lambda: {
-            "pause": "Paused.",
-            "go": "Resumed.",
-            "run": "Running now.",
-            "rm": "Deleted.",
-        }
-    )
+    job_done: Mapping[str, str] = {
+        "pause": "Paused.",
+        "go": "Resumed.",
+        "run": "Running now.",
+        "rm": "Deleted.",
+    }
     no_repos: str = "No repository is configured."
     # the card of /status, each line of parts that are known
     window: str = "window {tokens:,} tokens"

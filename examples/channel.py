@@ -4,7 +4,7 @@ A client writes {"id": "7", "text": "hello"} or {"press": "st:", "message": "3"}
 is unique for good. It reads {"id", "text", "buttons": [[key, label], ...]} and
 {"edits": id, ...}. What it has not read waits until it is connected again.
 
-Used by a line in `open_apps` of bot/cli/apps.py: SocketApp(store, path, "me").
+Used by a line in `open_apps` of bot/cli/bot.py: SocketApp(store, path, "me").
 """
 
 import asyncio

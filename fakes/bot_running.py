@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
+from pydantic import SecretStr
+
 from agent.approvals import Approvals
 from agent.chats.assignment import Assignment, ChatOptions
 from agent.chats.chats import Chats
@@ -24,8 +26,7 @@ from bot.app import Apps, MessagingApp
 from bot.attachments import AttachmentFetcher
 from bot.commands.context import Services
 from bot.localgram import Localgram, Person
-from bot.telegram.app import TelegramApp, telegram_app
-from bot.telegram.config import TelegramConfig
+from bot.telegram.app import TelegramApp, TelegramConfig, telegram_app
 from fakes.gpu_queue_local import LocalGpuQueue
 from fakes.model_scripted import Script, ScriptedModel, says
 
@@ -112,9 +113,13 @@ class TelegramScenario(ScriptedAgent):
 
     @property
     def telegram(self) -> TelegramConfig:
-        owners = frozenset({self.owner.id})
-        base = TelegramConfig(TOKEN, self.folder / "run", self.gram.url, owners=owners)
-        return replace(base, **self.config)
+        fields = {
+            "token": SecretStr(TOKEN),
+            "base_url": self.gram.url,
+            "owners": [self.owner.id],
+            "run_dir": self.folder / "run",
+        }
+        return TelegramConfig(**{**fields, **self.config})
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[RunningBot[TelegramApp]]:

@@ -1,7 +1,7 @@
-"""The command line: one file per command, imported only when it is called.
+"""The command line: a file per command, named as it (but JOINED), imported only when it is called.
 
 What every command is made of stands in command.py, how it gets its backend and its
-agent in connect.py, the messaging apps in apps.py, what `doctor` looks at in checks/.
+agent in connect.py, the messaging apps in bot.py, what `doctor` looks at in doctor_*.py.
 
 Exit codes: 0 done; 1 it failed; 2 wrong usage or configuration; 3 the model
 backend is not available; 130 interrupted.
@@ -16,8 +16,7 @@ from pathlib import Path
 
 import click
 
-from bot.cli.command import Options
-from bot.log import start_logging
+from bot.cli.command import Options, start_logging
 
 COMMANDS = {
     "run": "backend and bot together in the foreground",
@@ -41,7 +40,12 @@ COMMANDS = {
     "backup": "the whole state into one file, while running",
     "restore": "the whole state back from a backup",
 }
-
+JOINED = {
+    "run": ("bot", "run"),
+    "sandbox": ("tool", "sandbox"),
+    "context": ("status", "context"),
+    "restore": ("backup", "restore_command"),
+}
 
 # Python's own 700 makes the search for garbage a tenth of a command's CPU: what is imported is
 # gone through more than two hundred times.
@@ -49,7 +53,7 @@ OBJECTS_PER_SEARCH = 10_000
 
 
 class LazyGroup(click.Group):
-    """Imports a command's module, named as the command, when it is called; listing imports none."""
+    """Imports a command's module when it is called; listing imports none."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -57,7 +61,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        command = importlib.import_module(f"bot.cli.{name}").command
+        module, attribute = JOINED.get(name, (name, "command"))
+        command = getattr(importlib.import_module(f"bot.cli.{module}"), attribute)
         assert isinstance(command, click.Command)
         return command
 

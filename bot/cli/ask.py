@@ -4,8 +4,8 @@ import asyncio
 import json
 import sys
 import time
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import click
 
@@ -39,7 +39,7 @@ async def command(options: Options, text: str, chat: str, as_json: bool) -> int:
     text = (sys.stdin.read() if text == "-" else text).strip()
     if not text:
         raise Misused("There is nothing to ask: the text is empty.")
-    printer = JsonPrinter() if as_json else TextPrinter()
+    printer = TurnPrinter(print_json if as_json else TextPrinter().print)
     settings, source = options.settings, cli_source()
     async with running_agent(settings) as agent:
         await agent.ready()
@@ -47,45 +47,35 @@ async def command(options: Options, text: str, chat: str, as_json: bool) -> int:
         own = ChatOptions(frozenset({source}), settings.agent.timezone, resumes=False)
         async with open_chats(agent, own, printer) as chats:
             await chats.submit(Incoming(chat, source, str(time.time_ns()), text))
-            finished = await printer.finished()
+            finished = await printer.finished
     return EXIT_CODES.get(finished.reason, 1)
 
 
-@dataclass
-class TurnPrinter(ABC):
-    """A listener that prints a turn and knows when it has ended."""
+class TurnPrinter:
+    """A listener that has a turn's events printed; `finished` is how it ended."""
 
-    _end: asyncio.Future[TurnFinished] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._end = asyncio.get_running_loop().create_future()
-
-    async def finished(self) -> TurnFinished:
-        return await self._end
+    def __init__(self, show: Callable[[Event], None]) -> None:
+        self.finished: asyncio.Future[TurnFinished] = asyncio.get_running_loop().create_future()
+        self._show = show
 
     async def event(self, assignment: Assignment, event: Event) -> None:
-        self.print(event)
-        if isinstance(event, TurnFinished) and not self._end.done():
-            self._end.set_result(event)
+        self._show(event)
+        if isinstance(event, TurnFinished) and not self.finished.done():
+            self.finished.set_result(event)
 
     async def waiting(self, chat: str, why: str) -> None:
-        self.print(Notice(why))
-
-    @abstractmethod
-    def print(self, event: Event) -> None: ...
+        self._show(Notice(why))
 
 
-class JsonPrinter(TurnPrinter):
+def print_json(event: Event) -> None:
     """One JSON object a line."""
-
-    def print(self, event: Event) -> None:
-        fields = as_json(event)
-        if fields is not None:
-            click.echo(json.dumps(fields, ensure_ascii=False))
+    fields = as_json(event)
+    if fields is not None:
+        click.echo(json.dumps(fields, ensure_ascii=False))
 
 
 @dataclass
-class TextPrinter(TurnPrinter):
+class TextPrinter:
     """The answer on stdout as it grows; tool calls and notices on stderr, or there too (`steps_out`)."""
 
     steps_out: bool = False

@@ -3,9 +3,8 @@
 import click
 
 from backend.service import serve_backend
-from bot.cli.command import Options, pass_options, runs
+from bot.cli.command import Options, pass_options, runs, start_logging
 from bot.cli.connect import backend_config
-from bot.log import start_logging
 
 
 @click.command("backend", help="Keep llama-server alive and answer the control socket.")

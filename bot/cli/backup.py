@@ -1,13 +1,20 @@
-"""voltaire backup: the whole state into one file, while everything runs."""
+"""voltaire backup: the whole state into one file, while everything runs; voltaire restore: back from it."""
 
+import os
+import shlex
 from pathlib import Path
 
 import click
 
+from agent.aio import complete
+from backend.client import BackendClient, default_socket
 from bot.backup import backup
 from bot.cli.command import Failed, Options, pass_options, runs
-from bot.restore import BackupError
-from bot.settings import find_file
+from bot.cli.connect import backend_client
+from bot.cli.setup import state_folder
+from bot.restore import CONFIG, BackupError, restore
+from bot.settings import PREFIX, config_folder, find_file
+from bot.state import read_presence
 
 
 @click.command("backup", help="The whole state into one file, consistent, while everything runs.")
@@ -25,3 +32,35 @@ async def command(options: Options, file: Path, secrets: bool) -> None:
         raise Failed(str(error)) from None
     note = "with secrets: keep it safe" if manifest.secrets else "without secrets"
     click.echo(f"{file}: {file.stat().st_size / 2**20:.1f} MiB, {note}.")
+
+
+@click.command(
+    "restore", help="The whole state back from a backup; the present one is moved aside."
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@pass_options
+@runs
+async def restore_command(options: Options, file: Path) -> None:
+    config = options.config or find_file(None) or config_folder() / "config.toml"
+    if options.config and not config.exists():  # it is to be made, for a state of its own
+        state = Path(os.environ.get(f"{PREFIX}STATE__DIR") or state_folder(config))
+        client = BackendClient(default_socket(state))
+    else:
+        state, client = options.settings.state_dir, backend_client(options.settings)
+    configured = config.exists() or state.exists()
+    async with client as backend:
+        if read_presence(state) or await backend.answers():
+            raise Failed("Bot or backend still run on this state; stop them first.")
+    try:
+        # An interruption must not hide where the old state is.
+        aside = await complete(restore(file, state, None if configured else config))
+    except BackupError as error:
+        raise Failed(str(error)) from None
+    click.echo("Restored." + (f" The state before is at {aside}." if aside else ""))
+    if configured:
+        show = shlex.join(["tar", "-xzOf", str(file), CONFIG])
+        click.echo(f"The configuration stays as it is here; the backup's own is shown by: {show}")
+    else:
+        click.echo(
+            f"State: {state}. Configuration: {config}. Look through it, then: voltaire setup"
+        )

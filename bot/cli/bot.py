@@ -1,18 +1,24 @@
-"""voltaire bot: messaging apps, agent and scheduler in the foreground."""
+"""voltaire bot: messaging apps, agent and scheduler in the foreground; voltaire run: the backend too."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, TypeVar
 
 import click
 
 from agent.chats.assignment import Listener
+from agent.store import Store
 from backend.client import BackendClient
 from backend.control.sd_notify import notify
-from bot.cli.apps import open_apps
-from bot.cli.command import Misused, Options, pass_options, runs
-from bot.cli.connect import backend_client
-from bot.log import start_logging
+from bot.app import Apps
+from bot.cli.command import Misused, Options, pass_options, runs, start_logging
+from bot.cli.connect import backend_client, running_backend
 from bot.service import serve_bot
 from bot.settings import Settings
+from bot.telegram.app import TelegramConfig, telegram_app
+
+T = TypeVar("T")
 
 
 @click.command("bot", help="Telegram, agent, scheduler.")
@@ -21,6 +27,17 @@ from bot.settings import Settings
 async def command(options: Options) -> None:
     start_logging(options.verbose, service=True)
     async with backend_client(options.settings) as backend:
+        await serve(options.settings, backend)
+
+
+@click.command("run", help="Backend and bot together in the foreground.")
+@click.option("--model", default="", help="A GGUF to run in place of the profile's.")
+@pass_options
+@runs
+async def run(options: Options, model: str) -> None:
+    """Where there is no systemd."""
+    start_logging(options.verbose, service=True)
+    async with running_backend(options.settings, model) as backend:
         await serve(options.settings, backend)
 
 
@@ -34,3 +51,37 @@ async def serve(settings: Settings, backend: BackendClient, also: Sequence[Liste
             "telegram.token is missing: run `voltaire setup`, or put it into the configuration."
         )
     await serve_bot(settings, backend, open_apps, also, notify)
+
+
+async def serve_until(
+    work: Coroutine[Any, Any, T],
+    settings: Settings,
+    backend: BackendClient,
+    also: Sequence[Listener] = (),
+) -> T:
+    """The bot until `work` is done; its result, or what ended the bot before."""
+    serving = asyncio.create_task(serve(settings, backend, also))
+    working = asyncio.create_task(work)
+    try:
+        await asyncio.wait({serving, working}, return_when=asyncio.FIRST_COMPLETED)
+        if serving.done():
+            serving.result()
+        return await working
+    finally:
+        for task in (serving, working):
+            task.cancel()
+        await asyncio.wait({serving, working})
+
+
+@asynccontextmanager
+async def open_apps(settings: Settings, store: Store) -> AsyncIterator[Apps]:
+    """The configured messaging apps, not yet listening: the one place that knows them all."""
+    config = TelegramConfig(
+        **dict(settings.telegram),
+        run_dir=settings.state_dir / "run",
+        timezone=settings.agent.timezone,
+        repos=tuple(settings.agent.repos),
+    )
+    async with AsyncExitStack() as stack:
+        apps = [await stack.enter_async_context(telegram_app(config, store))]
+        yield await stack.enter_async_context(Apps(apps))

@@ -26,7 +26,7 @@ from bot.composition import open_chats
 from bot.replies import Replies
 from bot.settings import Settings
 from bot.terminal import FILES_FOLDER, InputLines, Terminal
-from bot.texts import Texts, texts
+from bot.texts import texts
 
 HELP = "/new a fresh conversation · /retry the last answer once more · /memory the notes · /help this · Ctrl-C stops an answer · Ctrl-D ends"
 
@@ -46,36 +46,24 @@ async def open_conversation(settings: Settings, chat: str) -> AsyncIterator["Con
     lines = InputLines(sys.stdin)
     terminal = Terminal(Console(), lines, Path.cwd() / FILES_FOLDER)
     replies = Replies(terminal, table)
-    async with (
-        running_agent(
-            settings,
-            ask=TerminalApprovals(terminal, table),
-            file_sender=partial(ChannelFileSender, terminal),
-        ) as agent,
-        replies.tasks,
-    ):
+
+    async def ask(request: ApprovalRequest) -> Decision | None:
+        """agent.approvals.Ask: whoever is at the terminal is the owner."""
+        text = question(table, request, elsewhere=False)
+        keyboard = approval_keyboard(table, request.id)
+        try:
+            return decision(await terminal.ask(request.chat, text, keyboard))[1]
+        except EOFError:
+            return "denied"
+
+    sender = partial(ChannelFileSender, terminal)
+    async with running_agent(settings, ask=ask, file_sender=sender) as agent, replies.tasks:
         await agent.ready()
         await agent.window.check()
         listener = TerminalListener(terminal, replies)
         own = ChatOptions(frozenset({source}), settings.agent.timezone, resumes=False)
         async with open_chats(agent, own, listener) as chats:
             yield Conversation(chat, source, terminal, lines, chats, listener)
-
-
-@dataclass(frozen=True)
-class TerminalApprovals:
-    """agent.approvals.Ask: whoever is at the terminal is the owner."""
-
-    terminal: Terminal
-    table: Texts
-
-    async def __call__(self, request: ApprovalRequest) -> Decision | None:
-        text = question(self.table, request, elsewhere=False)
-        keyboard = approval_keyboard(self.table, request.id)
-        try:
-            return decision(await self.terminal.ask(request.chat, text, keyboard))[1]
-        except EOFError:
-            return "denied"
 
 
 @dataclass

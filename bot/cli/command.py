@@ -1,7 +1,10 @@
-"""What every command is made of: its options, its event loop, its errors as sentences with exit codes."""
+"""What every command is made of: options, event loop, errors as sentences with exit codes, logging."""
 
 import asyncio
+import logging
+import re
 import signal
+import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import cached_property, update_wrapper
@@ -12,6 +15,10 @@ import click
 
 if TYPE_CHECKING:
     from bot.settings import Settings
+
+
+# A bot token, wherever it stands (URLs of the Bot API hold it).
+TOKEN = re.compile(r"\b\d{3,}:[A-Za-z0-9_-]{3,}")
 
 
 class Failed(click.ClickException):
@@ -109,3 +116,23 @@ def for_person(error: BaseException) -> BaseException:
         case AgentError() | StoreError() | AlreadyRunning() | AppUnavailable():
             return Failed(str(error))
     return error
+
+
+class Redacted(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return TOKEN.sub("[token]", super().format(record))
+
+
+def start_logging(verbose: bool, *, service: bool = False) -> None:
+    """Log to stderr: warnings only, information for a service, everything when verbose.
+
+    Under systemd the journal adds the time.
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(Redacted("%(levelname)s %(name)s %(message)s"))
+    level = logging.DEBUG if verbose else logging.INFO if service else logging.WARNING
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+    for chatty in ("httpx", "httpcore", "aiosqlite", "apscheduler", "telegram.ext", "asyncio"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+    # A gateway's page in place of JSON is told with a traceback; whoever called tells it in a line.
+    logging.getLogger("telegram.request").setLevel(logging.CRITICAL)

@@ -145,7 +145,7 @@ def backend_config(settings: Settings, model: str = "") -> BackendConfig:
         api_key=chosen.api_key.get_secret_value(),
         connect_seconds=chosen.connect_seconds,
         schedule=schedule(settings),
-        reschedule=CurrentSchedule(settings),
+        reschedule=current_schedule(settings),
         timezone=settings.agent.timezone,
         thermal=ThermalLimits(chosen.warn_celsius, chosen.hold_celsius, chosen.resume_celsius),
         proxy_port=chosen.local_port,
@@ -169,20 +169,20 @@ def schedule(settings: Settings) -> tuple[ScheduledProfile, ...]:
     return tuple(ScheduledProfile(each.at, each.profile) for each in settings.backend.schedule)
 
 
-class CurrentSchedule:
-    """The schedule as the configuration file has it now; while that is not valid, the last valid one."""
+def current_schedule(settings: Settings) -> Callable[[], tuple[ScheduledProfile, ...]]:
+    """Gives the schedule as the configuration file has it by then; while that is not valid, the
+    last valid one."""
+    path, last, read_at = settings.path, schedule(settings), 0  # the file's mtime, in ns
 
-    def __init__(self, settings: Settings) -> None:
-        self._path = settings.path
-        self._last = schedule(settings)
-        self._read_at = 0  # the file's mtime, in ns
-
-    def __call__(self) -> tuple[ScheduledProfile, ...]:
+    def read() -> tuple[ScheduledProfile, ...]:
+        nonlocal last, read_at
         try:
-            changed = self._path.stat().st_mtime_ns if self._path else 0
-            if changed != self._read_at:
-                self._read_at = changed
-                self._last = schedule(load(self._path))
+            changed = path.stat().st_mtime_ns if path else 0
+            if changed != read_at:
+                read_at = changed
+                last = schedule(load(path))
         except (OSError, ConfigurationError) as error:
             log.warning("the schedule of the model stays as it was: %s", error)
-        return self._last
+        return last
+
+    return read

@@ -11,8 +11,9 @@ from pathlib import Path
 import click
 from pydantic import SecretStr
 
-from bot.cli.ask import TextPrinter
-from bot.cli.bot import serve
+from agent.events import TurnFinished
+from bot.cli.ask import TextPrinter, TurnPrinter
+from bot.cli.bot import serve, serve_until
 from bot.cli.command import Failed, Misused, runs
 from bot.cli.connect import running_backend
 from bot.localgram import Localgram, Person
@@ -48,7 +49,14 @@ async def command(text: str | None, port: int, model: str | None) -> int:
     if text is not None and not text.strip():
         raise Misused("There is nothing to ask: the text is empty.")
     async with phone(0 if text else port) as (gram, owner), own_state() as state:
-        settings = demo_settings(state, gram)
+        settings = Settings.model_construct(  # whatever the user's own configuration says
+            telegram=TelegramSection(
+                token=SecretStr(gram.token), base_url=gram.url, owners=[OWNER]
+            ),
+            agent=AgentSection(timezone=machine_timezone()),
+            backend=BackendSection(),
+            state=StateSection(dir=state),
+        )
         if text:
             return await one_answer(settings, owner, text, model or "")
         async with running_backend(settings, model or "") as backend:
@@ -88,32 +96,17 @@ async def own_state() -> AsyncIterator[Path]:
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
 
-def demo_settings(state: Path, gram: Localgram) -> Settings:
-    """Defaults, whatever the user's own configuration says."""
-    return Settings.model_construct(
-        telegram=TelegramSection(token=SecretStr(gram.token), base_url=gram.url, owners=[OWNER]),
-        agent=AgentSection(timezone=machine_timezone()),
-        backend=BackendSection(),
-        state=StateSection(dir=state),
-    )
-
-
 async def one_answer(settings: Settings, owner: Person, text: str, model: str) -> int:
     """The message goes in as an update and comes back as a message, as on a phone."""
-    printer = TextPrinter(steps_out=True)
+    printer = TurnPrinter(TextPrinter(steps_out=True).print)
+
+    async def answer() -> TurnFinished:
+        await owner.ask(text, seconds=ANSWER_SECONDS)
+        return await printer.finished
+
     async with running_backend(settings, model) as backend:
-        serving = asyncio.create_task(serve(settings, backend, [printer]))
-        reply = asyncio.create_task(owner.ask(text, seconds=ANSWER_SECONDS))
         try:
-            await asyncio.wait({serving, reply}, return_when=asyncio.FIRST_COMPLETED)
-            if serving.done():
-                serving.result()
-            await reply
-            finished = await printer.finished()
+            finished = await serve_until(answer(), settings, backend, [printer])
         except TimeoutError:
             raise Failed(f"No answer came within {ANSWER_SECONDS} s.") from None
-        finally:
-            for task in (serving, reply):
-                task.cancel()
-            await asyncio.wait({serving, reply})
     return 0 if finished.reason == "done" else 1

@@ -2,13 +2,18 @@
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 
 import click
 
-from bot.cli.checks import Check, Finding, backend, bot, failure, machine, server
+from bot.cli import doctor_machine as machine
+from bot.cli import doctor_server as server
 from bot.cli.command import Options, json_option, pass_options, runs
+from bot.cli.doctor_machine import Finding, failure
 from bot.settings import Settings
+
+Check = Callable[[Settings], Awaitable[list[Finding]]]
 
 CHECK_SECONDS = 180
 MARKS = {"pass": "✓", "warn": "!", "fail": "✗"}
@@ -19,10 +24,10 @@ CHECKS: list[Check] = [
     server.binary,
     server.model,
     server.fit,
-    backend.running,
-    backend.tool_calls,
-    bot.database,
-    bot.telegram,
+    server.running,
+    server.tool_calls,
+    machine.database,
+    machine.telegram,
     machine.disk,
     machine.clock,
     machine.secrets,

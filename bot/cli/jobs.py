@@ -14,9 +14,9 @@ from agent.store.jobs import Job
 from backend.models.profile import names
 from bot.cli.command import Options, chat_option, json_option, pass_options, runs
 from bot.cli.connect import profiles_folder
+from bot.composition import planner as make_planner
+from bot.composition import zone_of
 from bot.state import open_state
-from bot.tool_contexts import planner as make_planner
-from bot.tool_contexts import zone_of
 
 
 @click.group("jobs", help="The scheduled jobs of a chat. The running bot carries them out.")
@@ -134,7 +134,7 @@ async def open_planner(options: Options, chat: str) -> AsyncIterator[tuple[Store
 
 
 async def job_fields(store: Store, planner: Planner, job: Job) -> dict[str, Any]:
-    runs_of = await store.occurrences.of_job(job.id, 5)
+    ended = await store.occurrences.of_job(job.id, 5)
     return {
         "id": job.id,
         "kind": job.spec.kind,
@@ -143,7 +143,7 @@ async def job_fields(store: Store, planner: Planner, job: Job) -> dict[str, Any]
         "state": job.spec.state,
         "told": planner.describe(job),
         "next_at": iso(job.spec.next_at),
-        "runs": [{"due_at": iso(r.due_at), "state": r.state, "detail": r.detail} for r in runs_of],
+        "runs": [{"due_at": iso(r.due_at), "state": r.state, "detail": r.detail} for r in ended],
     }
 
 

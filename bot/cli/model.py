@@ -3,6 +3,8 @@
 import asyncio
 import json
 import time
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +14,25 @@ from agent.errors import AgentError
 from agent.llm.selftest import sentence
 from agent.model import ModelRefused
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
+from backend.models.fit import Fit, FitReport, FreeMemory, fit_report, verdict
+from backend.models.gguf_header import NotAModel
+from backend.models.outlook import GIB, MIB, Machine, profile_headers, size_text
 from backend.models.profile import Profile, Source, load, locate, names
 from backend.models.pull import PullError
 from backend.models.pull import pull as download
+from backend.server.launch import LEAST_CRAM_MIB, MOST_CRAM_MIB
+from bot import config_file
 from bot.cli.command import Failed, NoBackend, Options, json_option, pass_options, runs
 from bot.cli.connect import backend_client, backend_config, profile_of, profiles_folder
-from bot.cli.model_fit import fit
 from bot.composition import open_agent
 from bot.settings import Settings, find_file
-from bot.setup import config_file
+
+BAR = 32
 
 
 @click.group("model", help="Profiles: list them, see what fits, download, switch.")
 def command() -> None:
     pass
-
-
-command.add_command(fit)
 
 
 @command.command("list")
@@ -144,3 +148,128 @@ async def selftest(settings: Settings, backend: BackendClient) -> None:
 
 def model_path(settings: Settings, profile: Profile) -> Path:
     return locate(profile.model, backend_config(settings).models_folder)
+
+
+# -- what fits ----------------------------------------------------------------
+
+
+@command.command("fit")
+@click.argument("model", default="")
+@click.option("--vram", type=float, help="GiB on the card, in place of what is found.")
+@click.option("--ram", type=float, help="GiB of host memory, in place of what is free.")
+@json_option
+@pass_options
+@runs
+async def fit(
+    options: Options, model: str, vram: float | None, ram: float | None, as_json: bool
+) -> int:
+    """What a profile or a GGUF file needs, and which windows fit this machine."""
+    settings = options.settings
+    profile = profile_of(model or settings.backend.profile)
+    machine = await asyncio.to_thread(Machine.here, backend_config(settings).models_folder)
+    if vram is not None:
+        machine = replace(machine, cards=(vram,))
+    if ram is not None:
+        machine = replace(machine, host=int(ram * GIB))
+    try:
+        read = partial(profile_headers, say=partial(click.echo, err=True))
+        target, draft = await asyncio.to_thread(read, profile, machine.models)
+    except FileNotFoundError as error:
+        raise Failed(f"{error.filename} is not here.") from None
+    except PullError as error:
+        unread = f"{profile.name} is not here, and what it needs cannot be read at the hub. {error}"
+        raise Failed(f"{unread} {expected(profile)}".strip()) from None
+    except NotAModel as error:
+        raise Failed(str(error)) from None
+    reports = [(free, fit_report(profile, target, draft, free)) for free in machine.free(profile)]
+    (free, report), *smaller = reports
+    misfit = verdict(profile.name, report)
+    if as_json:
+        fields = report_fields(profile, free, report)
+        fields["smaller_cards"] = [report_fields(profile, *other) for other in smaller]
+        click.echo(json.dumps(fields, ensure_ascii=False))
+        return 1 if misfit else 0
+    print_table(profile, free, report)
+    click.echo(misfit or outlook(profile, free, report))
+    for other, on_it in smaller:
+        print_table(profile, other, on_it)
+        click.echo(verdict(profile.name, on_it) or "It fits this card as well.")
+    return 1 if misfit else 0
+
+
+def report_fields(profile: Profile, free: FreeMemory, report: FitReport) -> dict[str, Any]:
+    rows = [
+        {
+            "context": row.options.context,
+            "cache": row.options.cache_k,
+            "weights": row.need.weights,
+            "host_weights": row.need.host_weights,
+            "kv": row.need.kv,
+            "compute": row.need.compute,
+            "experts_in_ram": row.options.cpu_experts,
+            "fits": row.fits,
+        }
+        for row in report.rows
+    ]
+    return {
+        "profile": profile.name,
+        "architecture": report.model.architecture,
+        "weights": report.model.weights,
+        "card": free.gpu,
+        "host": free.host,
+        "refusal": report.refusal,
+        "fits": report.own.fits and not report.refusal,
+        "rows": rows,
+    }
+
+
+def print_table(profile: Profile, free: FreeMemory, report: FitReport) -> None:
+    model, own = report.model, report.own.options
+    card = f"card {size_text(free.gpu)}" if own.gpu else "no card"
+    click.echo(
+        f"{profile.name}: {model.architecture}, {size_text(model.weights)} of weights;"
+        f" {card}, RAM {size_text(free.host)}"
+    )
+    click.echo(
+        f"  {'window':>7}  {'cache':5}  {'weights':>9}  {'KV':>9}  {'compute':>9}"
+        f"  {'experts in RAM':>14}  {'RAM':>9}  fits"
+    )
+    for row in report.rows:
+        same = (row.options.context, row.options.cache_k) == (own.context, own.cache_k)
+        click.echo(("* " if same else "  ") + line(row, free))
+
+
+def line(row: Fit, free: FreeMemory) -> str:
+    need, options = row.need, row.options
+    used, whole = (need.gpu, free.gpu) if need.on_gpu else (need.host, free.host)
+    filled = round(min(1, used / max(1, whole)) * BAR)
+    weights = need.weights if need.on_gpu else need.host_weights
+    sizes = "  ".join(f"{size_text(size):>9}" for size in (weights, need.kv, need.compute))
+    experts = f"{options.cpu_experts} layers" if options.cpu_experts else "-"
+    return (
+        f"{options.context:>7}  {options.cache_k:5}  {sizes}  {experts:>14}  {size_text(need.host):>9}"
+        f"  {'yes' if row.fits else 'no '} {'█' * filled}{'·' * (BAR - filled)}"
+    )
+
+
+def outlook(profile: Profile, free: FreeMemory, report: FitReport) -> str:
+    """What will run, how fast, and what the memory that is left is used for."""
+    options, known = report.own.options, profile.reference
+    text = f"It runs with a window of {options.context:,} tokens and a {options.cache_k} cache"
+    text += f", experts of {options.cpu_experts} layers in RAM." if options.cpu_experts else "."
+    if known.decode_tok_s:
+        text += f" {known.decode_tok_s:g} tokens/s reported ({known.source})."
+    if profile.flag("--cache-ram") == "auto":
+        left = (free.host - report.own.need.host) / MIB
+        prompts = min(MOST_CRAM_MIB, max(LEAST_CRAM_MIB, (left - 1024) / 2))
+        text += f" {size_text(prompts * MIB)} of RAM will keep prompts."
+    return text
+
+
+def expected(profile: Profile) -> str:
+    """What the profile itself says, for want of the model's header."""
+    places = ((profile.vram_mib, "on the card"), (profile.ram_mib, "of RAM"))
+    sizes = [f"{size_text(mib * MIB)} {place}" for mib, place in places if mib]
+    if not sizes:
+        return ""
+    return f"Its profile expects {' and '.join(sizes)} for a window of {profile.context:,} tokens."

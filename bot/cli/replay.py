@@ -9,13 +9,12 @@ import click
 
 from agent.llm.gpu_queue import QueuedModel
 from agent.llm.tool_call_parser import KnownTools
-from agent.store import Store
 from agent.store.turns import RecordedTurn
 from agent.turn.model_caller import ModelCaller
 from agent.turn.replay import Answered, Replay, lines_of
 from bot.cli.command import Failed, Options, chat_option, json_option, pass_options, runs
 from bot.cli.connect import running_agent
-from bot.composition import Agent, thinking_tokens, turn_limits
+from bot.composition import thinking_tokens, turn_limits
 
 
 @click.command(
@@ -31,34 +30,24 @@ from bot.composition import Agent, thinking_tokens, turn_limits
 @runs
 async def command(options: Options, turn: str, chat: str, as_json: bool) -> None:
     async with running_agent(options.settings) as agent:
-        recorded = await recorded_turn(agent.store, turn, chat)
+        last = None if turn else await agent.store.turns.last(chat)
+        recorded = await agent.store.turns.record(turn or (last[0].id if last else ""))
+        if recorded is None:
+            raise Failed(f"There is no turn {turn}." if turn else f"{chat} has no turn yet.")
         await agent.ready()
         click.echo(heading(recorded), err=as_json)
-        replay = await make_replay(agent, recorded.chat)
+        bounds = turn_limits(agent.settings)
+        model = QueuedModel(agent.model, agent.window.queue, recorded.chat)
+        tools = KnownTools.of(agent.schemas)
+        caller = ModelCaller(model, tools, bounds, agent.ready, lambda event: None)
+        thinking = thinking_tokens(await agent.store.chats.get(recorded.chat))
+        replay = Replay(caller, agent.schemas, bounds, thinking)
         differing = 0
         async for answered in replay(recorded):
             differing += not answered.same
             click.echo(json.dumps(fields(answered)) if as_json else shown(answered))
     calls = "One model call differs." if differing == 1 else f"{differing} model calls differ."
     click.echo(calls if differing else "The model says the same.", err=as_json)
-
-
-async def recorded_turn(store: Store, turn: str, chat: str) -> RecordedTurn:
-    last = None if turn else await store.turns.last(chat)
-    recorded = await store.turns.record(turn or (last[0].id if last else ""))
-    if recorded is None:
-        raise Failed(f"There is no turn {turn}." if turn else f"{chat} has no turn yet.")
-    return recorded
-
-
-async def make_replay(agent: Agent, chat: str) -> Replay:
-    bounds = turn_limits(agent.settings)
-    model = QueuedModel(agent.model, agent.window.queue, chat)
-    caller = ModelCaller(
-        model, KnownTools.of(agent.schemas), bounds, agent.ready, lambda event: None
-    )
-    thinking = thinking_tokens(await agent.store.chats.get(chat))
-    return Replay(caller, agent.schemas, bounds, thinking)
 
 
 def heading(recorded: RecordedTurn) -> str:

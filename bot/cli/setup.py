@@ -1,23 +1,55 @@
-"""voltaire setup: from a token to an answered message."""
+"""voltaire setup: from a token to an answered message.
+
+Each step is asked or given, checked, and saved before the next begins. A wizard that is
+interrupted is taken up by running it again: what is configured already is the answer
+that Return gives.
+"""
 
 import asyncio
+import grp
 import os
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import click
 
-from bot.cli.bot import serve
+from backend.build.build import Sources, build
+from backend.build.recipe import CannotBuild, Recipe, recipe
+from backend.config import BackendConfig
+from backend.models.outlook import Machine, outlook, propose
+from backend.models.profile import ProfileError, locate
+from backend.models.pull import PullError, pull
+from backend.server.launch import EMBEDDED, CannotStart, find_binary
+from bot import config_file
+from bot.cli.bot import serve_until
 from bot.cli.command import Failed, Options, pass_options, runs
-from bot.cli.connect import running_backend
-from bot.cli.setup_models import BackendModelSetup
-from bot.settings import ConfigurationError, config_folder, default_state_dir, find_file, load
+from bot.cli.connect import profile_of, running_backend
+from bot.cli.server import machine
+from bot.settings import (
+    ConfigurationError,
+    config_folder,
+    default_state_dir,
+    find_file,
+    load,
+    machine_timezone,
+)
 from bot.setup import SetupError
-from bot.setup.telegram import first_message, pair
-from bot.setup.units import SystemdScope
+from bot.setup.telegram import first_message, get_me, pair
+from bot.setup.units import (
+    Installation,
+    SystemdScope,
+    enable_linger,
+    install,
+    renew,
+    systemd_runs,
+    unit_states,
+)
 from bot.setup.units import remove as remove_units
-from bot.setup.wizard import Given, Wizard
 
+TOKEN_FILE = "telegram-token"  # noqa: S105 - the name of a file
+BUILD, LATER = "build", "later"
 READY = "Voltaire is set up and listens. Write to me."
 
 
@@ -43,34 +75,25 @@ async def command(
     options: Options, yes: bool, remove: bool, upgrade: bool, **answers: object
 ) -> None:
     scope = SystemdScope.here()
-    config = options.config or find_file(None) or default_config()
+    folder = Path("/etc/voltaire") if os.geteuid() == 0 else config_folder()
+    config = options.config or find_file(None) or folder / "config.toml"
     state = state_folder(config)
-    models = BackendModelSetup(state, click.echo)
-    wizard = Wizard(config, state, Given(**answers), yes, click.echo, ask, models, scope)  # type: ignore[arg-type]
+    wizard = Wizard(config, state, Given(**answers), yes, scope)  # type: ignore[arg-type]
     try:
         if remove:
             print_units("Removed", await asyncio.to_thread(remove_units, scope))
         elif upgrade:
             print_units("Restarted", await wizard.upgrade())
         else:
-            await wizard.run(greet, serve_meanwhile)
+            await (greet(wizard) if await wizard.run() else serve_meanwhile(wizard))
             click.echo(f"Configuration: {config}")
-    except SetupError as error:
+    except (SetupError, ProfileError, PullError, CannotStart, CannotBuild) as error:
         raise Failed(str(error)) from None
 
 
 def print_units(done: str, names: list[str]) -> None:
     stay = f"{done}: {', '.join(names)}. State and configuration stay."
     click.echo(stay if names else "No units are installed.")
-
-
-def ask(question: str, default: str) -> str:
-    return str(click.prompt(question, default=default or None, show_default=bool(default)))
-
-
-def default_config() -> Path:
-    folder = Path("/etc/voltaire") if os.geteuid() == 0 else config_folder()
-    return folder / "config.toml"
 
 
 def state_folder(config: Path) -> Path:
@@ -83,26 +106,231 @@ def state_folder(config: Path) -> Path:
     return Path("/var/lib/voltaire") if config.is_relative_to("/etc") else default_state_dir()
 
 
-async def serve_meanwhile(wizard: Wizard) -> None:
+async def serve_meanwhile(wizard: "Wizard") -> None:
     """Where there is no systemd: bot and backend here, until the owner is there and was greeted."""
     settings = load(wizard.config)
     async with running_backend(settings) as backend:
-        serving = asyncio.create_task(serve(settings, backend))
-        greeting = asyncio.create_task(greet(wizard))
-        try:
-            await asyncio.wait({serving, greeting}, return_when=asyncio.FIRST_COMPLETED)
-            if serving.done():
-                serving.result()
-            await greeting
-        finally:
-            for task in (serving, greeting):
-                task.cancel()
-            await asyncio.wait({serving, greeting})
+        await serve_until(greet(wizard), settings, backend)
     click.echo("It is not running as a service here. Start it with: voltaire run")
 
 
-async def greet(wizard: Wizard) -> None:
+async def greet(wizard: "Wizard") -> None:
     settings = load(wizard.config)
     owners = settings.telegram.owners or await pair(settings, wizard.username, click.echo)
     await first_message(settings, owners, READY)
     click.echo("The first message is delivered.")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Answers that came as options; None: ask."""
+
+    token: str | None = None
+    base_url: str | None = None
+    owner: int | None = None
+    timezone: str | None = None
+    profile: str | None = None
+    pull: bool | None = None
+    server: str | None = None  # auto, build, or a path
+    units: bool | None = None
+
+
+@dataclass
+class Wizard:
+    """`yes`: nothing is asked. The steps raise SetupError, and what the backend raises."""
+
+    config: Path
+    state: Path
+    given: Given
+    yes: bool
+    scope: SystemdScope = field(default_factory=SystemdScope.here)
+    values: config_file.Values = field(default_factory=dict)
+    username: str = ""
+
+    async def run(self) -> bool:
+        """All steps; whether units run bot and backend from now on."""
+        self.values = config_file.read(self.config)
+        await self.telegram()
+        zone = self.answer("agent.timezone", "Time zone", machine_timezone(), self.given.timezone)
+        self.keep("agent.timezone", zone)
+        if self.managed:
+            profile = await self.model()
+            await self.server(profile)
+        # Units and command line find the same state and socket.
+        self.keep("state.dir", str(self.state))
+        self.keep("backend.socket", str(self.state / "run" / "backend.sock"))
+        return await self.start()
+
+    # -- answers --------------------------------------------------------------
+
+    def answer(self, key: str, question: str, default: str, given: str | None) -> str:
+        """The option, else what is asked for; a configured value is the default."""
+        if given is not None:
+            return given
+        known = config_file.get(self.values, key)
+        default = default if known is None else str(known)
+        return default if self.yes else ask(question, default)
+
+    def keep(self, key: str, value: object) -> None:
+        """Save an answer: from here on it survives an interruption."""
+        config_file.put(self.values, key, value)
+        try:  # the services read the configuration, once their group exists
+            group = grp.getgrnam("voltaire").gr_gid if self.scope.root else -1
+        except KeyError:
+            group = -1
+        config_file.write(self.config, self.values, group=group)
+
+    # -- steps ----------------------------------------------------------------
+
+    async def telegram(self) -> None:
+        """The token, checked with Telegram before it is kept, in a file of its own."""
+        base = self.answer(
+            "telegram.base_url", "Bot API server", "https://api.telegram.org", self.given.base_url
+        )
+        token = self.given.token or str(config_file.get(self.values, "telegram.token") or "")
+        if not token and self.token_file.exists():
+            token = self.token_file.read_text("utf-8").strip()
+        while True:
+            if not token and self.yes:
+                raise SetupError("A bot token is needed: --token, from @BotFather.")
+            token = token or ask("Bot token, from @BotFather (/newbot)")
+            found = await get_me(base, token)
+            if isinstance(found, dict):
+                break
+            click.echo(found)
+            if self.yes:
+                raise SetupError("The token was not accepted; nothing was changed.")
+            token = ""
+        self.username = str(found["username"])
+        self.config.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
+        config_file.replace_file(self.token_file, token + "\n")
+        self.values.get("telegram", {}).pop("token", None)
+        self.keep("telegram.token_file", str(self.token_file))
+        self.keep("telegram.base_url", base)
+        click.echo(f"Bot: https://t.me/{self.username}")
+        if self.given.owner is not None:
+            owners = config_file.get(self.values, "telegram.owners") or []
+            self.keep("telegram.owners", sorted({*owners, self.given.owner}))
+
+    @property
+    def token_file(self) -> Path:
+        return self.config.parent / TOKEN_FILE
+
+    async def model(self) -> str:
+        """The profile, its files pulled unless the person wants that later."""
+        key, default = "backend.profile", ""
+        here = await asyncio.to_thread(Machine.here, self.backend.models_folder)
+        if self.given.profile is None and config_file.get(self.values, key) is None:
+            proposal = await asyncio.to_thread(propose, here, profile_of)
+            default = proposal.name
+            click.echo(proposal.line)
+        question = "Model profile (`voltaire model list`)"
+        name = self.answer(key, question, default, self.given.profile)
+        profile = profile_of(name)
+        if name != default:
+            click.echo((await asyncio.to_thread(outlook, profile, here)).line)
+        paths = [locate(source, self.backend.models_folder) for source in profile.sources]
+        if missing := [path.name for path in paths if not path.is_file()]:
+            wanted = self.given.pull
+            if wanted is None:
+                question = f"Download {', '.join(missing)} now? yes or no"
+                wanted = self.yes or ask(question, "yes").lower() in ("y", "yes")
+            if wanted:
+                await asyncio.to_thread(pull, profile.sources, self.backend, click.echo)
+            else:
+                click.echo(f"Bring it with: voltaire model pull {name}")
+        self.keep(key, name)
+        return name
+
+    async def server(self, profile: str) -> None:
+        """A server that exists: named, found, or built now."""
+        wanted = self.given.server or config_file.get(self.values, "backend.server") or "auto"
+        if wanted == BUILD:
+            await self.build()
+            wanted = "auto"
+        found = await self.server_path(wanted)
+        if not found and wanted == "auto" and profile_of(profile).gpu:
+            wanted = await self.missing_server()
+            found = await self.server_path(wanted)
+        click.echo(f"Model server: {found or 'the embedded one, without a card'}")
+        self.keep("backend.server", wanted)
+
+    async def server_path(self, wanted: str) -> str:
+        """The path of the server that "auto" or a path stands for; "" for the embedded one."""
+        command = (await find_binary(replace(self.backend, server=wanted))).command
+        return "" if command == EMBEDDED else command[0]
+
+    async def missing_server(self) -> str:
+        """No server for the card is here: build one, name one, or go on without."""
+        default = BUILD
+        try:
+            how = await build_recipe()
+        except CannotBuild as error:
+            click.echo(f"No llama-server for the card is here, and none can be built yet: {error}")
+            default = LATER
+        else:
+            click.echo(f"No llama-server for the card is here; one can be built ({how.title}).")
+        answer = default if self.yes else ask(f"{BUILD}, {LATER}, or its path", default)
+        if answer == BUILD:
+            await self.build()
+        if answer == LATER:
+            click.echo("Build one with: voltaire server build")
+        return "auto" if answer in (BUILD, LATER) else answer
+
+    async def build(self) -> None:
+        """Build a server; "auto" finds it from then on."""
+        await build(await build_recipe(), Sources(), self.state, click.echo)
+
+    async def start(self) -> bool:
+        """Install and start the units; False where there is no systemd, or no units are wanted."""
+        systemd = systemd_runs()
+        if self.given.units is False or not (systemd or self.scope.systemctl != "systemctl"):
+            return False
+        await asyncio.to_thread(install, self.scope, self.installation())
+        self.check_running()
+        click.echo("Units installed and started: voltaire.target")
+        if systemd and not self.scope.root and not await asyncio.to_thread(enable_linger):
+            click.echo(
+                "They end when you log out; an administrator can change that: loginctl enable-linger"
+            )
+        return True
+
+    async def upgrade(self) -> list[str]:
+        """The units as this version has them, restarted; the names of those that were there."""
+        self.values = config_file.read(self.config)
+        names = await asyncio.to_thread(renew, self.scope, self.installation())
+        if names:
+            self.check_running()
+        return names
+
+    @property
+    def managed(self) -> bool:
+        """Whether the model server is ours to run."""
+        return bool(config_file.get(self.values, "backend.kind") != "external")
+
+    @property
+    def backend(self) -> BackendConfig:
+        return BackendConfig(state_dir=self.state)
+
+    def installation(self) -> Installation:
+        repos: dict[str, Any] = config_file.get(self.values, "agent.repos") or {}
+        paths = tuple((Path(r["path"]), bool(r.get("write"))) for r in repos.values())
+        if backups := config_file.get(self.values, "state.backup_dir"):
+            paths += ((Path(backups), True),)
+        return Installation(self.config, self.token_file, self.state, self.managed, paths)
+
+    def check_running(self) -> None:
+        down = [name for name, state in unit_states(self.scope).items() if state != "active"]
+        if down:
+            raise SetupError(f"{down[0]} does not run: journalctl -u {down[0]} says why.")
+
+
+def ask(question: str, default: str = "") -> str:
+    answer = click.prompt(question, default=default or None, show_default=bool(default))
+    return str(answer).strip()
+
+
+async def build_recipe() -> Recipe:
+    """How a server for this machine is built. Raises CannotBuild."""
+    here = await machine()
+    return await asyncio.to_thread(recipe, "cuda" if here.cards else "cpu", here)

@@ -1,16 +1,24 @@
-"""voltaire status: what runs, and how well; it starts nothing."""
+"""voltaire status: what runs, and how well; voltaire context: where a chat's tokens go."""
 
 import json
-from contextlib import AsyncExitStack
+from collections.abc import Mapping
+from contextlib import AsyncExitStack, suppress
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import click
 
-from agent.store import open_store
-from bot.cli.command import Options, json_option, pass_options, runs
-from bot.cli.connect import backend_client
-from bot.state import DATABASE
-from bot.status import gather
+from agent.store import Store, open_store
+from backend.client import BackendClient, BackendUnavailable
+from backend.protocol import ServerStatus, Speed, Status
+from bot.cli.command import Options, chat_option, json_option, pass_options, runs
+from bot.cli.connect import backend_client, running_agent
+from bot.state import DATABASE, read_presence, resident_mib
+
+BAR = 30
+SPEEDS = {"decode_tok_s", "prefill_tok_s", "ttft_ms", "cache_hit", "draft_acceptance"}
 
 
 @click.command("status", help="What runs, and how well.")
@@ -27,6 +35,46 @@ async def command(options: Options, as_json: bool) -> None:
     click.echo(json.dumps(facts, ensure_ascii=False) if as_json else "\n".join(status_lines(facts)))
 
 
+async def gather(state: Path, store: Store | None, backend: BackendClient) -> dict[str, Any]:
+    """The JSON form of the contract. What is not known is None."""
+    report: Status | None = None
+    with suppress(BackendUnavailable):
+        report = await backend.status()
+    bot = read_presence(state)
+    server = (report.backend if report else ServerStatus(state="stopped")).model_dump(mode="json")
+    if report is None:
+        server |= {"kind": None, "restarts": None}
+    counts: Mapping[Any, int] = await store.outbox.counts() if store else {}
+    active, due = await store.jobs.active_and_next() if store else (0, None)
+    return {
+        "version": version("voltaire"),
+        "uptime_s": report.uptime_s if report else None,
+        "backend": server,
+        "speed": (report.speed if report else Speed()).model_dump(include=SPEEDS),
+        "gpus": [gpu.model_dump(mode="json") for gpu in report.gpus] if report else [],
+        "bot": {
+            "username": bot.username if bot else None,
+            "polling_ok": bot.polling_ok if bot else None,
+            "last_update_at": bot.last_update_at.isoformat()
+            if bot and bot.last_update_at
+            else None,
+            "problem": bot.problem if bot else None,
+            "inbox_waiting": await store.inbox.count_waiting() if store else 0,
+            "outbox_waiting": counts.get("waiting", 0) + counts.get("sending", 0),
+            "outbox_uncertain": counts.get("uncertain", 0),
+            "outbox_failed": counts.get("failed", 0),
+            "set_aside": await store.set_aside.count() if store else 0,
+        },
+        "chats": await store.chats.count() if store else 0,
+        "jobs": {"active": active, "next_at": due and datetime.fromtimestamp(due, UTC).isoformat()},
+        "memory_mib": {
+            "bot": resident_mib(bot.pid) if bot else None,
+            "backend": report.memory_mib.backend if report else None,
+            "server": report.memory_mib.server if report else None,
+        },
+    }
+
+
 def status_lines(facts: dict[str, Any]) -> list[str]:
     server, bot = facts["backend"], facts["bot"]
     lines = [f"backend: {server['state']}{in_brackets(server['reason'])}"]
@@ -36,8 +84,15 @@ def status_lines(facts: dict[str, Any]) -> list[str]:
         lines.append(
             f"model: {server['model']}, window {server['n_ctx']} tokens, profile {server['profile']}"
         )
-        lines += warm_lines(server["warm"]) + speed_lines(facts["speed"])
-    lines += [gpu_line(gpu) for gpu in facts["gpus"]]
+        if warm := server["warm"]:
+            cached = f"{warm['cached_tokens']} of {warm['tokens']} tokens cached"
+            lines.append(f"warm: {cached} in {warm['seconds']:.1f} s by {warm['source']}")
+        lines += speed_lines(facts["speed"])
+    for gpu in facts["gpus"]:
+        seen = [gpu["name"]]
+        seen += [f"{gpu['temperature_c']:.0f} °C"] if gpu["temperature_c"] is not None else []
+        seen += [f"{gpu['power_w']:.0f} W"] if gpu["power_w"] is not None else []
+        lines.append(f"gpu {gpu['index']}: {', '.join(seen)}")
     if bot["username"] is None and bot["polling_ok"] is None:
         lines.append("bot: stopped")
     else:
@@ -55,13 +110,6 @@ def status_lines(facts: dict[str, Any]) -> list[str]:
     return [*lines, f"memory: {', '.join(used)}"] if used else lines
 
 
-def warm_lines(warm: dict[str, Any] | None) -> list[str]:
-    if not warm:
-        return []
-    cached = f"{warm['cached_tokens']} of {warm['tokens']} tokens cached"
-    return [f"warm: {cached} in {warm['seconds']:.1f} s by {warm['source']}"]
-
-
 def speed_lines(speed: dict[str, Any]) -> list[str]:
     if speed["decode_tok_s"] is None:
         return []
@@ -73,12 +121,27 @@ def speed_lines(speed: dict[str, Any]) -> list[str]:
     return [line]
 
 
-def gpu_line(gpu: dict[str, Any]) -> str:
-    seen = [gpu["name"]]
-    seen += [f"{gpu['temperature_c']:.0f} °C"] if gpu["temperature_c"] is not None else []
-    seen += [f"{gpu['power_w']:.0f} W"] if gpu["power_w"] is not None else []
-    return f"gpu {gpu['index']}: {', '.join(seen)}"
-
-
 def in_brackets(reason: str | None) -> str:
     return f" ({reason})" if reason else ""
+
+
+@click.command(
+    "context", help="Tokens by part: system text, each tool, notes, summary, transcript, free."
+)
+@chat_option
+@json_option
+@pass_options
+@runs
+async def context(options: Options, chat: str, as_json: bool) -> None:
+    async with running_agent(options.settings) as agent:
+        await agent.ready()
+        parts = await agent.context(chat)
+    limit = sum(parts.values())
+    if as_json:
+        click.echo(json.dumps({"chat": chat, "limit": limit, "parts": parts}, ensure_ascii=False))
+        return
+    width = max(map(len, parts))
+    for name, tokens in parts.items():
+        bar = "█" * round(BAR * tokens / limit)
+        click.echo(f"{name:<{width}} {tokens:>7,} {bar}".rstrip())
+    click.echo(f"{'window':<{width}} {limit:>7,}")

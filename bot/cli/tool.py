@@ -1,4 +1,4 @@
-"""voltaire tool: one tool exactly as the agent would run it."""
+"""voltaire tool: one tool as the agent would run it; voltaire sandbox: a command where its commands run."""
 
 import json
 import secrets
@@ -18,8 +18,14 @@ from bot.cli.command import (
     pass_options,
     runs,
 )
-from bot.cli.connect import backend_client
+from bot.cli.connect import backend_client, chat_sandboxes
 from bot.composition import Agent, open_agent
+
+# A command that does not exist fails with the shell's own message and exit code.
+RUN = (
+    """type -P -- "$1" > /dev/null || { echo "$1: command not found"; exit 127; }; exec -- "$@" """
+)
+SHELL = ("/bin/bash", "--noprofile", "--norc", "-c", RUN, "sandbox")
 
 
 @click.command("tool", help="Run one tool as the agent would and print what the model would see.")
@@ -59,3 +65,34 @@ async def run(agent: Agent, chat: str, id: str, name: str, arguments: dict[str, 
         return await tools[name].run(call, arguments)
     except ToolError as error:
         return Output(f"Error: {error}", ok=False)
+
+
+@click.command(
+    "sandbox",
+    help="Run a command in a chat's sandbox, under the limits of bash; its exit code is passed on.",
+    context_settings={"ignore_unknown_options": True},
+)
+@chat_option
+@click.option("--where", is_flag=True, help="Print the workspace's path on this machine.")
+@click.argument("argv", nargs=-1, type=click.UNPROCESSED)
+@pass_options
+@runs
+async def sandbox(options: Options, chat: str, where: bool, argv: tuple[str, ...]) -> int:
+    if bool(argv) == where:
+        raise Misused("Give a command after --, or --where alone.")
+
+    async def allowed(_host: str) -> None:
+        """The owner runs it, so the list of hosts alone decides."""
+
+    async with chat_sandboxes(options.settings) as sandboxes:
+        box = await sandboxes.of(chat)
+        if where:
+            click.echo(box.workspace)
+            return 0
+        ran = await box.run([*SHELL, *argv], permit=allowed)
+    click.echo(ran.output, nl=bool(ran.output) and not ran.output.endswith("\n"))
+    if ran.saved_path:
+        click.echo(f"The whole output is in {ran.saved_path}.", err=True)
+    if ran.reason:
+        click.echo(ran.reason, err=True)
+    return ran.exit_code

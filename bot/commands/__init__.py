@@ -3,13 +3,11 @@
 table.py          every command and button, and who handles it
 context.py        what handlers work with
 access.py         who may talk: owners, members, strangers
-intake.py         messages into the inbox; those from before the start
-pairing.py        /start CODE, /pair: letting people and groups in
+intake.py         messages into the inbox; /start CODE, /pair: letting people and groups in
 conversations.py  /new, /resume, /stop, /retry, /export, [Continue]
 memory.py         /memory, /forget
 jobs.py           /jobs, /schedule, /repos, /summary
-status.py         /status, /gpu, /context
-models.py         /model
+status.py         /status, /gpu, /context, /model
 approvals.py      questions to owners, /approve
 settings.py       /settings, /timezone
 """

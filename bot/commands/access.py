@@ -71,13 +71,11 @@ class Access:
         guard = self._floods.setdefault(sender.user, FloodGuard(float(BURST), self._clock()))
         return guard.take(self._clock())
 
-    async def let_in(self, person: str, name: str, by: str) -> None:
-        """A user or a group becomes a member."""
-        await self._people.put(self._source, person, name, "member", by)
-        await self.load()
-
-    async def refuse(self, person: str, name: str, by: str) -> None:
-        await self._people.put(self._source, person, name, "refused", by)
+    async def put(
+        self, person: str, role: Literal["member", "refused"], name: str, by: str
+    ) -> None:
+        """A user or a group becomes a member, or is refused."""
+        await self._people.put(self._source, person, name, role, by)
         await self.load()
 
     async def name_of(self, person: str) -> str:

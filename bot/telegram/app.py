@@ -6,8 +6,10 @@ async with telegram_app(config, store) as app:
 """
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 from telegram.error import InvalidToken, TelegramError
 from telegram.ext import ApplicationBuilder
@@ -16,18 +18,35 @@ from agent.store import Store
 from bot.app import AppHealth, AppUnavailable, MessagingApp
 from bot.commands.access import Access
 from bot.commands.context import HandlerContext
+from bot.settings import TelegramSection
 from bot.telegram.channel import TelegramChannel
-from bot.telegram.chat_key import SOURCE
-from bot.telegram.config import TelegramConfig
 from bot.telegram.connection import Connection
 from bot.telegram.handlers import UPDATES, handlers, register_commands
 from bot.telegram.live import LiveMessageStore
-from bot.telegram.message_calls import MessageCalls
+from bot.telegram.message_calls import SOURCE, MessageCalls
 from bot.telegram.pacer import Pacers
-from bot.telegram.polling import ANSWER_SECONDS, Poller, PollState, only_poller
 from bot.telegram.update_gate import UpdateGate
-from bot.telegram.webhook import Webhook
+from bot.telegram.updates import ANSWER_SECONDS, Poller, PollState, Webhook, only_poller
 from bot.texts import texts
+
+
+class TelegramConfig(TelegramSection):
+    """The settings' section, with what else the app needs of them. `run_dir` holds the lock."""
+
+    run_dir: Path
+    timezone: str = "UTC"
+    repos: tuple[str, ...] = ()
+    start_seconds: float = 20.0  # for a Bot API server that never answered yet
+    answer_seconds: float = 10.0  # how long Telegram may take to answer a call
+
+    @property
+    def root(self) -> str:
+        return self.base_url.rstrip("/")
+
+    @property
+    def lock(self) -> Path:
+        token = hashlib.sha256(self.token.get_secret_value().encode()).hexdigest()
+        return self.run_dir / f"telegram-{token[:16]}.lock"
 
 
 class TelegramApp(MessagingApp):
@@ -38,7 +57,7 @@ class TelegramApp(MessagingApp):
         self.poll = PollState()
         self.application = (
             ApplicationBuilder()
-            .token(config.token)
+            .token(config.token.get_secret_value())
             .base_url(f"{config.root}/bot")
             .base_file_url(f"{config.root}/file/bot")
             .request(Connection(config.root, config.answer_seconds))
@@ -51,9 +70,10 @@ class TelegramApp(MessagingApp):
         self.calls = MessageCalls(self.bot, Pacers())
         self.unfinished = LiveMessageStore(store.key_values, table)
         owners, allow = (frozenset(map(str, ids)) for ids in (config.owners, config.allow))
+        own_server = config.root != TelegramSection().base_url
         super().__init__(
             store,
-            TelegramChannel(self.calls, self.unfinished, own_server=config.own_server),
+            TelegramChannel(self.calls, self.unfinished, own_server=own_server),
             Access(store.people, SOURCE, owners, allow, config.groups),
             table,
             timezone=config.timezone,

@@ -2,32 +2,31 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
-from typing import Any, BinaryIO
+from dataclasses import replace
+from typing import Any
 
 from telegram import InputFile, InputMediaDocument, InputMediaPhoto, Message
 from telegram.error import BadRequest, RetryAfter
 
 from bot.attachments import MIB
 from bot.channel import ChannelLimits, Keyboard, LiveView, NamedFile, OutgoingMessage
-from bot.telegram.chat_key import PREFIX, SOURCE, ChatKey, parse
 from bot.telegram.live import LiveMessage, LiveMessageStore
 from bot.telegram.markdown import render
-from bot.telegram.message_calls import MessageCalls, inline_keyboard
-from bot.telegram.send_errors import channel_errors
+from bot.telegram.message_calls import (
+    PREFIX,
+    SOURCE,
+    ChatKey,
+    MessageCalls,
+    channel_errors,
+    inline_keyboard,
+    parse,
+)
 from bot.telegram.styled import CAPTION_UNITS, TEXT_UNITS, Styled, entities, head, plain, split
 
 MOST_PARTS = 4  # longer answers come as a document
 PHOTO_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
 PHOTO_BYTES = 10 * MIB
 UPLOAD_SECONDS = 120.0
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentPart:
-    """A text too long for messages, sent as a file."""
-
-    text: str
 
 
 class TelegramChannel:
@@ -73,7 +72,7 @@ class TelegramChannel:
         keyboard = message.keyboard if last else ()
         with channel_errors():
             try:
-                if isinstance(part, DocumentPart):
+                if isinstance(part, str):
                     id = await self._send_document(chat, part, keyboard, silent=message.silent)
                 else:
                     id = await self._send_text(chat, part, keyboard, message)
@@ -101,12 +100,12 @@ class TelegramChannel:
             )
 
     async def _send_document(
-        self, chat: str, part: DocumentPart, keyboard: Keyboard, *, silent: bool
+        self, chat: str, text: str, keyboard: Keyboard, *, silent: bool
     ) -> str:
         key = parse(chat)
         sent = await self._bot.send_document(
             key.chat_id,
-            InputFile(part.text.encode(), filename="answer.md"),
+            InputFile(text.encode(), filename="answer.md"),
             message_thread_id=key.thread_id,
             disable_notification=silent,
             reply_markup=inline_keyboard(keyboard),
@@ -118,7 +117,10 @@ class TelegramChannel:
         """Pictures are shown as such; with anything else among them all are sent as documents."""
         pacer = self._calls.pacer(chat)
         with channel_errors():
-            if all(is_picture(file, name) for file, name in files):
+            if all(
+                name.lower().endswith(PHOTO_SUFFIXES) and file.seek(0, 2) <= PHOTO_BYTES
+                for file, name in files
+            ):
                 try:
                     sent = await pacer.run(lambda: self._upload(chat, files, caption, photos=True))
                     return [str(message.message_id) for message in sent]
@@ -180,17 +182,14 @@ class TelegramChannel:
             return bytes(await found.download_as_bytearray())
 
 
-def message_parts(text: str) -> list[Styled | DocumentPart]:
-    """The messages of a text: at least one, and where they would be many, a beginning and a file."""
+def message_parts(text: str) -> list[Styled | str]:
+    """The messages of a text: at least one, and where they would be many, a beginning and the
+    whole text, to be sent as a file."""
     styled = render(text)
     parts = split(styled) or [Styled("…")]
     if len(parts) <= MOST_PARTS:
         return [*parts]
-    return [head(styled, TEXT_UNITS // 2), DocumentPart(text)]
-
-
-def is_picture(file: BinaryIO, name: str) -> bool:
-    return name.lower().endswith(PHOTO_SUFFIXES) and file.seek(0, 2) <= PHOTO_BYTES
+    return [head(styled, TEXT_UNITS // 2), text]
 
 
 def input_file(named: NamedFile, *, attach: bool = False) -> InputFile:

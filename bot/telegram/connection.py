@@ -51,6 +51,8 @@ class Connection(BaseRequest):
 
     async def initialize(self) -> None:
         if self._session is None or self._session.closed:
+            parts, proxies = urlsplit(self._root), getproxies()  # as the environment names them
+            bypassed = proxy_bypass(parts.hostname or "")
             trust = certificates() if self._root.startswith("https:") else True
             connector = aiohttp.TCPConnector(
                 limit=CONNECTIONS, keepalive_timeout=KEPT_SECONDS, ssl=trust
@@ -59,7 +61,7 @@ class Connection(BaseRequest):
                 connector=connector,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers={"User-Agent": self.USER_AGENT},
-                proxy=proxy_for(self._root),
+                proxy=None if bypassed else proxies.get(parts.scheme) or proxies.get("all"),
             )
 
     async def shutdown(self) -> None:
@@ -141,15 +143,6 @@ def certificates() -> ssl.SSLContext:
     context = ssl.create_default_context()
     context.load_verify_locations(certifi.where())
     return context
-
-
-def proxy_for(url: str) -> str | None:
-    """The proxy that the environment names for a URL."""
-    parts = urlsplit(url)
-    if proxy_bypass(parts.hostname or ""):
-        return None
-    named = getproxies()
-    return named.get(parts.scheme) or named.get("all")
 
 
 def reason(error: Exception) -> str:

@@ -30,7 +30,8 @@ from telegram.ext import (
     filters,
 )
 
-from bot.commands import intake, pairing
+from bot.channel import Button
+from bot.commands import intake
 from bot.commands.access import Sender
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext
 from bot.commands.table import (
@@ -42,8 +43,8 @@ from bot.commands.table import (
     run_command,
     show_press_result,
 )
-from bot.telegram.chat_key import ChatKey
 from bot.telegram.incoming_message import addressed, chat_of, incoming_message
+from bot.telegram.message_calls import ChatKey
 
 # The press on the Stop button under a draft (Bot API 10.3), which python-telegram-bot does not know.
 STOPPED = "stopped_message_generation"
@@ -155,7 +156,10 @@ async def on_stop_button(context: HandlerContext, update: Update) -> None:
 
 
 async def on_membership(context: HandlerContext, update: Update) -> None:
-    """Our own membership changed: a chat that has put us out is blocked until it takes us back."""
+    """Our own membership changed: a chat that has put us out is blocked until it takes us back.
+
+    An owner who adds the bot to a group is asked whether everybody there may talk to it.
+    """
     change = update.my_chat_member
     assert change
     chat = str(ChatKey(change.chat.id))
@@ -168,7 +172,8 @@ async def on_membership(context: HandlerContext, update: Update) -> None:
     added = change.chat.id < 0 and change.old_chat_member.status in NOT_THERE
     by_owner = str(change.from_user.id) in access.owners
     if added and by_owner and access.groups != "off" and group not in access.members:
-        await pairing.ask_about_group(context, chat, group)
+        keyboard = [[Button(f"{intake.LET_IN}:{group}", context.texts.let_in)]]
+        await context.send(chat, context.texts.added_to_group, keyboard)
 
 
 async def on_migration(context: HandlerContext, update: Update) -> None:
@@ -179,7 +184,7 @@ async def on_migration(context: HandlerContext, update: Update) -> None:
     new = message.migrate_to_chat_id or message.chat.id
     await context.store.chats.rename(str(ChatKey(old)), str(ChatKey(new)))
     if str(old) in context.access.members:
-        await context.access.let_in(str(new), message.chat.title or "", str(old))
+        await context.access.put(str(new), "member", message.chat.title or "", str(old))
 
 
 async def register_commands(context: HandlerContext, bot: Bot) -> None:

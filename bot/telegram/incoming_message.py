@@ -8,7 +8,7 @@ from telegram import Message, MessageEntity, User
 
 from agent.store import Incoming
 from bot.attachments import Attachment, safe_name, to_json
-from bot.telegram.chat_key import SOURCE, ChatKey
+from bot.telegram.message_calls import SOURCE, ChatKey
 
 # Seconds to wait for more that belongs to the same message.
 ALBUM_SETTLE = 1.2

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 from agent.store.errors import StoreError
 from agent.store.key_values import KeyValueTable
 from bot.channel import ChannelError, DeliveryUncertain, NotSent, ToolCallView, TurnView
-from bot.telegram.chat_key import parse
 from bot.telegram.markdown import render
-from bot.telegram.message_calls import MessageCalls
+from bot.telegram.message_calls import MessageCalls, parse
 from bot.telegram.styled import TEXT_UNITS, Span, Styled, join, plain, tail, units
 from bot.texts import Texts
 

@@ -1,6 +1,14 @@
-"""Bot API calls on messages: chats by their key, styled texts, each call at its chat's pace."""
+"""Bot API calls on messages: chats by their key, each call at its chat's pace, errors as a channel's.
 
-from collections.abc import Awaitable, Callable
+python-telegram-bot strips "Bad Request: " and changes the case of Telegram's texts, so
+they are compared in lower case. Its TimedOut and BadRequest are NetworkErrors.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import lru_cache
 
 from telegram import (
     Bot,
@@ -9,17 +17,62 @@ from telegram import (
     LinkPreviewOptions,
     ReplyParameters,
 )
-from telegram.error import BadRequest, TelegramError
+from telegram.error import (
+    BadRequest,
+    ChatMigrated,
+    Forbidden,
+    InvalidToken,
+    NetworkError,
+    RetryAfter,
+    TelegramError,
+)
 
-from bot.channel import Keyboard
-from bot.telegram.chat_key import ChatKey, parse
+from bot.channel import (
+    ChannelError,
+    ChatGone,
+    ChatMoved,
+    DeliveryUncertain,
+    Keyboard,
+    MessageRefused,
+    NotSent,
+)
+from bot.telegram.connection import UNSENT
 from bot.telegram.pacer import Pacer, Pacers, Urgency
-from bot.telegram.send_errors import channel_errors, is_unchanged, is_unknown_method
 from bot.telegram.styled import Styled, entities
 
+SOURCE = "telegram"  # of rows in the database
+PREFIX = "tg:"
 NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
 # Bot API 10.3: a button under the draft; its press comes as `stopped_message_generation`.
 CAN_STOP = {"can_stop": True}
+NO_CHAT = (
+    "chat not found",
+    "user is deactivated",
+    "group chat was deleted",
+    "chat_write_forbidden",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatKey:
+    """A chat and, where there are topics, one of them. `chat_id` is negative for groups; `thread_id` None outside topics. `str` is the chat's key."""
+
+    chat_id: int
+    thread_id: int | None = None
+
+    def __str__(self) -> str:
+        return f"{PREFIX}{self.chat_id}" + (f":{self.thread_id}" if self.thread_id else "")
+
+    @property
+    def private(self) -> bool:
+        return self.chat_id > 0
+
+
+@lru_cache(maxsize=1024)
+def parse(key: str) -> ChatKey:
+    """Read a chat's key, `tg:111` or `tg:-100222:7`."""
+    chat_id, _, thread = key.removeprefix(PREFIX).partition(":")
+    return ChatKey(int(chat_id), int(thread) if thread else None)
 
 
 class MessageCalls:
@@ -72,7 +125,7 @@ class MessageCalls:
                 link_preview_options=NO_PREVIEW,
             )
         except BadRequest as error:
-            if not is_unchanged(error):
+            if not says(error, "message is not modified"):
                 raise
 
     async def put_progress(
@@ -115,7 +168,8 @@ class MessageCalls:
         try:
             await self.pacer(chat).run(call, Urgency.PROGRESS)
         except TelegramError as error:
-            self.drafts = self.drafts and not is_unknown_method(error)
+            if isinstance(error, InvalidToken) and says(error, "not found"):  # no such method
+                self.drafts = False
 
     async def delete(self, chat: str, message: str) -> None:
         """Errors are ignored."""
@@ -135,3 +189,37 @@ class MessageCalls:
 def inline_keyboard(keyboard: Keyboard) -> InlineKeyboardMarkup | None:
     rows = [[InlineKeyboardButton(b.label, callback_data=b.key) for b in row] for row in keyboard]
     return InlineKeyboardMarkup(rows) if rows else None
+
+
+@contextmanager
+def channel_errors() -> Iterator[None]:
+    """Raise Telegram's errors as those of a channel."""
+    try:
+        yield
+    except TelegramError as error:
+        raise channel_error(error) from error
+
+
+def channel_error(error: TelegramError) -> ChannelError:
+    text = str(error)
+    match error:
+        case RetryAfter(retry_after=timedelta() as after):
+            return NotSent(text, after.total_seconds())
+        case ChatMigrated():
+            return ChatMoved(str(ChatKey(error.new_chat_id)))
+        case Forbidden():
+            return ChatGone(text)
+        case BadRequest():
+            return ChatGone(text) if says(error, *NO_CHAT) else MessageRefused(text)
+        case InvalidToken():
+            return NotSent(text)
+        case NetworkError(__cause__=cause):
+            # A 5xx says that it was not done; a gateway that timed out (504) does not know.
+            refused = cause is None or isinstance(cause, TelegramError)
+            if (refused and "(504)" not in text) or isinstance(cause, UNSENT):
+                return NotSent(text)
+    return DeliveryUncertain(text)
+
+
+def says(error: TelegramError, *texts: str) -> bool:
+    return any(text in str(error).lower() for text in texts)

@@ -116,20 +116,19 @@ class Pacer:
         self._overall = overall
 
     @asynccontextmanager
-    async def permit(self, urgency: Urgency = Urgency.FINAL) -> AsyncIterator[None]:
-        """Holds the chat for one call."""
-        tickets = self._chat.ticket(), self._overall.ticket()
-        async with (
-            self._chat.permit(urgency, tickets[0]),
-            self._overall.permit(urgency, tickets[1]),
-        ):
+    async def permit(
+        self, urgency: Urgency = Urgency.FINAL, tickets: tuple[int, int] | None = None
+    ) -> AsyncIterator[None]:
+        """Holds the chat for one call, in its place in both queues."""
+        chat, overall = tickets or (self._chat.ticket(), self._overall.ticket())
+        async with self._chat.permit(urgency, chat), self._overall.permit(urgency, overall):
             yield
 
     async def run(self, call: Callable[[], Awaitable[T]], urgency: Urgency = Urgency.FINAL) -> T:
         """The call's result. It is made again after a 429, which Telegram did not carry out."""
-        ticket, overall = self._chat.ticket(), self._overall.ticket()
+        tickets = self._chat.ticket(), self._overall.ticket()
         while True:
-            async with self._chat.permit(urgency, ticket), self._overall.permit(urgency, overall):
+            async with self.permit(urgency, tickets):
                 try:
                     return await call()
                 except RetryAfter as refusal:

@@ -18,7 +18,7 @@ from telegram.ext import Application, CallbackContext
 from agent.store.errors import StoreError
 from agent.store.set_aside import SetAsideTable, update_key
 from agent.store.unreadable import UPDATES
-from bot.telegram.chat_key import SOURCE
+from bot.telegram.message_calls import SOURCE
 
 log = logging.getLogger(__name__)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from agent.store import Store, open_store
 from backend.protocol import Alert
+from bot.channel import OutgoingMessage
 from bot.service import pass_on_alerts
 from fakes.patience import SECONDS
 
@@ -44,4 +45,4 @@ async def test_news_that_could_not_be_written_down_is_passed_on_later(tmp_path: 
         parcel = await store.outbox.next("tg:7")
         passing.cancel()
         await asyncio.wait([passing])
-    assert parcel and parcel.payload == '{"text": "⚠️ Hot."}'
+    assert parcel and OutgoingMessage.from_json(parcel.payload).text == "⚠️ Hot."

@@ -8,7 +8,7 @@ from agent.store import open_store
 from agent.store.jobs import JobSpec
 from backend.client import BackendUnavailable
 from backend.protocol import Gpu, GpuMinute, Restart, ServerStatus, Speed, Status
-from bot.health_digest import HealthDigest
+from bot.job_actions import HealthDigest
 
 NOW = datetime(2026, 11, 20, 8, tzinfo=UTC)
 

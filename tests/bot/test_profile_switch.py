@@ -16,10 +16,11 @@ from agent.schedule.times.rule import Calendar, dump
 from agent.store import Store, open_store
 from agent.store.jobs import Job, JobSpec
 from backend.config import BackendConfig, ScheduledProfile
+from bot import config_file
 from bot.cli.connect import backend_config
-from bot.profile_switch import ProfileSwitch, sync_config
+from bot.config_file import sync_config
+from bot.job_actions import ProfileSwitch
 from bot.settings import load
-from bot.setup import config_file
 from fakes import gguf_maker, llama_server
 from fakes.backend_running import QUICK, Running, running
 from tests.bot.cli.test_bad_input import voltaire

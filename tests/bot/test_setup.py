@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from backend.build.build import VERSION
+from bot import config_file
 from bot.localgram import Localgram
 from bot.settings import machine_timezone
-from bot.setup import config_file
 from fakes import gguf_maker
 from fakes.hub import Hub
 from fakes.patience import SECONDS

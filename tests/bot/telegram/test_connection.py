@@ -11,7 +11,7 @@ from telegram.error import BadRequest, NetworkError, TimedOut
 
 from bot.channel import DeliveryUncertain, NotSent
 from bot.telegram.connection import Connection
-from bot.telegram.send_errors import channel_error
+from bot.telegram.message_calls import channel_error
 
 TOKEN = "1:x"
 

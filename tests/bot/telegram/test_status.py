@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from agent.store.outbox import OutboxState
 from backend.protocol import Gpu, ServerStatus, Speed, Status
-from bot.commands.status import Queues, backend_lines, queue_line, uptime_line
+from bot.commands.status import backend_lines, queue_line, uptime_line
 from bot.texts import Texts
 
 FRENCH = Texts(
@@ -32,7 +33,7 @@ def report(**known: Any) -> Status:
 
 def test_nothing_known_is_one_line() -> None:
     assert backend_lines(Texts(), report()) == ["**ready**"]
-    assert queue_line(Texts(), Queues(0, 0, {})) == "0 waiting · 0 to send"
+    assert queue_line(Texts(), 0, 0, {}) == "0 waiting · 0 to send"
     assert uptime_line(Texts(), 59, "12:00") == "up 0 min, at 12:00"
 
 
@@ -62,12 +63,11 @@ def test_all_that_is_known() -> None:
 
 
 def test_queues_and_times() -> None:
-    outbox = {"waiting": 1, "sending": 1, "uncertain": 3, "failed": 4}
-    queues = Queues(2, 5, outbox)  # type: ignore[arg-type]
+    outbox: dict[OutboxState, int] = {"waiting": 1, "sending": 1, "uncertain": 3, "failed": 4}
     wanted = "2 running · 5 waiting · 2 to send · 3 in doubt · 4 failed"
-    assert queue_line(Texts(), queues) == wanted
+    assert queue_line(Texts(), 2, 5, outbox) == wanted
     wanted = "2 en cours · 5 en attente · 2 à envoyer · 3 incertains · 4 refusés"
-    assert queue_line(FRENCH, queues) == wanted
+    assert queue_line(FRENCH, 2, 5, outbox) == wanted
     assert uptime_line(Texts(), 3_661, "12:00") == "up 1 h 1 min, at 12:00"
     assert uptime_line(FRENCH, 3_661, "12:00") == "depuis 1 h 1, à 12:00"
     assert uptime_line(FRENCH, 172_800, "12:00") == "depuis 2 jours, à 12:00"

@@ -9,7 +9,7 @@ import pytest
 
 from bot.app import AppUnavailable
 from bot.localgram import Localgram, is_final
-from bot.telegram.polling import only_poller
+from bot.telegram.updates import only_poller
 from fakes.bot_running import TOKEN, TelegramScenario
 from fakes.patience import SECONDS
 

@@ -1,8 +1,19 @@
-"""What a model server needs: card and driver, a binary, the model's file, and room for it."""
+"""Checks of `voltaire doctor`: card, server binary, model file, whether it fits; the running backend,
+its first token, tool calls, the chat template."""
 
 import asyncio
+import time
 from pathlib import Path
+from typing import Literal
 
+from agent.errors import AgentError
+from agent.llm.openai import OpenAIModel
+from agent.llm.selftest import SelfTest
+from agent.messages import System, User
+from agent.model import ModelRefused, Request
+from agent.prompt import system_text
+from agent.tools.registry import chosen
+from backend.client import BackendUnavailable
 from backend.gpu.nvml import InstalledGpu, installed_gpus
 from backend.models.fit import fit_report, verdict
 from backend.models.gguf_header import NotAModel, read_header
@@ -10,8 +21,9 @@ from backend.models.outlook import GIB, Machine
 from backend.models.profile import ProfileError, locate
 from backend.models.pull import sha256
 from backend.server.launch import EMBEDDED, CannotStart, find_binary, prepare
-from bot.cli.checks import Finding, failure, passed, warning
-from bot.cli.connect import backend_config, profile_of
+from bot.cli.connect import backend_client, backend_config, profile_of
+from bot.cli.doctor_machine import Finding, failure, passed, warning
+from bot.composition import open_agent
 from bot.settings import Settings
 
 # The CUDA 12 builds for Volta need driver 570 to 580: an older one gives "device kernel image is
@@ -24,7 +36,11 @@ PULL_AGAIN = "Pull it again: voltaire model pull."
 async def card(settings: Settings) -> list[Finding]:
     found = await asyncio.to_thread(installed_gpus)
     if found.problem:
-        if settings.backend.kind == "external" or not wants_card(settings):
+        try:
+            wanted = profile_of(settings.backend.profile).gpu
+        except ProfileError:
+            wanted = True
+        if settings.backend.kind == "external" or not wanted:
             detail = f"No GPU ({found.problem}); none is needed for this configuration."
             return [passed("gpu", detail)]
         detail = f"No GPU can be used: {found.problem}."
@@ -33,13 +49,6 @@ async def card(settings: Settings) -> list[Finding]:
         remedy = "Check power and seating; dmesg names Xid errors."
         return [warning("gpu", "The driver knows no GPU.", remedy)]
     return [driver_finding(gpu, found.driver) for gpu in found.gpus]
-
-
-def wants_card(settings: Settings) -> bool:
-    try:
-        return profile_of(settings.backend.profile).gpu
-    except ProfileError:
-        return True
 
 
 def driver_finding(gpu: InstalledGpu, driver: str | None) -> Finding:
@@ -88,18 +97,14 @@ async def model(settings: Settings) -> list[Finding]:
     if not path.is_file():
         remedy = f"voltaire model pull {settings.backend.profile}"
         return [failure("model", f"{path} is missing.", remedy)]
-    return [await asyncio.to_thread(file_finding, path, source.sha256)]
-
-
-def file_finding(path: Path, checksum: str | None) -> Finding:
     try:
-        header = read_header(path)
+        header = await asyncio.to_thread(read_header, path)
     except (NotAModel, OSError) as error:
-        return failure("model", str(error), PULL_AGAIN)
+        return [failure("model", str(error), PULL_AGAIN)]
     detail = f"{path.name}, {header.architecture}, {path.stat().st_size / 2**20:,.0f} MiB"
-    if checksum and sha256(path) != checksum:
-        return failure("model", f"{detail}: the checksum differs.", PULL_AGAIN)
-    return passed("model", detail)
+    if source.sha256 and await asyncio.to_thread(sha256, path) != source.sha256:
+        return [failure("model", f"{detail}: the checksum differs.", PULL_AGAIN)]
+    return [passed("model", detail)]
 
 
 async def fit(settings: Settings) -> list[Finding]:
@@ -128,3 +133,68 @@ async def fit(settings: Settings) -> list[Finding]:
     return [
         passed("fit", f"{profile.name} needs {used / GIB:.1f} of {whole / GIB:.1f} GiB {memory}")
     ]
+
+
+async def running(settings: Settings) -> list[Finding]:
+    """The backend's state, and how long a warm first token takes."""
+    async with backend_client(settings) as backend:
+        try:
+            server = (await backend.status()).backend
+        except BackendUnavailable:
+            remedy = "voltaire backend, or the unit voltaire-backend."
+            return [warning("backend", "No backend runs.", remedy)]
+        if not server.serving:
+            detail = f"The backend is {server.state}. {server.reason or ''}".strip()
+            return [warning("backend", detail, "voltaire status")]
+        detail = f"{server.state}, {server.model}, window {server.n_ctx}"
+        warm = server.warm
+        cold = f"; cold {warm.seconds:.1f} s for {warm.tokens} tokens" if warm else ""
+        findings = [passed("backend", detail)]
+        schemas = tuple(tool.schema for tool in chosen(()))
+        request = Request((System(system_text()), User("Say ok.")), schemas, "none", 1)
+        began = time.monotonic()
+        try:
+            async with OpenAIModel(backend.endpoint) as model:
+                pieces = [piece async for piece in model.stream(request)]
+        except (AgentError, ModelRefused) as error:
+            detail = f"The model did not answer: {error}."
+            return [*findings, failure("first token", detail, "voltaire status")]
+        warm_s = f"warm {time.monotonic() - began:.2f} s{cold}"
+        return [*findings, passed("first token", warm_s)] if pieces else findings
+
+
+async def tool_calls(settings: Settings) -> list[Finding]:
+    """Whether the model that serves calls tools, and whether its template keeps the prefix."""
+    async with backend_client(settings) as backend:
+        try:
+            server = (await backend.status()).backend
+            if not server.serving:
+                return []
+            async with open_agent(settings, backend) as agent:
+                found = await agent.selftests.of(server)
+        except BackendUnavailable:
+            return []
+        except (AgentError, ModelRefused) as error:
+            return [failure("tool calls", str(error), "voltaire status")]
+    statuses: dict[str, Literal["pass", "warn", "fail"]] = {
+        "structured": "pass",
+        "salvaged": "warn",
+    }
+    status = statuses.get(found.verdict, "fail")
+    calls = Finding("tool calls", status, found.detail, found.remedy)
+    return [calls, *template(found)]
+
+
+def template(found: SelfTest) -> list[Finding]:
+    """What the template made of a whole conversation; nothing where the server cannot show it."""
+    if found.template_error:
+        detail = f"The chat template refuses a conversation with tools: {found.template_error}"
+        remedy = "Give its profile the model's own template ([template] file)."
+        return [failure("template", detail, remedy)]
+    if found.keeps_prefix is None:
+        return []
+    if found.keeps_prefix:
+        return [passed("template", "Each prompt begins with the one before it.")]
+    detail = "The template rewrites earlier turns, so each message reads the conversation anew."
+    remedy = "Switch thinking off in the profile ([template] kwargs), or use a template that keeps what was said."
+    return [warning("template", detail, remedy)]

@@ -1,4 +1,7 @@
-"""The machine itself: Python, the sandbox, disk, clock, secrets, units."""
+"""Checks of `voltaire doctor`: Python, sandbox, disk, clock, secrets, units, database, Telegram.
+
+Each is one async function, named as its check.
+"""
 
 import asyncio
 import platform
@@ -6,17 +9,46 @@ import shutil
 import stat
 import subprocess
 import time
+from dataclasses import dataclass
+from typing import Literal
 
 from agent.errors import AgentError
 from agent.sandbox.isolation_probe import probe
-from bot.cli.checks import Finding, failure, passed, warning
+from agent.store import open_store
+from agent.store.backup import integrity_error
+from agent.store.errors import StoreError
 from bot.cli.connect import chat_sandboxes
 from bot.settings import Settings, find_file, read_toml
+from bot.setup.telegram import get_me
 from bot.setup.units import SystemdScope, systemd_runs, unit_states
+from bot.state import DATABASE
 
 GIB = 2**30
 LEAST_FREE = 2 * GIB
 BUILT = 1_760_000_000  # a clock before autumn 2025 is wrong
+RESTORE = "voltaire restore FILE, from a backup."
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`remedy` says what to do about it; empty for a pass."""
+
+    check: str
+    status: Literal["pass", "warn", "fail"]
+    detail: str
+    remedy: str = ""
+
+
+def passed(check: str, detail: str) -> Finding:
+    return Finding(check, "pass", detail)
+
+
+def warning(check: str, detail: str, remedy: str) -> Finding:
+    return Finding(check, "warn", detail, remedy)
+
+
+def failure(check: str, detail: str, remedy: str) -> Finding:
+    return Finding(check, "fail", detail, remedy)
 
 
 async def python(_: Settings) -> list[Finding]:
@@ -91,4 +123,42 @@ async def units(_: Settings) -> list[Finding]:
             findings.append(passed("units", f"{name} is active"))
         else:
             findings.append(warning("units", f"{name} is {state}.", remedy))
+    return findings
+
+
+async def database(settings: Settings) -> list[Finding]:
+    path = settings.state_dir / DATABASE
+    if not path.exists():
+        return [passed("database", "Not made yet.")]
+    try:
+        async with open_store(path) as store:
+            problem = await integrity_error(store)
+            uncertain = (await store.outbox.counts()).get("uncertain", 0)
+            aside = await store.set_aside.count()
+    except StoreError as error:
+        return [failure("database", str(error), RESTORE)]
+    if problem:
+        return [failure("database", f"{path} is damaged: {problem}.", RESTORE)]
+    detail = f"{path.stat().st_size / 2**20:.1f} MiB, intact"
+    detail += f"; {uncertain} uncertain sends" if uncertain else ""
+    if aside:
+        detail += f"; {aside} entries that could not be handled are set aside"
+        return [warning("database", detail, f"They are kept in the table set_aside of {path}.")]
+    return [passed("database", detail)]
+
+
+async def telegram(settings: Settings) -> list[Finding]:
+    token = settings.telegram.token.get_secret_value()
+    if not token:
+        return [warning("telegram", "No token is set.", "voltaire setup")]
+    found = await get_me(settings.telegram.base_url, token)
+    if isinstance(found, str):
+        return [failure("telegram", found, "Check the token with @BotFather, and the network.")]
+    findings = [passed("telegram", f"@{found['username']} answers")]
+    if not settings.telegram.owners:
+        remedy = "voltaire setup makes a pairing link."
+        findings.append(warning("telegram", "No owner is configured.", remedy))
+    if found.get("can_join_groups") and settings.telegram.groups == "off":
+        detail = "The bot can be added to groups, though groups are off."
+        findings.append(warning("telegram", detail, "@BotFather: /setjoingroups, Disable."))
     return findings

@@ -1,14 +1,17 @@
-"""Long polling: one poller per token, its state, and going on after whatever happens."""
+"""Updates by long polling, one poller per token, or by a webhook; going on after whatever happens."""
 
 import asyncio
 import fcntl
+import hmac
+import json
 import logging
 import os
+import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from telegram import Bot
 from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError, TimedOut
@@ -16,6 +19,9 @@ from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError, Ti
 from agent.aio import complete
 from bot.app import AppUnavailable
 from bot.telegram.update_gate import update_number
+
+if TYPE_CHECKING:  # a server's modules cost 20 ms of every start, and few have a webhook
+    from aiohttp import web
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +33,9 @@ CONFLICT_BACKOFF = 0.5  # two that poll at full speed would only cut each other 
 STOP_SECONDS = 3.0  # for the update in hand, and to acknowledge it, when we stop
 REPEATED_IDS = 10_000  # by how much the id of an update that comes once more may be lower
 ANSWER_SECONDS = 5.0  # for an answer beyond the time that a poll may wait
+HEADER = "X-Telegram-Bot-Api-Secret-Token"
+UPDATE_BYTES = 1 << 20  # of a webhook's request
+PATH = "/telegram"
 TakeUpdate = Callable[[object], Awaitable[None]]  # as JSON; raises nothing
 
 
@@ -159,3 +168,80 @@ class Poller:
     async def _pause(self, least: float) -> None:
         await asyncio.sleep(max(least, self._backoff))
         self._backoff = min(LONGEST_BACKOFF, 2 * self._backoff)
+
+
+class Webhook:
+    """A small server behind the owner's reverse proxy.
+
+    `url` is the public HTTPS address, `listen` "HOST:PORT" of ours behind it. Telegram
+    repeats an update until it is answered with 200, and that happens once it is taken.
+    The secret token, new at each start, is all that tells Telegram from others.
+    """
+
+    def __init__(
+        self,
+        bot: Bot,
+        state: PollState,
+        take: TakeUpdate,
+        kinds: Sequence[str],
+        url: str,
+        listen: str,
+    ) -> None:
+        self._bot = bot
+        self._state = state
+        state.by_webhook = True
+        self._take = take
+        self._kinds = kinds
+        self._url = url.rstrip("/") + PATH
+        self._host, _, port = listen.rpartition(":")
+        self._port = int(port)
+        self._secret = secrets.token_urlsafe(32)
+
+    async def run(self) -> None:
+        """Listen until cancelled. Raises OSError when the address cannot be used."""
+        from aiohttp import web
+
+        app = web.Application(client_max_size=UPDATE_BYTES)
+        app.add_routes([web.post(PATH, self._receive)])
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=3.0)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, self._host.strip("[]"), self._port).start()
+            await self._register()
+            await asyncio.Event().wait()
+        finally:
+            await runner.cleanup()
+
+    async def _register(self) -> None:
+        pause = FIRST_BACKOFF
+        while True:
+            try:
+                await self._bot.set_webhook(
+                    self._url, secret_token=self._secret, allowed_updates=self._kinds
+                )
+            except TelegramError as error:
+                self._state.failed(error)
+                after = error._retry_after.total_seconds() if isinstance(error, RetryAfter) else 0
+                await asyncio.sleep(max(after, pause))
+                pause = min(LONGEST_BACKOFF, 2 * pause)
+            else:
+                self._state.answered()
+                return
+
+    async def _receive(self, request: "web.Request") -> "web.Response":
+        from aiohttp import web
+
+        given = request.headers.get(HEADER, "")
+        if not hmac.compare_digest(given.encode(), self._secret.encode()):
+            return web.Response(status=403)
+        update: object
+        try:
+            body = await request.read()
+            update = json.loads(body)
+        except web.HTTPRequestEntityTooLarge:
+            update = f"{request.content_length} bytes"
+        except (ValueError, RecursionError):
+            update = body.decode("utf-8", "replace")
+        self._state.answered()
+        await asyncio.shield(asyncio.ensure_future(self._take(update)))
+        return web.Response()

@@ -1,0 +1,149 @@
+"""The configuration file: written by the wizard, and `[[backend.schedule]]` kept in step with jobs.
+
+It is replaced whole, and valid at every step.
+"""
+
+import json
+import logging
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from agent.schedule.times.rule import Calendar, load
+from agent.store import Store
+from agent.store.jobs import Job
+from bot.settings import read_toml
+
+log = logging.getLogger(__name__)
+
+PROFILE_JOB = "profile"  # the kind of job that switches the model's profile
+ENTRY = re.compile(
+    r'\n*^\[\[backend\.schedule\]\]\nat = "[^"\n]*"\nprofile = "[^"\n]*"\njob = [1-9]\d*$\n?', re.M
+)
+
+Values = dict[str, Any]
+
+
+def read(path: Path) -> Values:
+    """What is configured so far; nothing when there is no file."""
+    return read_toml(path) if path.exists() else {}
+
+
+def put(values: Values, key: str, value: object) -> None:
+    """Set a dotted key."""
+    *sections, last = key.split(".")
+    for section in sections:
+        values = values.setdefault(section, {})
+    values[last] = value
+
+
+def get(values: Mapping[str, Any], key: str) -> Any:
+    """The value of a dotted key, or None."""
+    found: Any = values
+    for part in key.split("."):
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found
+
+
+def write(path: Path, values: Values, *, group: int = -1) -> None:
+    """Replace the file at once, readable to its owner (and `group`) alone."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
+    replace_file(path, "\n".join(lines(values)) + "\n", group=group)
+
+
+def replace_file(path: Path, text: str, *, group: int = -1) -> None:
+    """Replace a file at once, readable to its owner (and `group`) alone, and on the disk."""
+    with replacement(path) as new:
+        new.write_text(text, "utf-8")
+        if group >= 0:
+            os.chown(new, -1, group)
+            new.chmod(0o640)
+
+
+@contextmanager
+def replacement(path: Path) -> Iterator[Path]:
+    """A private file to write to, which takes the place of `path` when the block ends."""
+    new = path.with_name(f".{path.name}.new")
+    new.unlink(missing_ok=True)
+    new.touch(0o600, exist_ok=False)
+    yield new
+    with new.open("rb") as file:
+        os.fsync(file.fileno())
+    new.replace(path)
+
+
+def lines(values: Values, path: tuple[str, ...] = ()) -> Iterator[str]:
+    """TOML: plain values first, then tables, then arrays of tables."""
+    plain = {k: v for k, v in values.items() if not isinstance(v, dict) and not tables(v)}
+    if path and (plain or not values):
+        yield f"[{'.'.join(map(toml_key, path))}]"
+    yield from (f"{toml_key(key)} = {toml_value(value)}" for key, value in plain.items())
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from lines(value, (*path, key))
+        elif tables(value):
+            for table in value:
+                yield f"[[{'.'.join(map(toml_key, (*path, key)))}]]"
+                yield from (
+                    f"{toml_key(name)} = {toml_value(each)}" for name, each in table.items()
+                )
+
+
+def tables(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+def toml_key(name: str) -> str:
+    bare = name.replace("-", "").replace("_", "").isalnum() and name.isascii()
+    return name if bare else json.dumps(name)
+
+
+def toml_value(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(toml_value, value))}]"
+    if isinstance(value, bool | int | float | str):
+        return json.dumps(value, ensure_ascii=False)
+    return json.dumps(str(value), ensure_ascii=False)
+
+
+async def sync_config(store: Store, path: Path | None, zone: str) -> None:
+    """Write the daily switches of the profile that are planned now into the file.
+
+    What it can say (every day at a time, in the configuration's zone) stands there, so
+    that the backend switches without the bot; each entry names its job. Where the file
+    cannot be written, jobs alone switch.
+    """
+    if path is None:
+        return
+    jobs = [job for job in await store.jobs.active() if job.spec.kind == PROFILE_JOB]
+    entries = [entry for job in jobs for entry in config_entries(job, zone)]
+    try:
+        before = path.read_text("utf-8")
+        rest = ENTRY.sub("", before).rstrip("\n")
+        after = "\n".join([rest, *(f"\n{entry}" for entry in entries)]).lstrip("\n") + "\n"
+        if after != before:
+            tomllib.loads(after)
+            now = path.stat()
+            with replacement(path) as new:  # as readable as it was
+                new.write_text(after, "utf-8")
+                if os.geteuid() == 0:
+                    os.chown(new, now.st_uid, now.st_gid)
+                new.chmod(now.st_mode & 0o777)
+    except (OSError, ValueError) as error:
+        log.warning("%s does not get the planned switches of the model: %s", path, error)
+
+
+def config_entries(job: Job, zone: str) -> Iterator[str]:
+    """What `[[backend.schedule]]` can say: every day at a time, in the configuration's zone."""
+    rule = load(job.spec.timing)
+    if not isinstance(rule, Calendar) or rule.zone != zone or rule.step != 1:
+        return
+    if rule.weekdays or rule.days or rule.months or rule.nth:
+        return
+    for minute in rule.times:
+        at = f"{minute // 60:02}:{minute % 60:02}"
+        yield f'[[backend.schedule]]\nat = "{at}"\nprofile = "{job.spec.task}"\njob = {job.id}'

@@ -1,0 +1,163 @@
+"""What the bot's jobs do: the daily health digest, switching the model, summaries of repositories."""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+
+from agent.errors import AgentError, ToolError
+from agent.llm.gpu_queue import SCHEDULED, QueuedModel
+from agent.messages import System, User
+from agent.model import Completion, ModelRefused, Request
+from agent.prompt import system_text
+from agent.schedule.job_actions import NothingToDo
+from agent.store import Store
+from agent.store.jobs import Job
+from agent.store.occurrences import Occurrence
+from agent.summary.commit_range import Git
+from agent.summary.mirror import RepoLocation, fetch_mirror
+from agent.summary.repo_summaries import RepoSummaries
+from backend.client import BackendClient, BackendRefused, BackendUnavailable
+from backend.protocol import Gpu, GpuMinute, Status
+from bot.composition import Agent
+
+GIB = 2**30
+DAY_MINUTES = 24 * 60
+GIT_SECONDS = 300
+ANSWER_TOKENS = 800
+BYTES_PER_TOKEN = 2  # of commit messages and diffs, on the safe side
+
+
+@dataclass(frozen=True)
+class HealthDigest:
+    """A JobAction. `price` is that of a kilowatt-hour."""
+
+    store: Store
+    backend: BackendClient
+    state: Path
+    price: float
+
+    async def __call__(self, _job: Job, _occurrence: Occurrence) -> str:
+        try:
+            status = await self.backend.status()
+            minutes = await self.backend.gpu_history(DAY_MINUTES)
+        except BackendUnavailable as error:
+            lines = [f"The backend is away: {error}"]
+        else:
+            gpus = [gpu_line(gpu, minutes, self.price) for gpu in status.gpus]
+            lines = [*server_lines(status), *gpus]
+        turns, jobs = await self.store.occurrences.failures(self.store.clock() - DAY_MINUTES * 60)
+        counts = await self.store.outbox.counts()
+        waiting = counts.get("waiting", 0) + counts.get("sending", 0)
+        uncertain, failed = counts.get("uncertain", 0), counts.get("failed", 0)
+        free = shutil.disk_usage(self.state).free / GIB
+        return "\n".join(
+            [
+                "**The last 24 hours**",
+                *lines,
+                f"- errors: {turns} turns, {jobs} jobs",
+                f"- to send: {waiting} waiting, {uncertain} uncertain, {failed} refused",
+                f"- disk: {free:.1f} GiB free",
+            ]
+        )
+
+
+def server_lines(status: Status) -> list[str]:
+    server = status.backend
+    last = f", last: {server.last_restart.cause}" if server.last_restart else ""
+    speed = status.speed.decode_tok_s
+    lines = [f"- {server.model or 'model'}: {server.state}, {server.restarts} restarts{last}"]
+    return lines + ([f"- speed: {speed:.0f} tokens/s"] if speed else [])
+
+
+def gpu_line(gpu: Gpu, minutes: Sequence[GpuMinute], price: float) -> str:
+    """Hottest minute, mean watts, energy, throttled time, ECC errors."""
+    own = [minute for minute in minutes if minute.gpu == gpu.index]
+    watts = [minute.power_w for minute in own if minute.power_w is not None]
+    heat = [minute.temperature_c for minute in own if minute.temperature_c is not None]
+    throttled = sum(minute.throttled or 0 for minute in own)
+    parts = [f"at most {max(heat):.0f} °C"] if heat else []
+    parts += [energy(watts, price)] if watts else []
+    parts += [f"throttled {throttled:.0f} min"] if throttled >= 1 else []
+    parts += [f"{gpu.ecc_uncorrected} ECC errors"] if gpu.ecc_uncorrected else []
+    return f"- {gpu.name}: {', '.join(parts) or 'no measurements'}"
+
+
+def energy(watts: Sequence[float], price: float) -> str:
+    kwh = sum(watts) / 60 / 1000  # one value a minute
+    cost = f", {kwh * price:.2f} at {price:g} a kWh" if price else ""
+    return f"{sum(watts) / len(watts):.0f} W on average, {kwh:.2f} kWh{cost}"
+
+
+@dataclass(frozen=True)
+class ProfileSwitch:
+    """A JobAction: the task is the profile's name; reports when it does not come to serve."""
+
+    backend: BackendClient
+
+    async def __call__(self, job: Job, _occurrence: Occurrence) -> None:
+        name, began = job.spec.task, monotonic()
+        try:
+            server = (await self.backend.status()).backend
+            if server.profile == name and server.state in ("ready", "busy", "sleeping"):
+                raise NothingToDo("It serves.")
+            async for _ in self.backend.use_profile(name):
+                pass
+        except (BackendRefused, BackendUnavailable) as error:
+            raise AgentError(str(error)) from None
+        raise NothingToDo(f"It is ready after {monotonic() - began:.0f} s.")
+
+
+def repo_summaries(agent: Agent) -> RepoSummaries:
+    async def ask(question: str) -> str:
+        return await ask_model(agent, question)
+
+    async def prompt_bytes() -> int:
+        budget = await agent.window.budget()
+        return max(2000, (budget.limit - budget.prefix - ANSWER_TOKENS) * BYTES_PER_TOKEN)
+
+    async def locate(chat: str, repo: str) -> RepoLocation:
+        if repo in (".", ""):
+            return RepoLocation("/workspace")
+        path, known = f"/repos/{repo}", agent.settings.agent.repos.get(repo)
+        if known and known.fetch:
+            return await fetch_mirror(sandboxed_git(agent, chat, network=True), path, repo)
+        return RepoLocation(path)
+
+    return RepoSummaries(
+        agent.store, lambda chat: sandboxed_git(agent, chat), ask, prompt_bytes, locate
+    )
+
+
+def sandboxed_git(agent: Agent, chat: str, *, network: bool = False) -> Git:
+    """Commands in the chat's sandbox: read-only with their whole output, or with `network` to the
+    hosts that the owner allows."""
+
+    async def allow(_host: str) -> None:
+        """The owner asked for this by setting `fetch`; other hosts the proxy refuses."""
+
+    async def run(argv: Sequence[str]) -> bytes:
+        sandbox = await agent.sandboxes.of(chat)
+        try:
+            if not network:
+                return await sandbox.read_internal(argv, seconds=GIT_SECONDS)
+            result = await sandbox.run(argv, seconds=GIT_SECONDS, permit=allow)
+        except ToolError as error:
+            raise AgentError(f"The repository could not be read. {error}") from None
+        return result.output.encode()
+
+    return run
+
+
+async def ask_model(agent: Agent, question: str) -> str:
+    """One answer behind the same fixed prefix as every conversation's, so that its cache holds."""
+    request = Request((System(system_text()), User(question)), agent.schemas, "none", ANSWER_TOKENS)
+    model = QueuedModel(agent.model, agent.window.queue, "summary", SCHEDULED)
+    try:
+        async for piece in model.stream(request):
+            if isinstance(piece, Completion):
+                return piece.text.strip()
+    except ModelRefused as error:
+        raise AgentError(f"The model refused: {error}.") from None
+    raise AgentError("The model gave no answer.")
