@@ -19,7 +19,7 @@ from pathlib import Path
 from agent.store.backup import check_copy
 from agent.store.database import migrations
 from agent.store.errors import StoreError
-from bot.setup import config_file
+from bot import config_file
 from bot.state import DATABASE
 
 MANIFEST, CONFIG, SECRET_FILES = "manifest.json", "config.toml", "secrets"
