@@ -1,6 +1,8 @@
 """Tools by name, calls to them, and a parsed value to the calls in it, in the layouts that models write."""
 
+import ast
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,13 +39,15 @@ class KnownTools:
         return name in self.tools
 
     def value(self, tool: str, argument: str, text: str) -> Any:
-        """An argument written as plain text: JSON where the tool wants no string."""
+        """An argument written as plain text: JSON, or Python's form of it, where the tool wants no string."""
         if self.tools.get(tool, {}).get(argument, "string") == "string":
             return text
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
-            return text
+        for read in (json.loads, ast.literal_eval):
+            try:
+                return read(text.strip())
+            except (ValueError, SyntaxError, RecursionError, MemoryError):
+                continue
+        return text
 
 
 def argument_types(parameters: Mapping[str, Any]) -> dict[str, str]:
@@ -88,3 +92,57 @@ def named_calls(name: str, value: dict[str, Any]) -> list[ParsedCall]:
     # {"name": "bash", "command": "ls"}: the arguments stand beside the name.
     rest = {k: v for k, v in value.items() if k not in (*_NAMES, "type", "id")}
     return [ParsedCall(name, rest)] if rest else []
+
+
+def python_calls(source: str, known: KnownTools) -> list[ParsedCall]:
+    """`bash(command="ls")`, alone or in a list, with literal arguments only; empty when it is something else."""
+    try:
+        tree = ast.parse(source.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    nodes = tree.elts if isinstance(tree, ast.List) else [tree]
+    calls = [python_call_of(node, known) for node in nodes]
+    return [call for call in calls if call] if all(calls) else []
+
+
+def python_call_of(node: ast.expr, known: KnownTools) -> ParsedCall | None:
+    if not isinstance(node, ast.Call):
+        return None
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    if name == "print" and len(node.args) == 1:
+        return python_call_of(node.args[0], known)
+    if name not in known:
+        return None
+    try:
+        return ParsedCall(name, literals(node, list(known.tools[name])))
+    except ValueError:
+        return None
+
+
+def literals(node: ast.Call, names: list[str]) -> dict[str, Any]:
+    if len(node.args) > len(names):
+        raise ValueError
+    given = {name: ast.literal_eval(arg) for name, arg in zip(names, node.args, strict=False)}
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            raise ValueError
+        given[keyword.arg] = ast.literal_eval(keyword.value)
+    return given
+
+
+def unescaped_python_call(source: str, known: KnownTools) -> list[ParsedCall]:
+    """One Python call whose strings hold quotes and line breaks as they are, as LFM2.5's template writes them.
+
+    An argument then ends where the next one that the tool knows begins.
+    """
+    head = re.match(r"\s*\[?\s*(\w+)\((.*)\)\s*\]?\s*\Z", source, re.DOTALL)
+    if head is None or head[1] not in known:
+        return []
+    names = "|".join(map(re.escape, known.tools[head[1]])) or r"(?!)"
+    parts = re.split(rf"(?:\A|,)\s*({names})\s*=", head[2])
+    arguments = {}
+    for name, written in zip(parts[1::2], parts[2::2], strict=True):
+        value = written.strip()
+        quoted = len(value) > 1 and value[0] in "'\"" and value[-1] == value[0]
+        arguments[name] = value[1:-1] if quoted else known.value(head[1], name, value)
+    return [] if parts[0].strip() else [ParsedCall(head[1], arguments)]

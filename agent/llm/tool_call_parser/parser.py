@@ -3,18 +3,36 @@
 import re
 
 from agent.llm.tool_call_parser.calls import KnownTools, ParsedCall
-from agent.llm.tool_call_parser.special_tokens import channel, mistral, stray, thought, thought_end
+from agent.llm.tool_call_parser.special_tokens import (
+    addressed,
+    channel,
+    kimi_k3,
+    mistral,
+    stray,
+    thought,
+    thought_end,
+)
 from agent.llm.tool_call_parser.tags import function, named_tag, tag
-from agent.llm.tool_call_parser.untagged import bare_json, fence, headed, python_call
+from agent.llm.tool_call_parser.untagged import (
+    bare_json,
+    fence,
+    functionary,
+    functools,
+    headed,
+    python_call,
+)
 from agent.llm.tool_call_parser.view import Hidden, Outcome, ParserView, Wait
 
 _RECOGNISERS = {
-    "<": (tag, function, named_tag, thought, thought_end, channel, stray),
+    "<": (tag, function, named_tag, kimi_k3, thought, thought_end, channel, stray),
     "`": (fence,),
-    "[": (mistral, python_call, bare_json),
+    "[": (mistral, python_call, bare_json, thought, thought_end),
     "{": (bare_json,),
+    "]": (stray,),
+    ">": (functionary,),
 }
-_SIGN = re.compile(r"[<`{]|\[|(?m:^)[ \t]*(?=[A-Za-z_])")
+_LINES = (python_call, headed, addressed, functionary, functools)
+_SIGN = re.compile(r"[<`{]|\[|\](?=<|\Z)|>(?=>|\Z)|(?m:^)[ \t]*(?=[A-Za-z_])|(?<= )(?=functools\[)")
 _BEGUN = re.compile(r"(?m:^)[ \t]+\Z")
 
 
@@ -114,6 +132,6 @@ class ToolCallParser:
 
 def recognise(view: ParserView, sign: re.Match[str]) -> Outcome:
     letter = view.text[sign.start()]
-    outcomes = [one(view, sign.start()) for one in _RECOGNISERS.get(letter, (python_call, headed))]
+    outcomes = [one(view, sign.start()) for one in _RECOGNISERS.get(letter, _LINES)]
     settled = next((outcome for outcome in outcomes if isinstance(outcome, Hidden)), None)
     return settled or next((outcome for outcome in outcomes if outcome is not None), None)

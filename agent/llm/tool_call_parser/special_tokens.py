@@ -4,28 +4,79 @@ import re
 
 from agent.llm.tool_call_parser.calls import ParsedCall, calls_in
 from agent.llm.tool_call_parser.repair import arguments_of, value_end, value_of
-from agent.llm.tool_call_parser.view import BROKEN, WAIT, Hidden, Outcome, ParserView, Wait
+from agent.llm.tool_call_parser.view import (
+    BROKEN,
+    NOISE,
+    WAIT,
+    Hidden,
+    Outcome,
+    ParserView,
+    Wait,
+)
 
-THOUGHTS = ("<think>", "<thinking>", "<thought>", "<reasoning>", "<|channel>thought")
-THOUGHT_ENDS = ("</think>", "</thinking>", "</thought>", "</reasoning>", "<channel|>")
+THOUGHTS = {
+    "<think>": "</think>",
+    "<thinking>": "</thinking>",
+    "<thought>": "</thought>",
+    "<reasoning>": "</reasoning>",
+    "<|channel>thought": "<channel|>",
+    "<seed:think>": "</seed:think>",
+    "<mm:think>": "</mm:think>",
+    "<think:opensource>": "</think:opensource>",
+    "<|start_thinking|>": "<|end_thinking|>",
+    "[think]": "[/think]",
+    "<|open|>think<|sep|>": "<|close|>think<|sep|>",  # Kimi K3
+}
+# Gemma's is also written without a thought; Apriel's begins with no sign at all.
+LONE_ENDS = (*(end for end in THOUGHTS.values() if end != "<channel|>"), "[begin final response]")
 STRAY = (
     "</tool_call>",
     "<tool_call|>",
     "<|im_end|>",
     "<|im_start|>",
     "<|eot_id|>",
+    "<|eom_id|>",
+    "<|eot|>",
+    "<|eom|>",
     "<|endoftext|>",
     "<|end|>",
     "<|call|>",
+    "<|calls|>",
     "<|return|>",
     "<|message|>",
     "<|constrain|>",
+    "<|content|>",
+    "<|start_response|>",
+    "<|end_response|>",
+    "<|start_text|>",
+    "<|end_text|>",
+    "<|tool_calls|>",
+    "<|tool_calls_section_begin|>",
+    "<|tool_calls_section_end|>",
+    "<｜tool▁calls▁begin｜>",
+    "<｜tool▁calls▁end｜>",
+    "<tool_calls:opensource>",
+    "</tool_calls:opensource>",
+    "<|open|>response<|sep|>",
+    "<|close|>response<|sep|>",
+    "<|open|>tools<|sep|>",
+    "<|close|>tools<|sep|>",
+    "<|close|>message<|sep|>",
 )
 CHANNELS = ("<|channel|>", "<|start|>")
 MISTRAL = ("[tool_calls]",)
 _HEADER = re.compile(r"<\|(?:channel|start)\|>(.{0,200}?)<\|message\|>", re.DOTALL)
 _RECIPIENT = re.compile(r"to=(?:functions\.)?([\w-]+)")
-_CHANNEL_END = re.compile(r"<\|(?:end|start|return|call|channel)\|>")
+_ADDRESS = re.compile(r"\s*(to=[\w.-]+(?:<\|(?:channel|constrain)\|>[^<]{0,40}){0,2})<\|message\|>")
+_ADDRESS_LONGEST = 160
+_CHANNEL_END = re.compile(r"<\|(?:end|eom|eot|start|return|call|channel)\|>")
+_K3_CALL = re.compile(
+    r'<\|open\|>call tool="([^"]+)"[^<]*<\|sep\|>(.*?)<\|close\|>call<\|sep\|>', re.DOTALL
+)
+_K3_ARGUMENT = re.compile(
+    r'<\|open\|>argument key="([^"]+)"(?: type="(\w+)")?<\|sep\|>(.*?)<\|close\|>argument<\|sep\|>',
+    re.DOTALL,
+)
 _MISTRAL_HEAD = re.compile(r"\s*([\w-]+)\s*(?:\[CALL_ID\]\s*\w+\s*)?(?:\[ARGS\])?\s*(?=\{)")
 
 
@@ -34,7 +85,7 @@ def thought(view: ParserView, start: int) -> Outcome:
     opening = view.literal(start, THOUGHTS)
     if not isinstance(opening, str):
         return opening
-    closing = THOUGHT_ENDS[THOUGHTS.index(opening)]
+    closing = THOUGHTS[opening]
     end = view.text.lower().find(closing, start)
     if end >= 0:
         return Hidden(end + len(closing), thought=True)
@@ -43,13 +94,13 @@ def thought(view: ParserView, start: int) -> Outcome:
 
 def thought_end(view: ParserView, start: int) -> Outcome:
     """A closing tag alone: the template had opened it, so all before was reasoning."""
-    closing = view.literal(start, THOUGHT_ENDS[:-1])
+    closing = view.literal(start, LONE_ENDS)
     return Hidden(start + len(closing), drops=True) if isinstance(closing, str) else closing
 
 
 def stray(view: ParserView, start: int) -> Outcome:
     """Special tokens that mean nothing in an answer."""
-    found = view.literal(start, STRAY)
+    found = view.literal(start, (*STRAY, NOISE))
     return Hidden(start + len(found)) if isinstance(found, str) else found
 
 
@@ -62,14 +113,35 @@ def channel(view: ParserView, start: int) -> Outcome:
     if header is None:
         growing = len(view.text) - start < 250 and not view.final
         return WAIT if growing else Hidden(start + len(opening))
-    if recipient := _RECIPIENT.search(header[1]):
-        return _recipient(view, recipient[1], header.end())
-    if "analysis" in header[1]:
-        end = _CHANNEL_END.search(view.text, header.end())
+    return _addressed(view, header[1], header.end())
+
+
+def addressed(view: ParserView, start: int) -> Outcome:
+    """What follows a generation prompt that ends with the speaker: ` to=NAME<|message|>...`."""
+    header = _ADDRESS.match(view.text, start)
+    if header is None:
+        rest = view.text[start : start + _ADDRESS_LONGEST]
+        growing = rest.lstrip().startswith("to="[: len(rest.lstrip())]) and view.ends_in(
+            start, rest
+        )
+        return WAIT if growing and len(rest) < _ADDRESS_LONGEST and start == 0 else None
+    return _addressed(view, header[1], header.end())
+
+
+def _addressed(view: ParserView, header: str, start: int) -> Outcome:
+    """The body of a message whose header has been read."""
+    if recipient := _RECIPIENT.search(header):
+        place = view.space(start)
+        if place >= len(view.text) and not view.final:
+            return WAIT
+        if view.text[place : place + 1] == "{":
+            return _recipient(view, recipient[1], place)
+    if "analysis" in header or (recipient and recipient[1] == "self"):
+        end = _CHANNEL_END.search(view.text, start)
         if end is None:
             return Hidden(len(view.text), thought=True) if view.final else WAIT
         return Hidden(end.start(), thought=True)
-    return Hidden(header.end())
+    return Hidden(start)
 
 
 def _recipient(view: ParserView, name: str, start: int) -> Outcome:
@@ -100,3 +172,18 @@ def mistral(view: ParserView, start: int) -> Outcome:
         return Hidden(end, (ParsedCall(head[1], arguments_of(view.text[begin:end])),))
     calls = calls_in(value_of(view.text[begin:end]), view.known)
     return Hidden(end, tuple(calls) or (BROKEN,))
+
+
+def kimi_k3(view: ParserView, start: int) -> Outcome:
+    """`<|open|>call tool="NAME"<|sep|>`, its arguments likewise, `<|close|>call<|sep|>`."""
+    opening = view.literal(start, ("<|open|>call ",))
+    if not isinstance(opening, str):
+        return opening
+    call = _K3_CALL.match(view.text, start)
+    if call is None:
+        return Hidden(len(view.text), (BROKEN,)) if view.final else WAIT
+    arguments = {
+        one[1]: one[3] if one[2] == "string" else view.known.value(call[1], one[1], one[3])
+        for one in _K3_ARGUMENT.finditer(call[2])
+    }
+    return Hidden(call.end(), (ParsedCall(call[1], arguments),))

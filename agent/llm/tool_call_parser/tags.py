@@ -1,5 +1,7 @@
-"""Calls in tags: Hermes and its relatives, `<function=NAME>`, `<invoke name=NAME>`, GLM, Gemma.
+"""Calls in tags: what opens and closes one differs by family, what stands in it has a few forms.
 
+JSON, a list of Python calls, blocks of `<function=NAME>` or `<invoke name=NAME>`, a name
+with JSON (DeepSeek, Kimi, Solar), with Gemma's own notation, or with GLM's `<arg_key>`.
 The text in a tag that is surely meant as a call is never shown, readable or not.
 """
 
@@ -7,9 +9,22 @@ import json
 import re
 from typing import Any
 
-from agent.llm.tool_call_parser.calls import ParsedCall, calls_in
+from agent.llm.tool_call_parser.calls import (
+    ParsedCall,
+    calls_in,
+    python_calls,
+    unescaped_python_call,
+)
 from agent.llm.tool_call_parser.repair import arguments_of, inside_string, value_end, value_of
-from agent.llm.tool_call_parser.view import BROKEN, WAIT, Hidden, Outcome, ParserView, Wait
+from agent.llm.tool_call_parser.view import (
+    BROKEN,
+    NOISE,
+    WAIT,
+    Hidden,
+    Outcome,
+    ParserView,
+    Wait,
+)
 
 SURE = (
     "<tool_call>",
@@ -20,9 +35,29 @@ SURE = (
     "<|tool_call|>",
     "<|tool_call>",
     "<|python_tag|>",
+    "<toolcall>",  # Nemotron v2
+    "<|tools_prefix|>",  # Apertus
+    "<|tool_call_start|>",  # LFM2
+    "<|start_action|>",  # Command R7B
+    "<|function_call|>",  # GigaChat
+    "<|message_sep|>\n\nfunction call<|role_sep|>\n",
+    "<seed:tool_call>",
+    "<minimax:tool_call>",
+    "<atem:function_calls>",
+    "<｜dsml｜function_calls>",  # DeepSeek V3.2
+    "<｜dsml｜tool_calls>",
+    "<｜tool▁call▁begin｜>",
+    "<|tool_call_begin|>",  # Kimi K2
+    "<|tool_call:begin|>",  # Solar
+    "<tool_call:opensource>",  # Hunyuan
 )
 LIKELY = ("<tools>", "<tool>", "<function>")  # shown after all when no call stands in them
-FUNCTIONS = ("<function=", "<function name=", "<invoke name=")
+_SPACED = r"<(?:｜DSML｜|atem:)?"
+FUNCTIONS = tuple(
+    prefix + name
+    for prefix in ("<", "<atem:", "<｜dsml｜")
+    for name in ("function=", "function name=", "invoke name=")
+)
 CLOSING = (
     "</tool_call>",
     "</tool_calls>",
@@ -35,20 +70,54 @@ CLOSING = (
     "<|/tool_call|>",
     "<tool_call|>",
     "<|tool_call_end|>",
+    "</toolcall>",
+    "<|tools_suffix|>",
+    "<|end_action|>",
+    "</seed:tool_call>",
+    "</minimax:tool_call>",
+    "</atem:function_calls>",
+    "</｜dsml｜function_calls>",
+    "</｜dsml｜tool_calls>",
+    "<｜tool▁call▁end｜>",
+    "<|tool_call:end|>",
+    "</tool_call:opensource>",
 )
 _CLOSING = re.compile("|".join(map(re.escape, CLOSING)), re.IGNORECASE)
-_HEAD = re.compile(r"<(?:function|invoke)\s*(?:=|\s+name\s*=)\s*[\"']?([\w.-]+)[\"']?\s*>")
+_HEAD = re.compile(
+    _SPACED + r"(?:function|invoke)\s*(?:=|\s+name\s*=)\s*[\"']?([\w.-]+)[\"']?\s*>",
+    re.IGNORECASE,
+)
 _HEAD_LONGEST = 100
-_TAIL = re.compile(r"</(?:function|invoke)>|" + _CLOSING.pattern, re.IGNORECASE)
+_TAIL = re.compile(r"</(?:｜DSML｜|atem:)?(?:function|invoke)>|" + _CLOSING.pattern, re.IGNORECASE)
 _PARAMETER = re.compile(
-    r"<parameter\s*(?:=|\s+name\s*=)\s*[\"']?([\w.-]+)[\"']?\s*>"
-    r"(.*?)(</parameter>|(?=<parameter[\s=])|\Z)",
+    _SPACED + r"param(?:eter)?\s*(?:=|\s+name\s*=)\s*[\"']?([\w.-]+)[\"']?"
+    r"(?:\s+string\s*=\s*\"(true|false)\")?\s*>"
+    r"(.*?)(</(?:｜DSML｜|atem:)?param(?:eter)?>|(?=<(?:｜DSML｜|atem:)?param(?:eter)?[\s=])|\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
+_ITEM = re.compile(r"<item>(.*?)</item>", re.DOTALL)
+_CDATA = re.compile(r"\A\s*<!\[CDATA\[(.*)\]\]>\s*\Z", re.DOTALL)
+_GLM = re.compile(
+    r"<arg_key(?::\w+)?>(.*?)</arg_key(?::\w+)?>\s*"
+    r"<arg_value(?::\w+)?>(.*?)</arg_value(?::\w+)?>",
     re.DOTALL,
 )
-_GLM = re.compile(r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>", re.DOTALL)
+_FENCE_END = re.compile(r"\s*```")
 _NAMED = re.compile(r"<([\w-]+)>(.*?)</\1>", re.DOTALL)
-_NAME = re.compile(r"[\w.-]+")
-_GEMMA_TEXT = re.compile(r'<\|"\|>(.*?)<\|"\|>', re.DOTALL)
+# An id (Solar) or a kind (DeepSeek R1) may stand before the name, a number (Kimi) behind it.
+_NAME = re.compile(
+    r"(?:call:|[\w-]+<\|tool_call:name\|>|function<｜tool▁sep｜>)?"
+    r"(?:functions\.)?([\w.-]+)(?::\d+)?\s*"
+    r"(?:<\|tool_call_argument_begin\|>|<\|tool_call:args\|>|<｜tool▁sep｜>|<tool_sep:\w+>)?"
+    r"\s*(?:```json\s*)?"
+)
+_PYTHON_LIST = re.compile(r"\[\s*(\w+)\(")
+_GEMMA = re.compile(
+    r'<\|"\|>(?P<text>.*?)<\|"\|>|"(?:[^"\\]|\\.)*"|(?P<key>[\w-]+):|(?P<closing>'
+    + _CLOSING.pattern
+    + ")",
+    re.DOTALL | re.IGNORECASE,
+)
 
 
 def tag(view: ParserView, start: int) -> Outcome:
@@ -68,11 +137,24 @@ def _body(view: ParserView, start: int) -> Outcome:
     letter = view.text[place : place + 1]
     if not letter:
         return None if view.final else WAIT
+    if letter == "[" and (python := _PYTHON_LIST.match(view.text, place)):
+        return _python(view, place) if python[1] in view.known else None
     if letter in "{[":
         return _json(view, place)
     if letter == "<":
         return function_blocks(view, place)
     return named(view, place)
+
+
+def _python(view: ParserView, start: int) -> Outcome:
+    """LFM2: a list of Python calls."""
+    closing = closing_outside(view, start) or _CLOSING.search(view.text, start)
+    if closing is None and not view.final:
+        return WAIT
+    end = len(view.text) if closing is None else closing.start()
+    source = view.text[start:end]
+    calls = python_calls(source, view.known) or unescaped_python_call(source, view.known)
+    return _closed(view, end, calls or [BROKEN])
 
 
 def unreadable(view: ParserView, body: int) -> Outcome:
@@ -101,19 +183,19 @@ def _value_end(view: ParserView, start: int) -> int | None:
     """Where the JSON at `start` ends: at its last bracket, or at a closing tag that comes before."""
     end = value_end(view.text, start)
     closing = closing_outside(view, start)
-    if closing is not None and (end is None or closing < end):
-        return closing
+    if closing is not None and (end is None or closing.start() < end):
+        return closing.start()
     if end is None and view.final:
         first = _CLOSING.search(view.text, start)
         return first.start() if first else len(view.text)
     return end
 
 
-def closing_outside(view: ParserView, start: int) -> int | None:
+def closing_outside(view: ParserView, start: int) -> re.Match[str] | None:
     """The first closing tag that is not part of a string."""
     for closing in _CLOSING.finditer(view.text, start):
         if not inside_string(view.text[start : closing.start()]):
-            return closing.start()
+            return closing
     return None
 
 
@@ -158,39 +240,74 @@ def function(view: ParserView, start: int) -> Outcome:
 def _arguments(view: ParserView, tool: str, body: str, *, closed: bool) -> dict[str, Any] | None:
     if body.lstrip()[:1] == "{":
         return arguments_of(body)
+    body = body.replace(NOISE, "")
     found = list(_PARAMETER.finditer(body))
+    if not found and (pairs := _NAMED.findall(body)):  # MiniMax M3: tags named as the arguments
+        return {
+            key: _ITEM.findall(value) or view.known.value(tool, key, unwrapped(value))
+            for key, value in pairs
+        }
     if not found:
         return {} if closed and not body.strip() else None
-    if not closed and not found[-1][3]:
+    if not closed and not found[-1][4]:
         return None  # cut off inside the last value
-    return {one[1]: view.known.value(tool, one[1], unwrapped(one[2])) for one in found}
+    return {
+        one[1]: unwrapped(one[3])
+        if one[2] == "true"
+        else view.known.value(tool, one[1], unwrapped(one[3]))
+        for one in found
+    }
 
 
 def unwrapped(value: str) -> str:
-    """The line breaks that the form itself puts around a value are not part of it."""
-    return value.removeprefix("\n").removesuffix("\n")
+    """The line breaks that the form itself puts around a value are not part of it, nor is CDATA."""
+    if inside := _CDATA.match(value):
+        return inside[1]
+    return value[1:].removesuffix("\n") if value.startswith("\n") else value
 
 
 def named(view: ParserView, start: int) -> Outcome:
     """A name first: `bash {json}`, Gemma's `call:bash{...}`, GLM's `bash` with `<arg_key>`."""
-    begin = start + (5 if view.text.startswith("call:", start) else 0)
-    name = _NAME.match(view.text, begin)
+    name = _NAME.match(view.text, start)
     if name is None:
         return None
-    place = view.space(name.end())
+    place = name.end()
+    if not view.final and _CLOSING.search(view.text, place) is None:
+        return WAIT
     if view.text[place : place + 1] == "{":
-        return named_json(view, name[0], place)
-    if view.text.startswith("<arg_key>", place):
-        return glm(view, name[0], place)
-    return WAIT if place >= len(view.text) and not view.final else None
+        return named_json(view, name[1], place)
+    if view.text.startswith("<arg_key", place):
+        return glm(view, name[1], place)
+    return None
 
 
 def named_json(view: ParserView, name: str, start: int) -> Outcome:
+    if view.text.startswith("call:", start - len(name) - 5):
+        return _gemma(view, name, start)
     end = _value_end(view, start)
     if end is None:
         return WAIT
-    body = _GEMMA_TEXT.sub(lambda text: json.dumps(text[1]), view.text[start:end])
-    return _closed(view, end, [ParsedCall(name, arguments_of(body))])
+    closing = _FENCE_END.match(view.text, end)
+    arguments = arguments_of(view.text[start:end])
+    return _closed(view, closing.end() if closing else end, [ParsedCall(name, arguments)])
+
+
+def _gemma(view: ParserView, name: str, start: int) -> Outcome:
+    """Gemma 4's notation: keys without quotes, `<|"|>` around strings."""
+    place, end, written = start, None, []
+    for part in _GEMMA.finditer(view.text, start):
+        if part["closing"]:
+            end = part.start()
+            break
+        written.append(view.text[place : part.start()])
+        text, key = part["text"], part["key"]
+        written.append(json.dumps(text) if text is not None else f'"{key}":' if key else part[0])
+        place = part.end()
+    if end is None and not view.final:
+        return WAIT
+    end = len(view.text) if end is None else end
+    arguments = arguments_of("".join([*written, view.text[place:end]]))
+    return _closed(view, end, [ParsedCall(name, arguments)])
 
 
 def glm(view: ParserView, name: str, start: int) -> Outcome:

@@ -4,11 +4,9 @@ These forms are ordinary text as well, so only a complete call to a known tool
 counts, and whatever turns out to be none is shown.
 """
 
-import ast
 import re
-from typing import Any
 
-from agent.llm.tool_call_parser.calls import KEYS, ParsedCall, calls_in
+from agent.llm.tool_call_parser.calls import KEYS, ParsedCall, calls_in, python_calls
 from agent.llm.tool_call_parser.repair import arguments_of, value_end, value_of
 from agent.llm.tool_call_parser.tags import function, tag
 from agent.llm.tool_call_parser.view import BROKEN, WAIT, Hidden, Outcome, ParserView, Wait
@@ -25,10 +23,12 @@ _PYTHON = re.compile(r"[ \t]*\[?\s*(?:print\()?(?:default_api\.|functions\.)?(\w
 # What may follow the bracket: a literal, a keyword with one, or as yet a part of that.
 _ARGUMENT = re.compile(r"""\s*(?:\w+\s*=\s*)?(?:["'\[\d)]|True|False|\w*\Z)""")
 _AFTER_CALL = re.compile(r"[ \t]*(?:[\],);]|\r?\n|\Z)")
+_FUNCTIONARY = re.compile(r"(>>>)?[ ]*([\w-]+)\n")
 _HEAD = re.compile(
     r"[ \t]*(?:"
     r"(?:assistant)?(?:commentary|analysis) to=(?:functions\.)?([\w-]+)[ \t]*(?:code|json)?\s*(?=\{)"
     r"|Action:[ \t]*([\w-]+)[ \t]*\n+[ \t]*Action Input:[ \t]*(?=\{)"
+    r"|Action:\s*```json\n(?=\[)"  # Command R+
     r")"
 )
 _BEGINNINGS = (
@@ -143,7 +143,7 @@ def python_call(view: ParserView, start: int) -> Outcome:
         return WAIT  # whether it is one depends on what follows
     if not _AFTER_CALL.match(view.text, end):
         return None
-    calls = literal_calls(view, view.text[start:end].strip())
+    calls = python_calls(view.text[start:end], view.known)
     return Hidden(end, tuple(calls)) if calls else None
 
 
@@ -154,47 +154,14 @@ def name_growing(view: ParserView, start: int) -> bool:
     return any(beginning.startswith(rest) for beginning in view.known.beginnings)
 
 
-def literal_calls(view: ParserView, source: str) -> list[ParsedCall]:
-    try:
-        tree = ast.parse(source, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
-    nodes = tree.elts if isinstance(tree, ast.List) else [tree]
-    calls = [literal_call(view, node) for node in nodes]
-    return [call for call in calls if call] if all(calls) else []
-
-
-def literal_call(view: ParserView, node: ast.expr) -> ParsedCall | None:
-    if not isinstance(node, ast.Call):
-        return None
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    if name == "print" and len(node.args) == 1:
-        return literal_call(view, node.args[0])
-    if name not in view.known:
-        return None
-    try:
-        return ParsedCall(name, literals(node, list(view.known.tools[name])))
-    except ValueError:
-        return None
-
-
-def literals(node: ast.Call, names: list[str]) -> dict[str, Any]:
-    if len(node.args) > len(names):
-        raise ValueError
-    given = {name: ast.literal_eval(arg) for name, arg in zip(names, node.args, strict=False)}
-    for keyword in node.keywords:
-        if keyword.arg is None:
-            raise ValueError
-        given[keyword.arg] = ast.literal_eval(keyword.value)
-    return given
-
-
 def headed(view: ParserView, start: int) -> Outcome:
     """`commentary to=functions.NAME json{...}`, or `Action: NAME` over `Action Input: {...}`."""
     head = _HEAD.match(view.text, start)
     if head is None:
         return WAIT if _growing(view, start) else None
     name = head[1] or head[2]
+    if name is None:
+        return fence(view, view.text.rindex("```", start, head.end()))
     if name not in view.known:
         return None
     end = value_end(view.text, head.end())
@@ -209,3 +176,39 @@ def _growing(view: ParserView, start: int) -> bool:
     if not view.ends_in(start, view.text[start : start + _HEAD_LONGEST]) or "{" in rest:
         return False
     return any(b.startswith(rest) or rest.startswith(b) for b in _BEGINNINGS)
+
+
+def functionary(view: ParserView, start: int) -> Outcome:
+    """functionary 3.2: `>>>NAME` or, at the beginning, `NAME` on a line, then JSON; `all` stands for words."""
+    head = _FUNCTIONARY.match(view.text, start)
+    if head is None:
+        rest = view.text[start : start + 64]
+        growing = view.ends_in(start, rest) and "\n" not in rest.strip(" ")
+        names = [*view.known.tools, "all"]
+        begun = start == 0 or rest.startswith(">>>"[: len(rest)])
+        name = rest.lstrip("> ")
+        return WAIT if growing and begun and any(n.startswith(name) for n in names) else None
+    if start and not head[1]:
+        return None
+    if head[2] == "all":
+        return Hidden(head.end())
+    if head[2] not in view.known:
+        return None
+    place = view.space(head.end())
+    if place >= len(view.text) and not view.final:
+        return WAIT
+    if view.text[place : place + 1] != "{":
+        return None
+    end = value_end(view.text, place)
+    if end is None and not view.final:
+        return WAIT
+    end = len(view.text) if end is None else end
+    return Hidden(end, (ParsedCall(head[2], arguments_of(view.text[place:end])),))
+
+
+def functools(view: ParserView, start: int) -> Outcome:
+    """firefunction: `functools[{"name": NAME, "arguments": {...}}]`."""
+    opening = view.literal(start, ("functools[",))
+    if not isinstance(opening, str):
+        return opening
+    return bare_json(view, start + len(opening) - 1)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from agent.llm.tool_call_parser.calls import KnownTools, ParsedCall
 
-_SPACE = re.compile(r"\s*")
+NOISE = "]<]minimax[>["  # MiniMax M3 writes it in front of every tag
+_SPACE = re.compile(rf"(?:\s|{re.escape(NOISE)})*")
 
 
 @dataclass(frozen=True)

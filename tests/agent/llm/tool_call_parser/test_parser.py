@@ -65,8 +65,43 @@ FORMS = {
     "gpt-oss without its tokens": 'assistantcommentary to=functions.bash json{"command":"ls"}',
     "react": 'Action: bash\nAction Input: {"command": "ls"}',
     "named tags": "<bash>\n<command>ls</command>\n</bash>",
+    "apertus": '<|tools_prefix|>[{"bash": {"command": "ls"}}]<|tools_suffix|>',
+    "seed": "<seed:tool_call>\n<function=bash>\n<parameter=command>ls</parameter>\n</function>\n</seed:tool_call>",
+    "command r7b": '<|START_ACTION|>[\n {"tool_call_id": "0", "tool_name": "bash", "parameters": {"command": "ls"}}\n]<|END_ACTION|>',
+    "command r+": 'Action:\n```json\n[\n {"tool_name": "bash", "parameters": {"command": "ls"}}\n]\n```',
+    "gigachat": '<|function_call|>{"name": "bash", "arguments": {"command": "ls"}}',
+    "gigachat 3": '<|message_sep|>\n\nfunction call<|role_sep|>\n{"name": "bash", "arguments": {"command": "ls"}}',
+    "kimi k2": '<|tool_calls_section_begin|><|tool_call_begin|>functions.bash:0<|tool_call_argument_begin|>{"command": "ls"}<|tool_call_end|><|tool_calls_section_end|>',
+    "kimi k3": '<|open|>tools<|sep|><|open|>call tool="bash" index="1"<|sep|><|open|>argument key="command" type="string"<|sep|>ls<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>',
+    "lfm2": '<|tool_call_start|>[bash(command="ls")]<|tool_call_end|>',
+    "minimax m2": '<minimax:tool_call>\n<invoke name="bash">\n<parameter name="command">ls</parameter>\n</invoke>\n</minimax:tool_call>',
+    "minimax m3": ']<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name="bash">]<]minimax[>[<command>ls]<]minimax[>[</command>]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>',
+    "nemotron v2": '<TOOLCALL>[{"name": "bash", "arguments": {"command": "ls"}}]</TOOLCALL>',
+    "deepseek r1": '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>bash\n```json\n{"command": "ls"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+    "deepseek v3.1": '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>bash<｜tool▁sep｜>{"command": "ls"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+    "deepseek v3.2": '<｜DSML｜function_calls>\n<｜DSML｜invoke name="bash">\n<｜DSML｜parameter name="command" string="true">ls</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>',
+    "firefunction": 'functools[{"name": "bash", "arguments": {"command": "ls"}}]',
+    "granite": '<|tool_call|>[{"name": "bash", "arguments": {"command": "ls"}}]',
+    "functionary 3.2, behind words": '>>>bash\n{"command": "ls"}',
+    "minicpm": '<function name="bash"><param name="command"><![CDATA[ls]]></param></function>',
+    "hunyuan": "<tool_calls:opensource>\n<tool_call:opensource>bash<tool_sep:opensource>\n<arg_key:opensource>command</arg_key:opensource>\n<arg_value:opensource>ls</arg_value:opensource>\n</tool_call:opensource>\n</tool_calls:opensource>",
+    "solar": '<|tool_calls|><|tool_call:begin|>abcdefghi<|tool_call:name|>bash<|tool_call:args|>{"command": "ls"}<|tool_call:end|>',
     "llama": '<|python_tag|>{"name": "bash", "parameters": {"command": "ls"}}',
 }
+
+
+# The generation prompt holds what begins these, so they stand at the beginning alone.
+BEGINNINGS = {
+    "gpt-oss, the speaker in the prompt": ' to=functions.bash<|channel|>commentary json<|message|>{"command": "ls"}',
+    "muse": ' to=bash<|message|><atem:function_calls>\n<atem:invoke name="bash">\n<atem:parameter name="command">ls</atem:parameter>\n</atem:invoke>\n</atem:function_calls>',
+    "functionary 3.2": 'bash\n{"command": "ls"}',
+}
+
+
+@pytest.mark.parametrize("form", BEGINNINGS, ids=str)
+def test_a_form_that_the_prompt_began(form: str) -> None:
+    for size in (1, 2, 3, 7, 10**9):
+        assert read(BEGINNINGS[form], size) == ("", "", [LS], BEGINNINGS[form])
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
@@ -154,6 +189,13 @@ def test_ordinary_text_is_shown_whole(text: str) -> None:
         ),
         ("<|channel>thought\nhm\n<channel|>Yes.", "Yes."),
         ("Yes.<|im_end|>", "Yes."),
+        ("[THINK]hm[/THINK]Yes.", "Yes."),
+        ("<seed:think>hm</seed:think>\nYes.", "Yes."),
+        ("hm</think:opensource>Yes.", "Yes."),
+        ("hm\n[BEGIN FINAL RESPONSE]\nYes.", "Yes."),
+        ("<|START_THINKING|>hm<|END_THINKING|><|START_RESPONSE|>Yes.<|END_RESPONSE|>", "Yes."),
+        (" to=self<|message|>hm<|eom|><|start|>assistant to=user<|message|>Yes.", "Yes."),
+        (">>>all\nYes.", "Yes."),
     ],
 )
 def test_reasoning_and_stray_tokens_are_not_the_answer(text: str, visible: str) -> None:
@@ -204,6 +246,28 @@ def test_typed_arguments_of_the_tag_form() -> None:
     )
     [call] = read(text)[2]
     assert call == ParsedCall("git_commit", {"repo": ".", "message": "[1]", "files": ["a", "b"]})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<|tool_call>call:bash{command:<|"|>a, b: "c" {<|"|>,seconds:30}<tool_call|>',
+        '<tool_call>bash\n<arg_key>command</arg_key>\n<arg_value>a, b: "c" {</arg_value>\n'
+        "<arg_key>seconds</arg_key>\n<arg_value>30</arg_value>\n</tool_call>",
+        "<|tool_call_start|>[bash(command='a, b: \"c\" {', seconds=30)]<|tool_call_end|>",
+    ],
+)
+def test_numbers_stay_numbers_and_strings_are_as_written(text: str) -> None:
+    for size in (1, 10**9):
+        assert read(text, size)[2] == [
+            ParsedCall("bash", {"command": 'a, b: "c" {', "seconds": 30})
+        ]
+
+
+def test_strings_that_lfm_writes_without_escapes() -> None:
+    text = "<|tool_call_start|>[bash(command='a \"b\" 'c'\nd, e=1', seconds=5)]<|tool_call_end|>"
+    [call] = read(text)[2]
+    assert call == ParsedCall("bash", {"command": "a \"b\" 'c'\nd, e=1", "seconds": 5})
 
 
 def test_a_megabyte_costs_little_even_in_small_pieces() -> None:
