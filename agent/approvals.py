@@ -7,22 +7,29 @@ after a restart, goes to `Approvals.decide`.
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from agent.errors import ToolError
 from agent.events import ApprovalAsked, Decision, Emit
+from agent.trust import Taint, asks, told
 
 EXPIRY_SECONDS = 300.0
 DENIED = "The owner denied this step. Say so, and go on without it."
 EXPIRED = "Nobody answered within {minutes:g} minutes, so this step is denied. Say so, and go on without it."
+TOO_LONG = (
+    "This chat holds text of strangers, so an owner must see this step whole, and it is too long to be "
+    "shown. Do it in smaller parts."
+)
+LONGEST = 12_000  # characters of a step that can be shown whole: a few messages
 NOBODY = "This step needs the owner's approval, and nobody can be asked here, so it is denied."
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """One question to an owner. `expires` is in seconds since the epoch."""
+    """One question to an owner. `expires` is in seconds since the epoch. `because` says what of
+    strangers has touched the chat, and when; it is empty where nothing has."""
 
     id: str
     turn: str
@@ -31,16 +38,17 @@ class ApprovalRequest:
     what: str
     scope: str
     expires: float
+    because: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class GuardedCall:
-    """The tool call that wants approval. `tainted` tells whether strangers' text was read before it."""
+    """The tool call that wants approval. `taints` gives the strangers' text that has touched it."""
 
     turn: str
     call: str
     chat: str
-    tainted: Callable[[], bool]
+    taints: Callable[[], Awaitable[Sequence[Taint]]]
 
 
 class ApprovalRows(Protocol):
@@ -65,7 +73,8 @@ class ApprovalRows(Protocol):
     ) -> ApprovalRequest | None:
         """Record the first decision; None when there is no such open request.
 
-        "chat" also records a standing permission of the request's chat for its scope.
+        "chat" also records a standing permission of the request's chat for its scope,
+        except where the request has a `because`.
         """
         ...
 
@@ -94,12 +103,14 @@ class Approvals:
         seconds: float = EXPIRY_SECONDS,
         clock: Callable[[], float] = time.time,
         new_id: Callable[[], str] = lambda: secrets.token_urlsafe(9),
+        zone: str = "UTC",
     ) -> None:
         self._rows = rows
         self._ask = ask
         self._seconds = seconds
         self._clock = clock
         self._new_id = new_id
+        self._zone = zone
         self._waiting: dict[str, asyncio.Future[Decision]] = {}
 
     async def decide(self, id: str, decision: Decision, by: str = "") -> ApprovalRequest | None:
@@ -119,17 +130,27 @@ class Approvals:
         return CallApprover(self, call, emit)
 
     async def settle(
-        self, call: GuardedCall, what: str, scope: str, *, running: bool = False
+        self,
+        call: GuardedCall,
+        what: str,
+        scope: str,
+        taints: Sequence[Taint] = (),
+        *,
+        running: bool = False,
     ) -> tuple[ApprovalRequest, Decision, str]:
         """The decision for a call and, when denied, the reason. Waits up to the expiry.
 
-        `running`: the call has done something already, so that it is not run again after a crash.
+        No standing permission holds in a chat that strangers' text has touched. `running`:
+        the call has done something already, so that it is not run again after a crash.
         """
         found = await self._rows.find(call.turn, call.call, what)
-        request, decision = found or (self._request(call, what, scope), None)
+        request, decision = found or (self._request(call, what, scope, taints), None)
         reason = DENIED
-        if decision is None and not call.tainted() and await self._rows.granted(call.chat, scope):
+        standing = asks(scope, touched=bool(taints)) == "unless granted"
+        if decision is None and standing and await self._rows.granted(call.chat, scope):
             decision = "chat"
+        if decision is None and taints and len(what) > LONGEST:
+            decision, reason = "denied", TOO_LONG
         if decision is None and self._ask is None:
             decision, reason = "denied", NOBODY
         if decision is None and self._ask:
@@ -148,10 +169,12 @@ class Approvals:
         await self._rows.take(call.turn, call.call)
         return request, decision, reason
 
-    def _request(self, call: GuardedCall, what: str, scope: str) -> ApprovalRequest:
-        expires = self._clock() + self._seconds
+    def _request(
+        self, call: GuardedCall, what: str, scope: str, taints: Sequence[Taint] = ()
+    ) -> ApprovalRequest:
+        expires, because = self._clock() + self._seconds, told(taints, self._zone)
         return ApprovalRequest(
-            self._new_id(), call.turn, call.call, call.chat, what, scope, expires
+            self._new_id(), call.turn, call.call, call.chat, what, scope, expires, because
         )
 
     async def _answer(self, request: ApprovalRequest, ask: Ask) -> Decision:
@@ -173,11 +196,13 @@ class CallApprover:
     call: GuardedCall
     emit: Emit
 
-    async def __call__(self, what: str, *, scope: str, standing: bool = False) -> None:
-        if standing and not self.call.tainted():
+    async def __call__(self, what: str, *, scope: str, touched: Sequence[Taint] = ()) -> None:
+        taints = [*await self.call.taints(), *touched]
+        if asks(scope, touched=bool(taints)) == "never":
             return
+        # A host is asked for while its command runs already.
         request, decision, reason = await self.approvals.settle(
-            self.call, what, scope, running=standing
+            self.call, what, scope, taints, running=scope.startswith("network:")
         )
         self.emit(ApprovalAsked(request.id, what, decision))
         if decision == "denied":

@@ -223,12 +223,13 @@ async def open_agent(
         boxes = await stack.enter_async_context(open_sandboxes(settings, host))
         model = await stack.enter_async_context(OpenAIModel(backend.endpoint))
 
-        async def spill(chat: str, text: str) -> str:
+        async def spill(chat: str, text: str, stranger: str) -> str:
             """Keep an old output in the chat's workspace; empty where it has no room."""
             try:
-                return await (await boxes.of(chat)).files.save_output(
-                    text.encode("utf-8", "replace")
-                )
+                files = (await boxes.of(chat)).files
+                if stranger:
+                    await files.mark(stranger)
+                return await files.save_output(text.encode("utf-8", "replace"))
             except ToolError:
                 return ""
 
@@ -239,7 +240,7 @@ async def open_agent(
             backend,
             model,
             ModelWindow(store, model, backend_queue(backend), schemas, spill, model.useful),
-            Approvals(store.approvals, ask),
+            Approvals(store.approvals, ask, zone=settings.agent.timezone),
             ToolContexts(settings, store, boxes, backend, file_sender),
             tools,
             schemas,
@@ -258,7 +259,8 @@ def open_sandboxes(settings: Settings, host: HostReport) -> AbstractAsyncContext
         settings.state_dir,
         limits=limits,
         repos=[
-            HostRepo(name, repo.path, repo.write) for name, repo in settings.agent.repos.items()
+            HostRepo(name, repo.path, repo.write, repo.mine)
+            for name, repo in settings.agent.repos.items()
         ],
         zone=settings.agent.timezone,
         report=host.text,

@@ -97,6 +97,8 @@ class RepoSection(Section):
     """Where the repository is on this machine."""
     write: bool = False
     """Whether the agent may change its files, and commit, which asks first; nothing else changes its .git."""
+    mine: bool = False
+    """Whether nobody but you writes what is in it. What others wrote counts as a stranger's text: a chat that has read it asks before it keeps or sends anything."""
     fetch: bool = False
     """Before a summary, fetch what its origin has (public HTTPS, a host of `allow_hosts`)."""
 

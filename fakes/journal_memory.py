@@ -7,6 +7,7 @@ from agent.approvals import ApprovalRequest
 from agent.events import Decision, Reason, TokenUsage
 from agent.messages import Assistant, Message, System, ToolResult, User
 from agent.model import Completion
+from agent.trust import Taint, named
 from agent.turn.journal import TurnState
 
 
@@ -24,6 +25,7 @@ class MemoryJournal:
     arriving: list[User] = field(default_factory=list)
     shorter: list[Message] | None = None
     running: set[str] = field(default_factory=set)
+    held: list[Taint] = field(default_factory=list)
     completions: list[Completion] = field(default_factory=list)
     asides: list[Completion] = field(default_factory=list)
     finished: list[tuple[Assistant | None, str, Reason, TokenUsage]] = field(default_factory=list)
@@ -37,11 +39,15 @@ class MemoryJournal:
     async def called_aside(self, completion: Completion) -> None:
         self.asides.append(completion)
 
-    async def add(self, message: Message, *, own: bool) -> Message:
+    async def add(self, message: Message, *, own: bool, strangers: Sequence[str] = ()) -> Message:
         if isinstance(message, ToolResult):
             self.running.discard(message.call)
+        self.held += [Taint(named(source), 0.0) for source in strangers]
         self._add(message)
         return message
+
+    async def taints(self) -> Sequence[Taint]:
+        return self.held
 
     async def started(self, call: str) -> None:
         self.running.add(call)
@@ -103,7 +109,7 @@ class MemoryApprovals:
         if request is None or id in self.decisions:
             return None
         self.decisions[id], self.by[id] = decision, by
-        if decision == "chat":
+        if decision == "chat" and not request.because:
             self.grants.add((request.chat, request.scope))
         return request
 

@@ -15,6 +15,7 @@ from agent.sandbox.sandbox import Sandbox
 from agent.sandbox.sandboxes import Sandboxes, open_sandboxes
 from agent.tools.context import ToolContext
 from agent.tools.tool import Approver, Call, Output, Tool
+from agent.trust import Taint, asks
 
 LIMITS = SandboxLimits(memory_mib=512, pids=64, disk_mib=32, files=500)
 
@@ -48,12 +49,26 @@ class Box:
     progress: list[str] = field(default_factory=list)
     output_bytes: int = 1 << 20
     approve: Approver | None = None
+    strangers: list[str] = field(default_factory=list)  # that the last call has read
 
     async def use(self, tool: Tool, **arguments: Any) -> Output:
         context = ToolContext(self.sandbox, file_sender=self)
         approve = self.approve or self._approve
-        call = Call("1", "turn", "cli", context, approve, self.progress.append, self.output_bytes)
+        call = Call(
+            "1",
+            "turn",
+            "cli",
+            context,
+            approve,
+            self.progress.append,
+            self.output_bytes,
+            self._taints,
+        )
+        self.strangers = call.strangers
         return await tool.run(call, arguments)
+
+    async def _taints(self) -> Sequence[Taint]:
+        return [Taint("page http://example.org/", 0.0)] if self.tainted else []
 
     async def text(self, tool: Tool, **arguments: Any) -> str:
         return (await self.use(tool, **arguments)).text
@@ -66,8 +81,8 @@ class Box:
             return str(error)
         raise AssertionError(f"it answered {output.text!r}")
 
-    async def _approve(self, what: str, *, scope: str, standing: bool = False) -> None:
-        if standing and not self.tainted:
+    async def _approve(self, what: str, *, scope: str, touched: Sequence[Taint] = ()) -> None:
+        if asks(scope, touched=self.tainted or bool(touched)) == "never":
             return
         self.asked.append((what, scope))
         if not self.allows:

@@ -34,8 +34,8 @@ ASK = (
 _WORDS_PER_TOKEN = 0.6
 _BLOCK = re.compile(r"\A<context>\nsummary of what was said before:\n.*?</context>\n", re.DOTALL)
 
-Spill = Callable[[str, str], Awaitable[str]]
-"""(chat, text) to the path, as the tools see it, of a file that now holds the text; "" for none."""
+Spill = Callable[[str, str, str], Awaitable[str]]
+"""(chat, text, where text of strangers in it comes from) to the path, as the tools see it, of a file that now holds the text; "" for none."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Compactor:
         size = await self._count(entries)
         tokens = measure(entries, size - budget.prefix)
         saved = {
-            entry.id: await self.spill(chat, entry.message.text)
+            entry.id: await self.spill(chat, entry.message.text, entry.stranger)
             for entry in compaction_plan.to_save(entries)
             if isinstance(entry.message, ToolResult)
         }

@@ -16,7 +16,9 @@ from agent.store.turns import RenderedMessage
 
 NOTES_CHARACTERS = 2_400  # of notes in one conversation, about 700 tokens; the rest by recall
 
-Enter = Callable[[str, str], Awaitable[str]]  # (chat, text): the text, cut if it is too large
+Enter = Callable[[str, str, str], Awaitable[str]]
+"""(chat, text, where text of strangers in it comes from) to the text, cut if it is too large."""
+
 Fetch = Callable[[Sequence[InboxRow]], Awaitable[Sequence[InboxRow]]]
 """Brings what came along with messages (files, pictures, speech) when their turn begins;
 the rows again, with it named in them."""
@@ -33,7 +35,8 @@ async def render(
     """Waiting rows of one chat as the one message that the model gets. `zone` is an IANA name."""
     chat = rows[0].incoming.chat
     saved, shown = await store.notes.to_show(chat)
-    notes = choose(saved, shown, zone)
+    # What strangers may have dictated is found by recall, which tells so; it never comes by itself.
+    notes = choose([note for note in saved if not note.stranger], shown, zone)
     more = [f"no longer true: {shown[id][2:]}" for id, _ in notes if id in shown]
     for incoming in (row.incoming for row in rows):
         if incoming.kind == "edit":
@@ -50,7 +53,9 @@ async def render(
         files=[file for row in rows for file in row.incoming.files],
         more=more,
     )
-    words = await enter(chat, "\n".join(r.incoming.text for r in rows if r.incoming.text))
+    strangers = "; ".join(row.incoming.stranger for row in rows if row.incoming.stranger)
+    said = "\n".join(row.incoming.text for row in rows if row.incoming.text)
+    words = await enter(chat, said, strangers)
     images = tuple(image for row in rows for image in row.incoming.images)
     return RenderedMessage(head, User(head + words, images), tuple(notes))
 

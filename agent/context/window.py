@@ -30,7 +30,7 @@ class WindowTooSmall(ContextFull):
     """The model's window cannot hold the fixed prefix and a conversation."""
 
 
-async def nowhere(chat: str, text: str) -> str:  # noqa: ARG001 - the form of a Spill
+async def nowhere(chat: str, text: str, stranger: str) -> str:  # noqa: ARG001 - the form of a Spill
     """The spill of a program without workspaces."""
     return ""
 
@@ -128,15 +128,16 @@ class ModelWindow:
                     reuse = self.audit.compare(conversation, request.messages, piece)
                     await self.store.usage.add(chat, conversation, None, piece, reuse, "warm")
 
-    async def enter(self, chat: str, text: str) -> str:
-        """A text on its way into the prompt, cut with a clear mark when it alone is too large."""
+    async def enter(self, chat: str, text: str, stranger: str = "") -> str:
+        """A text on its way into the prompt, cut with a clear mark when it alone is too large; `stranger`
+        names where text of strangers in it comes from."""
         try:
             most = (await self.budget()).limit
         except BackendAway:
             return text  # not yet known; what is too large for the window is cut when it is full
         if len(text) <= most:
             return text
-        return clip(text, most * 3 // 4, await self.spill(chat, text))
+        return clip(text, most * 3 // 4, await self.spill(chat, text, stranger))
 
     async def record(
         self, turn: OpenTurn, request: Sequence[Message], completion: Completion

@@ -24,7 +24,7 @@ class TurnRecorder:
     refused: int = 0
     asked: int = 0
 
-    async def remember(self, note: str, source: str) -> str:
+    async def remember(self, note: str, source: str, stranger: str = "") -> str:
         self.notes.append(note)
         return f"Saved: {note}"
 
@@ -33,7 +33,9 @@ class TurnRecorder:
         hits = [n for n in self.notes if any(word in n.lower() for word in words)]
         return [RecallMatch(note, "2026-01-05") for note in hits[:limit]]
 
-    async def schedule(self, when: str, task: str, kind: str, approve: Any) -> str:
+    async def schedule(
+        self, when: str, task: str, kind: str, approve: Any, stranger: str = ""
+    ) -> str:
         self.planned.append(f"{when} {task}")
         return f"Planned: {task} ({when})"
 

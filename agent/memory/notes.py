@@ -27,8 +27,9 @@ class ChatMemory:
     zone: str
     semantic_search: SemanticSearch | None = None
 
-    async def remember(self, note: str, source: str) -> str:
-        """Save a note; `source` is the turn it came from. The answer says what was saved."""
+    async def remember(self, note: str, source: str, stranger: str = "") -> str:
+        """Save a note; `source` is the turn it came from, `stranger` the strangers' text that its chat
+        holds. The answer says what was saved."""
         text = normalize(note)
         if not text:
             raise ToolError("The note is empty. Say in one sentence what to keep.")
@@ -36,7 +37,7 @@ class ChatMemory:
             raise ToolError(
                 f"There are {NOTES_MOST} notes already. Ask the person to delete some with /memory."
             )
-        saved, new = await self.store.notes.add(self.chat, text, turn=source)
+        saved, new = await self.store.notes.add(self.chat, text, turn=source, stranger=stranger)
         if not new:
             return f"Was saved before: {saved.text}"
         cut = len(" ".join(note.split())) > len(text)
@@ -52,11 +53,11 @@ class ChatMemory:
         for hit in best:
             when = self._iso(hit.at)[:10]
             if hit.kind == "note":
-                matches.append(RecallMatch(hit.text, when, "note"))
+                matches.append(RecallMatch(hit.text, when, "note", hit.stranger))
             else:
                 who = "the person" if hit.kind == "user" else "you"
                 text = f"{who}: {snippet(hit.text, query)}"
-                matches.append(RecallMatch(text, when, "conversation"))
+                matches.append(RecallMatch(text, when, "conversation", hit.stranger))
         return matches
 
     async def export(self) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The files of a chat, by the paths that its sandbox knows: /workspace, /repos/NAME, /host.txt."""
 
+import asyncio
 import errno
 import io
 import os
@@ -15,11 +16,15 @@ from agent.sandbox.disk_quota import DiskQuota
 from agent.sandbox.gitdirs import in_git_directory
 from agent.sandbox.layout import REPORT, REPOS, WORKSPACE
 from agent.sandbox.sandbox_config import SandboxConfig
+from agent.sandbox.workspace_taints import WorkspaceTaints
+from agent.trust import Taint
 
 RECEIVED = "received"  # in the workspace: files that came with messages or from the web
-REACHED = "reached"  # beside the workspace, which cannot change it: a command has talked to a host
+TAINTS = "strangers.json"  # beside the workspace: agent.sandbox.workspace_taints
+REACHED = "reached"  # the same of older versions: a command has talked to a host
 OUTPUTS = ".voltaire/out"  # in the workspace: whole outputs that were too long for a model
 OUTPUTS_KEPT = 20
+CLOCK_TICK_SECONDS = 0.02  # twice the coarsest of Linux (CONFIG_HZ=100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,7 @@ class Files:
         self._config = config
         self._workspace = workspace
         self._quota = quota
+        self._taints = WorkspaceTaints(workspace.with_name(TAINTS))
 
     def resolve(self, path: str) -> SandboxPath:
         """Relative paths are below /workspace."""
@@ -72,6 +78,10 @@ class Files:
         with explained(place):
             fd = await self._config.user.open_file(place.root, place.path)
         return os.fdopen(fd, "rb")
+
+    def place(self, path: str) -> SandboxPath | None:
+        """Where a path leads; None for /host.txt, which the program writes."""
+        return None if posixpath.normpath(path) == REPORT else self.resolve(path)
 
     async def names(self, path: str) -> list[str]:
         """What is in a directory, directories with a slash; at most 1,000 names."""
@@ -136,19 +146,68 @@ class Files:
             return ""
         return f"{WORKSPACE}/{path}"
 
-    def mark_reached(self) -> None:
-        """A command talked to a host: from now on the workspace may hold what came from there."""
-        with suppress(OSError):  # a full disk must not fail what has run already
-            self._workspace.with_name(REACHED).touch()
+    async def taints(self) -> list[Taint]:
+        """The strangers' text that may be in the workspace, oldest first."""
+        if self._taints.exists():
+            return self._taints.open()
+        older = await self._from_before()
+        return [Taint(older, 0.0, 0)] if older else []
 
-    async def has_foreign_text(self) -> bool:
-        """Whether the workspace holds files from outside: text that strangers may have written."""
-        if self._workspace.with_name(REACHED).exists():
-            return True
+    async def mark(self, *sources: str) -> list[int]:
+        """The workspace is about to hold text of these sources; the numbers of those that were not
+        there. Without a source it is only recorded that from now on each is. ToolError where that fails.
+        """
+        older = "" if self._taints.exists() else await self._from_before()
         try:
-            return bool(await self.names(RECEIVED))
+            return await asyncio.to_thread(self._taints.add, *filter(None, (older, *sources)))
+        except OSError as error:
+            raise ToolError(
+                f"Where files come from cannot be recorded: {error.strerror}."
+            ) from None
+
+    async def unmark(self, numbers: list[int], since: float) -> None:
+        """Withdraw what `mark` recorded if nothing in the workspace has changed since then."""
+        if numbers and not await asyncio.to_thread(changed_since, self._workspace, since):
+            with suppress(OSError):
+                await asyncio.to_thread(self._taints.withdraw, numbers)
+
+    async def vouch(self, upto: int, by: str) -> int:
+        """An owner takes the files, as they are up to a taint's number, for theirs; how many that clears."""
+        await self.mark()
+        return await asyncio.to_thread(self._taints.clear, upto, by)
+
+    async def _from_before(self) -> str:
+        """What is known of a workspace from before sources were recorded."""
+        try:
+            received = await self.names(RECEIVED)
         except ToolError:
-            return False
+            received = []
+        known = self._workspace.with_name(REACHED).exists() or received
+        return "files from before this was recorded" if known else ""
+
+
+def changed_since(folder: Path, at: float) -> bool:
+    """Whether anything below a folder was made, changed or removed since then; what cannot be seen counts.
+
+    A file system's clock may be a tick behind. No command can set the time that is compared.
+    """
+    try:
+        for _, _, names, fd in os.fwalk(folder, onerror=_fail):
+            if os.fstat(fd).st_ctime >= at - CLOCK_TICK_SECONDS:
+                return True
+            for name in names:
+                if (
+                    os.stat(name, dir_fd=fd, follow_symlinks=False).st_ctime
+                    >= at - CLOCK_TICK_SECONDS
+                ):
+                    return True
+    except OSError:
+        return True
+    return False
+
+
+def _fail(error: OSError) -> None:
+    raise error
 
 
 MESSAGES = {

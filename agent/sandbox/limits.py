@@ -27,11 +27,13 @@ class SandboxLimits:
 
 @dataclass(frozen=True, slots=True)
 class HostRepo:
-    """A repository of the host, at /repos/NAME in the sandbox; read-only unless `write`."""
+    """A repository of the host, at /repos/NAME in the sandbox; read-only unless `write`. In one that is
+    `mine` nobody but the owner writes; the text of every other is a stranger's."""
 
     name: str
     path: Path
     write: bool = False
+    mine: bool = False
 
     def __post_init__(self) -> None:
         if not REPO_NAME.fullmatch(self.name):

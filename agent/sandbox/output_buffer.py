@@ -1,6 +1,7 @@
 """The output of a command: gathered, cleaned of what drives terminals, truncated in the middle."""
 
 import re
+import unicodedata
 from dataclasses import dataclass, field
 
 ESCAPES = re.compile(
@@ -20,6 +21,18 @@ def clean(text: str) -> str:
     """Text that neither moves a cursor nor hides or reorders what a person reads."""
     text = ESCAPES.sub("", text)
     return HIDDEN.sub("", BREAKS.sub("\n", text))
+
+
+def visible(text: str) -> str:
+    """Text in which every character that is not seen as itself, but line feed and tab, is spelt out."""
+    return "".join(
+        c if c.isprintable() or c in "\n\t" or unicodedata.category(c) == "Zs" else spelt(c)
+        for c in text
+    )
+
+
+def spelt(character: str) -> str:
+    return f"\\u{{{ord(character):04x}}}"
 
 
 def decode(raw: bytes) -> str:

@@ -1,6 +1,8 @@
 """One chat's sandbox: run a command in it, read and write its files."""
 
 import asyncio
+import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from agent.sandbox.disk_quota import DiskQuota
 from agent.sandbox.files import Files
 from agent.sandbox.hosts import Permit
 from agent.sandbox.layout import WriteAccess
+from agent.sandbox.limits import HostRepo
 from agent.sandbox.mountinfo import verify_mounts
 from agent.sandbox.output_buffer import decode
 from agent.sandbox.proxy import EgressProxy, serve_proxy
@@ -23,6 +26,11 @@ from agent.sandbox.usage_watcher import over_memory, watch_usage
 PROGRESS_SECONDS = 1.0
 LONGEST_COMMAND = 100_000  # bytes; the kernel takes 128 KiB in one argument
 KILLED = 137  # the exit code of a command that the sandbox ended
+LEADS_TO_REPOS = re.compile(
+    r"repos"  # its name
+    r"|(?:^|[\s'\"=(])/(?:$|[\s'\")*?;|&]|\w*[*?\[])"  # /, /*, /r*
+    r"|\.\./?(?:$|[\s'\")*?;|&])"  # .. and ../*, but not ../name
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,32 +70,54 @@ class Sandbox:
         permit: Permit | None = None,
         output_bytes: int | None = None,
         progress: Callable[[str], None] | None = None,
+        strangers: Sequence[str] = (),
+        write_repos: bool = True,
     ) -> CommandResult:
         """Run bash text, or an argument list, in /workspace; ToolError when nothing can run.
 
         `seconds` are at most five times the owner's `command_seconds`, `output_bytes` at
         most the owner's `output_kib`. Where the owner allows network, `permit` is
         awaited before each host; without it there is none. `progress` gets new lines
-        while the command runs.
+        while the command runs. `strangers` names whose text it gets to see: with the hosts it
+        reaches, they are recorded for the workspace if it changes a file there. Without
+        `write_repos` all repositories are read-only.
         """
         limit = self.config.limits.command_seconds
         hosts = self.config.hosts
-        proxy = EgressProxy(hosts, permit) if hosts and permit else None
+        began = time.time()
+        marks = await self.files.mark(*strangers) if strangers else []
+
+        async def permit_and_mark(host: str) -> None:
+            if permit:
+                await permit(host)
+            marks.extend(await self.files.mark(host))
+
+        proxy = EgressProxy(hosts, permit_and_mark) if hosts and permit else None
         process, reason, notice = await self._execute(
-            command, min(seconds or limit, 5 * limit), proxy=proxy, progress=progress
+            command,
+            min(seconds or limit, 5 * limit),
+            proxy=proxy,
+            progress=progress,
+            write_repos=write_repos,
         )
-        if proxy and proxy.reached:
-            self.files.mark_reached()
         most = self.config.limits.output_kib << 10
         text, truncated = process.output.excerpt(min(output_bytes or most, most))
+        saved = await self.files.save_output(bytes(process.output.raw)) if truncated else ""
+        await self.files.unmark(marks, began)
         return CommandResult(
             exit_code=exit_code(process, reason),
             output=text,
             truncated=truncated,
-            saved_path=await self.files.save_output(bytes(process.output.raw)) if truncated else "",
+            saved_path=saved,
             reason=" ".join(filter(None, (reason, notice))),
             hosts=frozenset(proxy.reached if proxy else ()),
         )
+
+    def repos_seen(self, command: str) -> list[HostRepo]:
+        """The repositories of others that a command gets to see: all where its text names /repos or
+        walks through what holds it. (What others wrote into the workspace is recorded there.)"""
+        repos = [repo for repo in self.config.repos.values() if not repo.mine]
+        return repos if repos and LEADS_TO_REPOS.search(command) else []
 
     async def run_internal(
         self, command: Sequence[str], *, seconds: float, access: WriteAccess = "none"
@@ -115,6 +145,7 @@ class Sandbox:
         access: WriteAccess = "files",
         proxy: EgressProxy | None = None,
         progress: Callable[[str], None] | None = None,
+        write_repos: bool = True,
     ) -> tuple[BwrapProcess, str, str]:
         """The process at its end; where the sandbox ended it, the reason; GuardedRepos.notice."""
         argv = argument_list(command)
@@ -122,7 +153,7 @@ class Sandbox:
         async with (
             config.slots,
             config.call_group() as group,
-            config.guarded_repos(access) as repos,
+            config.guarded_repos(access if write_repos else "none") as repos,
         ):
             await self.quota.refresh()
             invocation = await config.invocation(

@@ -46,6 +46,7 @@ class SubmitTask:
                 kind="job",
                 context_lines=(f"scheduled job {job.id}: {when}",),
                 at=float(occurrence.due_at),
+                stranger=job.spec.stranger and f"job {job.id}, planned after {job.spec.stranger}",
             )
         )
 

@@ -112,12 +112,14 @@ class Planner:
             minutes = int(self.limits.model_interval.total_seconds() // 60)
             raise ToolError(f"The agent may plan nothing more often than every {minutes} minutes.")
 
-    async def schedule(self, when: str, task: str, kind: str, approve: Approver) -> str:
-        """agent.tools.context.Jobs: what the model plans; an owner is asked about what repeats."""
+    async def schedule(
+        self, when: str, task: str, kind: str, approve: Approver, stranger: str = ""
+    ) -> str:
+        """agent.tools.context.Jobs: what the model plans, for its chat with what touches that."""
         proposal = await self.propose(when, task, kind)
-        if proposal.needs_approval:
-            await approve(proposal.description, scope="schedule")
-        job = await self.add(proposal.spec)
+        scope = "schedule" if proposal.needs_approval else "plan"
+        await approve(proposal.description, scope=scope)
+        job = await self.add(replace(proposal.spec, stranger=stranger))
         return f"Planned as job {job.id}: {proposal.description}."
 
     async def add(self, spec: JobSpec) -> Job:
@@ -188,7 +190,8 @@ class Planner:
             spec = replace(spec, kind=old.kind, task=old.task)
         if old.state == "paused":
             spec = replace(spec, state="paused", next_at=None)
-        return await self.change(job, replace(spec, catch_up=old.catch_up, options=old.options))
+        kept = replace(spec, catch_up=old.catch_up, options=old.options)
+        return await self.change(job, replace(kept, stranger="" if task else old.stranger))
 
     async def adjust(self, number: int, catch_up: CatchUp | None, tell: bool | None) -> Job:
         """What happens to times that were missed, and whether it says so when there is nothing to say."""

@@ -24,6 +24,7 @@ usage.py          tokens of each model call
 key_values.py     small values of the program itself
 unreadable.py     rows that cannot be read are taken out of the way
 set_aside.py      what was, and at what the program crashed: counted and told
+taints.py         strangers' text in conversations
 retention.py      deletion by age and size, VACUUM
 backup.py         checks, snapshots, copies
 """
@@ -48,6 +49,7 @@ from agent.store.outbox import OutboxTable
 from agent.store.people import PeopleTable
 from agent.store.search import SearchTable
 from agent.store.set_aside import SetAsideTable
+from agent.store.taints import TaintTable
 from agent.store.transcript import TranscriptTable
 from agent.store.turns import TurnTable
 from agent.store.usage import UsageTable
@@ -77,6 +79,7 @@ class Store:
         self.usage = UsageTable(database)
         self.files = FileTable(database)
         self.key_values = KeyValueTable(database)
+        self.taints = TaintTable(database)
         self.set_aside = SetAsideTable(database)
 
 

@@ -6,6 +6,7 @@ from agent.approvals import ApprovalRequest
 from agent.events import Decision
 from agent.store import chats
 from agent.store.database import Database, columns
+from agent.store.message_codec import storable
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class ApprovalTable:
                 expires_at=request.expires,
                 asked_at=tx.now,
                 taken=running,
+                because=storable(request.because),
             )
 
     async def take(self, turn: str, call: str) -> None:
@@ -63,19 +65,20 @@ class ApprovalTable:
     ) -> ApprovalRequest | None:
         """Record the first decision; None when there is no such open request.
 
-        "chat" also records a standing permission of the request's chat for its scope.
+        "chat" also records a standing permission of the request's chat for its scope;
+        for a chat that strangers' text has touched it is "once".
         """
         async with self.database.write() as tx:
             row = await tx.one(
-                "UPDATE approvals SET state = ?, decided_at = ?, decided_by = ?"
-                f" WHERE id = ? AND state = 'asked' RETURNING {_COLUMNS}",
+                "UPDATE approvals SET state = iif(?1 = 'chat' AND because <> '', 'once', ?1), decided_at = ?2, decided_by = ?3"
+                f" WHERE id = ?4 AND state = 'asked' RETURNING {_COLUMNS}",
                 decision,
                 at,
                 by,
                 id,
             )
             request = ApprovalRequest(*row) if row else None
-            if request and decision == "chat":
+            if request and decision == "chat" and not request.because:
                 await tx.run(_GRANT, request.chat, request.scope, by, at)
         return request
 
@@ -134,7 +137,7 @@ class ApprovalTable:
         return bool(await self.database.execute(sql, chat, scope))
 
 
-_COLUMNS = "id, turn, call, chat, what, scope, expires_at"
+_COLUMNS = "id, turn, call, chat, what, scope, expires_at, because"
 _GRANT = "INSERT INTO grants (chat, scope, granted_by, granted_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _DECISIONS: dict[str, Decision] = {
     "once": "once",

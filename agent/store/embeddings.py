@@ -47,22 +47,22 @@ class EmbeddingTable:
 
 
 _MISSING = """
-SELECT 'note', n.id, n.text, n.saved_at FROM notes n
+SELECT 'note', n.id, n.text, n.saved_at, n.stranger FROM notes n
 WHERE n.chat = ?1 AND n.deleted_at IS NULL AND NOT EXISTS (
     SELECT 1 FROM meanings WHERE chat = ?1 AND model = ?2 AND kind = 'note' AND row = n.id)
 UNION ALL
 SELECT * FROM (
-    SELECT t.role, t.id, t.text, t.at FROM transcript t JOIN conversations c ON c.id = t.conversation
+    SELECT t.role, t.id, t.text, t.at, t.stranger FROM transcript t JOIN conversations c ON c.id = t.conversation
     WHERE c.chat = ?1 AND t.role <> 'tool' AND t.own = 0 AND length(t.text) > 20 AND NOT EXISTS (
         SELECT 1 FROM meanings WHERE chat = ?1 AND model = ?2 AND kind = 'said' AND row = t.id)
     ORDER BY t.id DESC LIMIT ?3)
 LIMIT ?3
 """
 _ALL = """
-SELECT m.row, 'note', n.id, n.text, n.saved_at, m.vector FROM meanings m JOIN notes n ON n.id = m.row
+SELECT m.row, 'note', n.id, n.text, n.saved_at, n.stranger, m.vector FROM meanings m JOIN notes n ON n.id = m.row
 WHERE m.chat = ?1 AND m.model = ?2 AND m.kind = 'note' AND n.deleted_at IS NULL
 UNION ALL
 SELECT * FROM (
-    SELECT m.row, t.role, t.id, t.text, t.at, m.vector FROM meanings m JOIN transcript t ON t.id = m.row
+    SELECT m.row, t.role, t.id, t.text, t.at, t.stranger, m.vector FROM meanings m JOIN transcript t ON t.id = m.row
     WHERE m.chat = ?1 AND m.model = ?2 AND m.kind = 'said' ORDER BY m.row DESC LIMIT ?3)
 """

@@ -11,6 +11,7 @@ from agent.store import chats
 from agent.store.database import Database, Row, Statement, Transaction
 from agent.store.message_codec import storable
 from agent.store.unreadable import readable
+from agent.trust import Origin
 
 EXTRA = TypeAdapter(dict[str, list[str]])  # quote, files, images, more
 IncomingKind = Literal["message", "edit", "job"]
@@ -26,7 +27,8 @@ class Incoming:
     further lines for the model's context block. `body` is JSON of the app's own,
     given back untouched. A turn starts once the newest waiting message is
     `settle_s` old, so that albums and pastes in pieces become one. `at` is when it
-    was sent (seconds since the epoch; 0: now).
+    was sent (seconds since the epoch; 0: now). `origin` is who wrote it; `stranger` names
+    what strangers may have written of it (a forwarded message, a file).
     """
 
     chat: str
@@ -43,6 +45,8 @@ class Incoming:
     body: str = "{}"
     settle_s: float = 0.0
     at: float = 0.0
+    origin: Origin = "person"
+    stranger: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +112,7 @@ class InboxTable:
         return await readable_rows(self.database, await self.database.all(_OF_TURN, turn))
 
 
-_COLUMNS = "id, received_at, chat, source, update_id, words, kind, ref, sender, extra, body, settle_s, said_at"
+_COLUMNS = "id, received_at, chat, source, update_id, words, kind, ref, sender, extra, body, settle_s, said_at, origin, stranger"
 WAITING = f"""
 SELECT {_COLUMNS} FROM inbox WHERE chat = ? AND state = 'waiting'
 AND source IN (SELECT value FROM json_each(?)) ORDER BY id
@@ -139,7 +143,8 @@ async def _insertion(tx: Transaction, incoming: Incoming) -> Statement:
     }
     return (
         "INSERT INTO inbox (source, update_id, chat, kind, ref, words, sender, extra, body,"
-        " settle_s, state, said_at, received_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " settle_s, state, said_at, received_at, origin, stranger)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (source, update_id) DO NOTHING RETURNING id",
         (
             incoming.source,
@@ -155,6 +160,8 @@ async def _insertion(tx: Transaction, incoming: Incoming) -> Statement:
             "done" if in_place else "waiting",
             incoming.at or tx.now,
             tx.now,
+            incoming.origin,
+            storable(incoming.stranger),
         ),
     )
 
@@ -191,7 +198,22 @@ async def done(tx: Transaction, turn: str) -> None:
 
 
 def _inbox_row(row: Row) -> InboxRow:
-    number, received, chat, source, update, text, kind, ref, sender, extra, body, settle, at = row
+    (
+        number,
+        received,
+        chat,
+        source,
+        update,
+        text,
+        kind,
+        ref,
+        sender,
+        extra,
+        body,
+        settle,
+        at,
+        *whose,
+    ) = row
     lists = EXTRA.validate_json(extra)
     incoming = Incoming(
         chat,
@@ -208,5 +230,7 @@ def _inbox_row(row: Row) -> InboxRow:
         body=body,
         settle_s=settle,
         at=at,
+        origin=whose[0],
+        stranger=whose[1],
     )
     return InboxRow(number, received, incoming)

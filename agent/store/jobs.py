@@ -22,7 +22,8 @@ CatchUp = Literal["once", "all", "missed"]
 @dataclass(frozen=True, slots=True)
 class JobSpec:
     """What a job does and when. `timing` is a rule as agent.schedule.times stores it, `when` the
-    time in the person's words, `next_at` whole seconds since the epoch."""
+    time in the person's words, `next_at` whole seconds since the epoch. `stranger` names the
+    strangers' text that its chat held when the model planned it."""
 
     chat: str
     kind: str
@@ -35,6 +36,7 @@ class JobSpec:
     state: JobState = "active"
     made_by: Literal["person", "model"] = "person"
     next_at: int | None = None
+    stranger: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ class JobTable:
         return count, next_at
 
 
-_COLUMNS = "id, chat, kind, words, timing, timezone, task, options, catch_up, state, made_by, next_at, created_at"
+_COLUMNS = "id, chat, kind, words, timing, timezone, task, options, catch_up, state, made_by, next_at, stranger, created_at"
 
 
 def _values(spec: JobSpec) -> dict[str, Any]:
@@ -106,6 +108,7 @@ def _values(spec: JobSpec) -> dict[str, Any]:
         "state": spec.state,
         "made_by": spec.made_by,
         "next_at": spec.next_at,
+        "stranger": spec.stranger,
     }
 
 

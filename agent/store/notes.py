@@ -11,7 +11,8 @@ NOTE_CHARACTERS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class SavedNote:
-    """`source` is the transcript row it came from, None when it was written by hand."""
+    """`source` is the transcript row it came from, None when it was written by hand. `stranger` names
+    the strangers' text that its chat held when the model saved it."""
 
     id: int
     chat: str
@@ -20,6 +21,7 @@ class SavedNote:
     source: int | None
     saved_at: float
     changed_at: float
+    stranger: str = ""
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class NoteTable:
     database: Database
 
     async def add(
-        self, chat: str, text: str, *, turn: str = "", pinned: bool = False
+        self, chat: str, text: str, *, turn: str = "", pinned: bool = False, stranger: str = ""
     ) -> tuple[SavedNote, bool]:
         """Save a note; (the note, True), or an older one with the same words and False."""
         text = normalize(text)
@@ -52,6 +54,7 @@ class NoteTable:
                 pinned=pinned,
                 saved_at=tx.now,
                 changed_at=tx.now,
+                stranger=storable(stranger),
             )
         return _note(row), True
 
@@ -65,10 +68,10 @@ class NoteTable:
         return _note(row) if row else None
 
     async def correct(self, chat: str, id: int, text: str) -> bool:
-        """Replace its words; False when there is no such note in that chat."""
+        """Replace its words by a person's; False when there is no such note in that chat."""
         return bool(
             await self.database.execute(
-                "UPDATE notes SET text = ?, changed_at = ? WHERE id = ? AND chat = ?"
+                "UPDATE notes SET text = ?, changed_at = ?, stranger = '' WHERE id = ? AND chat = ?"
                 " AND deleted_at IS NULL RETURNING 1",
                 normalize(text),
                 self.database.clock(),
@@ -76,6 +79,11 @@ class NoteTable:
                 chat,
             )
         )
+
+    async def vouch(self, chat: str, id: int) -> bool:
+        """An owner takes a stranger's note for theirs; False when there is no such note in that chat."""
+        sql = "UPDATE notes SET stranger = '' WHERE id = ? AND chat = ? AND stranger <> '' RETURNING 1"
+        return bool(await self.database.execute(sql, id, chat))
 
     async def pin(self, chat: str, id: int, pinned: bool) -> bool:
         """Pin or unpin; False when there is no such note in that chat."""
@@ -126,7 +134,7 @@ class NoteTable:
         return [row[0] for row in rows]
 
 
-_COLUMNS = "id, chat, text, pinned, source, saved_at, changed_at"
+_COLUMNS = "id, chat, text, pinned, source, saved_at, changed_at, stranger"
 _SELECT = f"SELECT {_COLUMNS} FROM notes"
 _OF_CHAT = f"{_SELECT} WHERE chat = ? AND deleted_at IS NULL ORDER BY id"
 _SHOWN_NOW = """
@@ -158,5 +166,5 @@ def normalize(text: str) -> str:
 
 
 def _note(row: Row) -> SavedNote:
-    number, chat, text, pinned, source, saved, changed = row
-    return SavedNote(number, chat, text, bool(pinned), source, saved, changed)
+    number, chat, text, pinned, *rest = row
+    return SavedNote(number, chat, text, bool(pinned), *rest)

@@ -12,12 +12,14 @@ CANDIDATES = 300
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """A note, or a message of a person ("user") or the model ("assistant"). `at` is UNIX seconds."""
+    """A note, or a message of a person ("user") or the model ("assistant"). `at` is UNIX
+    seconds; `stranger` names where a stranger's text in it comes from."""
 
     kind: str
     id: int
     text: str
     at: float
+    stranger: str = ""
 
 
 @dataclass(frozen=True)
@@ -43,17 +45,17 @@ class SearchTable:
 
 
 _NOTES = """
-SELECT 'note', n.id, n.text, n.saved_at FROM noted JOIN notes n ON n.id = noted.rowid
+SELECT 'note', n.id, n.text, n.saved_at, n.stranger FROM noted JOIN notes n ON n.id = noted.rowid
 WHERE noted MATCH ? AND n.deleted_at IS NULL ORDER BY noted.rowid DESC LIMIT ?
 """
 _MESSAGES = """
-SELECT t.role, t.id, t.text, t.at FROM said JOIN transcript t ON t.id = said.rowid
+SELECT t.role, t.id, t.text, t.at, t.stranger FROM said JOIN transcript t ON t.id = said.rowid
 WHERE said MATCH ? ORDER BY said.rowid DESC LIMIT ?
 """
 # Compounds, and scripts without spaces, which the tokenizer takes for one word.
 _INSIDE_WORDS = """
-SELECT role, id, text, at FROM (
-    SELECT t.role, t.id, t.text, t.at FROM transcript t JOIN conversations c ON c.id = t.conversation
+SELECT role, id, text, at, stranger FROM (
+    SELECT t.role, t.id, t.text, t.at, t.stranger FROM transcript t JOIN conversations c ON c.id = t.conversation
     WHERE c.chat = ?1 AND t.role <> 'tool' AND t.own = 0 ORDER BY t.id DESC LIMIT 2000)
 WHERE EXISTS (SELECT 1 FROM json_each(?2) WHERE instr(lower(text), value) > 0) LIMIT ?3
 """

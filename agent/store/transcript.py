@@ -9,15 +9,18 @@ from dataclasses import dataclass
 
 from agent.messages import Message, User
 from agent.store import message_codec as codec
+from agent.store import taints
 from agent.store.database import Database, Row, Transaction, columns
 from agent.store.unreadable import readable
+from agent.trust import Origin, named
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One row of the prompt: `message` as it is sent, `turn` whose step it is.
 
-    `own` marks a user message that the program wrote (advice, a repair).
+    `own` marks a user message that the program wrote (advice, a repair). `stranger`
+    names where a stranger's text in it comes from.
     """
 
     id: int
@@ -25,6 +28,7 @@ class Entry:
     message: Message
     at: float = 0.0
     own: bool = False
+    stranger: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +108,7 @@ ROW_BYTES = 16  # more than a message's role and end marks
 CALL_BYTES = 32  # more than the marks of a call
 IMAGES_BYTES = 8_192  # more than pictures count for, however small their files
 PROMPT = """
-SELECT id, coalesce(turn, ''), role, head, text, extra, short, at, own FROM transcript
+SELECT id, coalesce(turn, ''), role, head, text, extra, short, at, own, stranger FROM transcript
 WHERE conversation = ? AND live = 1 ORDER BY position
 """
 _SIZE = """
@@ -135,10 +139,10 @@ async def messages(database: Database, rows: Sequence[Row]) -> list[Message]:
 
 
 def _entry(row: Row) -> Entry:
-    number, turn, role, head, text, extra, short, at, own = row
+    number, turn, role, head, text, extra, short, at, own, stranger = row
     if short is not None:
-        return Entry(number, turn, codec.from_short(role, short), at, bool(own))
-    return Entry(number, turn, codec.message(role, head + text, extra), at, bool(own))
+        return Entry(number, turn, codec.from_short(role, short), at, bool(own), stranger)
+    return Entry(number, turn, codec.message(role, head + text, extra), at, bool(own), stranger)
 
 
 async def append(
@@ -149,14 +153,19 @@ async def append(
     *,
     head: str = "",
     own: bool = False,
+    origin: Origin = "program",
+    strangers: Sequence[str] = (),
 ) -> None:
-    """Add a message to the end. `head` is the part of a person's message that the program wrote."""
+    """Add a message to the end. `head` is the part of a person's message that the program wrote.
+
+    `strangers` name where text of strangers in it comes from. What the model writes
+    while such text stands in its conversation is a stranger's, too.
+    """
     role, text, extra = codec.columns(message)
     head = codec.storable(head)
+    await taints.enter(tx, conversation, strangers)
     await tx.run(
-        "INSERT INTO transcript (conversation, position, turn, role, head, text, extra, own, at)"
-        " VALUES (?1, (SELECT coalesce(max(position), 0) + 1 FROM transcript WHERE conversation = ?1),"
-        " ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        _BY_MODEL if role == "assistant" else _AS_GIVEN,
         conversation,
         turn,
         role,
@@ -165,7 +174,22 @@ async def append(
         extra,
         own,
         tx.now,
+        "stranger" if strangers else origin,
+        codec.storable("; ".join(map(named, strangers))),
     )
+
+
+_INSERT = """
+INSERT INTO transcript (conversation, position, turn, role, head, text, extra, own, at, origin, stranger)
+VALUES (?1, (SELECT coalesce(max(position), 0) + 1 FROM transcript WHERE conversation = ?1),
+    ?2, ?3, ?4, ?5, ?6, ?7, ?8, {origin})
+"""
+_BY_MODEL = _INSERT.format(
+    origin="""
+    iif(EXISTS (SELECT 1 FROM taints WHERE conversation = ?1 AND cleared_at IS NULL), 'stranger', ?9),
+    coalesce((SELECT source FROM taints WHERE conversation = ?1 AND cleared_at IS NULL ORDER BY id DESC), ?10)"""
+)
+_AS_GIVEN = _INSERT.format(origin="?9, ?10")
 
 
 async def set_title(tx: Transaction, conversation: int, message: User, head: str) -> None:

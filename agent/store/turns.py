@@ -153,12 +153,21 @@ class TurnTable:
         entries = await transcript.entries(self.database, rows)
         return TurnProgress(tuple(entries), frozenset(run[0] for run in runs))
 
-    async def add(self, turn: OpenTurn, message: Message, *, own: bool = False) -> None:
-        """Append a step; a tool's result also ends its run."""
+    async def add(
+        self,
+        turn: OpenTurn,
+        message: Message,
+        *,
+        own: bool = False,
+        strangers: Sequence[str] = (),
+    ) -> None:
+        """Append a step; a tool's result also ends its run. `strangers`: see transcript.append."""
         async with self.database.write() as tx:
             if isinstance(message, ToolResult):
                 await tx.run(_FINISHED, turn.id, message.call, tx.now)
-            await transcript.append(tx, turn.conversation, turn.id, message, own=own)
+            await transcript.append(
+                tx, turn.conversation, turn.id, message, own=own, strangers=strangers
+            )
 
     async def started(self, turn: OpenTurn, call: str) -> None:
         """Record that a tool call has started."""
@@ -272,7 +281,17 @@ async def _take_messages(
     tx: Transaction, turn: OpenTurn, rows: Sequence[InboxRow], rendered: RenderedMessage
 ) -> None:
     conversation, message = turn.conversation, rendered.message
-    await transcript.append(tx, conversation, turn.id, message, head=rendered.head)
+    strangers = [row.incoming.stranger for row in rows if row.incoming.stranger]
+    origin = rows[0].incoming.origin if rows else "person"
+    await transcript.append(
+        tx,
+        conversation,
+        turn.id,
+        message,
+        head=rendered.head,
+        origin=origin,
+        strangers=strangers,
+    )
     await transcript.set_title(tx, conversation, message, rendered.head)
     await inbox.take(tx, turn.id, [row.id for row in rows])
     shown = [(conversation, note, line) for note, line in rendered.notes]

@@ -10,6 +10,12 @@ from agent.tools.tool import Call, Output, tool
 
 READ_ONLY_GIT = re.compile(r"(/\.git/|\.lock').*Read-only file system")
 
+READ_ONLY_REPO = re.compile(r"Read-only file system")
+WRITE_BY_TOOL = (
+    "This chat holds text of strangers, so its commands cannot change /repos: write_file and edit_file "
+    "can, when an owner allows it."
+)
+
 
 @tool
 async def bash(
@@ -18,15 +24,25 @@ async def bash(
     seconds: Annotated[int, Field(description="time limit")] = 0,
 ) -> Output:
     """Run a bash command in the sandbox. Returns output and exit code."""
-    result = await call.sandbox.run(
+    sandbox = call.sandbox
+    held = await sandbox.files.taints()
+    repos = [f"repository {repo.name}" for repo in sandbox.repos_seen(command)]
+    call.strangers.extend([*(taint.source for taint in held), *repos])
+    touched = await call.touched_by()
+    result = await sandbox.run(
         command,
         seconds=seconds if seconds > 0 else None,
         output_bytes=call.output_limit,
-        permit=call.host_permit(command),
+        permit=call.host_permit(command, held),
         progress=call.progress,
+        strangers=[*repos, *filter(None, [touched])],
+        write_repos=not touched,
     )
-    foreign = bool(result.hosts) or await call.sandbox.files.has_foreign_text()
-    return Output(rendered(result), ok=not result.exit_code, foreign=foreign)
+    call.strangers.extend(sorted(result.hosts))
+    text = rendered(result)
+    if touched and READ_ONLY_REPO.search(result.output):
+        text += f"\n{WRITE_BY_TOOL}"
+    return Output(text, ok=not result.exit_code)
 
 
 def rendered(result: CommandResult) -> str:

@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol
 
+from agent.trust import Taint
+
 if TYPE_CHECKING:
     from agent.sandbox.sandbox import Sandbox
 
@@ -15,11 +17,13 @@ class RecallMatch:
     text: str
     when: str  # date, YYYY-MM-DD
     kind: Literal["note", "conversation"] = "note"
+    stranger: str = ""  # where text of strangers in it comes from
 
 
 class Notes(Protocol):
-    async def remember(self, note: str, source: str) -> str:
-        """Save a note; `source` is the turn it came from. The answer says what was saved."""
+    async def remember(self, note: str, source: str, stranger: str = "") -> str:
+        """Save a note; `source` is the turn it came from, `stranger` what has touched its chat. The
+        answer says what was saved."""
         ...
 
     async def recall(self, query: str, limit: int) -> Sequence[RecallMatch]:
@@ -31,23 +35,26 @@ ALBUM = 10  # files that are sent as one
 
 
 class Approver(Protocol):
-    async def __call__(self, what: str, *, scope: str, standing: bool = False) -> None:
-        """Return when an owner allowed `what`; raise ToolError with the reason when not.
+    async def __call__(self, what: str, *, scope: str, touched: Sequence[Taint] = ()) -> None:
+        """Return where nobody is to be asked, or an owner allowed `what`; ToolError with the reason
+        when not.
 
-        `what` is shown whole (a command, a diff); `scope` names what a standing
-        permission would cover, such as "commit:website". `standing`: the owner's
-        configuration allows it, so it is asked only after strangers' text was read.
+        `what` is shown whole (a command, a diff); `scope` is an act of agent.trust.ACTS
+        and names what a standing permission would cover, such as "commit:website". `touched`
+        counts with what the chat holds of strangers.
         """
         ...
 
 
 class Jobs(Protocol):
-    async def schedule(self, when: str, task: str, kind: str, approve: Approver) -> str:
+    async def schedule(
+        self, when: str, task: str, kind: str, approve: Approver, stranger: str = ""
+    ) -> str:
         """Plan a job; the answer tells what was planned and its next times.
 
-        `kind` is remind, task, summary, or empty (found out from the task). What
-        repeats asks for approval. Raises ToolError with the question when `when`
-        is not understood.
+        `kind` is remind, task, summary, or empty (found out from the task); `stranger`
+        is what has touched the chat. Raises ToolError with the question when `when` is
+        not understood, or the reason when an owner did not allow it.
         """
         ...
 
@@ -71,7 +78,9 @@ class Web(Protocol):
         ...
 
 
-Delegate = Callable[[str], Awaitable[str]]  # a task to the conclusion of an inner turn
+Delegate = Callable[[str, list[str]], Awaitable[str]]
+"""A task to the conclusion of an inner turn; the list is given where text of strangers that it read
+comes from, also when it fails."""
 
 
 @dataclass(frozen=True, slots=True)

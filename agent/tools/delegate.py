@@ -9,5 +9,4 @@ async def delegate(call: Call, task: str) -> Output:
     """Give a task that needs much reading to a helper; returns its conclusion."""
     if call.context.delegate is None:
         raise ToolError("Nothing can be delegated from here.")
-    # What the inner turn read is not known here: it may have been strangers' text.
-    return Output(await call.context.delegate(task), foreign=True)
+    return Output(await call.context.delegate(task, call.strangers))

@@ -16,6 +16,7 @@ MOST_CHANGES = 20  # changed lines that the model is told of
 @tool
 async def read_file(call: Call, path: str, first: int = 1, last: int = 0) -> Output:
     """Read a text file, or its lines first to last."""
+    await call.reads(call.sandbox.files.place(path))
     lines = (await read_text(call.sandbox.files, path)).splitlines(keepends=True)
     if not lines:
         return Output(f"{path} is empty.")
@@ -27,13 +28,14 @@ async def read_file(call: Call, path: str, first: int = 1, last: int = 0) -> Out
     until = start + len(fitting) - 1
     if until < min(end, len(lines)):
         text += f"\n[lines {start} to {until} of {len(lines)}; read on with first={until + 1}]"
-    return Output(text, foreign=await call.sandbox.files.has_foreign_text())
+    return Output(text)
 
 
 @tool
 async def write_file(call: Call, path: str, content: str) -> Output:
     """Create or replace a file."""
     raw = content.encode()
+    await call.writes(call.sandbox.files.resolve(path), content)
     new = await call.sandbox.files.write(path, raw)
     name = call.sandbox.files.resolve(path).name
     return Output(f"{'created' if new else 'replaced'} {name}, {len(raw)} bytes")
@@ -42,8 +44,10 @@ async def write_file(call: Call, path: str, content: str) -> Output:
 @tool
 async def edit_file(call: Call, path: str, old: str, new: str) -> Output:
     """Replace old by new in a file. old must be copied exactly and occur once."""
+    await call.reads(call.sandbox.files.place(path))
     before = await read_text(call.sandbox.files, path)
     after = replaced(before, old, new, path)
+    await call.writes(call.sandbox.files.resolve(path), f"{old}\n\n↓\n\n{new}")
     await call.sandbox.files.write(path, after.encode())
     lines = difflib.unified_diff(
         before.splitlines(), after.splitlines(), f"a/{path}", f"b/{path}", lineterm="", n=2

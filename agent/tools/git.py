@@ -145,6 +145,8 @@ async def approved_changes(call: Call, repo: str, message: str, files: Sequence[
             "owner's git would run. Remove that folder's .git, or name the files to commit."
         )
     shown, _ = truncate_middle(preview, PREVIEW_BYTES)
+    if await call.taints():
+        shown = preview  # whole: what cannot be shown so is denied
     await call.approve(
         f"Commit to {place.repo}: {message}\n\n{shown}", scope=f"commit:{place.repo}"
     )
@@ -156,6 +158,7 @@ async def run_git(
 ) -> str:
     place = resolve(call, repo)
     folder = f"{place.top}/{place.path}".rstrip("/")
+    await call.reads(place)
     result = await call.sandbox.run_internal(
         ["/bin/bash", "-c", script, "git", folder, *arguments],
         seconds=SECONDS,
@@ -194,4 +197,4 @@ def known_repos(call: Call) -> str:
 async def bounded_output(call: Call, text: str) -> Output:
     shown, cut = truncate_middle(text, call.output_limit)
     note = "\n[cut; give a path to see one file]" if cut else ""
-    return Output(shown + note, foreign=await call.sandbox.files.has_foreign_text())
+    return Output(shown + note)

@@ -12,13 +12,16 @@ async def remember(call: Call, note: str) -> Output:
     """Save a lasting note about the person or their wishes."""
     if not note.strip():
         raise ToolError("note is empty.")
-    return Output(await notes_of(call).remember(note.strip(), call.turn))
+    notes = notes_of(call)
+    await call.approve(f"Remember: {note.strip()}", scope="remember")
+    return Output(await notes.remember(note.strip(), call.turn, await call.touched_by()))
 
 
 @tool
 async def recall(call: Call, query: str) -> Output:
     """Search notes and past conversations."""
     matches = await notes_of(call).recall(query, MOST_MATCHES)
+    call.strangers.extend(match.stranger for match in matches if match.stranger)
     return Output("\n".join(f"{m.when} {m.text}" for m in matches) or "nothing found")
 
 

@@ -18,4 +18,5 @@ async def schedule(
     """Plan something for later, once or repeatedly."""
     if call.context.jobs is None:
         raise ToolError("Nothing can be scheduled in this chat.")
-    return Output(await call.context.jobs.schedule(when, task, kind, call.approve))
+    touched = await call.touched_by()
+    return Output(await call.context.jobs.schedule(when, task, kind, call.approve, touched))

@@ -55,6 +55,7 @@ async def list_files(
 ) -> Output:
     """List files that match a glob, newest first, such as *.py or src/**."""
     place, glob = split_pattern(call, path, pattern)
+    await call.reads(place)
     count, *names = await search(call, place, NEWEST, beneath(place.path, glob))
     if not names:
         return Output(f"No file matches {pattern} in {place.name}.")
@@ -72,13 +73,14 @@ async def grep(
     if not pattern:
         raise ToolError("pattern is empty.")
     place, glob = split_pattern(call, path, glob)
+    await call.reads(place)
     kind, *lines = await search(call, place, LINES, beneath(place.path, glob), pattern)
     text = f"No line matches {pattern} in {place.name}."
     if lines:
         text = bounded(call, place, lines, len(lines), "or more lines; narrow it with path or glob")
     if kind == "-F":
         text += "\n[pattern is not a regular expression, so it was searched as plain text]"
-    return Output(text, foreign=await call.sandbox.files.has_foreign_text())
+    return Output(text)
 
 
 def split_pattern(call: Call, path: str, pattern: str) -> tuple[SandboxPath, str]:

@@ -23,6 +23,7 @@ async def send_file(call: Call, path: str, caption: str = "") -> Output:
         try:
             opened = [stack.enter_context(await files.open(path))]
         except ToolError:
+            await call.reads(files.place(path))
             if not is_wild(path):
                 raise
             paths = await matching(files, path)

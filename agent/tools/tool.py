@@ -10,7 +10,7 @@ takes them.
 """
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, get_type_hints
@@ -19,23 +19,25 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from agent.errors import ToolError
 from agent.tools.context import Approver, ToolContext
+from agent.trust import Taint
 
 if TYPE_CHECKING:
+    from agent.sandbox.files import SandboxPath
     from agent.sandbox.sandbox import Sandbox
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a tool gives: `text` to the model, `shown` to the person where it differs.
-
-    `foreign` marks text that strangers may have written (web, received and
-    downloaded files): approvals ask again after it.
-    """
+    """What a tool gives: `text` to the model, `shown` to the person where it differs."""
 
     text: str
     ok: bool = True
     shown: str = ""
-    foreign: bool = False
+
+
+async def untouched() -> Sequence[Taint]:
+    """The `taints` of a call that no stranger's text has touched."""
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class Call:
 
     `output_bytes` is the share of this model's window that one output may take (an
     eighth of it). `progress` takes the newest output of a running command, whole lines.
+    `taints` gives the strangers' text that its chat holds. `strangers` names where text of
+    strangers comes from that the call gives back, in its errors as well.
     """
 
     id: str
@@ -53,6 +57,8 @@ class Call:
     approve: Approver
     progress: Callable[[str], None] = lambda text: None
     output_bytes: int = 1 << 20
+    taints: Callable[[], Awaitable[Sequence[Taint]]] = untouched
+    strangers: list[str] = field(default_factory=list)
 
     @property
     def sandbox(self) -> "Sandbox":
@@ -63,14 +69,38 @@ class Call:
         """How many bytes an output may have: `output_bytes`, at most the owner's `output_kib`."""
         return min(self.output_bytes, self.sandbox.config.limits.output_kib << 10)
 
-    def host_permit(self, purpose: str) -> Callable[[str], Awaitable[None]]:
-        """For agent.sandbox.hosts.Permit: an owner is asked where strangers' text was read."""
+    def host_permit(
+        self, purpose: str, touched: Sequence[Taint] = ()
+    ) -> Callable[[str], Awaitable[None]]:
+        """For agent.sandbox.hosts.Permit. `touched`: strangers' text that acts by itself, in files."""
 
         async def permit(host: str) -> None:
             what = f"Connect to {host}, for: {purpose}"
-            await self.approve(what, scope=f"network:{host}", standing=True)
+            await self.approve(what, scope=f"network:{host}", touched=touched)
 
         return permit
+
+    async def touched_by(self) -> str:
+        """The newest text of strangers that the chat holds, or empty."""
+        taints = await self.taints()
+        return taints[-1].source if taints else ""
+
+    async def reads(self, place: "SandboxPath | None") -> None:
+        """Its output shows text of that place: a repository of the host, or the workspace."""
+        if place is None:
+            return
+        repo = self.sandbox.config.repos.get(place.repo)
+        if repo is None:
+            self.strangers.extend(taint.source for taint in await self.sandbox.files.taints())
+        elif not repo.mine:
+            self.strangers.append(f"repository {repo.name}")
+
+    async def writes(self, place: "SandboxPath", change: str) -> None:
+        """It is about to change that place: an owner may be asked, or the workspace be marked."""
+        if place.repo:
+            await self.approve(f"Write {place.name}:\n\n{change}", scope=f"write:{place.repo}")
+        elif source := await self.touched_by():
+            await self.sandbox.files.mark(source)
 
 
 @dataclass(frozen=True)

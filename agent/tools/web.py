@@ -10,6 +10,7 @@ async def web_fetch(call: Call, url: str) -> Output:
     """Read a web page as text."""
     if call.context.web is None:
         raise ToolError("There is no network; the owner can allow it in the configuration.")
+    call.strangers.append(f"page {url}")  # an error of it, too
     page = await call.context.web.fetch(url, call.host_permit(url))
     text, _ = truncate_middle(page, call.output_limit)
-    return Output(text or "The page has no text.", foreign=True)
+    return Output(text or "The page has no text.")

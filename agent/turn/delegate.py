@@ -6,6 +6,7 @@ meanwhile tells the outer turn that the call was interrupted.
 """
 
 import itertools
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -14,6 +15,7 @@ from agent.events import Emit, Reason, TokenUsage, TurnFinished
 from agent.messages import Assistant, Message, System, ToolResult, User
 from agent.model import Completion
 from agent.prompt import system_text
+from agent.trust import Taint, named
 from agent.turn import texts
 from agent.turn.journal import TurnState
 from agent.turn.turn import Turn
@@ -45,16 +47,21 @@ def delegating(turn: Turn, run: Run, spend: Spend) -> Turn:
     )
     tools = [tool for tool in turn.tools if tool.name != TOOL]
 
-    async def delegate(task: str) -> str:
+    async def delegate(task: str, strangers: list[str]) -> str:
         first = User(f"<context>\n{texts.SUB_TASK}\n</context>\n{task}")
         journal = TransientJournal(
             f"{turn.journal.turn}.{next(numbers)}",
             turn.journal.chat,
             [System(system_text()), first],
             spend=spend,
+            held=list(await turn.journal.taints()),
         )
+        known = len(journal.held)
         inner = replace(turn, journal=journal, tools=tools, limits=limits)
-        finished = await run(inner, lambda _event: None)  # its steps are not shown
+        try:
+            finished = await run(inner, lambda _event: None)  # its steps are not shown
+        finally:
+            strangers.extend(taint.source for taint in journal.held[known:])
         if finished.reason in ("done", "tool_limit"):
             return finished.text
         raise ToolError(finished.text)
@@ -68,13 +75,15 @@ async def uncounted(completion: Completion) -> None:
 
 @dataclass
 class TransientJournal:
-    """agent.turn.journal.Journal for as long as the turn lasts. `before` messages are not the turn's own."""
+    """agent.turn.journal.Journal for as long as the turn lasts. `before` messages are not the turn's own;
+    `held` is the strangers' text that it has read."""
 
     turn: str
     chat: str
     messages: list[Message] = field(default_factory=list)
     before: int = 1
     spend: Spend = uncounted
+    held: list[Taint] = field(default_factory=list)
 
     async def open(self) -> TurnState:
         return TurnState(tuple(self.messages), len(self.messages) - self.before)
@@ -89,9 +98,13 @@ class TransientJournal:
     async def called_aside(self, completion: Completion) -> None:
         await self.spend(completion)
 
-    async def add(self, message: Message, *, own: bool) -> Message:
+    async def add(self, message: Message, *, own: bool, strangers: Sequence[str] = ()) -> Message:
         self.messages.append(message)
+        self.held += [Taint(named(source), time.time()) for source in strangers]
         return message
+
+    async def taints(self) -> Sequence[Taint]:
+        return self.held
 
     async def started(self, call: str) -> None:
         """Not resumed, so there is nothing to remember."""

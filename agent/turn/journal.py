@@ -14,6 +14,7 @@ from agent.store import Store
 from agent.store.inbox import InboxRow, Incoming
 from agent.store.turns import OpenTurn, TurnEnd
 from agent.store.usage import CacheReuse
+from agent.trust import Taint
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +51,16 @@ class Journal(Protocol):
         """A model call of a sub-task ended: its token figures, apart from the cache audit."""
         ...
 
-    async def add(self, message: Message, *, own: bool) -> Message:
+    async def add(self, message: Message, *, own: bool, strangers: Sequence[str] = ()) -> Message:
         """The turn's next message, as it now stands in the transcript (cut when it alone is too large).
 
-        `own`: the program's own words to the model (advice, a repair).
+        `own`: the program's own words to the model (advice, a repair). `strangers` names
+        where text of strangers in it comes from.
         """
+        ...
+
+    async def taints(self) -> Sequence[Taint]:
+        """The strangers' text that the turn's conversation holds, oldest first."""
         ...
 
     async def started(self, call: str) -> None:
@@ -139,12 +145,15 @@ class StoredJournal:
             turn.chat, turn.conversation, turn.id, completion, CacheReuse(), "sub-task"
         )
 
-    async def add(self, message: Message, *, own: bool) -> Message:
+    async def add(self, message: Message, *, own: bool, strangers: Sequence[str] = ()) -> Message:
         if isinstance(message, ToolResult):
-            text = await self.window.enter(self.chat, message.text)
+            text = await self.window.enter(self.chat, message.text, "; ".join(strangers))
             message = ToolResult(message.call, message.name, text)
-        await self.store.turns.add(self.open_turn, message, own=own)
+        await self.store.turns.add(self.open_turn, message, own=own, strangers=strangers)
         return message
+
+    async def taints(self) -> Sequence[Taint]:
+        return await self.store.taints.of(self.open_turn.conversation)
 
     async def started(self, call: str) -> None:
         await self.store.turns.started(self.open_turn, call)

@@ -38,14 +38,12 @@ class ToolRunner:
         self._transcript = transcript
         self._emit = emit
         self._lines: list[str] = []
-        self._tainted = False  # strangers' text was read
         self._detector = ToolLoopDetector()
 
     def remember(self, call: ToolCall, result: str) -> None:
-        """A call from before a restart; whether its text was foreign is not known, so it counts as such."""
+        """A call from before a restart."""
         self.calls += 1
         self.done.add(call.name)
-        self._tainted = True
         self._lines.append(described(call))
         self._detector.ran(call.name, arguments_of(call.arguments) or {}, result)
 
@@ -76,6 +74,7 @@ class ToolRunner:
                 await self._transcript.result(call, texts.NOT_RUN_LIMIT.format(count=most))
                 continue
             verdict = "run"
+            strangers: Sequence[str] = ()
             try:
                 tool = self._known(call.name)
                 arguments = _arguments(tool, call, readable=call.id not in unreadable)
@@ -87,14 +86,14 @@ class ToolRunner:
                 self._emit(ToolCalled(call.id, tool.name, arguments))
                 verdict = self._detector.verdict(tool.name, arguments)
                 if verdict == "run":
-                    text = await self._run(tool, call, arguments)
+                    text, strangers = await self._run(tool, call, arguments)
                 else:
                     text = texts.REPEATED
                     self._detector.skipped(call.name, arguments)
                     self._finished(call, Output(text, ok=False), 0.0)
             if self.calls >= most:
                 text = f"{text}\n{texts.LAST_CALL}"
-            await self._transcript.result(call, text)
+            await self._transcript.result(call, text, strangers)
             if verdict == "end":
                 raise Looping(self.report(texts.LOOPING.format(call=described(call))))
         self.malformed += refused
@@ -107,10 +106,14 @@ class ToolRunner:
             raise ToolError(texts.NO_TOOL.format(name=name, form=form))
         raise ToolError(texts.UNKNOWN_TOOL.format(name=name, tools=", ".join(self._tools)))
 
-    async def _run(self, tool: Tool, call: ToolCall, arguments: dict[str, Any]) -> str:
+    async def _run(
+        self, tool: Tool, call: ToolCall, arguments: dict[str, Any]
+    ) -> tuple[str, Sequence[str]]:
+        """What the model is told, and where text of strangers in it comes from."""
         await self._transcript.start(call)
-        turn, chat = self._turn.journal.turn, self._turn.journal.chat
-        guarded = GuardedCall(turn, call.id, chat, lambda: self._tainted)
+        journal = self._turn.journal
+        turn, chat = journal.turn, journal.chat
+        guarded = GuardedCall(turn, call.id, chat, journal.taints)
         context = Call(
             id=call.id,
             turn=turn,
@@ -119,6 +122,7 @@ class ToolRunner:
             approve=self._turn.approvals.approver(guarded, self._emit),
             progress=lambda text: self._emit(ToolProgress(call.id, text)),
             output_bytes=self.output_bytes,
+            taints=journal.taints,
         )
         began = asyncio.get_running_loop().time()
         try:
@@ -128,11 +132,10 @@ class ToolRunner:
         seconds = asyncio.get_running_loop().time() - began
         self._detector.ran(call.name, arguments, output.text)
         self._lines.append(f"{described(call)}: {'ok' if output.ok else 'failed'}")
-        self._tainted |= output.foreign
         if output.ok:
             self.done.add(call.name)
         self._finished(call, output, seconds)
-        return output.text
+        return output.text, list(dict.fromkeys(context.strangers))
 
     def _finished(self, call: ToolCall, output: Output, seconds: float) -> None:
         milliseconds = round(seconds * 1000)

@@ -49,9 +49,11 @@ class TurnTranscript:
         self.usage += usage_of(completion)
         await complete(self._journal.called_aside(completion))
 
-    async def add(self, message: Message, *, own: bool = False) -> None:
-        """`own`: the program's own words, not the person's."""
-        await complete(self._add(message, own=own))
+    async def add(
+        self, message: Message, *, own: bool = False, strangers: Sequence[str] = ()
+    ) -> None:
+        """`own`: the program's own words, not the person's. `strangers`: of Journal.add."""
+        await complete(self._add(message, own=own, strangers=strangers))
 
     async def note(self, text: str) -> None:
         """Words of the program to the model, in the form in which it always speaks."""
@@ -62,8 +64,8 @@ class TurnTranscript:
         self.started.add(call.id)
         await complete(self._journal.started(call.id))
 
-    async def result(self, call: ToolCall, text: str) -> None:
-        await self.add(ToolResult(call.id, call.name, text))
+    async def result(self, call: ToolCall, text: str, strangers: Sequence[str] = ()) -> None:
+        await self.add(ToolResult(call.id, call.name, text), strangers=strangers)
 
     async def steer(self) -> None:
         """Take in messages that arrived meanwhile."""
@@ -82,8 +84,8 @@ class TurnTranscript:
         for call in self.open_calls():
             await self.result(call, interrupted if call.id in self.started else texts.NOT_RUN)
 
-    async def _add(self, message: Message, *, own: bool) -> None:
-        self._take(await self._journal.add(message, own=own))
+    async def _add(self, message: Message, *, own: bool, strangers: Sequence[str]) -> None:
+        self._take(await self._journal.add(message, own=own, strangers=strangers))
 
     async def _steer(self) -> None:
         for message in await self._journal.steer():

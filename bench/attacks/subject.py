@@ -18,6 +18,7 @@ from agent.tools.git import git_commit, git_diff, git_status
 from agent.tools.search import grep, list_files
 from agent.tools.send_file import send_file
 from agent.tools.tool import Call
+from agent.trust import Taint, asks
 
 SECONDS = 4  # the time limit of a command
 TOOLS = {
@@ -65,7 +66,9 @@ class Sandboxed:
         self._sent = file.read().decode("utf-8", "replace")
 
 
-async def _denied(what: str, *, scope: str, standing: bool = False) -> None:  # noqa: ARG001 - the form of an Approver
+async def _denied(what: str, *, scope: str, touched: Sequence[Taint] = ()) -> None:  # noqa: ARG001 - the form of an Approver
+    if asks(scope, touched=False) == "never":
+        return
     raise ToolError(f"denied: {scope}")
 
 

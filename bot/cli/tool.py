@@ -8,7 +8,7 @@ import click
 
 from agent.approvals import GuardedCall
 from agent.errors import ToolError
-from agent.tools.tool import Call, Output
+from agent.tools.tool import Call, Output, untouched
 from bot.cli.command import (
     Failed,
     Misused,
@@ -58,7 +58,7 @@ async def run(agent: Agent, chat: str, id: str, name: str, arguments: dict[str, 
         hint = f" Did you mean {near[0]}?" if near else ""
         raise Failed(f"There is no tool named {name}.{hint}")
     await agent.refresh_status()
-    step = GuardedCall(f"cli-{id}", id, chat, lambda: False)
+    step = GuardedCall(f"cli-{id}", id, chat, untouched)  # an owner has written the call
     approve = agent.approvals.approver(step, lambda event: None)
     call = Call(id, step.turn, chat, await agent.tool_contexts.of(chat), approve)
     try:

@@ -172,7 +172,7 @@ async def test_the_whole_of_an_old_output_is_kept_in_a_file_and_named(
 ) -> None:
     files: list[tuple[str, str]] = []
 
-    async def spill(chat: str, text: str) -> str:
+    async def spill(chat: str, text: str, stranger: str) -> str:
         files.append((chat, text))
         return f"/workspace/.voltaire/out/{len(files)}.txt"
 

@@ -1,7 +1,7 @@
 """A command's way out: none, or the proxy, to listed public hosts."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from agent.sandbox.hosts import HostRefused, Hosts, is_public
 from agent.sandbox.sandbox import CommandResult
 from agent.tools.bash import bash
 from agent.tools.files import read_file
+from agent.trust import Taint
 from fakes.patience import limits
 from fakes.sandbox_box import Box, opened
 from fakes.web_server import Site, site
@@ -30,16 +31,20 @@ async def box(tmp_path: Path, web: Site) -> AsyncIterator[Box]:
 
 async def test_an_allowed_host_is_reached_and_marks_the_turn(box: Box, web: Site) -> None:
     output = await box.use(bash, command=f"curl -sS http://{web.host}/a?b=c")
-    assert (output.text, output.foreign) == ("hello", True)
+    assert (output.text, box.strangers) == ("hello", [web.host])
     assert (web.seen, box.asked) == ([f"{web.host}/a?b=c"], [])
 
 
 async def test_what_was_loaded_once_marks_later_turns_too(box: Box, web: Site) -> None:
-    assert not (await box.use(bash, command="ls")).foreign
+    await box.use(bash, command=f"curl -sS http://{web.host}/a")
+    await box.use(bash, command="ls")
+    assert box.strangers == []  # nothing of it was kept
     await box.use(bash, command=f"curl -sS http://{web.host}/a -o page")
-    assert (await box.use(read_file, path="page")).foreign
-    await box.use(bash, command="rm -rf /workspace/* /workspace/../reached")
-    assert (await box.use(bash, command="ls")).foreign
+    await box.use(read_file, path="page")
+    assert box.strangers == [web.host]
+    await box.use(bash, command="rm -rf /workspace/* /workspace/../strangers.json")
+    await box.use(bash, command="ls")
+    assert box.strangers == [web.host]
 
 
 async def test_a_tunnel(box: Box, web: Site) -> None:
@@ -58,7 +63,7 @@ async def test_after_strangers_text_the_owner_is_asked(box: Box, web: Site) -> N
 
 
 async def test_asking_does_not_use_up_the_time(box: Box, web: Site) -> None:
-    async def approve(what: str, *, scope: str, standing: bool = False) -> None:
+    async def approve(what: str, *, scope: str, touched: Sequence[Taint] = ()) -> None:
         await asyncio.sleep(1.5 * seconds)
 
     box.approve = approve
@@ -84,7 +89,7 @@ async def test_asking_does_not_use_up_the_time(box: Box, web: Site) -> None:
 async def test_everything_else_is_not(box: Box, web: Site, command: str, said: str) -> None:
     output = await box.use(bash, command=command.replace("{port}", str(web.port)))
     assert said in output.text
-    assert (web.seen, output.foreign) == ([], False)
+    assert (web.seen, box.strangers) == ([], [])
 
 
 async def test_an_address_that_is_not_public(tmp_path: Path, web: Site) -> None:

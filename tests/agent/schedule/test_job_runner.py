@@ -1,6 +1,7 @@
 """Each occurrence runs once, or is recorded as missed; nothing is lost, nothing runs twice."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -18,6 +19,7 @@ from agent.store import Incoming, Store
 from agent.store.jobs import Job, JobSpec
 from agent.store.occurrences import Occurrence
 from agent.store.outbox import OutboxRow
+from agent.trust import Taint
 from fakes.patience import SECONDS
 from tests.agent.schedule.conftest import Clock
 from tests.agent.schedule.times.test_times import END, RULES, START, ZONES, independent
@@ -425,7 +427,7 @@ async def test_a_model_that_is_not_there_is_asked_back() -> None:
 async def test_a_switch_that_the_model_proposes_is_asked_for_even_once(store: Store) -> None:
     asked = []
 
-    async def approve(what: str, *, scope: str, standing: bool = True) -> None:
+    async def approve(what: str, *, scope: str, touched: Sequence[Taint] = ()) -> None:
         asked.append((what, scope))
 
     planner = Planner(store, CHAT, "UTC", JobClassifier((), models))

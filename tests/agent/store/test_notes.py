@@ -16,7 +16,7 @@ from tests.agent.store.conftest import Clock
 NOW = 1_800_000_000.0
 
 
-async def as_is(chat: str, text: str) -> str:
+async def as_is(chat: str, text: str, stranger: str) -> str:
     return text
 
 

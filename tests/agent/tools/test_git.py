@@ -1,6 +1,6 @@
 import os
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -9,6 +9,7 @@ from agent.sandbox.limits import HostRepo
 from agent.tools.bash import bash
 from agent.tools.files import write_file
 from agent.tools.git import git_commit, git_diff, git_status
+from agent.trust import Taint
 from fakes.sandbox_box import Box, git, opened, repository
 
 
@@ -154,7 +155,7 @@ async def test_a_denied_commit_leaves_no_trace(host: Box, tmp_path: Path) -> Non
 async def test_what_changed_after_the_approval_is_not_committed(host: Box, tmp_path: Path) -> None:
     (tmp_path / "app/a.txt").write_text("shown\n")
 
-    async def approve(what: str, *, scope: str, standing: bool = False) -> None:
+    async def approve(what: str, *, scope: str, touched: Sequence[Taint] = ()) -> None:
         assert "+shown" in what
         (tmp_path / "app/a.txt").write_text("other\n")
 

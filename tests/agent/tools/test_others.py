@@ -16,6 +16,7 @@ from agent.tools.schedule import schedule
 from agent.tools.send_file import send_file
 from agent.tools.tool import Call, Output
 from agent.tools.web import web_fetch
+from agent.trust import Taint, asks
 from fakes.sandbox_box import Box, opened, repository
 
 
@@ -23,7 +24,7 @@ from fakes.sandbox_box import Box, opened, repository
 class Notebook:
     saved: list[tuple[str, str]] = field(default_factory=list)
 
-    async def remember(self, note: str, source: str) -> str:
+    async def remember(self, note: str, source: str, stranger: str = "") -> str:
         self.saved.append((note, source))
         return "saved note 1"
 
@@ -34,18 +35,24 @@ class Notebook:
 
 class Planner:
     async def schedule(
-        self, when: str, task: str, kind: str, approve: Callable[..., Awaitable[None]]
+        self,
+        when: str,
+        task: str,
+        kind: str,
+        approve: Callable[..., Awaitable[None]],
+        stranger: str = "",
     ) -> str:
-        await approve("plan", scope="plan", standing=True)
+        await approve("plan", scope="plan")
         return f"job 1: {kind or 'remind'} {task}, {when}"
 
 
-async def _conclude(task: str) -> str:
+async def _conclude(task: str, strangers: list[str]) -> str:
+    strangers.append("a page")
     return f"done: {task}"
 
 
-async def _allow(what: str, *, scope: str, standing: bool = False) -> None:
-    assert standing, (what, scope)
+async def _allow(what: str, *, scope: str, touched: Sequence[Taint] = ()) -> None:
+    assert asks(scope, touched=bool(touched)) == "never", (what, scope)
 
 
 @pytest.fixture
@@ -70,6 +77,7 @@ async def test_plans(call: Call) -> None:
 
 async def test_a_helper_concludes(call: Call) -> None:
     assert (await delegate.run(call, {"task": "read all"})).text == "done: read all"
+    assert call.strangers == ["a page"]
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,9 @@ class Bench:
                 self.began.set()
                 await self.release.wait()
             call.progress("half")
-            return Output(self.results.get(command, f"ran {command}"), foreign=command == "curl")
+            if command == "curl":
+                call.strangers.append("page http://example.org/")
+            return Output(self.results.get(command, f"ran {command}"))
 
         async def remember(call: Call, note: str) -> Output:
             """Save a note."""

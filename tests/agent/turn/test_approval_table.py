@@ -6,9 +6,10 @@ from pathlib import Path
 from agent.approvals import EXPIRED, ApprovalRequest, Approvals, GuardedCall
 from agent.store import open_store
 from agent.store.approvals import ApprovalTable
+from agent.tools.tool import untouched
 from fakes.patience import SECONDS
 
-STEP = GuardedCall("t1", "c1", "tg:1", lambda: False)
+STEP = GuardedCall("t1", "c1", "tg:1", untouched)
 WHAT, SCOPE = "commit to website: Fix", "commit:website"
 
 
@@ -42,7 +43,7 @@ async def test_a_question_is_answered_after_a_restart(tmp_path: Path) -> None:
         request, decision, _ = await asyncio.wait_for(asking, SECONDS)
         assert (request.id, decision) == ("a1", "chat")
         assert await approvals.not_taken("t1") == frozenset()
-        later = GuardedCall("t2", "c9", "tg:1", lambda: False)
+        later = GuardedCall("t2", "c9", "tg:1", untouched)
         assert (await approvals.settle(later, "commit to website: More", SCOPE))[1] == "chat"
         assert [grant.scope for grant in await store.approvals.grants("tg:1")] == [SCOPE]
 

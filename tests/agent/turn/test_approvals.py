@@ -1,20 +1,21 @@
 """Steps that an owner must allow."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
 from agent.approvals import DENIED, EXPIRED, NOBODY, ApprovalRequest, Approvals, Ask, GuardedCall
 from agent.events import ApprovalAsked, Decision
 from agent.messages import Assistant, System, ToolCall, ToolResult, User
+from agent.tools.tool import untouched
+from agent.trust import Taint
 from fakes.journal_memory import MemoryApprovals
 from fakes.model_scripted import calls, says
 from tests.agent.turn.conftest import Bench
 
 COMMIT = calls("git_commit", id="c", repo="website", message="Fix")
 WHAT = "commit to website: Fix"
-STEP = GuardedCall("t1", "c", "cli", lambda: False)
+STEP = GuardedCall("t1", "c", "cli", untouched)
 
 
 def answering(decision: Decision | None, asked: list[ApprovalRequest]) -> Ask:
@@ -155,9 +156,10 @@ async def test_an_answer_given_before_the_restart_counts_and_nothing_runs_twice(
 async def test_what_asks_while_it_runs_is_not_run_again() -> None:
     rows = MemoryApprovals()
     approvals = Approvals(rows, answering(None, []))
-    approver = approvals.approver(replace(STEP, tainted=lambda: True), lambda event: None)
+    approver = approvals.approver(STEP, lambda event: None)
+    page = Taint("page http://example.org/", 0.0)
     asking = asyncio.create_task(
-        approver("Connect to example.org", scope="network:example.org", standing=True)
+        approver("Connect to example.org", scope="network:example.org", touched=[page])
     )
     while not rows.requests:
         await asyncio.sleep(0)

@@ -1,6 +1,7 @@
 """A turn that is stopped, killed, or taken up again."""
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
@@ -157,11 +158,11 @@ async def test_a_write_under_way_is_finished_before_a_stop(bench: Bench) -> None
     writing, go = asyncio.Event(), asyncio.Event()
     plain = bench.journal.add
 
-    async def slow(message: Message, *, own: bool) -> Message:
+    async def slow(message: Message, *, own: bool, strangers: Sequence[str] = ()) -> Message:
         if isinstance(message, ToolResult):
             writing.set()
             await go.wait()
-        return await plain(message, own=own)
+        return await plain(message, own=own, strangers=strangers)
 
     bench.journal.add = slow
     turn = bench.turn(ScriptedModel.of(calls("bash", id="a", command="1"), says("no")))

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from agent.events import TokenUsage, ToolFinished
 from agent.messages import Assistant, System, ToolCall, ToolResult, User
 from agent.prompt import system_text
@@ -63,13 +65,20 @@ async def test_a_failed_inner_turn_is_a_failed_tool() -> None:
     assert bench.journal.messages[3] == ToolResult("d", "delegate", texts.NO_ANSWER)
 
 
-async def test_what_was_delegated_counts_as_strangers_text() -> None:
+@pytest.mark.parametrize(("command", "commits"), [("curl", 0), ("ls", 1)])
+async def test_what_a_sub_task_read_of_strangers_touches_the_chat(
+    command: str, commits: int
+) -> None:
     bench = DelegatingBench()
     bench.rows.grants.add(("cli", "commit:website"))
     commit = calls("git_commit", repo="website", message="Fix")
-    model = ScriptedModel(by_depth([calls("delegate", task="a"), commit, says("ok")], [says("x")]))
-    await bench.run_with(model)
-    assert bench.ran == []
+    outer = [calls("delegate", task="a"), commit, says("ok")]
+    inner = [calls("bash", command=command), says("x")]
+    await bench.run_with(ScriptedModel(by_depth(outer, inner)))
+    assert [name for name, _ in bench.ran] == ["bash"] + ["git_commit"] * commits
+    assert [taint.source for taint in bench.journal.held] == (
+        [] if commits else ["page http://example.org/"]
+    )
 
 
 async def test_what_a_sub_task_uses_counts_in_the_outer_turn() -> None:

@@ -1,0 +1,97 @@
+"""Whose text the files of a workspace may hold: a small file beside it, which no command can reach.
+
+It lies with the files and not in the database, because it is as true for a command of the
+command line, and goes with them into a backup.
+"""
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent.trust import Taint, named
+
+_KEPT = 100  # clearings that are remembered
+_UNREADABLE = Taint("files of which nothing is known", 0.0, 1 << 53)
+
+
+@dataclass(frozen=True)
+class WorkspaceTaints:
+    """The record of one workspace. Every change is on the disk when its method returns."""
+
+    path: Path
+    clock: Callable[[], float] = time.time
+
+    def exists(self) -> bool:
+        return self.path.exists()
+
+    def open(self) -> list[Taint]:
+        """What stands uncleared, oldest first. A record that cannot be read counts as a stranger's."""
+        return [Taint(**one) for one in self._read()["open"]]
+
+    def add(self, *sources: str) -> list[int]:
+        """Record sources; the numbers of those that were not there."""
+        with self._changing() as record:
+            known = {one["source"] for one in record["open"]}
+            new = [name for name in dict.fromkeys(map(named, sources)) if name not in known]
+            first = record["next"]
+            record["next"] += len(new)
+            record["open"] += [
+                {"source": source, "at": self.clock(), "number": number}
+                for number, source in enumerate(new, first)
+            ]
+            return list(range(first, record["next"]))
+
+    def withdraw(self, numbers: list[int]) -> None:
+        """What was recorded in advance has not come to pass."""
+        with self._changing() as record:
+            record["open"] = [one for one in record["open"] if one["number"] not in numbers]
+
+    def clear(self, upto: int, by: str) -> int:
+        """An owner vouches for the files as they are; how many sources that clears."""
+        with self._changing() as record:
+            gone = [one for one in record["open"] if one["number"] <= upto]
+            record["open"] = [one for one in record["open"] if one["number"] > upto]
+            told = {"at": self.clock(), "by": by, "sources": [one["source"] for one in gone]}
+            record["cleared"] = [*record["cleared"], told][-_KEPT:]
+            return len(gone)
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            record: dict[str, Any] = json.loads(self.path.read_bytes())
+            [Taint(**one) for one in record["open"]]
+            record["next"] + len(record["cleared"])
+        except FileNotFoundError:
+            return {"next": 1, "open": [], "cleared": []}
+        except (ValueError, TypeError, LookupError, OSError):
+            unreadable = {"source": _UNREADABLE.source, "at": 0.0, "number": _UNREADABLE.number}
+            return {"next": _UNREADABLE.number + 1, "open": [unreadable], "cleared": []}
+        return record
+
+    @contextmanager
+    def _changing(self) -> Iterator[dict[str, Any]]:
+        """The record, written back in one step; other processes wait meanwhile."""
+        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            before = self._read()
+            record = json.loads(json.dumps(before))
+            yield record
+            if record != before or not self.exists():
+                self._replace(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace"))
+                os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def _replace(self, content: bytes) -> None:
+        new = self.path.with_suffix(".new")
+        with new.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(self.path)

@@ -1,0 +1,63 @@
+"""What strangers' text has entered a conversation, and by whom it was cleared; kept as long as the conversation.
+
+A row is written in the transaction that brings the text into the transcript, and belongs to the
+conversation, not to its messages: what compaction, deletion by age or another try takes out of the
+prompt may have been summed up, answered or acted upon.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent.store.database import Database, Transaction
+from agent.store.message_codec import storable
+from agent.trust import Taint, named
+
+
+@dataclass(frozen=True)
+class TaintTable:
+    database: Database
+
+    async def of(self, conversation: int) -> list[Taint]:
+        """What stands uncleared, oldest first."""
+        return [Taint(*row) for row in await self.database.all(_OPEN, conversation)]
+
+    async def of_chat(self, chat: str) -> list[Taint]:
+        """The same of the chat's current conversation."""
+        current = await self.database.value("SELECT conversation FROM chats WHERE key = ?", chat)
+        return await self.of(current) if current is not None else []
+
+    async def clear(self, chat: str, upto: int, by: str) -> int:
+        """An owner vouches for what had entered the current conversation up to a taint's number; how
+        many taints that were. Its messages are theirs from then on, and so is what was said about them."""
+        async with self.database.write() as tx:
+            conversation = await tx.value("SELECT conversation FROM chats WHERE key = ?", chat)
+            cleared = await tx.all(
+                "UPDATE taints SET cleared_at = ?, cleared_by = ? WHERE conversation = ? AND id <= ?"
+                " AND cleared_at IS NULL RETURNING at",
+                tx.now,
+                storable(by),
+                conversation,
+                upto,
+            )
+            if cleared:
+                await tx.run(_OWNED, conversation, max(at for (at,) in cleared))
+        return len(cleared)
+
+
+async def enter(tx: Transaction, conversation: int, sources: Sequence[str]) -> None:
+    """Record that text of these sources enters a conversation; each stands once until it is cleared."""
+    rows = [(conversation, storable(named(source)), tx.now) for source in sources]
+    await tx.many(
+        "INSERT INTO taints (conversation, source, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+        rows,
+    )
+
+
+_OPEN = (
+    "SELECT source, at, id FROM taints WHERE conversation = ? AND cleared_at IS NULL ORDER BY id"
+)
+_OWNED = """
+UPDATE transcript SET origin = iif(role = 'assistant', 'program', 'owner'), stranger = ''
+WHERE conversation = ?1 AND origin = 'stranger' AND (at <= ?2 OR NOT EXISTS
+    (SELECT 1 FROM taints WHERE conversation = ?1 AND cleared_at IS NULL))
+"""

@@ -1,0 +1,91 @@
+"""Whose words a chat holds, and what it then asks an owner about.
+
+A stretch of text comes from a person, an owner, the program, or a stranger: a page, a file, a
+forwarded message, a repository. A chat is touched while a stranger's text stands in its prompt or
+was summed up into it; what it then writes (notes, jobs, files) is a stranger's as well. Whatever
+carries something out of a touched chat, or lasts beyond it, asks; what reads, computes or answers
+never does. The ideas are those of the dual-model and capability designs (arXiv 2506.08837,
+2503.18813): the model may believe what it reads, so what it can do is decided by where that came from.
+
+`ACTS` is the whole rule. docs/security.md shows it as a table.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+from agent.sandbox.output_buffer import visible
+
+Origin = Literal["person", "owner", "program", "stranger"]
+Asks = Literal["never", "unless granted", "always"]
+
+SOURCE_CHARACTERS = 160
+NAMED = 3  # sources that a question names
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """A stranger's text in a chat or a workspace: `source` is where from, on one line; `at` is in
+    seconds since the epoch; `number` rises with each."""
+
+    source: str
+    at: float
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """`what` a chat does, and when it asks; "unless granted": a standing permission answers it."""
+
+    what: str
+    untouched: Asks
+    touched: Asks
+
+
+ACTS: Mapping[str, Act] = {
+    "read": Act("read files, search, look at git, `recall`", "never", "never"),
+    "compute": Act("run commands, change files in the workspace, commit there", "never", "never"),
+    "answer": Act("answer, send files of the workspace to the person", "never", "never"),
+    "delegate": Act("hand on a sub-task; each step of it asks by itself", "never", "never"),
+    "network": Act("connect to a host that the owner allows", "never", "always"),
+    "remember": Act("save a note", "never", "always"),
+    "plan": Act("plan a job that runs once", "never", "always"),
+    "schedule": Act("plan a job that repeats, or switches the model", "unless granted", "always"),
+    "write": Act("change a file in `/repos` (commands cannot, once touched)", "never", "always"),
+    "commit": Act("commit to a repository of the host", "unless granted", "always"),
+    "send": Act("send a file out of `/repos`", "unless granted", "always"),
+}  # fmt: skip
+
+
+def asks(scope: str, *, touched: bool) -> Asks:
+    """Whether the act of a scope such as "commit:website" asks; what the table does not know always does."""
+    act = ACTS.get(scope.partition(":")[0])
+    if act is None:
+        return "always"
+    return act.touched if touched else act.untouched
+
+
+def table() -> str:
+    """ACTS as Markdown, for the documentation."""
+    rows = [f"| {act.what} | {act.untouched} | {act.touched} |" for act in ACTS.values()]
+    head = "| | a chat that no stranger's text has touched | one that it has |"
+    return "\n".join([head, "|---|---|---|", *rows])
+
+
+def named(source: str) -> str:
+    """Where a text comes from, on one bounded line in which nothing can hide."""
+    line = visible(" ".join(source.split()))
+    return line if len(line) <= SOURCE_CHARACTERS else f"{line[: SOURCE_CHARACTERS - 1]}…"
+
+
+def told(taints: Sequence[Taint], zone: str) -> str:
+    """What touched a chat, and when, newest last; empty for none. `zone` is an IANA name."""
+    newest = taints[-NAMED:]
+    lines = [
+        f"{taint.source} ({datetime.fromtimestamp(taint.at, ZoneInfo(zone)):%d %b %H:%M})"
+        for taint in newest
+    ]
+    more = [f"and {len(taints) - NAMED} more"] if len(taints) > NAMED else []
+    return "; ".join([*lines, *more])
