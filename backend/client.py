@@ -38,6 +38,7 @@ ANSWER_SECONDS = 10.0  # the control API answers from memory; longer means that 
 ENDPOINT_SECONDS = 30.0  # servers of others are asked first
 PICTURE_SECONDS = 70.0  # drawn in a process of its own
 RETRY_SECONDS = 0.1  # between two looks for a backend that may come
+PUBLIC_SOCKET = "status.sock"  # in the unit's RUNTIME_DIRECTORY: GET /v1/status, for the group
 LONGEST_SOCKET = 100  # bytes
 NO_ANSWER = "The model backend does not answer."
 OnQueueState = Callable[[QueueState], None]

@@ -5,12 +5,13 @@ async with serve_backend(config) as backend:
 """
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from backend.client import default_socket
+from backend.client import PUBLIC_SOCKET, default_socket
 from backend.config import BackendConfig
 from backend.control.api import Api, ModelServer, listening
 from backend.control.proxy import proxying
@@ -73,7 +74,13 @@ async def serve_backend(
             else ManagedServer(state)
         )
         await stack.enter_async_context(sampling(state.sampler, config.nvml))
-        await stack.enter_async_context(listening(Api(state, server, health, history), socket))
+        api = Api(state, server, health, history)
+        await stack.enter_async_context(listening(api, socket))
+        if shared := os.environ.get(
+            "RUNTIME_DIRECTORY"
+        ):  # of the machine's unit, open to its group
+            public = Path(shared) / PUBLIC_SOCKET
+            await stack.enter_async_context(listening(api, public, group_status=True))
         if config.proxy_port and config.proxy_key:
             await stack.enter_async_context(proxying(state, server.endpoint))
 

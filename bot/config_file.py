@@ -56,12 +56,19 @@ def write(path: Path, values: Values, *, group: int = -1) -> None:
 
 
 def replace_file(path: Path, text: str, *, group: int = -1) -> None:
-    """Replace a file at once, readable to its owner (and `group`) alone, and on the disk."""
+    """Replace a file at once, on the disk, readable to its owner (and `group`) alone.
+
+    Without a group, one that is there keeps its owner, group and mode.
+    """
     with replacement(path) as new:
         new.write_text(text, "utf-8")
         if group >= 0:
             os.chown(new, -1, group)
             new.chmod(0o640)
+        elif path.exists():
+            before = path.stat()
+            new.chmod(before.st_mode & 0o777)
+            os.chown(new, before.st_uid, before.st_gid)
 
 
 @contextmanager

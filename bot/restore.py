@@ -20,7 +20,7 @@ from agent.store.backup import check_copy
 from agent.store.database import migrations
 from agent.store.errors import StoreError
 from bot import config_file
-from bot.state import DATABASE
+from bot.state import DATABASE, give
 
 MANIFEST, CONFIG, SECRET_FILES = "manifest.json", "config.toml", "secrets"
 
@@ -153,14 +153,6 @@ def placed_member(member: tarfile.TarInfo, folder: Path) -> tarfile.TarInfo:
         if not (folder / name).resolve().is_relative_to(folder.resolve()):
             raise OutsideError(f"{name} points out of it")
     return placed
-
-
-def give(folder: Path, uid: int, gid: int) -> None:
-    """Make another user the owner of all of it; nothing where they own it already."""
-    if (uid, gid) != (os.geteuid(), os.getegid()):
-        for parent, folders, files in os.walk(folder):
-            for name in (".", *folders, *files):
-                os.chown(Path(parent) / name, uid, gid, follow_symlinks=False)
 
 
 def swap(new: Path, state: Path) -> Path | None:

@@ -31,7 +31,15 @@ from bot.composition import Agent, open_agent, open_chats, retention_of, semanti
 from bot.job_actions import HealthDigest, ProfileSwitch, repo_summaries
 from bot.restore import BackupError
 from bot.settings import Settings
-from bot.state import PRESENCE, Presence, open_state, started, write_presence
+from bot.state import (
+    PRESENCE,
+    Presence,
+    bot_facts,
+    open_state,
+    share_facts,
+    started,
+    write_presence,
+)
 
 log = logging.getLogger(__name__)
 
@@ -151,7 +159,7 @@ async def background_work(
     )
     async with asyncio.TaskGroup() as group:
         tasks = [
-            group.create_task(keep_presence(settings.state_dir, apps, notify)),
+            group.create_task(keep_presence(settings.state_dir, store, apps, notify)),
             group.create_task(watch_backend(agent, apps)),
             group.create_task(pass_on_alerts(agent.backend, store, apps.owner_chats)),
             group.create_task(maintenance.run()),
@@ -165,10 +173,17 @@ async def background_work(
             (settings.state_dir / PRESENCE).unlink(missing_ok=True)
 
 
-async def keep_presence(state: Path, apps: Apps, notify: Callable[[str], None]) -> None:
-    """Keep the presence file and the service manager's watchdog: both say that this loop runs."""
-    pid, ready = os.getpid(), False
+async def keep_presence(
+    state: Path, store: Store, apps: Apps, notify: Callable[[str], None]
+) -> None:
+    """Keep the presence file and the service manager's watchdog: both say that this loop runs.
+
+    Ready does not wait for a messaging app: its server may be away for days.
+    """
+    pid = os.getpid()
     began = started(pid) or 0
+    shared = os.environ.get("RUNTIME_DIRECTORY")  # of the machine's unit, open to its group
+    notify("READY=1")
     while True:
         health = apps.apps[0].health
         at = health.last_at
@@ -176,17 +191,17 @@ async def keep_presence(state: Path, apps: Apps, notify: Callable[[str], None]) 
             pid=pid,
             started=began,
             username=health.username,
-            polling_ok=None if at is None else health.problem is None,
+            polling_ok=False if health.problem else True if at else None,
             last_update_at=datetime.fromtimestamp(at, UTC) if at else None,
             problem=health.problem,
         )
-        with suppress(OSError):  # a full disk is no reason to end: it is written the next time
+        with suppress(OSError, StoreError):  # a full disk is no reason to end: again the next time
             write_presence(state, here)
-        if here.polling_ok is not None and not ready:
-            ready = True
-            notify(f"READY=1\nSTATUS=@{here.username} listens")
-        notify(f"WATCHDOG=1\nSTATUS={here.problem or f'@{here.username} listens'}")
-        await asyncio.sleep(PRESENCE_SECONDS if ready else 0.5)
+            if shared:
+                share_facts(here, await bot_facts(here, store), Path(shared))
+        line = f"@{here.username} listens" if at else "looks for the messaging app's server"
+        notify(f"WATCHDOG=1\nSTATUS={here.problem or line}")
+        await asyncio.sleep(PRESENCE_SECONDS if at or health.problem else 0.5)
 
 
 async def watch_backend(agent: Agent, apps: Apps) -> None:

@@ -31,6 +31,7 @@ from pydantic_settings import (
 
 PREFIX = "VOLTAIRE_"
 SECRETS = {"token", "api_key", "secret"}
+MACHINE = Path("/etc/voltaire/config.toml")
 
 
 class ConfigurationError(Exception):
@@ -257,13 +258,24 @@ def find_file(given: Path | None) -> Path | None:
         return given
     if named := os.environ.get(PREFIX + "CONFIG"):
         return Path(named)
-    candidates = [config_folder() / "config.toml", Path("/etc/voltaire/config.toml")]
-    return next((path for path in candidates if path.exists()), None)
+    return next((path for path in (config_folder() / "config.toml", MACHINE) if there(path)), None)
+
+
+def there(path: Path) -> bool:
+    """Whether the file exists, as far as this user may know."""
+    with suppress(PermissionError):
+        return path.exists()
+    return False
 
 
 def load(given: Path | None = None) -> Settings:
     """Read the configuration; ConfigurationError says in one sentence what is wrong."""
     path = find_file(given)
+    if path is None and f"{PREFIX}STATE__DIR" not in os.environ and closed(MACHINE.parent):
+        raise ConfigurationError(
+            "Voltaire is installed here for the machine: use sudo, or, for a Voltaire of your own, "
+            "`voltaire setup`; members of the group voltaire may run `voltaire status`."
+        )
     values = read_toml(path) if path else {}
     check_environment()
     try:
@@ -272,6 +284,11 @@ def load(given: Path | None = None) -> Settings:
         raise ConfigurationError(explain(error, path)) from None
     settings._path = path
     return with_token(settings)
+
+
+def closed(folder: Path) -> bool:
+    """Whether the folder is there, for others."""
+    return folder.is_dir() and not os.access(folder, os.X_OK)
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -1,9 +1,12 @@
 """The state folder: its database, and what the running bot tells of itself to others on the machine."""
 
+import json
 import os
-from contextlib import AbstractAsyncContextManager
-from datetime import datetime
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -11,6 +14,8 @@ from agent.store import Store, open_store
 from bot.settings import Settings
 
 DATABASE = "voltaire.db"
+RUNTIME = Path("/run/voltaire")  # of the units of the machine, open to their group
+SHARED = "bot-status.json"
 PRESENCE = Path("run") / "bot.json"  # in the state folder
 
 
@@ -72,3 +77,58 @@ def resident_mib(pid: int) -> float | None:
     except (OSError, IndexError, ValueError):
         return None
     return round(pages * os.sysconf("SC_PAGE_SIZE") / 2**20, 1)
+
+
+async def bot_facts(bot: Presence | None, store: Store | None) -> dict[str, Any]:
+    """The bot's part of `voltaire status`. What is not known is None."""
+    counts: Mapping[Any, int] = await store.outbox.counts() if store else {}
+    active, due = await store.jobs.active_and_next() if store else (0, None)
+    return {
+        "bot": {
+            "username": bot.username if bot else None,
+            "polling_ok": bot.polling_ok if bot else None,
+            "last_update_at": bot.last_update_at.isoformat()
+            if bot and bot.last_update_at
+            else None,
+            "problem": bot.problem if bot else None,
+            "inbox_waiting": await store.inbox.count_waiting() if store else 0,
+            "outbox_waiting": counts.get("waiting", 0) + counts.get("sending", 0),
+            "outbox_uncertain": counts.get("uncertain", 0),
+            "outbox_failed": counts.get("failed", 0),
+            "set_aside": await store.set_aside.count() if store else 0,
+        },
+        "chats": await store.chats.count() if store else 0,
+        "jobs": {"active": active, "next_at": due and datetime.fromtimestamp(due, UTC).isoformat()},
+        "memory_mib": {"bot": resident_mib(bot.pid) if bot else None},
+    }
+
+
+def share_facts(here: Presence, facts: dict[str, Any], folder: Path = RUNTIME) -> None:
+    """Leave the bot's facts where members of the machine's group may read them."""
+    new = folder / f"{SHARED}.new"
+    new.write_text(json.dumps({"process": (here.pid, here.started), **facts}), "utf-8")
+    new.chmod(0o640)
+    new.replace(folder / SHARED)
+
+
+async def shared_facts(folder: Path = RUNTIME) -> dict[str, Any]:
+    """What the bot left there, while it runs."""
+    facts: dict[str, Any] = {"process": (0, 0)}
+    with suppress(OSError, ValueError):
+        facts = json.loads((folder / SHARED).read_text("utf-8"))
+    pid, began = facts.pop("process")
+    if started(pid) != began:  # of a bot that is gone
+        facts = await bot_facts(None, None)
+        facts["bot"] |= dict.fromkeys(key for key, value in facts["bot"].items() if value == 0)
+        facts |= {"chats": None, "jobs": {"active": None, "next_at": None}}
+    return facts
+
+
+def give(folder: Path, uid: int, gid: int) -> None:
+    """Make that user the owner of all of it; a sandbox that swaps a folder for a link gains nothing."""
+    for _parent, folders, files, fd in os.fwalk(folder):
+        for name in (".", *folders, *files):
+            with suppress(FileNotFoundError):
+                found = os.stat(name, dir_fd=fd, follow_symlinks=False)
+                if (found.st_uid, found.st_gid) != (uid, gid):
+                    os.chown(name, uid, gid, dir_fd=fd, follow_symlinks=False)

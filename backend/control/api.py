@@ -203,13 +203,13 @@ class Api:
 
 
 @asynccontextmanager
-async def listening(api: Api, path: Path) -> AsyncIterator[None]:
-    """Serve on the socket at `path`, 0600 in a folder of 0700."""
+async def listening(api: Api, path: Path, *, group_status: bool = False) -> AsyncIterator[None]:
+    """Serve on the socket at `path`, 0600 in a folder of 0700; or the status alone, for the group too."""
     app = web.Application(client_max_size=LARGEST_BODY, middlewares=[plain_errors])
-    app.add_routes(api.routes())
+    app.add_routes(api.routes()[:1] if group_status else api.routes())
     try:
         async with app_runner(app) as runner:
-            before = os.umask(0o177)
+            before = os.umask(0o117 if group_status else 0o177)
             try:
                 await web.UnixSite(runner, str(path)).start()
             finally:

@@ -25,7 +25,7 @@ from bot.state import read_presence
 @pass_options
 @runs
 async def command(options: Options, file: Path, secrets: bool) -> None:
-    state, config = options.settings.state_dir, find_file(options.config)
+    state, config = options.settings_as_root.state_dir, find_file(options.config)
     try:
         manifest = await backup(state, file, config, secrets=secrets)
     except BackupError as error:
@@ -46,7 +46,8 @@ async def restore_command(options: Options, file: Path) -> None:
         state = Path(os.environ.get(f"{PREFIX}STATE__DIR") or state_folder(config))
         client = BackendClient(default_socket(state))
     else:
-        state, client = options.settings.state_dir, backend_client(options.settings)
+        settings = options.settings_as_root
+        state, client = settings.state_dir, backend_client(settings)
     configured = config.exists() or state.exists()
     async with client as backend:
         if read_presence(state) or await backend.answers():

@@ -50,13 +50,30 @@ class Options:
     verbose: bool
 
     @cached_property
-    def settings(self) -> "Settings":
+    def configured(self) -> "Settings":
+        """The settings, whoever runs this."""
         from bot.settings import ConfigurationError, load
 
         try:
             return load(self.config)
         except ConfigurationError as error:
             raise Misused(str(error)) from None
+
+    @cached_property
+    def settings(self) -> "Settings":
+        """The settings; from here on this process is the state's owner, where root started it."""
+        return self._with_access(keep_root=False)
+
+    @cached_property
+    def settings_as_root(self) -> "Settings":
+        """The settings for what only root may do, and does without harm to the state."""
+        return self._with_access(keep_root=True)
+
+    def _with_access(self, *, keep_root: bool) -> "Settings":
+        from bot.cli.owner import act_as_owner
+
+        act_as_owner(self.configured.state_dir, keep_root=keep_root)
+        return self.configured
 
 
 def checked_chat(_ctx: click.Context, _option: click.Parameter, name: str) -> str:

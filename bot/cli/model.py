@@ -98,7 +98,7 @@ async def pull(options: Options, model: str) -> None:
 @runs
 async def use(options: Options, model: str) -> None:
     """Switch the running backend to a profile, and keep it for the next start."""
-    settings = options.settings
+    settings = options.settings_as_root  # the configuration of the machine is root's
     profile = profile_of(model)
     if not model_path(settings, profile).is_file():
         raise Failed(f"{profile.name} is not downloaded yet: voltaire model pull {profile.name}")
@@ -106,20 +106,25 @@ async def use(options: Options, model: str) -> None:
         if await backend.answers():
             try:
                 await switch(backend, profile.name)
-                await selftest(settings, backend)
             except BackendRefused as error:
                 raise Failed(str(error)) from None
             except BackendUnavailable as error:
                 raise NoBackend(str(error)) from None
+        keep(options, profile.name)
+        if await backend.answers():
+            await selftest(options.settings, backend)
+
+
+def keep(options: Options, name: str) -> None:
+    """Keep a profile for the next start."""
     config = find_file(options.config)
     if config and config.exists():
         values = config_file.read(config)
-        config_file.put(values, "backend.profile", profile.name)
+        config_file.put(values, "backend.profile", name)
         config_file.write(config, values)
-        click.echo(f"{profile.name} is in use.")
+        click.echo(f"{name} is in use.")
     else:
-        keep = "put backend.profile into the configuration to keep it"
-        click.echo(f"{profile.name} is in use; {keep}.")
+        click.echo(f"{name} is in use; put backend.profile into the configuration to keep it.")
 
 
 async def switch(backend: BackendClient, name: str) -> None:

@@ -1,21 +1,20 @@
 """voltaire status: what runs, and how well; voltaire context: where a chat's tokens go."""
 
 import json
-from collections.abc import Mapping
+import os
 from contextlib import AsyncExitStack, suppress
-from datetime import UTC, datetime
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import click
 
-from agent.store import Store, open_store
-from backend.client import BackendClient, BackendUnavailable
+from agent.store import open_store
+from backend.client import PUBLIC_SOCKET, BackendClient, BackendUnavailable
 from backend.protocol import ServerStatus, Speed, Status
-from bot.cli.command import Options, chat_option, json_option, pass_options, runs
+from bot.cli.command import Failed, Options, chat_option, json_option, pass_options, runs
 from bot.cli.connect import backend_client, running_agent
-from bot.state import DATABASE, read_presence, resident_mib
+from bot.settings import Settings
+from bot.state import DATABASE, RUNTIME, bot_facts, read_presence, shared_facts
 
 BAR = 30
 SPEEDS = {"decode_tok_s", "prefill_tok_s", "ttft_ms", "cache_hit", "draft_acceptance"}
@@ -26,49 +25,43 @@ SPEEDS = {"decode_tok_s", "prefill_tok_s", "ttft_ms", "cache_hit", "draft_accept
 @pass_options
 @runs
 async def command(options: Options, as_json: bool) -> None:
-    settings = options.settings
-    async with AsyncExitStack() as stack:
-        backend = await stack.enter_async_context(backend_client(settings))
-        database = settings.state_dir / DATABASE
-        store = await stack.enter_async_context(open_store(database)) if database.exists() else None
-        facts = await gather(settings.state_dir, store, backend)
+    try:
+        facts = await own_facts(options.settings)
+    except Failed:  # of another user, who may share them with the group
+        if not os.access(RUNTIME, os.R_OK | os.X_OK):
+            raise
+        async with BackendClient(RUNTIME / PUBLIC_SOCKET) as backend:
+            facts = await with_backend(await shared_facts(), backend)
     click.echo(json.dumps(facts, ensure_ascii=False) if as_json else "\n".join(status_lines(facts)))
 
 
-async def gather(state: Path, store: Store | None, backend: BackendClient) -> dict[str, Any]:
+async def own_facts(settings: Settings) -> dict[str, Any]:
+    database = settings.state_dir / DATABASE
+    async with AsyncExitStack() as stack:
+        backend = await stack.enter_async_context(backend_client(settings))
+        store = await stack.enter_async_context(open_store(database)) if database.exists() else None
+        return await with_backend(
+            await bot_facts(read_presence(settings.state_dir), store), backend
+        )
+
+
+async def with_backend(facts: dict[str, Any], backend: BackendClient) -> dict[str, Any]:
     """The JSON form of the contract. What is not known is None."""
     report: Status | None = None
     with suppress(BackendUnavailable):
         report = await backend.status()
-    bot = read_presence(state)
     server = (report.backend if report else ServerStatus(state="stopped")).model_dump(mode="json")
     if report is None:
         server |= {"kind": None, "restarts": None}
-    counts: Mapping[Any, int] = await store.outbox.counts() if store else {}
-    active, due = await store.jobs.active_and_next() if store else (0, None)
     return {
         "version": version("voltaire"),
         "uptime_s": report.uptime_s if report else None,
         "backend": server,
         "speed": (report.speed if report else Speed()).model_dump(include=SPEEDS),
         "gpus": [gpu.model_dump(mode="json") for gpu in report.gpus] if report else [],
-        "bot": {
-            "username": bot.username if bot else None,
-            "polling_ok": bot.polling_ok if bot else None,
-            "last_update_at": bot.last_update_at.isoformat()
-            if bot and bot.last_update_at
-            else None,
-            "problem": bot.problem if bot else None,
-            "inbox_waiting": await store.inbox.count_waiting() if store else 0,
-            "outbox_waiting": counts.get("waiting", 0) + counts.get("sending", 0),
-            "outbox_uncertain": counts.get("uncertain", 0),
-            "outbox_failed": counts.get("failed", 0),
-            "set_aside": await store.set_aside.count() if store else 0,
-        },
-        "chats": await store.chats.count() if store else 0,
-        "jobs": {"active": active, "next_at": due and datetime.fromtimestamp(due, UTC).isoformat()},
+        **facts,
         "memory_mib": {
-            "bot": resident_mib(bot.pid) if bot else None,
+            **facts["memory_mib"],
             "backend": report.memory_mib.backend if report else None,
             "server": report.memory_mib.server if report else None,
         },
@@ -97,7 +90,10 @@ def status_lines(facts: dict[str, Any]) -> list[str]:
         lines.append("bot: stopped")
     else:
         state = "polling" if bot["polling_ok"] else "not polling"
-        lines.append(f"bot: @{bot['username']}, {state}{in_brackets(bot['problem'])}")
+        name = f"@{bot['username']}, " if bot["username"] else ""
+        lines.append(f"bot: {name}{state}{in_brackets(bot['problem'])}")
+    if bot["inbox_waiting"] is None:  # a bot of another user, which is gone
+        return lines
     lines.append(
         f"waiting: {bot['inbox_waiting']} to answer, {bot['outbox_waiting']} to send, "
         f"{bot['outbox_uncertain']} uncertain"

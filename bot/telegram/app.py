@@ -26,7 +26,14 @@ from bot.telegram.live import LiveMessageStore
 from bot.telegram.message_calls import SOURCE, MessageCalls
 from bot.telegram.pacer import Pacers
 from bot.telegram.update_gate import UpdateGate
-from bot.telegram.updates import ANSWER_SECONDS, Poller, PollState, Webhook, only_poller
+from bot.telegram.updates import (
+    ANSWER_SECONDS,
+    LONGEST_BACKOFF,
+    Poller,
+    PollState,
+    Webhook,
+    only_poller,
+)
 from bot.texts import texts
 
 
@@ -36,7 +43,6 @@ class TelegramConfig(TelegramSection):
     run_dir: Path
     timezone: str = "UTC"
     repos: tuple[str, ...] = ()
-    start_seconds: float = 20.0  # for a Bot API server that never answered yet
     answer_seconds: float = 10.0  # how long Telegram may take to answer a call
 
     @property
@@ -82,30 +88,25 @@ class TelegramApp(MessagingApp):
 
     @property
     def health(self) -> AppHealth:
+        username = None
         with suppress(RuntimeError):  # not connected yet
-            return AppHealth(self.bot.username, self.poll.last_at, self.poll.problem())
-        return AppHealth()
+            username = self.bot.username
+        return AppHealth(username, self.poll.last_at, self.poll.problem())
 
     async def connect(self) -> None:
-        """Find the Bot API server and learn who we are; the network may come up a little later."""
-        pause, reason = 0.5, "no answer"
-        try:
-            async with asyncio.timeout(self.config.start_seconds):
-                while True:
-                    try:
-                        return await self.application.initialize()
-                    except InvalidToken:
-                        raise AppUnavailable(
-                            "Telegram does not know this bot token; see @BotFather.", refused=True
-                        ) from None
-                    except TelegramError as error:
-                        reason = str(error)
-                    await asyncio.sleep(pause)
-                    pause *= 1.5
-        except TimeoutError:
-            raise AppUnavailable(
-                f"The Bot API server at {self.config.root} cannot be reached ({reason})."
-            ) from None
+        """Find the Bot API server and learn who we are, however long it is away."""
+        pause = 0.5
+        while True:
+            try:
+                return await self.application.initialize()
+            except InvalidToken:
+                raise AppUnavailable(
+                    "Telegram does not know this bot token; see @BotFather.", refused=True
+                ) from None
+            except TelegramError as error:
+                self.poll.failed(error)
+            await asyncio.sleep(pause)
+            pause = min(LONGEST_BACKOFF, 1.5 * pause)
 
     async def listen(self, context: HandlerContext) -> None:
         self.application.add_handlers(handlers(context))

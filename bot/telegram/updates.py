@@ -117,7 +117,9 @@ class Poller:
 
     async def _poll(self) -> None:
         try:
-            updates = await self._get_updates(timeout=POLL_SECONDS, allowed_updates=self._kinds)
+            # The first does not wait for an update: its answer shows that they come in.
+            timeout = POLL_SECONDS if self._state.last_at else 0
+            updates = await self._get_updates(timeout=timeout, allowed_updates=self._kinds)
         except TelegramError as error:
             self._state.failed(error)
             await self._back_off(error)

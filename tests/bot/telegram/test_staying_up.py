@@ -1,17 +1,20 @@
 """Polling: starting, staying, and what was said while nobody listened."""
 
 import asyncio
+import socket
 import sqlite3
-from contextlib import ExitStack
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager, suppress
+from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
 
-from bot.app import AppUnavailable
+from bot.app import AppHealth, AppUnavailable
 from bot.localgram import Localgram, is_final
-from bot.telegram.updates import only_poller
+from bot.telegram.updates import POLL_SECONDS, only_poller
 from fakes.bot_running import TOKEN, TelegramScenario
-from fakes.patience import SECONDS
+from fakes.patience import SECONDS, soon
 
 
 def said(scenario: TelegramScenario) -> list[str]:
@@ -36,38 +39,55 @@ async def steal(gram: Localgram) -> None:
 
 async def test_a_wrong_token_is_one_sentence(scenario: TelegramScenario) -> None:
     scenario.config = {"token": "4242:wrong"}
-    with pytest.raises(AppUnavailable) as told:
+    with pytest.raises(ExceptionGroup) as group:
         async with scenario.open() as run:
             assert run.serving
             await run.serving
-    assert str(told.value) == "Telegram does not know this bot token; see @BotFather."
-    assert told.value.refused
+    [told] = group.value.exceptions
+    assert isinstance(told, AppUnavailable) and told.refused
+    assert str(told) == "Telegram does not know this bot token; see @BotFather."
 
 
-async def test_an_unreachable_server_is_one_sentence(scenario: TelegramScenario) -> None:
-    scenario.config = {"base_url": "http://127.0.0.1:9", "start_seconds": 0.3}
-    with pytest.raises(AppUnavailable) as told:
-        async with scenario.open() as run:
-            assert run.serving
-            await run.serving
-    assert str(told.value) == (
-        "The Bot API server at http://127.0.0.1:9 cannot be reached (Connection refused)."
-    )
-    assert not told.value.refused
-
-
-async def test_a_server_that_accepts_and_is_silent_is_one_sentence(
+async def test_a_server_that_is_away_at_start_is_told_and_waited_for(
     scenario: TelegramScenario,
 ) -> None:
-    silent = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
-    async with silent:
-        url = f"http://127.0.0.1:{silent.sockets[0].getsockname()[1]}"
-        scenario.config = {"base_url": url, "start_seconds": 0.3}
-        with pytest.raises(AppUnavailable) as told:
-            async with scenario.open() as run:
-                assert run.serving
-                await run.serving
-    assert str(told.value) == f"The Bot API server at {url} cannot be reached (no answer)."
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    scenario.config = {"base_url": f"http://127.0.0.1:{port}"}
+    async with scenario.open() as run:
+        assert await trouble(run.bot.poll) == "Telegram cannot be reached (Connection refused)."
+        assert run.bot.health.problem and run.bot.health.username is None
+        assert run.serving and not run.serving.done()
+        gram = urlsplit(scenario.gram.url)
+        async with forwarded(port, str(gram.hostname), int(gram.port or 0)):
+            await scenario.owner.ask("hi")
+            assert run.bot.health == AppHealth(run.bot.health.username, run.bot.poll.last_at, None)
+
+
+@asynccontextmanager
+async def forwarded(port: int, host: str, to: int) -> AsyncIterator[None]:
+    """What comes to the port goes to another one."""
+
+    async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while piece := await reader.read(1 << 16):
+                writer.write(piece)
+        writer.close()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, here = await asyncio.open_connection(host, to)
+        await asyncio.gather(pipe(reader, here), pipe(there, writer))
+
+    server = await asyncio.start_server(connected, "127.0.0.1", port)
+    try:
+        yield
+    finally:
+        server.close()
+
+
+async def test_the_first_poll_waits_for_no_update(scenario: TelegramScenario) -> None:
+    async with scenario.open() as run:
+        await soon(lambda: run.bot.poll.last_at, POLL_SECONDS - 5)
 
 
 async def test_one_poller_per_token_and_machine(scenario: TelegramScenario) -> None:

@@ -1,0 +1,73 @@
+"""Whose the state is: a command acts as its owner, so that root leaves nothing that the services cannot read."""
+
+import atexit
+import grp
+import os
+import pwd
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from bot.cli.command import Failed
+from bot.state import give
+
+GROUP = "voltaire"  # its members may read the status
+
+
+def act_as_owner(state: Path, *, keep_root: bool = False) -> None:
+    """Become the state's owner where root runs this; Failed for anybody else who is not the owner.
+
+    Where the owner cannot read this program (it lies in root's home), root goes on, and at the
+    end gives the owner what it made. With `keep_root` it stays root, and sees to that itself.
+    """
+    try:
+        owner = state.stat()
+    except FileNotFoundError:
+        return
+    except PermissionError:
+        raise refused(state, "another user") from None
+    mine = os.geteuid()
+    if mine == owner.st_uid:
+        return
+    try:
+        user = pwd.getpwuid(owner.st_uid)
+    except KeyError:
+        user = None
+    if mine:
+        raise refused(state, user.pw_name if user else str(owner.st_uid))
+    if keep_root:
+        return
+    if not program_readable(owner.st_uid, owner.st_gid):
+        atexit.register(give, state, owner.st_uid, owner.st_gid)
+        return
+    if user:
+        os.initgroups(user.pw_name, owner.st_gid)
+        os.environ["HOME"] = user.pw_dir
+    else:
+        os.setgroups([])
+    os.setgid(owner.st_gid)
+    os.setuid(owner.st_uid)
+
+
+def refused(state: Path, owner: str) -> Failed:
+    typed = f"sudo voltaire {' '.join(sys.argv[1:])}".strip()
+    others = f"; members of the group {GROUP} may run `voltaire status`" if has_group() else ""
+    return Failed(f"The state in {state} belongs to {owner}: use `{typed}`{others}.")
+
+
+def has_group() -> bool:
+    with suppress(KeyError):
+        return bool(grp.getgrnam(GROUP))
+    return False
+
+
+def program_readable(uid: int, gid: int) -> bool:
+    """Whether that user can read this program and its Python, wherever they lie."""
+    places = (Path(__file__), Path(sys.prefix), Path(sys.base_prefix).resolve())
+    os.setegid(gid)
+    os.seteuid(uid)
+    try:
+        return all(os.access(place, os.R_OK, effective_ids=True) for place in places)
+    finally:
+        os.seteuid(0)
+        os.setegid(0)

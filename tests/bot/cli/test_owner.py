@@ -1,0 +1,145 @@
+"""Root acts as the state's owner; others get one sentence. Run as root: the owner is a user of no name."""
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent.store import open_store
+from bot import config_file
+from bot.cli.owner import program_readable
+from bot.state import Presence, bot_facts, give, share_facts, shared_facts, started
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+OWNER = 12345  # a user id that no host gives away
+VOLTAIRE = Path(sys.executable).with_name("voltaire")
+
+
+@pytest.fixture
+def state() -> Iterator[Path]:
+    """In a folder that others may pass through, which pytest's own is not."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        state = Path(folder, "state")
+        state.mkdir(mode=0o700)
+        os.chown(state, OWNER, OWNER)
+        yield state
+
+
+async def voltaire(state: Path, *words: str, user: int | None = None) -> tuple[int, str, str]:
+    mine = {k: v for k, v in os.environ.items() if not k.startswith("VOLTAIRE_")}
+    process = await asyncio.create_subprocess_exec(
+        *([VOLTAIRE] if user is None else [sys.executable, "-m", "bot.cli"]),
+        *words,
+        env={**mine, "VOLTAIRE_STATE__DIR": str(state), "XDG_CONFIG_HOME": str(state.parent)},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await process.communicate()
+    return process.returncode or 0, out.decode(), err.decode()
+
+
+def strangers(state: Path) -> list[Path]:
+    return [path for path in [state, *state.rglob("*")] if path.lstat().st_uid != OWNER]
+
+
+async def test_what_root_runs_leaves_nothing_of_roots(state: Path) -> None:
+    async with open_store(state / "voltaire.db"):
+        pass
+    give(state, OWNER, OWNER)
+    for words in (
+        ("doctor",),
+        ("jobs", "add", "--yes", "every day at 9 stretch"),
+        ("sandbox", "--", "touch", "file"),
+        ("status",),
+        ("backup", str(state.parent / "b.tar.gz")),
+    ):
+        await voltaire(state, *words)
+        assert strangers(state) == [], words
+    assert "stretch" in (await voltaire(state, "jobs", "list"))[1]
+    code, _, err = await voltaire(state, "restore", str(state.parent / "b.tar.gz"))
+    assert (code, err) == (0, "") and strangers(state) == []
+    assert "stretch" in (await voltaire(state, "jobs", "list"))[1]
+
+
+async def test_model_use_keeps_the_configuration_the_services_own(state: Path) -> None:
+    config = state.parent / "voltaire" / "config.toml"
+    config_file.write(config, {"backend": {"profile": "other"}}, group=OWNER)
+    code, _, err = await voltaire(state, "model", "use", "pocket")
+    assert (code, err) == (0, "")
+    assert 'profile = "pocket"' in config.read_text()
+    assert (config.stat().st_gid, config.stat().st_mode & 0o777) == (OWNER, 0o640)
+
+
+def test_a_link_in_the_state_gives_nothing_away(state: Path) -> None:
+    outside = state.parent / "outside"
+    outside.mkdir()
+    (outside / "file").touch()
+    (state / "link").symlink_to(outside)
+    (state / "file").symlink_to(outside / "file")
+    give(state, OWNER, OWNER)
+    assert strangers(state) == []
+    assert outside.stat().st_uid == 0 == (outside / "file").stat().st_uid
+
+
+def as_stranger(script: str) -> tuple[int, str]:
+    """Python in a process of another user, of which the program was loaded before."""
+    read, write = os.pipe()
+    if pid := os.fork():
+        os.close(write)
+        with os.fdopen(read) as said:
+            text = said.read()
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), text
+    os.setgroups([])
+    os.setgid(OWNER + 1)
+    os.setuid(OWNER + 1)
+    try:
+        exec(script, {"said": lambda text: os.write(write, str(text).encode())})
+    finally:
+        os._exit(0)
+
+
+REFUSED = """
+import sys
+from pathlib import Path
+from bot.cli.command import Failed
+from bot.cli.owner import act_as_owner
+sys.argv = ["voltaire", "ask", "hi"]
+try:
+    act_as_owner(Path({state!r}))
+except Failed as error:
+    said(error.message)
+"""
+
+
+def test_another_user_gets_one_sentence_with_the_command(state: Path) -> None:
+    _, said = as_stranger(REFUSED.format(state=str(state)))
+    assert said.startswith(f"The state in {state} belongs to {OWNER}: use `sudo voltaire ask hi`")
+
+
+def test_whether_the_owner_can_read_the_program_is_looked_at_as_the_owner() -> None:
+    assert program_readable(0, 0) and os.geteuid() == 0
+    program_readable(OWNER, OWNER)
+    assert (os.geteuid(), os.getegid()) == (0, 0)
+
+
+async def test_the_group_reads_what_the_bot_shares_while_it_runs(tmp_path: Path) -> None:
+    pid = os.getpid()
+    here = Presence(pid=pid, started=started(pid) or 0, username="volt", polling_ok=True)
+    async with open_store(tmp_path / "voltaire.db") as store:
+        share_facts(here, await bot_facts(here, store), tmp_path)
+    assert (tmp_path / "bot-status.json").stat().st_mode & 0o777 == 0o640
+    facts = await shared_facts(tmp_path)
+    assert facts["bot"]["username"] == "volt"
+    assert facts["jobs"]["active"] == 0 and facts["memory_mib"]["bot"] > 0
+    gone = json.loads((tmp_path / "bot-status.json").read_text()) | {"process": (pid, 1)}
+    (tmp_path / "bot-status.json").write_text(json.dumps(gone))
+    facts = await shared_facts(tmp_path)
+    assert facts["bot"]["username"] is None and facts["bot"]["inbox_waiting"] is None
+    shutil.rmtree(tmp_path)
