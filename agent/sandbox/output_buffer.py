@@ -39,6 +39,13 @@ def decode(raw: bytes) -> str:
     return clean(raw.decode("utf-8", "replace"))
 
 
+def decode_fields(raw: bytes) -> str:
+    """Text in which line feeds and NULs alone end lines and fields: any other break stood in what
+    somebody named or wrote, and shows as "␤"."""
+    fields = raw.decode("utf-8", "replace").replace("\r\n", "\n").split("\0")
+    return "\0".join(HIDDEN.sub("", ESCAPES.sub("", BREAKS.sub("␤", each))) for each in fields)
+
+
 @dataclass(slots=True)
 class OutputBuffer:
     """The bytes of a command, up to `limit`; beyond it the call is to be ended."""

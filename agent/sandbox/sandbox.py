@@ -18,7 +18,7 @@ from agent.sandbox.hosts import Permit
 from agent.sandbox.layout import WriteAccess
 from agent.sandbox.limits import HostRepo
 from agent.sandbox.mountinfo import verify_mounts
-from agent.sandbox.output_buffer import decode
+from agent.sandbox.output_buffer import decode_fields
 from agent.sandbox.proxy import EgressProxy, serve_proxy
 from agent.sandbox.sandbox_config import SandboxConfig
 from agent.sandbox.usage_watcher import over_memory, watch_usage
@@ -122,11 +122,12 @@ class Sandbox:
     async def run_internal(
         self, command: Sequence[str], *, seconds: float, access: WriteAccess = "none"
     ) -> CommandResult:
-        """Run a command of the program's own: the whole output, and ToolError when it takes too long."""
+        """Run a command of the program's own: the whole output, whose lines and fields nothing in it
+        can forge (decode_fields), and ToolError when it takes too long."""
         process, reason, notice = await self._execute(command, seconds, access=access)
         if reason:
             raise ToolError(reason)
-        output = decode(bytes(process.output.raw))
+        output = decode_fields(bytes(process.output.raw))
         return CommandResult(exit_code(process, reason), output, reason=notice)
 
     async def read_internal(self, command: Sequence[str], *, seconds: float) -> bytes:

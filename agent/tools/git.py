@@ -36,7 +36,7 @@ git rev-parse --quiet --verify HEAD > /dev/null || base=$(git hash-object -t tre
 
 STATUS = f"""{ENTER}
 export GIT_OPTIONAL_LOCKS=0
-{GIT} status --short --branch --untracked-files=all
+{GIT} status --short --branch --untracked-files=all -z
 """
 
 # Arguments: a revision, a range or nothing; then paths.
@@ -45,7 +45,7 @@ export GIT_OPTIONAL_LOCKS=0
 revision=$1; shift
 case $revision in
   "") {GIT} {DIFF} "$base" -- "$@" || exit
-      new=$(git ls-files --others --exclude-standard -- "$@" | head -50)
+      new=$(git ls-files -z --others --exclude-standard -- "$@" | head -z -n 50 | tr '\\n\\0' '?\\n')
       [ -z "$new" ] || printf '\nNew files, not in the diff:\n%s\n' "$new" ;;
   *..*) {GIT} {DIFF} --end-of-options "$revision" -- "$@" ;;
   *) {GIT} show --no-ext-diff --no-textconv --no-color --date=short --first-parent -m \\
@@ -96,9 +96,21 @@ async def git_status(
     call: Call, repo: Annotated[str, Field(description="name in /repos, or path in /workspace")]
 ) -> Output:
     """Branch and changed files of a repository."""
-    branch, *changed = (await run_git(call, repo, STATUS)).splitlines() or [""]
-    lines = changed or ["nothing to commit, working tree clean"]
+    branch, *entries = (await run_git(call, repo, STATUS)).split("\0")
+    lines = changed_files(entries) or ["nothing to commit, working tree clean"]
     return await bounded_output(call, "\n".join([f"branch {branch_name(branch)}", *lines]))
+
+
+def changed_files(entries: Sequence[str]) -> list[str]:
+    """A line for each file; of a renamed or copied one, its old name is the next entry."""
+    lines, left = [], iter(entry.replace("\n", "?") for entry in entries)
+    for entry in left:
+        if not entry:
+            continue
+        if entry[2:3] == " " and ("R" in entry[:2] or "C" in entry[:2]):
+            entry = f"{entry[:3]}{next(left, '')} -> {entry[3:]}"
+        lines.append(entry)
+    return lines
 
 
 def branch_name(line: str) -> str:

@@ -14,6 +14,7 @@ MOST_FILES = 200
 MOST_LINES = 300
 LONGEST_LINE = 300  # bytes
 SECONDS = 30
+QUESTION_MARKS = str.maketrans("\n␤", "??")  # for the line breaks in a name, as a glob has it
 ABSENT = 44  # exit code of the script
 
 # Arguments: 1 top directory, 2 where to look beneath it, 3 expression for paths.
@@ -31,19 +32,20 @@ fi
 """
 
 NEWEST = rf"""{FILES}
-tr -cd '\0' < /tmp/files | wc -c
+printf '%s\0' "$(tr -cd '\0' < /tmp/files | wc -c)"
 xargs -0 -r stat --printf='%.9Y\t%n\0' -- < /tmp/files |
-  sort -z -k1,1nr | head -z -n {MOST_FILES} | cut -z -f2- | tr '\n\0' '?\n'
+  sort -z -k1,1nr | head -z -n {MOST_FILES} | cut -z -f2-
 """
 
-# Argument 4: what to find; as plain text when it is no regular expression.
+# Argument 4: what to find; as plain text when it is no regular expression. A match is a field:
+# the name, a line feed, the line. No name with a line feed in it can pose as another file's match.
 LINES = rf"""{FILES}
 kind=-P
 grep -qP -e "$4" /dev/null 2>/dev/null
 [ $? -lt 2 ] || kind=-F
-echo "$kind"
-xargs -0 -r grep -nHIs --color=never $kind -e "$4" -- < /tmp/files |
-  cut -b 1-{LONGEST_LINE} | head -n {MOST_LINES + 1}
+printf '%s\0' "$kind"
+sed -z '/\n/d' /tmp/files | xargs -0 -r grep -nHIsZ --color=never $kind -e "$4" -- |
+  tr '\n\0' '\0\n' | cut -z -b 1-{LONGEST_LINE} | head -z -n {MOST_LINES + 1}
 """
 
 
@@ -57,6 +59,7 @@ async def list_files(
     place, glob = split_pattern(call, path, pattern)
     await call.reads(place)
     count, *names = await search(call, place, NEWEST, beneath(place.path, glob))
+    names = [name.translate(QUESTION_MARKS) for name in names]
     if not names:
         return Output(f"No file matches {pattern} in {place.name}.")
     return Output(bounded(call, place, names, int(count), "files more; use a narrower pattern"))
@@ -74,7 +77,8 @@ async def grep(
         raise ToolError("pattern is empty.")
     place, glob = split_pattern(call, path, glob)
     await call.reads(place)
-    kind, *lines = await search(call, place, LINES, beneath(place.path, glob), pattern)
+    kind, *matches = await search(call, place, LINES, beneath(place.path, glob), pattern)
+    lines = [match.replace("\n", ":", 1).replace("\n", "␤") for match in matches]
     text = f"No line matches {pattern} in {place.name}."
     if lines:
         text = bounded(call, place, lines, len(lines), "or more lines; narrow it with path or glob")
@@ -98,7 +102,7 @@ async def search(call: Call, place: SandboxPath, script: str, *arguments: str) -
     )
     if result.exit_code == ABSENT:
         raise ToolError(f"There is no file or folder {place.name}.")
-    return result.output.splitlines() or [""]
+    return result.output.split("\0")[:-1] or [""]
 
 
 def bounded(call: Call, place: SandboxPath, lines: list[str], count: int, more: str) -> str:

@@ -39,6 +39,35 @@ async def test_status_and_changes_of_a_project_in_the_workspace(box: Box) -> Non
     assert "new file" in await box.text(git_diff, repo="p", revision="HEAD", path="a")
 
 
+async def test_what_others_named_forges_no_line(box: Box) -> None:
+    await box.use(
+        bash,
+        command=r"""
+git init -q -b $'m\u2028M' p; cd p
+printf 'one\n' > $'a\r M forged'; printf 'two\n' > old; git add -A
+git commit --author=$'A\u2028diff --git a/x b/x <x@y>' -qm $'s\rcommit f0f0f0f'
+git mv old $'b\u2028 M forged'; printf 'three\n' > $'c\n M forged'
+printf 'four\r-five\u2028+six\r\n' > $'a\r M forged'
+""",
+    )
+    status = (await box.text(git_status, repo="p")).split("\n")
+    assert status == [
+        "branch m␤M",
+        " M a␤ M forged",
+        "R  old -> b␤ M forged",
+        "?? c? M forged",
+    ]
+    diff = (await box.text(git_diff, repo="p")).split("\n")
+    assert [line for line in diff if line.startswith(("+f", "-", "+s"))][-2:] == [
+        "-one",
+        "+four␤-five␤+six",
+    ]
+    assert diff[-2:] == ["New files, not in the diff:", "c? M forged"]
+    shown = (await box.text(git_diff, repo="p", revision="HEAD")).split("\n")
+    assert shown[0].startswith("commit ") and "A␤diff --git a/x b/x" in shown[0]
+    assert not any(line.startswith("commit f0f0f0f") for line in shown)
+
+
 async def test_a_commit_in_the_workspace_needs_nobody(box: Box) -> None:
     await _project(box)
     said = await box.text(git_commit, repo="p", message="Change a", files=["p/a"])

@@ -1,10 +1,12 @@
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 from agent.sandbox.limits import HostRepo
 from agent.tools.bash import bash
+from agent.tools.files import write_file
 from agent.tools.glob import beneath
 from agent.tools.search import grep, list_files
 from fakes.sandbox_box import Box, opened, repository
@@ -114,6 +116,19 @@ async def test_names_that_are_strange(box: Box) -> None:
     await box.use(bash, command="touch 'a b' $'new\\nline' -- -dash 'ünï' '$(id)'")
     found = (await box.text(list_files, pattern="*")).splitlines()
     assert sorted(found) == ["$(id)", "-dash", "a b", "new?line", "ünï"]
+
+
+async def test_names_and_lines_forge_no_line_of_their_own(box: Box) -> None:
+    names = ["a\rforged.py", "b\u2028forged.py", "c\nforged.py:1:evil", "d\x85\x1cforged.py"]
+    for name in names:
+        await box.use(write_file, path=f"{names.index(name)}.tmp", content="one\rtwo\u2028three\n")
+        await box.use(bash, command=f"mv {names.index(name)}.tmp {shlex.quote(name)}")
+    found = (await box.text(list_files, pattern="*")).split("\n")
+    assert sorted(found) == ["a?forged.py", "b?forged.py", "c?forged.py:1:evil", "dforged.py"]
+    lines = (await box.text(grep, pattern="two")).split("\n")
+    assert sorted(lines) == [
+        f"{name}:1:one␤two␤three" for name in ("a␤forged.py", "b␤forged.py", "dforged.py")
+    ]
 
 
 async def test_in_a_repository_of_the_host(tmp_path: Path) -> None:
