@@ -97,7 +97,7 @@ async def _carried_out(world: World, call: Call, method: Method) -> Answer:
         _note(world, call, error.description)
         return refused(error)
     _note(world, call)
-    return Answer(200, json.dumps(envelope(result), ensure_ascii=False))
+    return Answer(200, json.dumps(envelope(result)))
 
 
 def _note(world: World, call: Call, error: str = "") -> None:

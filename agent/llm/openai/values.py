@@ -1,8 +1,9 @@
 """Reading JSON of unknown shape: what has the wrong type counts as not there."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+MOST = 1 << 31  # tokens, milliseconds, a status: sums of them stay numbers that a database holds
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
@@ -21,11 +22,13 @@ def text(value: Any) -> str:
 
 
 def whole(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """A count; one beyond `MOST` is none."""
+    counts = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST
+    return value if counts else None
 
 
 def number(value: Any) -> float | None:
     """A finite number that is not negative."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1e15:
         return None
-    return float(value) if math.isfinite(value) and value >= 0 else None
+    return float(value)

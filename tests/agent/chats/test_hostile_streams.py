@@ -1,0 +1,49 @@
+"""Whatever a model server sends, the turn ends and the next ordinary message is answered."""
+
+import random
+
+import pytest
+
+from agent.llm.openai.client import OpenAIModel
+from agent.tools.tool import Call, Output, tool
+from agent.turn import texts
+from agent.turn.turn import TurnLimits
+from fakes.hostile_streams import HostileModelServer
+from tests.agent.chats.conftest import Bench, said
+
+AT_ONCE = 20  # hostile turns before the next ordinary one
+LIMITS = TurnLimits(
+    max_tool_calls=2, seconds=20, away_seconds=0.01, trouble_seconds=0.001, max_repairs=1
+)
+
+
+@tool
+async def echo(call: Call, words: str) -> Output:
+    """Repeat words."""
+    return Output(words)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("count", [20, pytest.param(1000, marks=pytest.mark.slow)])
+async def test_after_hostile_streams_an_ordinary_message_is_answered(
+    bench: Bench, count: int
+) -> None:
+    bench.tools, bench.limits = [echo], LIMITS
+    async with (
+        HostileModelServer(random.Random(20)) as server,
+        OpenAIModel(server.endpoint, silence_seconds=0.5) as model,
+    ):
+        bench.model = model  # type: ignore[assignment]
+        async with bench.running() as chats:
+            for batch in range(count // AT_ONCE):
+                chat = f"tg:{batch}"
+                for number in range(AT_ONCE):
+                    await chats.submit(said(f"hostile {number}", f"{batch}-{number}", chat))
+                    await bench.heard.replies(chat, number + 1)
+                await chats.submit(said(f"ordinary {batch}", f"{batch}-last", chat))
+                replies = await bench.heard.replies(chat, AT_ONCE + 1)
+                assert replies[-1] == f"answer to {batch}"
+                assert all(replies) and texts.BUG not in replies
+            assert await chats.store.set_aside.all() == []
+            await chats.store.usage.since(0)
+        assert server.hostile >= count
