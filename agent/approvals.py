@@ -5,6 +5,8 @@ after a restart, goes to `Approvals.decide`.
 """
 
 import asyncio
+import hashlib
+import json
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -29,7 +31,11 @@ NOBODY = "This step needs the owner's approval, and nobody can be asked here, so
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
     """One question to an owner. `expires` is in seconds since the epoch. `because` says what of
-    strangers has touched the chat, and when; it is empty where nothing has."""
+    strangers has touched the chat, and when; it is empty where nothing has.
+
+    `id` ends with a digest of what is asked. Buttons carry it, and so a press decides over
+    the bytes that were shown, and over no others.
+    """
 
     id: str
     turn: str
@@ -39,6 +45,18 @@ class ApprovalRequest:
     scope: str
     expires: float
     because: str = ""
+
+    @property
+    def intact(self) -> bool:
+        """Whether this is still what its id was made for."""
+        token = self.id.partition(".")[0]
+        return self.id == question_id(token, self.chat, self.what, self.scope, self.because)
+
+
+def question_id(token: str, chat: str, what: str, scope: str, because: str = "") -> str:
+    """`token` and 160 bits of SHA-256 of what is asked: both fit into a button's key of 64 bytes."""
+    asked = json.dumps([chat, what, scope, because]).encode()
+    return f"{token}.{hashlib.sha256(asked).hexdigest()[:40]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +89,8 @@ class ApprovalRows(Protocol):
     async def decide(
         self, id: str, decision: Decision, at: float, by: str = ""
     ) -> ApprovalRequest | None:
-        """Record the first decision; None when there is no such open request.
+        """Record the first decision; None when there is no such open request, when it has expired
+        or when it is not what was asked (ApprovalRequest.intact).
 
         "chat" also records a standing permission of the request's chat for its scope,
         except where the request has a `because`.
@@ -114,7 +133,7 @@ class Approvals:
         self._waiting: dict[str, asyncio.Future[Decision]] = {}
 
     async def decide(self, id: str, decision: Decision, by: str = "") -> ApprovalRequest | None:
-        """An owner's answer; None when the question is answered or expired already."""
+        """An owner's answer; None when the question is answered, expired or withdrawn already."""
         request = await self._rows.decide(id, decision, self._clock(), by)
         waiting = self._waiting.get(id)
         if request and waiting and not waiting.done():
@@ -173,9 +192,9 @@ class Approvals:
         self, call: GuardedCall, what: str, scope: str, taints: Sequence[Taint] = ()
     ) -> ApprovalRequest:
         expires, because = self._clock() + self._seconds, told(taints, self._zone)
-        return ApprovalRequest(
-            self._new_id(), call.turn, call.call, call.chat, what, scope, expires, because
-        )
+        because = because.encode("utf-8", "replace").decode()  # as it is stored
+        id = question_id(self._new_id(), call.chat, what, scope, because)
+        return ApprovalRequest(id, call.turn, call.call, call.chat, what, scope, expires, because)
 
     async def _answer(self, request: ApprovalRequest, ask: Ask) -> Decision:
         # A button of before a restart may have been pressed since the row was read.

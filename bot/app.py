@@ -15,7 +15,7 @@ from agent.store.errors import StoreError
 from agent.turn.journal import TurnReply
 from bot.channel import Channel, ChannelFileSender, OutgoingMessage
 from bot.commands.access import Access
-from bot.commands.approvals import OwnerApprovals, show_decision
+from bot.commands.approvals import OwnerApprovals, show_decision, show_withdrawn
 from bot.commands.context import HandlerContext, Services
 from bot.commands.conversations import continue_keyboard
 from bot.delivery import Delivery
@@ -100,6 +100,7 @@ class MessagingApp(ABC):
             lambda: self.health.problem,
         )
         self.replies.on_approval = lambda id: context.start(show_decision(context, id))
+        self.replies.on_end = lambda turn: context.start(show_withdrawn(context, turn))
         async with context.tasks, asyncio.TaskGroup() as group:
             group.create_task(self.delivery.run())
             group.create_task(self.listen(context))

@@ -36,13 +36,15 @@ SUMMARY_CHARACTERS = 80
 class Replies:
     """The listener of the agent's chats: each running turn has a live reply, one of `tasks`.
 
-    `on_approval` is called with the id of an approval that was decided or has expired.
+    `on_approval` is called with the id of an approval that was decided or has expired,
+    `on_end` with the id of each turn that has ended.
     """
 
     def __init__(self, channel: Channel, texts: Texts) -> None:
         self._channel = channel
         self._texts = texts
         self.on_approval: Callable[[str], None] = lambda id: None
+        self.on_end: Callable[[str], None] = lambda turn: None
         self._speeds: dict[str, ReadingSpeed] = {}
         self._open: dict[str, LiveReply] = {}
         self.tasks = BackgroundTasks()
@@ -61,6 +63,7 @@ class Replies:
             reply.add(event)
         if isinstance(event, TurnFinished):
             self._open.pop(turn, None)
+            self.on_end(turn)
 
     async def waiting(self, chat: str, why: str) -> None:
         async def send_notice() -> None:

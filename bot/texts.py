@@ -70,7 +70,8 @@ class Texts(NamedTuple):
     # approvals
     approval: str = "**May I do this?**"
     approval_from: str = " (asked in {chat})"
-    approval_cut: str = "... and {more:,} characters more"
+    approval_cut: str = "[... {more:,} characters in {lines:,} lines are in the file above ...]"
+    approval_whole: str = "All {count:,} characters of the next question"
     approve_once: str = "Allow once"
     approve_chat: str = "Always in this chat"
     deny: str = "Deny"
@@ -80,6 +81,7 @@ class Texts(NamedTuple):
         "chat": "✓ Allowed for this chat by {by} at {at}.",
         "denied": "✗ Denied by {by} at {at}.",
         "expired": "✗ Nobody answered; expired at {at}.",
+        "stopped": "✗ Stopped at {at}, before anybody answered.",
     }
     grants: str = "Allowed in this chat without asking:\n\n{grants}"
     no_grants: str = "There are no open questions, and nothing is allowed without asking."

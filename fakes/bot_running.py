@@ -69,7 +69,9 @@ class ScriptedAgent:
         model = ScriptedModel(lambda request: self.script(request))
         window = ModelWindow(store, model, LocalGpuQueue(), ())
         apps = Apps([app], look_seconds=0.05)
-        approvals = Approvals(store.approvals, apps.ask, seconds=self.approval_seconds)
+        approvals = Approvals(
+            store.approvals, apps.ask, seconds=self.approval_seconds, clock=store.clock
+        )
         schemas = tuple(tool.schema for tool in self.tools)
 
         async def run(assignment: Assignment, emit: Emit) -> TurnFinished:

@@ -83,7 +83,11 @@ class Chats:
         return [chat for chat, worker in self._workers.items() if worker.stop]
 
     async def stop(self, chat: str) -> bool:
-        """End the turn that runs in that chat, in whatever process; False when none does."""
+        """End the turn that runs in that chat, in whatever process; False when none does.
+
+        What it has asked the owners is withdrawn first: a press after this grants nothing.
+        """
+        await self.store.approvals.withdraw(chat)
         worker = self._workers.get(chat)
         if worker and worker.stop:
             worker.stop.set()

@@ -14,6 +14,11 @@ HIDDEN = re.compile(
     r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidi controls: text that reads otherwise
     r"\ufeff\U000e0000-\U000e007f]"  # byte order mark, tag characters
 )
+# Letters and marks that show nothing: grapheme joiner, Hangul fillers, Khmer inherent vowels,
+# Mongolian and general variation selectors, the empty Braille cell.
+BLANK_LETTERS = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
 BREAKS = re.compile(r"\r\n?|[\u2028\u2029]")
 
 
@@ -24,15 +29,18 @@ def clean(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Text in which every character that is not seen as itself, but line feed and tab, is spelt out."""
-    return "".join(
-        c if c.isprintable() or c in "\n\t" or unicodedata.category(c) == "Zs" else spelt(c)
-        for c in text
-    )
+    """Text with codes in place of characters that are not seen, or that change how others are seen.
+
+    Those are controls but tab and line feed, format and direction characters, tags, variation
+    selectors, fillers, spaces but the usual one, and what is not assigned.
+    """
+    return "".join(c if is_seen(c) else f"⟨U+{ord(c):04X}⟩" for c in text)
 
 
-def spelt(character: str) -> str:
-    return f"\\u{{{ord(character):04x}}}"
+def is_seen(character: str) -> bool:
+    if character in " \t\n":
+        return True
+    return unicodedata.category(character)[0] not in "CZ" and not BLANK_LETTERS.match(character)
 
 
 def decode(raw: bytes) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from agent.approvals import ApprovalRequest
 from agent.events import Decision
 from agent.store import chats
-from agent.store.database import Database, columns
+from agent.store.database import Database, Transaction, columns
 from agent.store.message_codec import storable
 
 
@@ -63,24 +63,42 @@ class ApprovalTable:
     async def decide(
         self, id: str, decision: Decision, at: float, by: str = ""
     ) -> ApprovalRequest | None:
-        """Record the first decision; None when there is no such open request.
+        """Record the first decision; None when there is no such open request, when it has expired
+        or when it is not what was asked (ApprovalRequest.intact).
 
         "chat" also records a standing permission of the request's chat for its scope;
         for a chat that strangers' text has touched it is "once".
         """
         async with self.database.write() as tx:
-            row = await tx.one(
-                "UPDATE approvals SET state = iif(?1 = 'chat' AND because <> '', 'once', ?1), decided_at = ?2, decided_by = ?3"
-                f" WHERE id = ?4 AND state = 'asked' RETURNING {_COLUMNS}",
+            sql = f"SELECT {_COLUMNS} FROM approvals WHERE id = ? AND state = 'asked'"
+            row = await tx.one(sql, id)
+            request = ApprovalRequest(*row) if row else None
+            if request is None:
+                return None
+            if decision != "denied" and not (request.intact and at < request.expires):
+                return None
+            if decision == "chat" and request.because:
+                decision = "once"
+            await tx.run(
+                "UPDATE approvals SET state = ?, decided_at = ?, decided_by = ? WHERE id = ?",
                 decision,
                 at,
                 by,
                 id,
             )
-            request = ApprovalRequest(*row) if row else None
-            if request and decision == "chat" and not request.because:
+            if decision == "chat":
                 await tx.run(_GRANT, request.chat, request.scope, by, at)
         return request
+
+    async def withdraw(self, chat: str) -> None:
+        """Close a chat's open questions: its turn was stopped, so a later press grants nothing."""
+        async with self.database.write() as tx:
+            await tx.run(f"{_WITHDRAW} AND chat = ?", WITHDRAWN, tx.now, chat)
+
+    async def withdrawn(self, turn: str) -> list[str]:
+        """Ids of the questions of a turn that were closed because it was stopped or had ended."""
+        sql = "SELECT id FROM approvals WHERE turn = ? AND decided_by = ?"
+        return [row[0] for row in await self.database.all(sql, turn, WITHDRAWN)]
 
     async def granted(self, chat: str, scope: str) -> bool:
         """Whether a standing permission covers the scope in that chat."""
@@ -93,11 +111,12 @@ class ApprovalTable:
         return frozenset(row[0] for row in await self.database.all(sql, turn))
 
     async def open_requests(self, chat: str | None = None) -> list[ApprovalRequest]:
-        """Questions without an answer, oldest first, of one chat or of all."""
+        """Questions that can still be answered, oldest first, of one chat or of all."""
         rows = await self.database.all(
-            f"SELECT {_COLUMNS} FROM approvals WHERE state = 'asked' AND (?1 IS NULL OR chat = ?1)"
-            " ORDER BY asked_at",
+            f"SELECT {_COLUMNS} FROM approvals WHERE state = 'asked' AND expires_at > ?2"
+            " AND (?1 IS NULL OR chat = ?1) ORDER BY asked_at",
             chat,
+            self.database.clock(),
         )
         return [ApprovalRequest(*row) for row in rows]
 
@@ -137,6 +156,15 @@ class ApprovalTable:
         return bool(await self.database.execute(sql, chat, scope))
 
 
+async def withdraw_turn(tx: Transaction, turn: str) -> None:
+    """Close what a turn that ends has asked and nobody has answered."""
+    await tx.run(f"{_WITHDRAW} AND turn = ?", WITHDRAWN, tx.now, turn)
+
+
+WITHDRAWN = "stopped"  # `decided_by` of a question whose turn was stopped
+_WITHDRAW = (
+    "UPDATE approvals SET state = 'denied', decided_by = ?, decided_at = ? WHERE state = 'asked'"
+)
 _COLUMNS = "id, turn, call, chat, what, scope, expires_at, because"
 _GRANT = "INSERT INTO grants (chat, scope, granted_by, granted_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _DECISIONS: dict[str, Decision] = {

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from agent.events import Reason, TokenUsage
 from agent.messages import Message, ToolResult, User
 from agent.store import chats, inbox, outbox, transcript
+from agent.store.approvals import withdraw_turn
 from agent.store.database import Database, Transaction, columns
 from agent.store.inbox import InboxRow, IncomingKind
 from agent.store.message_codec import storable
@@ -202,6 +203,7 @@ class TurnTable:
             if end.message is not None:
                 await transcript.append(tx, turn.conversation, turn.id, end.message)
             await inbox.done(tx, turn.id)
+            await withdraw_turn(tx, turn.id)
             return await outbox.put(tx, turn.chat, end.payloads, silent=end.silent, turn=turn.id)
 
     async def cancel(self, turn: OpenTurn, *, requeue: bool) -> None:
@@ -215,6 +217,7 @@ class TurnTable:
             )
             state = "waiting" if requeue else "done"
             await tx.run("UPDATE inbox SET state = ? WHERE turn = ?", state, turn.id)
+            await withdraw_turn(tx, turn.id)
 
     async def last(self, chat: str) -> tuple[OpenTurn, str] | None:
         """The chat's newest ended turn in its current conversation, and its reply."""

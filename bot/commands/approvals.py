@@ -3,17 +3,21 @@
 import hashlib
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from io import BytesIO
 
 from agent.approvals import ApprovalRequest
 from agent.events import Decision
-from agent.store.approvals import ApprovalTable, Grant
+from agent.sandbox.output_buffer import visible
+from agent.store.approvals import WITHDRAWN, ApprovalTable, Grant
 from bot.channel import (
     Button,
     Channel,
     ChannelError,
     DeliveryUncertain,
     Keyboard,
+    NamedFile,
     OutgoingMessage,
     send,
 )
@@ -24,10 +28,14 @@ from bot.texts import Texts
 APPROVAL = "ok"
 REVOKE = "rev"
 DECISIONS: dict[str, Decision] = {"o": "once", "c": "chat", "d": "denied"}  # by a key's last letter
-SHOWN_CHARACTERS = 3000  # of a command or a diff
+SHOWN_CHARACTERS = 3000  # of a command or a diff; of a longer one the beginning and the end
+SHOWN_END = 1000
+SHOWN_LINES, SHOWN_SPACES = 4, 80  # empty ones in a row; of more their number is shown
 ATTEMPTS = 3
 LABEL_CHARACTERS = 60
 SHOWN_GRANTS = 20
+BLANK_LINES = re.compile(rf"\n(?:[ ⇥\t]*\n){{{SHOWN_LINES},}}")
+BLANKS = re.compile(rf"[ ⇥\t]{{{SHOWN_SPACES},}}")
 
 
 @dataclass(frozen=True)
@@ -66,22 +74,51 @@ class OwnerApprovals:
         """Two copies of one question are harmless, a missing one is not."""
         text = question(self.texts, request, elsewhere=chat != request.chat)
         message = OutgoingMessage(text, approval_keyboard(self.texts, request.id))
-        for _ in range(ATTEMPTS - 1):
+        for attempt in range(ATTEMPTS):
             try:
+                await send_whole(self.channel, chat, self.texts, request)
                 return (await send(self.channel, chat, message))[-1]
             except DeliveryUncertain:
-                continue
-        return (await send(self.channel, chat, message))[-1]
+                if attempt == ATTEMPTS - 1:
+                    raise
+        raise AssertionError
 
 
 def question(texts: Texts, request: ApprovalRequest, *, elsewhere: bool) -> str:
     """What an owner is asked; `elsewhere`: in another chat than the request's."""
-    where = texts.approval_from.format(chat=request.chat) if elsewhere else ""
-    what = request.what
-    if len(what) > SHOWN_CHARACTERS:
-        more = texts.approval_cut.format(more=len(what) - SHOWN_CHARACTERS)
-        what = f"{what[:SHOWN_CHARACTERS]}\n{more}"
-    return f"{texts.approval}{where}\n\n{fenced(what)}"
+    where = texts.approval_from.format(chat=visible(request.chat)) if elsewhere else ""
+    return f"{texts.approval}{where}\n\n{fenced(excerpt(texts, request.what))}"
+
+
+async def send_whole(channel: Channel, chat: str, texts: Texts, request: ApprovalRequest) -> None:
+    """Where the question cannot show all of it: the exact bytes as a file and, where those hold
+    characters that are not seen, the text with their codes beside it. Raises ChannelError."""
+    seen = with_tabs(request.what)
+    if excerpt(texts, request.what) == seen:
+        return
+    whole = request.what.encode("utf-8", "surrogatepass")
+    files: list[NamedFile] = [(BytesIO(whole), "approval.txt")]
+    if visible(request.what) != request.what:
+        files.append((BytesIO(seen.encode()), "approval-codes.txt"))
+    caption = texts.approval_whole.format(count=len(request.what))
+    await channel.send_files(chat, files, caption)
+
+
+def excerpt(texts: Texts, what: str) -> str:
+    """What a question shows: all of it, or the beginning and the end with a count of the rest."""
+    text = with_tabs(what)
+    text = BLANK_LINES.sub(lambda m: f"\n⟨{m[0].count(chr(10)) - 1:,} empty lines⟩\n", text)
+    text = BLANKS.sub(lambda m: f"⟨{len(m[0]):,} spaces⟩", text)
+    if len(text) <= SHOWN_CHARACTERS:
+        return text
+    rest = text[SHOWN_CHARACTERS - SHOWN_END : -SHOWN_END]
+    more = texts.approval_cut.format(more=len(rest), lines=rest.count("\n") + 1)
+    return f"{text[: SHOWN_CHARACTERS - SHOWN_END]}\n{more}\n{text[-SHOWN_END:]}"
+
+
+def with_tabs(what: str) -> str:
+    """As `visible`, with a sign before each tab."""
+    return visible(what).replace("\t", "⇥\t")
 
 
 def fenced(code: str) -> str:
@@ -124,23 +161,31 @@ async def show_decision(context: HandlerContext, id: str) -> None:
     if decided is None or request is None:
         return
     state, by, at = decided
-    form = context.texts.decisions["expired" if by == "expired" else state]
+    form = context.texts.decisions[by if by in ("expired", WITHDRAWN) else state]
     for shown in (await table.message_of(id)).split():
         chat, _, message = shown.rpartition("/")
-        told = form.format(by=by, at=f"{await context.local_time(chat, at):%H:%M}")
-        text = f"{fenced(request.what[:SHOWN_CHARACTERS])}\n\n{told}"
+        told = form.format(by=visible(by), at=f"{await context.local_time(chat, at):%H:%M}")
+        text = f"{fenced(excerpt(context.texts, request.what))}\n\n{told}"
         try:
             await context.channel.edit(chat, message, text)
         except ChannelError:
             continue
 
 
+async def show_withdrawn(context: HandlerContext, turn: str) -> None:
+    """The same for what a turn that was stopped had asked."""
+    for id in await context.store.approvals.withdrawn(turn):
+        await show_decision(context, id)
+
+
 async def approve(context: HandlerContext, call: CommandCall) -> None:
     """/approve: open questions are asked again; standing permissions can be taken back."""
     texts = context.texts
     for request in await context.store.approvals.open_requests():
-        text = question(texts, request, elsewhere=request.chat != call.chat)
-        await context.send(call.chat, text, approval_keyboard(texts, request.id))
+        with suppress(ChannelError):  # without the whole of it the question is not asked again
+            await send_whole(context.channel, call.chat, texts, request)
+            text = question(texts, request, elsewhere=request.chat != call.chat)
+            await context.send(call.chat, text, approval_keyboard(texts, request.id))
     grants = await context.store.approvals.grants(call.chat)
     await context.send(call.chat, *grant_list(texts, grants))
 
@@ -156,7 +201,9 @@ async def press_revoke(context: HandlerContext, press: ButtonPress) -> PressResu
 def grant_list(texts: Texts, grants: Sequence[Grant]) -> tuple[str, Keyboard]:
     if not grants:
         return texts.no_grants, []
-    lines = "\n".join(f"- `{grant.scope}` ({grant.granted_by})" for grant in grants)
+    lines = "\n".join(
+        f"- `{visible(grant.scope)}` ({visible(grant.granted_by)})" for grant in grants
+    )
     keyboard = [
         [Button(f"{REVOKE}:{scope_digest(g.scope)}", f"✕ {g.scope}"[:LABEL_CHARACTERS])]
         for g in grants[:SHOWN_GRANTS]

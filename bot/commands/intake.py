@@ -5,6 +5,7 @@ People are let in by a one-time link, or because they ask and an owner presses a
 
 import asyncio
 
+from agent.sandbox.output_buffer import visible
 from agent.store import Incoming
 from bot import attachments
 from bot.attachments import MIB
@@ -133,7 +134,7 @@ async def pair(context: HandlerContext, call: CommandCall) -> None:
             Button(f"{REFUSE}:{user}", context.texts.refuse),
         ]
     ]
-    question = context.texts.wants_in.format(name=f"{call.sender.name} ({user})")
+    question = context.texts.wants_in.format(name=f"{visible(call.sender.name)} ({user})")
     for owner in sorted(context.access.owners):
         await context.send(context.channel.private_chat(owner), question, keyboard)
 

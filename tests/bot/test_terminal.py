@@ -10,8 +10,11 @@ from typing import TextIO
 import pytest
 from rich.console import Console
 
+from agent.approvals import ApprovalRequest
 from bot.channel import Button, OutgoingMessage, ToolCallView, TurnView, send
+from bot.commands.approvals import question, send_whole
 from bot.terminal import InputLines, Terminal
+from bot.texts import Texts
 from fakes.patience import soon
 
 
@@ -70,3 +73,15 @@ async def test_a_turn_leaves_its_tool_lines(typed: tuple[TextIO, TextIO], tmp_pa
     assert shown.endswith(lines)
     assert "too late" not in shown
     typed[1].close()
+
+
+async def test_a_long_step_is_written_whole_beside_its_question(
+    typed: tuple[TextIO, TextIO], tmp_path: Path
+) -> None:
+    here, screen = terminal(InputLines(typed[0]), tmp_path)
+    step = f"BEGIN{'x' * 9000}END\u202e"
+    asked = ApprovalRequest("i", "t", "c", "cli", step, "s", 0.0)
+    await send_whole(here, "cli", Texts(), asked)
+    await send(here, "cli", OutgoingMessage(question(Texts(), asked, elsewhere=False)))
+    assert (tmp_path / "approval.txt").read_text("utf-8") == step
+    assert "END⟨U+202E⟩" in screen.getvalue() and "\u202e" not in screen.getvalue()

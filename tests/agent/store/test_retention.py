@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.approvals import ApprovalRequest
+from agent.approvals import ApprovalRequest, question_id
 from agent.events import TokenUsage
 from agent.messages import Assistant, User
 from agent.store import Incoming, Store
@@ -42,13 +42,14 @@ async def test_what_is_old_goes_and_what_is_open_stays(store: Store, clock: Cloc
     note, _ = await store.notes.add("tg:1", "old")
     await store.notes.add("tg:1", "kept")
     await store.notes.delete("tg:1", note.id)
+    q1 = question_id("q1", "tg:1", "what", "scope")
     await store.approvals.open(
-        ApprovalRequest("q1", "t", "c", "tg:1", "what", "scope", clock.now + 9)
+        ApprovalRequest(q1, "t", "c", "tg:1", "what", "scope", clock.now + 9)
     )
     await store.approvals.open(
         ApprovalRequest("q2", "t", "d", "tg:1", "what", "scope", clock.now + 9)
     )
-    await store.approvals.decide("q1", "once", clock.now, "ann")
+    await store.approvals.decide(q1, "once", clock.now, "ann")
     clock.pass_(31 * DAY)
     assert await prune(store, Retention()) == 4
     assert [r.incoming.text for r in await store.inbox.waiting("tg:1", ["s"])] == [

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.approvals import ApprovalRequest, Approvals
+from agent.approvals import ApprovalRequest, Approvals, question_id
 from agent.model import Completion
 from agent.schedule.times.rule import Every, dump
 from agent.store import Incoming, Store, backup, open_store
@@ -17,19 +17,24 @@ from tests.agent.store.conftest import Clock
 
 
 def request(
-    id: str = "q1", scope: str = "commit:web", expires: float = 1_800_000_300.0
+    token: str = "q1", scope: str = "commit:web", expires: float = 1_800_000_300.0
 ) -> ApprovalRequest:
-    return ApprovalRequest(id, "t1", "c1", "tg:1", "git commit -m x", scope, expires)
+    what = "git commit -m x"
+    id = question_id(token, "tg:1", what, scope)
+    return ApprovalRequest(id, "t1", "c1", "tg:1", what, scope, expires)
+
+
+Q1 = request().id
 
 
 async def test_an_approval_is_decided_once(store: Store, clock: Clock) -> None:
     await store.approvals.open(request())
     assert await store.approvals.not_taken("t1") == {"c1"}
-    assert [r.id for r in await store.approvals.open_requests("tg:1")] == ["q1"]
+    assert [r.id for r in await store.approvals.open_requests("tg:1")] == [Q1]
     assert await store.approvals.find("t1", "c1", "git commit -m x") == (request(), None)
-    assert await store.approvals.decide("q1", "once", clock.now, "ann") == request()
-    assert await store.approvals.decide("q1", "denied", clock.now, "bob") is None
-    assert await store.approvals.decided("q1") == ("once", "ann", clock.now)
+    assert await store.approvals.decide(Q1, "once", clock.now, "ann") == request()
+    assert await store.approvals.decide(Q1, "denied", clock.now, "bob") is None
+    assert await store.approvals.decided(Q1) == ("once", "ann", clock.now)
     assert await store.approvals.find("t1", "c1", "git commit -m x") == (request(), "once")
     assert await store.approvals.not_taken("t1") == {"c1"}
     await store.approvals.take("t1", "c1")
@@ -41,7 +46,7 @@ async def test_a_standing_permission_holds_in_its_chat_for_its_scope(
     store: Store, clock: Clock
 ) -> None:
     await store.approvals.open(request())
-    await store.approvals.decide("q1", "chat", clock.now, "ann")
+    await store.approvals.decide(Q1, "chat", clock.now, "ann")
     assert await store.approvals.granted("tg:1", "commit:web")
     assert not await store.approvals.granted("tg:1", "commit:other")
     assert not await store.approvals.granted("tg:2", "commit:web")
@@ -52,10 +57,30 @@ async def test_a_standing_permission_holds_in_its_chat_for_its_scope(
     assert not await store.approvals.granted("tg:1", "commit:web")
 
 
+async def test_a_question_that_has_expired_is_not_decided(store: Store, clock: Clock) -> None:
+    await store.approvals.open(request())
+    clock.pass_(301)
+    assert await store.approvals.open_requests() == []
+    assert await store.approvals.decide(Q1, "chat", clock.now, "ann") is None
+    assert await store.approvals.grants("tg:1") == []
+    assert await store.approvals.decide(Q1, "denied", clock.now, "expired") == request()
+
+
+async def test_a_question_is_decided_over_its_own_bytes(store: Store, clock: Clock) -> None:
+    await store.approvals.open(request())
+    await store.database.execute("UPDATE approvals SET what = 'rm -rf /'")
+    assert await store.approvals.decide(Q1, "once", clock.now, "ann") is None
+    await store.database.execute("UPDATE approvals SET what = 'git commit -m x', scope = '*'")
+    assert await store.approvals.decide(Q1, "chat", clock.now, "ann") is None
+    assert await store.approvals.grants("tg:1") == []
+    other = request("q1", "commit:other").id  # a button of another question
+    assert await store.approvals.decide(other, "once", clock.now, "ann") is None
+
+
 async def test_the_engine_finds_its_question_again(store: Store, clock: Clock) -> None:
     await store.approvals.open(request())
     approvals = Approvals(store.approvals, None, clock=clock)
-    assert await approvals.decide("q1", "once", "ann") == request()
+    assert await approvals.decide(Q1, "once", "ann") == request()
 
 
 async def test_a_code_pairs_one_person_once_and_in_time(store: Store, clock: Clock) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from agent.approvals import EXPIRED, ApprovalRequest, Approvals, GuardedCall
+from agent.approvals import EXPIRED, ApprovalRequest, Approvals, GuardedCall, question_id
 from agent.store import open_store
 from agent.store.approvals import ApprovalTable
 from agent.tools.tool import untouched
@@ -11,6 +11,8 @@ from fakes.patience import SECONDS
 
 STEP = GuardedCall("t1", "c1", "tg:1", untouched)
 WHAT, SCOPE = "commit to website: Fix", "commit:website"
+A1 = question_id("a1", "tg:1", WHAT, SCOPE)
+LATER = 1e11  # seconds since the epoch
 
 
 class Clock:
@@ -39,9 +41,9 @@ async def test_a_question_is_answered_after_a_restart(tmp_path: Path) -> None:
         approvals = Approvals(store.approvals, shown, clock=clock)
         assert await approvals.not_taken("t1") == {"c1"}
         asking = asyncio.create_task(approvals.settle(STEP, WHAT, SCOPE))
-        assert await approvals.decide("a1", "chat", "111") is not None
+        assert await approvals.decide(A1, "chat", "111") is not None
         request, decision, _ = await asyncio.wait_for(asking, SECONDS)
-        assert (request.id, decision) == ("a1", "chat")
+        assert (request.id, decision) == (A1, "chat")
         assert await approvals.not_taken("t1") == frozenset()
         later = GuardedCall("t2", "c9", "tg:1", untouched)
         assert (await approvals.settle(later, "commit to website: More", SCOPE))[1] == "chat"
@@ -61,7 +63,7 @@ async def test_the_expiry_goes_on_while_nothing_runs(tmp_path: Path) -> None:
         again = Approvals(store.approvals, shown, clock=clock)
         _, decision, reason = await asyncio.wait_for(again.settle(STEP, WHAT, SCOPE), SECONDS)
         assert (decision, reason) == ("denied", EXPIRED.format(minutes=5))
-        assert await again.decide("a1", "once", "111") is None
+        assert await again.decide(A1, "once", "111") is None
 
 
 async def test_an_answer_while_the_turn_is_taken_up_again_counts(tmp_path: Path) -> None:
@@ -69,13 +71,13 @@ async def test_an_answer_while_the_turn_is_taken_up_again_counts(tmp_path: Path)
 
     class PressedMeanwhile(ApprovalTable):
         async def not_taken(self, turn: str) -> frozenset[str]:
-            await approvals.decide("a1", "once", "111")
+            await approvals.decide(A1, "once", "111")
             return await super().not_taken(turn)
 
     async with open_store(tmp_path / "v.db") as store:
         rows = PressedMeanwhile(store.database)
         approvals = Approvals(rows, shown)
-        await rows.open(ApprovalRequest("a1", "t1", "c1", "tg:1", WHAT, SCOPE, 0.0))
+        await rows.open(ApprovalRequest(A1, "t1", "c1", "tg:1", WHAT, SCOPE, LATER))
         assert await approvals.not_taken("t1") == {"c1"}
         assert (await approvals.settle(STEP, WHAT, SCOPE))[1] == "once"
         assert await store.approvals.not_taken("t1") == frozenset()
@@ -83,7 +85,7 @@ async def test_an_answer_while_the_turn_is_taken_up_again_counts(tmp_path: Path)
 
 async def test_a_question_replaced_by_another_holds_no_call_open(tmp_path: Path) -> None:
     async with open_store(tmp_path / "v.db") as store:
-        await store.approvals.open(ApprovalRequest("a1", "t1", "c1", "tg:1", WHAT, SCOPE, 0.0))
+        await store.approvals.open(ApprovalRequest(A1, "t1", "c1", "tg:1", WHAT, SCOPE, LATER))
         approvals = Approvals(store.approvals, None)
         await approvals.settle(STEP, "commit to website: other changes", SCOPE)
         assert await approvals.not_taken("t1") == frozenset()

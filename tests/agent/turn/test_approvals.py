@@ -4,7 +4,16 @@ import asyncio
 
 import pytest
 
-from agent.approvals import DENIED, EXPIRED, NOBODY, ApprovalRequest, Approvals, Ask, GuardedCall
+from agent.approvals import (
+    DENIED,
+    EXPIRED,
+    NOBODY,
+    ApprovalRequest,
+    Approvals,
+    Ask,
+    GuardedCall,
+    question_id,
+)
 from agent.events import ApprovalAsked, Decision
 from agent.messages import Assistant, System, ToolCall, ToolResult, User
 from agent.tools.tool import untouched
@@ -15,6 +24,7 @@ from tests.agent.turn.conftest import Bench
 
 COMMIT = calls("git_commit", id="c", repo="website", message="Fix")
 WHAT = "commit to website: Fix"
+ASK1 = question_id("ask1", "cli", WHAT, "commit:website")
 STEP = GuardedCall("t1", "c", "cli", untouched)
 
 
@@ -31,7 +41,7 @@ async def test_allowed_once(bench: Bench) -> None:
     bench.ask = answering("once", asked)
     await bench.run(COMMIT, says("Committed."))
     assert bench.ran == [("git_commit", {"repo": "website"})]
-    assert bench.of(ApprovalAsked) == [ApprovalAsked("ask1", WHAT, "once")]
+    assert bench.of(ApprovalAsked) == [ApprovalAsked(ASK1, WHAT, "once")]
     [request] = asked
     assert (request.turn, request.call, request.chat) == ("t1", "c", "cli")
     assert (request.what, request.scope) == (WHAT, "commit:website")
@@ -48,7 +58,7 @@ async def test_denied(bench: Bench) -> None:
 async def test_nobody_to_ask_denies_at_once(bench: Bench) -> None:
     await bench.run(COMMIT, says("It was denied."))
     assert bench.journal.messages[3] == ToolResult("c", "git_commit", NOBODY)
-    assert bench.of(ApprovalAsked) == [ApprovalAsked("ask1", WHAT, "denied")]
+    assert bench.of(ApprovalAsked) == [ApprovalAsked(ASK1, WHAT, "denied")]
 
 
 async def test_for_the_chat_asks_no_more(bench: Bench) -> None:
@@ -96,11 +106,11 @@ async def test_an_answer_by_button(bench: Bench) -> None:
     running = asyncio.create_task(bench.run(COMMIT, says("Done.")))
     await shown.wait()
     assert bench.of(ApprovalAsked) == []
-    assert await turn_approvals.decide("ask1", "once", "111") is not None
-    assert await turn_approvals.decide("ask1", "denied", "222") is None
+    assert await turn_approvals.decide(ASK1, "once", "111") is not None
+    assert await turn_approvals.decide(ASK1, "denied", "222") is None
     await running
     assert bench.ran == [("git_commit", {"repo": "website"})]
-    assert bench.rows.by["ask1"] == "111"
+    assert bench.rows.by[ASK1] == "111"
 
 
 async def test_no_answer_is_a_denial_after_the_expiry(bench: Bench) -> None:
@@ -110,8 +120,8 @@ async def test_no_answer_is_a_denial_after_the_expiry(bench: Bench) -> None:
     assert bench.journal.messages[3] == ToolResult(
         "c", "git_commit", EXPIRED.format(minutes=0.05 / 60)
     )
-    assert bench.rows.decisions == {"ask1": "denied"}
-    assert await approvals.decide("ask1", "once") is None
+    assert bench.rows.decisions == {ASK1: "denied"}
+    assert await approvals.decide(ASK1, "once") is None
 
 
 async def test_a_question_outlives_the_program(bench: Bench) -> None:
@@ -131,7 +141,7 @@ async def test_a_question_outlives_the_program(bench: Bench) -> None:
     bench.ask = answering("once", asked)
     finished = await bench.run(says("Committed."))
     assert finished.text == "Committed."
-    assert [request.id for request in asked] == ["ask1"]
+    assert [request.id for request in asked] == [ASK1]
     assert bench.ran == [("git_commit", {"repo": "website"})]
 
 
@@ -143,9 +153,9 @@ async def test_an_answer_given_before_the_restart_counts_and_nothing_runs_twice(
     bench.journal.messages = [System("s"), User("u"), Assistant("", (call,))]
     bench.journal.own = 2
     bench.journal.running = {"c"}
-    request = ApprovalRequest("ask1", "t1", "c", "cli", WHAT, "commit:website", 0.0)
+    request = ApprovalRequest(ASK1, "t1", "c", "cli", WHAT, "commit:website", 0.0)
     await bench.rows.open(request)
-    await bench.rows.decide("ask1", "once", 0.0, "111")
+    await bench.rows.decide(ASK1, "once", 0.0, "111")
     if taken:
         await bench.rows.take("t1", "c")
     await bench.run(says("Let me check."))

@@ -1,7 +1,9 @@
 """Approvals: asked with buttons, answered once, by owners alone."""
 
+import re
 from typing import Annotated
 
+import pytest
 from pydantic import Field
 
 from agent.approvals import ApprovalRequest
@@ -17,7 +19,7 @@ from fakes.patience import soon
 @tool
 async def push(call: Call, what: Annotated[str, Field(description="what")]) -> Output:
     """Push a button."""
-    await call.approve(f"push {what}", scope="push")
+    await call.approve(f"push {what}", scope="commit:push")
     return Output(f"pushed {what}")
 
 
@@ -61,10 +63,10 @@ async def test_allowed_for_the_chat_until_taken_back(scenario: TelegramScenario)
         await scenario.owner.next_message(where=is_final)
         await scenario.owner.send("/approve")
         grants = await scenario.owner.next_message(where=lambda m: m.keyboard)
-        await scenario.owner.press(grants, "✕ push")
+        await scenario.owner.press(grants, "✕ commit:push")
         none = await scenario.owner.until(grants, lambda m: not m.keyboard)
     assert len([m for m in scenario.owner.messages() if is_question(m)]) == 0
-    assert grants.text == "Allowed in this chat without asking:\n• push (Olga Owner)"
+    assert grants.text == "Allowed in this chat without asking:\n• commit:push (Olga Owner)"
     assert none.text == Texts().no_grants
 
 
@@ -149,6 +151,92 @@ async def test_a_question_that_may_not_have_arrived_is_asked_again(
     assert answer.text == "Done."
 
 
+async def test_a_press_after_stop_grants_nothing(scenario: TelegramScenario) -> None:
+    pushing(scenario, "A")
+    async with scenario.open() as run:
+        await scenario.owner.send("push")
+        asked = await scenario.owner.next_message(where=is_question)
+        always = asked.keyboard[1][0]
+        await scenario.owner.send("/stop")
+        await scenario.owner.next_message(where=is_final)
+        stopped = await scenario.owner.until(asked, lambda m: not m.keyboard)
+        press = scenario.owner._speech.press_button(scenario.owner.chat(), asked, always)
+        late = await scenario.owner.answer(press)
+        grants = await run.store.approvals.grants(f"tg:{scenario.owner.id}")
+    assert stopped.text.startswith("push A\n\n✗ Stopped at ")
+    assert (late.text, grants) == ("This has expired.", [])
+
+
+async def test_a_press_after_the_expiry_grants_nothing_also_after_a_restart(
+    scenario: TelegramScenario,
+) -> None:
+    pushing(scenario, "A")
+    async with scenario.open():
+        await scenario.owner.send("push")
+        asked = await scenario.owner.next_message(where=is_question)
+    scenario.script = lambda request: says("Done.")
+    scenario.late = 3600.0
+    async with scenario.open() as run:
+        press = await scenario.owner.press(asked, "Always in this chat")
+        late = await scenario.owner.answer(press)
+        await scenario.owner.next_message(where=is_final)
+        grants = await run.store.approvals.grants(f"tg:{scenario.owner.id}")
+        [result] = [m.text for r in run.model.requests[-1:] for m in r.messages[-1:]]
+    assert (late.text, grants) == ("This has expired.", [])
+    assert "denied" in result
+
+
+async def test_a_press_for_other_bytes_grants_nothing(scenario: TelegramScenario) -> None:
+    pushing(scenario, "A")
+    async with scenario.open() as run:
+        await scenario.owner.send("push")
+        asked = await scenario.owner.next_message(where=is_question)
+        await run.store.database.execute("UPDATE approvals SET what = 'push B', scope = '*'")
+        press = await scenario.owner.press(asked, "Always in this chat")
+        told = await scenario.owner.answer(press)
+        grants = await run.store.approvals.grants(f"tg:{scenario.owner.id}")
+    assert (told.text, grants) == ("This has expired.", [])
+
+
+async def test_what_is_not_seen_is_shown_as_its_code(scenario: TelegramScenario) -> None:
+    hidden = "\u202e\u200b\U000e0041\x1b[8m\r\x00\u2028\u3164\ufe0f\u00a0|"
+    pushing(scenario, hidden)
+    async with scenario.open():
+        await scenario.owner.send("push")
+        asked = await scenario.owner.next_message(where=is_question)
+    codes = "202E 200B E0041 001B [8m 000D 0000 2028 3164 FE0F 00A0 |".split()
+    shown = "".join(c if c in ("[8m", "|") else f"⟨U+{c}⟩" for c in codes)
+    assert asked.text == f"May I do this?\n\npush {shown}"
+
+
+@pytest.mark.parametrize("filler", ["x" * 20_000, "\n" * 2990, " " * 4000, "\n\t " * 2000])
+async def test_the_end_of_a_long_step_is_shown_and_all_of_it_sent(
+    scenario: TelegramScenario, filler: str
+) -> None:
+    step = f"BEGIN{filler}rm -rf END\u200b"
+    pushing(scenario, step)
+    async with scenario.open():
+        await scenario.owner.send("push")
+        asked = await scenario.owner.next_message(where=is_question)
+    media = [message.media for message in scenario.owner.messages() if message.media]
+    files = {each.file.name: each.file.content for each in media}
+    assert "push BEGIN" in asked.text and asked.text.endswith("rm -rf END⟨U+200B⟩")
+    assert len(asked.text) < 4096 and re.search(r"\d,?\d{3} ", asked.text)
+    assert files["approval.txt"] == f"push {step}".encode()
+    assert files["approval-codes.txt"].endswith("END⟨U+200B⟩".encode())
+
+
+async def test_a_step_whose_file_cannot_be_sent_is_not_asked(scenario: TelegramScenario) -> None:
+    pushing(scenario, "x" * 5000)
+    async with scenario.open() as run:
+        scenario.gram.fault("sendDocument", "bad_gateway", times=None)
+        await scenario.owner.send("push")
+        await scenario.owner.next_message(where=is_final)
+        [result] = [m.text for r in run.model.requests[-1:] for m in r.messages[-1:]]
+    assert "denied" in result
+    assert not any(is_question(m) for m in scenario.owner.messages())
+
+
 def test_no_command_can_end_its_own_block() -> None:
     asked = ApprovalRequest("i", "t", "c", "tg:1", "echo ```` && rm -rf x\n```\n**bold**", "s", 0.0)
     assert question(Texts(), asked, elsewhere=False) == (
@@ -158,4 +246,4 @@ def test_no_command_can_end_its_own_block() -> None:
 
 def test_a_very_long_command_is_cut_and_says_so() -> None:
     asked = ApprovalRequest("i", "t", "c", "tg:1", "x" * 5000, "s", 0.0)
-    assert "\n... and 2,000 characters more\n" in question(Texts(), asked, elsewhere=False)
+    assert "\n[... 2,000 characters in 1 lines " in question(Texts(), asked, elsewhere=False)
