@@ -1,6 +1,7 @@
 """What the parts of a running backend share, and the status made of it."""
 
 import asyncio
+import logging
 import os
 import time
 from collections.abc import AsyncGenerator, Callable
@@ -15,11 +16,14 @@ from backend import proc
 from backend.config import BackendConfig
 from backend.control.alerts import Alerts
 from backend.control.gpu_queue import GpuRequestQueue
+from backend.control.restart_history import RestartHistory
 from backend.control.speed import Speedometer
 from backend.gpu.nvml import Sampler
 from backend.protocol import MemoryUse, ServerStatus, Status
 from backend.server import restart_backoff
 from backend.server.warmup import PrefixStore
+
+log = logging.getLogger(__name__)
 
 PROXY = "proxy"  # the chat name under which the requests of other local programs queue
 
@@ -49,7 +53,19 @@ class StatusBoard:
         self._changed = asyncio.Event()
 
     def set(self, **changes: Any) -> None:
-        self.current = self.current.model_copy(update=changes)
+        before, self.current = self.current, self.current.model_copy(update=changes)
+        if (before.state, before.profile) != (self.current.state, self.current.profile):
+            now = self.current
+            log.info(
+                "server state=%s profile=%s model=%s n_ctx=%s pid=%s restarts=%d reason=%s",
+                now.state,
+                now.profile,
+                now.model,
+                now.n_ctx,
+                now.pid,
+                now.restarts or 0,
+                now.reason,
+            )
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
@@ -76,6 +92,7 @@ class BackendState:
     alerts: Alerts
     prefixes: PrefixStore
     timing: Timing
+    restarts: RestartHistory
     gpu_queue: GpuRequestQueue = field(default_factory=GpuRequestQueue)
     speed: Speedometer = field(default_factory=Speedometer)
     sampler: Sampler = field(default_factory=Sampler)
@@ -85,12 +102,16 @@ class BackendState:
     @classmethod
     def load(cls, config: BackendConfig, timing: Timing) -> "BackendState":
         """A starting backend, with the alerts and the prefix that earlier ones kept."""
-        status = StatusBoard(ServerStatus(state="starting", kind=config.kind))
+        history = RestartHistory(config.state_dir / "restarts.jsonl")
+        earlier = history.read()
+        last = earlier[-1] if earlier else None
+        status = StatusBoard(ServerStatus(state="starting", kind=config.kind, last_restart=last))
+        history.add("The backend was started.")
         alerts = Alerts(config.state_dir / "alerts.jsonl")
         alerts.read()
         prefixes = PrefixStore(config.state_dir / "prefix.json")
         prefixes.read()
-        return cls(config, status, alerts, prefixes, timing)
+        return cls(config, status, alerts, prefixes, timing, history)
 
     @property
     def server_record(self) -> Path:

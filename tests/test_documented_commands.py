@@ -44,6 +44,7 @@ class Run:
 RUNS = [
     Run("voltaire ask 'what time is it?'", r"\d"),
     Run("voltaire ask --json 'what time is it?'", "turn.finished"),
+    Run("voltaire backend history", "The backend was started"),
     Run("voltaire backup {home}/b.tar", "without secrets"),
     Run("voltaire chat", r"\w", stdin=b"hello\n"),
     Run("voltaire context", "transcript"),
@@ -140,7 +141,7 @@ class Home:
             yield process
         finally:
             process.terminate()
-            await asyncio.wait_for(process.wait(), SECONDS)
+            assert await asyncio.wait_for(process.wait(), SECONDS) == 0
 
     async def run(self, typed: str, stdin: bytes = b"") -> tuple[int, str]:
         words = shlex.split(typed.replace("{home}", str(self.path)))[1:]

@@ -1,6 +1,7 @@
 """Alerts for the owner: numbered, kept in a file as JSON Lines, and streamed."""
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
@@ -9,6 +10,8 @@ from pathlib import Path
 
 from backend.files import replace_text
 from backend.protocol import Alert
+
+log = logging.getLogger(__name__)
 
 KEPT = 200
 REPEAT_SECONDS = 300.0  # the same text again within this time is not a new alert
@@ -41,6 +44,13 @@ class Alerts:
             {"id": number, "at": now, "name": name, "level": level, "text": text}
         )
         self.kept.append(alert)
+        log.log(
+            logging.INFO if level in ("info", "over") else logging.WARNING,
+            "alert name=%s level=%s text=%s",
+            name,
+            level,
+            text,
+        )
         with suppress(OSError), self.path.open("a", encoding="utf-8") as file:
             file.write(alert.model_dump_json() + "\n")
         added, self._added = self._added, asyncio.Event()

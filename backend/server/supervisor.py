@@ -8,13 +8,11 @@ wait, and memory_fallback.py what to give up.
 import asyncio
 import random
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from time import monotonic
 
 from backend.aio import first_of, set_within
 from backend.models.profile import Profile, ProfileError, load
-from backend.protocol import Restart
 from backend.server.diagnosis import LASTING, Cause
 from backend.server.launch import CannotStart, prepare, with_context
 from backend.server.memory_fallback import MemoryFallback
@@ -180,8 +178,7 @@ class Supervisor:
     async def _after_run(self, cause: Cause, served: bool) -> None:
         """Count the end of a run, and decide what is started next and when."""
         status = self.state.status
-        now = datetime.now(UTC).replace(microsecond=0)
-        restart = Restart(at=now, cause=cause.sentence)
+        restart = self.state.restarts.add(cause.sentence)
         status.set(restarts=status.current.restarts + 1, last_restart=restart)
         if cause.kind != "asked":
             self.state.alerts.add("server", "warning", cause.sentence)

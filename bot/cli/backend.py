@@ -1,17 +1,47 @@
-"""voltaire backend: the supervisor of llama-server in the foreground."""
+"""voltaire backend: the supervisor of llama-server in the foreground; voltaire backend history."""
+
+import json
 
 import click
 
+from backend.control.restart_history import FILE, RestartHistory
 from backend.service import serve_backend
-from bot.cli.command import Options, pass_options, runs, start_logging
+from bot.cli.command import Options, json_option, pass_options, runs, serves, start_logging
 from bot.cli.connect import backend_config
 
 
-@click.command("backend", help="Keep llama-server alive and answer the control socket.")
+@click.group(
+    "backend",
+    invoke_without_command=True,
+    help="Keep llama-server alive and answer the control socket.",
+)
 @click.option("--model", default="", help="A GGUF to run in place of the profile's.")
+@click.pass_context
+def command(context: click.Context, model: str) -> int | None:
+    return None if context.invoked_subcommand else context.invoke(serve, model=model)
+
+
+@click.command(hidden=True)
+@click.option("--model", default="")
 @pass_options
-@runs
-async def command(options: Options, model: str) -> None:
+@serves
+async def serve(options: Options, model: str) -> None:
     start_logging(options.verbose, service=True)
     async with serve_backend(backend_config(options.settings, model)) as backend:
         await backend.ended()
+
+
+@command.command("history")
+@json_option
+@pass_options
+@runs
+async def history(options: Options, as_json: bool) -> None:
+    """When the model server, or the backend, was started again, and why; the newest last."""
+    restarts = RestartHistory(options.settings.state_dir / FILE).read()
+    if as_json:
+        click.echo(json.dumps([restart.model_dump(mode="json") for restart in restarts]))
+        return
+    for restart in restarts:
+        click.echo(f"{restart.at.astimezone():%Y-%m-%d %H:%M:%S}  {restart.cause}")
+    if not restarts:
+        click.echo("No start is recorded yet.")

@@ -12,7 +12,7 @@ from agent.store import Store
 from backend.client import BackendClient
 from backend.control.sd_notify import notify
 from bot.app import Apps
-from bot.cli.command import Misused, Options, pass_options, runs, start_logging
+from bot.cli.command import Misused, Options, pass_options, serves, start_logging
 from bot.cli.connect import backend_client, running_backend
 from bot.service import serve_bot
 from bot.settings import Settings
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @click.command("bot", help="Telegram, agent, scheduler.")
 @pass_options
-@runs
+@serves
 async def command(options: Options) -> None:
     start_logging(options.verbose, service=True)
     async with backend_client(options.settings) as backend:
@@ -33,7 +33,7 @@ async def command(options: Options) -> None:
 @click.command("run", help="Backend and bot together in the foreground.")
 @click.option("--model", default="", help="A GGUF to run in place of the profile's.")
 @pass_options
-@runs
+@serves
 async def run(options: Options, model: str) -> None:
     """Where there is no systemd."""
     start_logging(options.verbose, service=True)

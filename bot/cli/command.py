@@ -92,17 +92,34 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 
 
 def runs(function: Callable[..., Coroutine[Any, Any, int | None]]) -> Callable[..., int]:
-    """Run an async command; TERM and INT cancel it, so that everything is put away."""
+    """Run an async command; TERM and INT cancel it, so that everything is put away: exit code 130."""
+    return _running(function, ended=130)
+
+
+def serves(function: Callable[..., Coroutine[Any, Any, int | None]]) -> Callable[..., int]:
+    """Run a service as `runs` does; TERM is how a service manager ends it: exit code 0."""
+    return _running(function, ended=0)
+
+
+def _running(
+    function: Callable[..., Coroutine[Any, Any, int | None]], ended: int
+) -> Callable[..., int]:
+    codes: list[int] = []
 
     async def cancellable(work: Coroutine[Any, Any, int | None]) -> int | None:
         task = asyncio.ensure_future(work)
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, task.cancel)
+
+        def stop(code: int) -> None:
+            codes.append(code)
+            task.cancel()
+
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, ended)):
+            loop.add_signal_handler(number, stop, code)
         try:
             return await task
         except asyncio.CancelledError:
-            return 130
+            return codes[0] if codes else 130
 
     def run(*args: Any, **kwargs: Any) -> int:
         try:

@@ -81,6 +81,8 @@ def status_lines(facts: dict[str, Any]) -> list[str]:
             cached = f"{warm['cached_tokens']} of {warm['tokens']} tokens cached"
             lines.append(f"warm: {cached} in {warm['seconds']:.1f} s by {warm['source']}")
         lines += speed_lines(facts["speed"])
+    if last := server["last_restart"]:
+        lines.append(f"last restart: {last['at']}: {last['cause']} (voltaire backend history)")
     for gpu in facts["gpus"]:
         seen = [gpu["name"]]
         seen += [f"{gpu['temperature_c']:.0f} °C"] if gpu["temperature_c"] is not None else []

@@ -3,7 +3,9 @@
 As root they are system units with a user of their own; else units of the user.
 """
 
+import grp
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -58,16 +60,35 @@ class Installation:
     @property
     def values(self) -> Mapping[str, str]:
         """Repositories and the program are bound through ProtectHome and ProtectSystem."""
-        bind = {False: "BindReadOnlyPaths=-", True: "BindPaths=-"}
+
+        def bind(path: Path, *, writable: bool = False) -> str:
+            escaped = str(path).replace(":", "\\:")
+            return f"{'BindPaths' if writable else 'BindReadOnlyPaths'}={quoted(f'-{escaped}')}"
+
         return {
-            "VOLTAIRE": str(Path(sys.executable).with_name("voltaire")),
-            "CONFIG": str(self.config),
-            "TOKEN": str(self.token),
+            "VOLTAIRE": quoted(str(Path(sys.executable).with_name("voltaire"))),
+            "CONFIG": quoted(f"VOLTAIRE_CONFIG={self.config}"),
+            "TOKEN": str(self.token).replace("%", "%%"),
+            "GROUPS": " ".join(filter(group_exists, ("video", "render"))),  # of the cards' devices
             "MEMORY": self.memory,
             "NETWORK": LOOPBACK if self.managed else "",
-            "PROGRAM": "\n".join(f"{bind[False]}{path}" for path in program_folders()),
-            "REPOS": "\n".join(f"{bind[writable]}{path}" for path, writable in self.repos),
+            "PROGRAM": "\n".join(map(bind, program_folders())),
+            "REPOS": "\n".join(bind(path, writable=writable) for path, writable in self.repos),
         }
+
+
+def quoted(text: str) -> str:
+    """A word of a unit file, whatever is in it."""
+    if not re.search(r"[\s\"'\\%]", text):
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return f'"{escaped}"'
+
+
+def group_exists(name: str) -> bool:
+    with suppress(KeyError):
+        return bool(grp.getgrnam(name))
+    return False
 
 
 def program_folders(hidden: Iterable[str] = HIDDEN) -> list[Path]:
@@ -100,8 +121,8 @@ def install(scope: SystemdScope, installation: Installation) -> None:
         if installation.state.exists():
             run("chown", "-R", "voltaire:voltaire", str(installation.state))
     write_units(scope, installation)
-    run_systemctl(scope, "enable", "--now", "voltaire.target")
-    run_systemctl(scope, "restart", *UNITS[:2])
+    run_systemctl(scope, "enable", "voltaire.target")
+    run_systemctl(scope, "restart", "voltaire.target")  # and both services with it, once
 
 
 def renew(scope: SystemdScope, installation: Installation) -> list[str]:

@@ -103,8 +103,8 @@ def test_install_check_and_remove_speak_to_systemctl(
     assert list(scope.folder.iterdir()) == [] and remove(scope) == []
     assert log.read_text().splitlines() == [
         "--user daemon-reload",
-        "--user enable --now voltaire.target",
-        "--user restart voltaire-backend.service voltaire-bot.service",
+        "--user enable voltaire.target",
+        "--user restart voltaire.target",
         "--user is-active voltaire-backend.service",
         "--user is-active voltaire-bot.service",
         "--user disable --now voltaire.target voltaire-backend.service voltaire-bot.service voltaire.target",
@@ -156,3 +156,36 @@ def test_what_systemd_says_is_told_in_one_sentence(
         install(SystemdScope(False, tmp_path / "units", str(program)), installation)
     with pytest.raises(SetupError, match="is not installed here"):
         install(SystemdScope(False, tmp_path / "units", str(tmp_path / "absent")), installation)
+
+
+@needs_systemd
+@pytest.mark.parametrize("root", [True, False])
+def test_paths_with_spaces_and_marks(
+    tmp_path: Path, root: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = tmp_path / "my own 100% place: here"
+    program = odd / "bin" / "voltaire"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program.with_name("python")))
+    installation = Installation(odd / "config.toml", odd / "token", odd, True, ((odd, True),))
+    folder = tmp_path / "units"
+    folder.mkdir()
+    for name, text in render(SystemdScope(root, folder), installation).items():
+        (folder / name).write_text(text)
+    done = subprocess.run(
+        ["systemd-analyze", *([] if root else ["--user"]), "verify", *sorted(folder.iterdir())],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_group_that_is_not_there_is_not_asked_for(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.setup.units.group_exists", lambda name: name == "video")
+    text = render(SystemdScope(True, Path("/x")), installation)["voltaire-backend.service"]
+    assert "SupplementaryGroups=video\n" in text

@@ -1,0 +1,17 @@
+"""What ended the model server is kept over the backend's own restarts, and shown."""
+
+from pathlib import Path
+
+from backend.control.restart_history import KEPT, RestartHistory
+
+
+def test_it_is_kept_bounded_and_survives_a_bad_line(tmp_path: Path) -> None:
+    history = RestartHistory(tmp_path / "restarts.jsonl")
+    assert history.read() == []
+    first = history.add("The model server was killed.")
+    with history.path.open("a") as file:
+        file.write("half a li")
+    assert RestartHistory(history.path).read() == [first]
+    for number in range(KEPT):
+        history.add(str(number))
+    assert [history.read()[0].cause, history.read()[-1].cause] == ["0", str(KEPT - 1)]
