@@ -49,7 +49,7 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ThoughtDelta:
-    """Reasoning, for a live message; not part of the JSON form."""
+    """Reasoning, as it comes."""
 
     text: str
 
@@ -150,6 +150,7 @@ _TYPES: dict[type, str] = {
     TurnStarted: "turn.started",
     ModelProgress: "model.progress",
     TextDelta: "text.delta",
+    ThoughtDelta: "thought.delta",
     ToolCalled: "tool.called",
     ToolFinished: "tool.finished",
     ApprovalAsked: "approval.asked",

@@ -6,14 +6,17 @@ from typing import Any, Literal, Protocol
 
 from agent.messages import Message, ToolCall
 
+UNBOUNDED = -1  # tokens of thought
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """`tools` is the wire form of the default set, the same object for every request.
 
-    `chat` orders requests of one conversation in logs; it is not sent. `thinking`
-    is how many tokens the model may think before it answers, where its server can
-    be told so; 0 leaves that to the server's profile.
+    `thinking` is how many tokens the model may think before it answers, 0 none and
+    UNBOUNDED as many as it likes, as far as its template or its server can be told
+    so; None leaves that to the profile. `brief`: this call alone goes without thought,
+    and what a template says of thinking ahead of everything stays as it is.
     """
 
     messages: tuple[Message, ...]
@@ -21,7 +24,8 @@ class Request:
     tool_choice: Literal["auto", "none"] = "auto"
     max_tokens: int | None = None
     sampling: Mapping[str, Any] = field(default_factory=dict)
-    thinking: int = 0
+    thinking: int | None = None
+    brief: bool = False
 
 
 @dataclass(frozen=True, slots=True)

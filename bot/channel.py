@@ -49,12 +49,16 @@ class ToolCallView:
 
 @dataclass(frozen=True, slots=True)
 class TurnView:
-    """What is shown of a running turn; `status` is a line about what it waits for."""
+    """What is shown of a running turn; `status` is a line about what it waits for.
+
+    `buttons` are offered where the app can put them under a message.
+    """
 
     calls: tuple[ToolCallView, ...] = ()
     text: str = ""
     status: str = ""
     thoughts: str = ""
+    buttons: Keyboard = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,7 @@ class Agent:
             thinking=thinking_tokens(known),
             ready=self.ready,
             stop=assignment.stop,
+            answer_now=assignment.answer_now,
         )
         async with profile_held(self.backend, chat, assignment.stop, on_wait):
             return await run_turn(turn, emit)
@@ -273,9 +274,10 @@ def open_chats(agent: Agent, options: ChatOptions, listener: Listener) -> Chats:
     return Chats(agent.store, agent.run, agent.window, options, listener)
 
 
-def thinking_tokens(chat: Chat | None) -> int:
-    """How many tokens the model may think in a chat; 0: as its profile has it."""
-    return int(chat.settings.get("thinking", 0)) if chat else 0
+def thinking_tokens(chat: Chat | None) -> int | None:
+    """agent.model.Request.thinking of a chat; None: as the model's profile has it."""
+    found = chat.settings.get("thinking") if chat else None
+    return found if isinstance(found, int) else None
 
 
 def retention_of(settings: Settings) -> Retention:

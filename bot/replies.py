@@ -21,7 +21,7 @@ from agent.events import (
     ToolProgress,
     TurnFinished,
 )
-from bot.channel import Channel, ChannelError, OutgoingMessage, ToolCallView, TurnView, send
+from bot.channel import Button, Channel, ChannelError, OutgoingMessage, ToolCallView, TurnView, send
 from bot.texts import Texts
 
 log = logging.getLogger(__name__)
@@ -31,6 +31,8 @@ REFRESH_SECONDS = 20.0  # a draft fades after 30 s
 FIRST_PAUSE = 0.35  # seconds; a quicker answer needs no live view
 LONGEST_PAUSE = 3.0
 SUMMARY_CHARACTERS = 80
+OFFER_SECONDS = 10.0  # of thinking, before a button offers to end it
+ANSWER_NOW = "now"  # that button
 
 
 class Replies:
@@ -152,8 +154,13 @@ class TurnViewBuilder:
         self._clock = clock
         self._asked_at = clock()  # when the model was last given something to read
         self._processed = 0
+        self._thinks_since: float | None = None
+        self._thought = 0  # pieces, nearly always a token each
 
     def add(self, event: Event) -> None:
+        if not isinstance(event, ThoughtDelta | ModelProgress | ApprovalAsked):
+            self._thinks_since, self._thought = None, 0
+            self.view = replace(self.view, buttons=())
         match event:
             case ModelProgress():
                 if event.processed < self._processed or event.processed <= event.cached:
@@ -163,7 +170,10 @@ class TurnViewBuilder:
             case TextDelta(text):
                 self.view = replace(self.view, text=self.view.text + text, status="")
             case ThoughtDelta(text):
-                self.view = replace(self.view, thoughts=self.view.thoughts + text, status="")
+                self._thought += 1
+                self._thinks_since = self._thinks_since or self._clock()
+                self.view = replace(self.view, thoughts=self.view.thoughts + text)
+                self.waiting()
             case ToolCalled(id, name, arguments):
                 first = " ".join(str(next(iter(arguments.values()), "")).split())
                 if len(first) > SUMMARY_CHARACTERS:
@@ -191,7 +201,14 @@ class TurnViewBuilder:
                 pass
 
     def waiting(self) -> None:
-        """Nothing has come for a while: show an estimate of how long it takes."""
+        """How long it has been thinking, or an estimate of how long reading takes, where nothing else is shown."""
+        if self._thinks_since is not None:
+            seconds = self._clock() - self._thinks_since
+            status = self._texts.thinking.format(seconds=round(seconds), tokens=self._thought)
+            button = Button(f"{ANSWER_NOW}:", self._texts.answer_now)
+            buttons = [[button]] if seconds >= OFFER_SECONDS else ()
+            self.view = replace(self.view, status=status, buttons=buttons)
+            return
         shown = self.view.status or self.view.text or self.view.thoughts
         if not shown and self._speed.ttft_s:
             seconds = max(1, round(self._speed.ttft_s))

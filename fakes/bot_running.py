@@ -77,9 +77,9 @@ class ScriptedAgent:
         async def run(assignment: Assignment, emit: Emit) -> TurnFinished:
             sender = apps.file_sender(assignment.chat)
             context = ToolContext(cast(Sandbox, None), file_sender=sender)
-            journal, stop = assignment.journal, assignment.stop
-            turn = Turn(model, journal, self.tools, schemas, context, approvals, stop=stop)
-            return await run_turn(turn, emit)
+            turn = Turn(model, assignment.journal, self.tools, schemas, context, approvals)
+            stop, answer_now = assignment.stop, assignment.answer_now
+            return await run_turn(replace(turn, stop=stop, answer_now=answer_now), emit)
 
         async def sees() -> bool:
             return self.sees

@@ -33,7 +33,8 @@ FinishReason = Literal["stop", "tool_calls", "length", "cut"]
 
 @dataclass(frozen=True)
 class Reply:
-    """One completion. `size` is how many characters a piece has; `hold` is awaited before the end.
+    """One completion. `size` is how many characters a piece has; `hold` is awaited before the end,
+    `hold_thought` in the middle of what is thought.
 
     `raw` replaces the whole body, `whole` is sent as one JSON document instead of
     a stream (both: the server only). `tokens` are (prompt, cached, completion).
@@ -45,6 +46,7 @@ class Reply:
     finish_reason: FinishReason | None = None
     size: int = 3
     hold: Callable[[], Awaitable[object]] | None = None
+    hold_thought: Callable[[], Awaitable[object]] | None = None
     raw: Sequence[bytes] | None = None
     whole: Json | None = None
     tokens: tuple[int, int, int] | None = (100, 80, 10)
@@ -68,6 +70,9 @@ class Refusal:
 
 Line = Reply | Refusal | Exception
 Script = Callable[[Any], Line]
+
+
+HELD = ReasoningPiece(" ...")  # what is thought after `hold_thought`
 
 
 def says(text: str, **fields: Any) -> Reply:
@@ -114,6 +119,8 @@ class ScriptedModel:
             raise ModelRefused(line.status, line.error["message"])
         for piece in _pieces(line):
             await asyncio.sleep(0)
+            if piece == HELD and line.hold_thought:
+                await line.hold_thought()
             yield piece
         if line.hold:
             await line.hold()
@@ -129,7 +136,10 @@ class ScriptedModel:
 def _pieces(reply: Reply) -> Iterator[Piece]:
     prompt, cached, _ = reply.tokens or (1, 0, 0)
     yield PrefillProgress(prompt, prompt, cached)
-    if reply.reasoning:
+    if reply.hold_thought:
+        yield ReasoningPiece(reply.reasoning)
+        yield HELD
+    elif reply.reasoning:
         yield ReasoningPiece(reply.reasoning)
     for part in reply.parts():
         yield TextPiece(part)
@@ -240,6 +250,8 @@ class ModelServer:
         try:
             await answer.prepare(request)
             for block in reply.raw if reply.raw is not None else self._blocks(reply):
+                if not block and reply.hold_thought:
+                    await reply.hold_thought()
                 await answer.write(block)
             if reply.hold:
                 await reply.hold()
@@ -262,6 +274,9 @@ class ModelServer:
         yield _delta({"role": "assistant", "content": None})
         if reply.reasoning:
             yield _delta({"reasoning_content": reply.reasoning})
+            if reply.hold_thought:
+                yield b""
+                yield _delta({"reasoning_content": HELD.text})
         for part in reply.parts():
             yield _delta({"content": part})
         for index, call in enumerate(reply.calls):

@@ -16,12 +16,13 @@ from backend.protocol import Priority
 
 @dataclass(frozen=True)
 class Assignment:
-    """A turn to run or resume. Setting `stop` ends it with reason "cancelled"."""
+    """A turn to run or resume; `stop` and `answer_now` are those of agent.turn.turn.Turn."""
 
     turn: OpenTurn
     answers: tuple[Incoming, ...]
     journal: Journal
     stop: asyncio.Event = field(default_factory=asyncio.Event)
+    answer_now: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def chat(self) -> str:

@@ -94,6 +94,14 @@ class Chats:
             return True
         return await self.store.leases.request_stop(chat)
 
+    def answer_now(self, chat: str) -> bool:
+        """End the thinking of the turn that runs in that chat, in this process; False when none does."""
+        worker = self._workers.get(chat)
+        if worker and worker.answer_now:
+            worker.answer_now.set()
+            return True
+        return False
+
     async def retry(self, chat: str) -> bool:
         """Answer the last message once more, as if the first try had not been.
 

@@ -50,6 +50,7 @@ class Worker:
     retire: Callable[[], object]
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     stop: asyncio.Event | None = None  # of the turn that runs now
+    answer_now: asyncio.Event | None = None  # of the same
     put_down: str = ""  # the turn that waits for a store that can be written: no fault of its own
     free: asyncio.Event = field(default_factory=asyncio.Event)  # no turn runs or begins
     handling: tuple[str, object] | None = None  # table and key of what is being answered
@@ -211,7 +212,7 @@ class Worker:
     async def _answer(self, turn: OpenTurn, rows: Sequence[InboxRow]) -> None:
         journal = self._journal(turn, rows)
         assignment = Assignment(turn, tuple(journal.answers), journal)
-        self.stop = assignment.stop
+        self.stop, self.answer_now = assignment.stop, assignment.answer_now
         began = time.monotonic()
         try:
             async with self._listening(assignment) as emit:
@@ -228,7 +229,7 @@ class Worker:
                 else:
                     log_turn(turn, finished, time.monotonic() - began)
         finally:
-            self.stop = None
+            self.stop = self.answer_now = None
 
     async def _give_up(self, turn: OpenTurn, rows: Sequence[InboxRow]) -> None:
         log.error("turn %s of %s was cut off %d times and is given up", turn.id, self.chat, RESUMES)

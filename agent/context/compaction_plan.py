@@ -85,7 +85,7 @@ def plan(
 
 
 def shrink_old(entries: Sequence[Entry], saved: Mapping[int, str]) -> list[Entry]:
-    """Entries with all but the newest tool outputs and long arguments as one line."""
+    """Entries with all but the newest tool outputs and long arguments as one line, old thoughts left out."""
     groups = _groups(entries, lambda message: 0)
     with_results = [group for group in groups if group.has_results][-NEWEST:]
     newest = {entry.id for group in with_results for entry in group.entries}
@@ -108,9 +108,11 @@ def shrunk(entry: Entry, saved: str) -> Entry:
     match entry.message:
         case ToolResult(call, name, text) if len(text) > SHORT:
             return replace(entry, message=ToolResult(call, name, one_line(name, text, saved)))
-        case Assistant(text, calls, raw) if calls:
+        case Assistant(text, calls, raw):  # and without its thought
             slim = tuple(ToolCall(c.id, c.name, slim_arguments(c.arguments)) for c in calls)
-            return replace(entry, message=Assistant(text, slim, clip(raw, 2 * SHORT)))
+            return replace(
+                entry, message=Assistant(text, slim, clip(raw, 2 * SHORT) if calls else raw)
+            )
     return entry
 
 

@@ -125,9 +125,9 @@ def sent(entries: Sequence[Entry]) -> tuple[Message, ...]:
 def weight(message: Message) -> int:
     """Bytes of a message, and with that nearly always an upper bound of its tokens."""
     match message:
-        case Assistant(text, calls, raw):
+        case Assistant(text, calls, raw, thought):
             body = raw or text + "".join(c.name + c.arguments + " " * 24 for c in calls)
-            return len(body.encode("utf-8", "replace")) + MARK_TOKENS
+            return len((thought + body).encode("utf-8", "replace")) + MARK_TOKENS
         case User(text, images):
             return len(text.encode("utf-8", "replace")) + IMAGE_TOKENS * len(images) + MARK_TOKENS
         case _:

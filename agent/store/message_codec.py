@@ -20,6 +20,7 @@ class Extra:
     images: tuple[str, ...] = ()
     calls: tuple[tuple[str, str, str], ...] = ()  # id, name, arguments
     raw: str = ""
+    thought: str = ""
     call: str | None = None
     name: str | None = None
 
@@ -33,8 +34,10 @@ def columns(message: Message) -> Columns:
     match message:
         case User(text, images):
             return "user", storable(text), _json({"images": list(images)} if images else {})
-        case Assistant(text, calls, raw):
-            return "assistant", storable(text), _json(_calls(calls, raw))
+        case Assistant(text, calls, raw, thought):
+            listed = [[call.id, call.name, call.arguments] for call in calls]
+            fields = {"calls": listed, "raw": raw, "thought": thought}
+            return "assistant", storable(text), _json({k: v for k, v in fields.items() if v})
         case ToolResult(call, name, text):
             return "tool", storable(text), _json({"call": call, "name": name})
         case _:
@@ -50,7 +53,8 @@ def message(role: str, text: str, extra: str | None) -> Message:
         if fields.call is None or fields.name is None:
             raise ValueError("a tool's result without its call")
         return ToolResult(fields.call, fields.name, text)
-    return Assistant(text, tuple(ToolCall(*call) for call in fields.calls), fields.raw)
+    calls = tuple(ToolCall(*call) for call in fields.calls)
+    return Assistant(text, calls, fields.raw, fields.thought)
 
 
 def shortened(message: Message) -> str:
@@ -65,15 +69,6 @@ def from_short(role: str, short: str) -> Message:
 
 def storable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _calls(calls: tuple[ToolCall, ...], raw: str) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
-    if calls:
-        fields["calls"] = [[call.id, call.name, call.arguments] for call in calls]
-    if raw:
-        fields["raw"] = raw
-    return fields
 
 
 def _json(fields: dict[str, Any]) -> str | None:

@@ -8,6 +8,7 @@ off anywhere is taken up again by running it once more with the same journal.
 
 import asyncio
 import logging
+from dataclasses import replace
 
 from agent.aio import move_on_when
 from agent.errors import AgentError, BackendAway, ContextFull, ToolLimit, TurnError
@@ -19,7 +20,7 @@ from agent.store.errors import StoreError
 from agent.turn import texts
 from agent.turn.answer_checks import AnswerChecks
 from agent.turn.delegate import delegating
-from agent.turn.model_caller import ModelCaller
+from agent.turn.model_caller import ModelCaller, thought_alone
 from agent.turn.step import Step, read_step
 from agent.turn.tool_runner import ToolRunner
 from agent.turn.transcript import TurnTranscript, calls_of
@@ -79,7 +80,9 @@ class TurnLoop:
         self.turn = turn
         self.limits = turn.limits
         self.known = KnownTools.of(turn.schemas)
-        self.caller = ModelCaller(turn.model, self.known, turn.limits, turn.ready, emit)
+        self.caller = ModelCaller(
+            turn.model, self.known, turn.limits, turn.ready, emit, turn.answer_now
+        )
         self.tools = ToolRunner(turn, self.transcript, emit)
         self.checks = AnswerChecks()
         self.window = 0  # tokens
@@ -115,18 +118,25 @@ class TurnLoop:
             await self.transcript.note(texts.GO_ON)
 
     async def ask(self, *, last: bool = False) -> Step:
-        """One model call. The transcript is compacted where it is due, or found too long."""
+        """One model call. The transcript is compacted where it is due, or found too long.
+
+        What ended while the model was still thinking is asked once more without thought.
+        """
         await self.transcript.compact()
-        compactions = 0
+        compactions, request = 0, self.request(last=last)
         while True:
             try:
-                completion, parser = await self.caller.complete(self.request(last=last))
+                completion, parser = await self.caller.complete(request)
             except ContextFull:
                 if compactions == COMPACTIONS or not await self.transcript.compact(full=True):
                     raise
                 compactions += 1
+                request = replace(request, messages=self.transcript.messages)
             else:
                 await self.transcript.called(completion)
+                if not request.brief and thought_alone(completion, parser):
+                    request = replace(request, brief=True)
+                    continue
                 taken = {call.id for call in calls_of(self.transcript.messages)}
                 return read_step(completion, parser, self.known, taken, self.turn.new_id)
 
@@ -139,6 +149,7 @@ class TurnLoop:
             tool_choice="none" if last else "auto",
             max_tokens=min(self.limits.reply_cap(self.window), budget),
             thinking=self.turn.thinking,
+            brief=self.turn.answer_now.is_set(),
         )
 
     async def act(self, step: Step) -> None:

@@ -37,12 +37,14 @@ class ModelCaller:
         limits: TurnLimits,
         ready: Callable[[], Awaitable[None]],
         emit: Emit,
+        answer_now: asyncio.Event | None = None,
     ) -> None:
         self._model = model
         self._known = known
         self._limits = limits
         self._ready = ready
         self._emit = emit
+        self._answer_now = answer_now or asyncio.Event()
         self._fallback = RequestFallback()
         self._without_tools_shown = False
         self._failed = False  # the server has failed with a request in every form
@@ -83,8 +85,8 @@ class ModelCaller:
 
     async def _stream(self, request: Request) -> Completion:
         self._parser = parser = ToolCallParser(self._known)
-        detector = TextLoopDetector()
-        completion: Completion | None = None
+        detector, thought_detector = TextLoopDetector(), TextLoopDetector()
+        thought, completion = "", None
         async with aclosing(self._model.stream(request)) as pieces:
             async for piece in pieces:
                 if self._fallback.reason and not self._without_tools_shown:
@@ -101,11 +103,21 @@ class ModelCaller:
                             break
                     case ReasoningPiece(text):
                         self._emit(ThoughtDelta(text))
+                        thought += text
+                        wanted = not request.brief and self._answer_now.is_set()
+                        if wanted or thought_detector.feed(text):
+                            self._emit(
+                                Notice(texts.ANSWER_NOW if wanted else texts.CIRCLING_THOUGHT)
+                            )
+                            completion = Completion("", (), thought, "length")
+                            break
                     case Completion():
                         completion = piece
         assert completion, "a model's stream ends with its completion"
         if completion.finish_reason != "cut":
             self._show(parser.close())
+        if completion.completion_tokens and thought_alone(completion, parser):
+            self._emit(Notice(texts.THOUGHT_ALONE))
         return completion
 
     def _show(self, text: str) -> None:
@@ -158,6 +170,12 @@ class ModelCaller:
         except (BackendAway, TimeoutError) as error:
             why = str(error) or reason
             raise BackendLost(texts.BACKEND_LOST.format(reason=why)) from None
+
+
+def thought_alone(completion: Completion, parser: ToolCallParser) -> bool:
+    """Whether it ended, at its limit or because it was stopped, before it said or called anything."""
+    said = parser.visible or parser.calls or completion.calls
+    return completion.finish_reason == "length" and bool(completion.reasoning) and not said
 
 
 SAME, ANY = 2, 4  # refusals in a row: equal ones, or any, before the next form is tried

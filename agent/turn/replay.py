@@ -52,7 +52,7 @@ class Replay:
     caller: ModelCaller
     schemas: Sequence[Mapping[str, Any]]
     limits: TurnLimits
-    thinking: int = 0
+    thinking: int | None = None
 
     async def __call__(self, turn: RecordedTurn) -> AsyncIterator[Answered]:
         """Raises as a turn's model call does."""

@@ -58,9 +58,11 @@ def read_step(
     call ids of the conversation, which servers sometimes give out twice.
     """
     raw = "" if parser.generated == parser.visible else parser.generated
+    thought = completion.reasoning
     if completion.finish_reason == "length":
         called = bool(completion.calls or parser.calls)
-        return Step(Assistant(parser.visible, raw=raw), cut=True, cut_call=called)
+        message = Assistant(parser.visible, raw=raw, thought=thought)
+        return Step(message, cut=True, cut_call=called)
     if completion.calls:
         raw, found = "", [(call.id, call.name, sound_json(call)) for call in completion.calls]
     else:
@@ -73,7 +75,7 @@ def read_step(
         calls.append(ToolCall(id, known_name(name, known), arguments or "{}"))
         if not arguments:
             unreadable.add(id)
-    return Step(Assistant(parser.visible, tuple(calls), raw), frozenset(unreadable))
+    return Step(Assistant(parser.visible, tuple(calls), raw, thought), frozenset(unreadable))
 
 
 def sound_json(call: ToolCall) -> str:

@@ -23,6 +23,11 @@ LIMIT_TOKENS = "I stopped because the limit of {count} generated tokens for one 
 LOOPING = "I stopped because I kept making the same call with the same result: {call}"
 DONE_SO_FAR = "What I did:"
 CIRCLING = "The model began to repeat itself without end; I have stopped it."
+CIRCLING_THOUGHT = (
+    "The model's thoughts began to repeat themselves without end; it is to answer without."
+)
+THOUGHT_ALONE = "The model used up its room with thinking; it is to answer without."
+ANSWER_NOW = "The model is to answer now."
 CUT = "(cut off at the length limit)"
 NOTHING_SAVED = "(Correction by the program: nothing was saved.)"
 NOTHING_SCHEDULED = "(Correction by the program: nothing was scheduled.)"

@@ -49,7 +49,8 @@ class Turn:
     `schemas` is the wire form of the tools, the same object for every request of
     every chat; `tools` are those that run. `ready` returns once the backend
     answers again and raises errors.BackendAway when it gives up. Setting `stop`
-    ends the turn within a second with reason "cancelled".
+    ends the turn within a second with reason "cancelled"; setting `answer_now`
+    ends the thought under way, and nothing more is thought in this turn.
     """
 
     model: Model
@@ -59,9 +60,10 @@ class Turn:
     context: ToolContext
     approvals: Approvals
     limits: TurnLimits = field(default_factory=TurnLimits)
-    thinking: int = 0  # tokens of agent.model.Request.thinking, for each call
+    thinking: int | None = None  # agent.model.Request.thinking of each call
     ready: Callable[[], Awaitable[None]] = at_once
     stop: asyncio.Event = field(default_factory=asyncio.Event)
+    answer_now: asyncio.Event = field(default_factory=asyncio.Event)
     new_id: NewId = new_call_id
 
 

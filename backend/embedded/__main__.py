@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from backend.embedded.flags import FLAGS, Params, library
+from backend.embedded.flags import FLAGS, Params, library, preserve_thoughts
 
 PR_SET_PDEATHSIG = 1
 kept: list[Any] = []  # the server object: the server ends when it is collected
@@ -44,6 +44,7 @@ def params_of(chosen: argparse.Namespace) -> Params:
     params = library().CommonParams()
     params.endpoint_slots = True
     params.ui = False
+    preserve_thoughts("true")(params, "")
     for flag in FLAGS:
         name = flag.names[-1]
         value = getattr(chosen, name)

@@ -83,8 +83,25 @@ def flash_attention(value: str) -> Any:
     return named("llama_flash_attn_type", "LLAMA_FLASH_ATTN_TYPE_")(names[value])
 
 
-def template_values(text: str) -> dict[str, str]:
-    return {name: json.dumps(value) for name, value in json.loads(text).items()}
+def add_template_values(params: Params, text: str) -> None:
+    values = {name: json.dumps(value) for name, value in json.loads(text).items()}
+    params.default_template_kwargs = {**params.default_template_kwargs, **values}
+
+
+def preserve_thoughts(value: str) -> Apply:
+    """llama-server sets this value, true, in its own reading of flags, which the library has not."""
+
+    def apply(params: Params, _: Any) -> None:
+        values = {**params.default_template_kwargs, "preserve_reasoning": value}
+        params.default_template_kwargs = values
+        params.preserve_reasoning_specified = True
+
+    return apply
+
+
+def reasoning_budget(params: Params, tokens: int) -> None:
+    params.enable_reasoning = 0 if tokens == 0 else -1
+    params.sampling.reasoning_budget_tokens = tokens
 
 
 # fmt: off
@@ -123,9 +140,11 @@ FLAGS: tuple[Flag, ...] = (
     switch("--no-slots", constant("endpoint_slots", False), "no GET /slots"),
     switch("--jinja", constant("use_jinja", True), "use the model's chat template"),
     option("--chat-template-file FNAME", str, to("chat_template", lambda v: Path(v).read_text("utf-8")), "chat template in place of the model's"),
-    option("--chat-template-kwargs JSON", str, to("default_template_kwargs", template_values), "values for the template"),
+    option("--chat-template-kwargs JSON", str, add_template_values, "values for the template"),
+    switch("--reasoning-preserve", preserve_thoughts("true"), "keep the thoughts of earlier turns where the template can (the default)"),
+    switch("--no-reasoning-preserve", preserve_thoughts("false"), "leave that to the template"),
     option("--reasoning-format FORMAT", str, to("reasoning_format", REASONING_FORMAT), "none, auto, deepseek or deepseek-legacy"),
-    option("--reasoning-budget N", int, to("enable_reasoning", lambda v: 0 if v == 0 else -1), "0 turns thinking off"),
+    option("--reasoning-budget N", int, reasoning_budget, "most tokens of thought (0: none, -1: as many as it likes)"),
     option("--sleep-idle-seconds N", int, "sleep_idle_seconds", "unload the model after so long without work"),
     option("-to, --timeout N", int, "timeout_read", "seconds a connection may be silent"),
     option("-n, --predict, --n-predict N", int, "n_predict", "most tokens to generate"),

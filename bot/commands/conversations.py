@@ -28,6 +28,12 @@ async def stop(context: HandlerContext, call: CommandCall) -> None:
         await context.send(call.chat, context.texts.nothing_runs)
 
 
+async def press_answer_now(context: HandlerContext, press: ButtonPress) -> PressResult:
+    """[Answer now] while the model thinks."""
+    heard = context.services.chats.answer_now(press.chat)
+    return PressResult(context.texts.answers_now if heard else context.texts.expired)
+
+
 async def retry(context: HandlerContext, call: CommandCall) -> None:
     if not await context.services.chats.retry(call.chat):
         await context.send(call.chat, context.texts.nothing_to_retry)

@@ -6,12 +6,13 @@ from functools import cache
 from zoneinfo import available_timezones
 
 from agent.errors import AgentError
+from agent.model import UNBOUNDED
 from backend.client import BackendUnavailable
 from bot.channel import Button, Keyboard
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
 
 SETTING = "set"
-THINKING = (0, 512, 2048, 8192)  # tokens of thought; 0 is off
+THINKING = (None, 0, 512, 2048, 8192, UNBOUNDED)  # agent.model.Request.thinking
 SUGGESTED_ZONES = 4
 
 
@@ -20,20 +21,23 @@ async def settings(context: HandlerContext, call: CommandCall) -> None:
 
 
 async def press_setting(context: HandlerContext, press: ButtonPress) -> PressResult:
-    """`thinking:TOKENS`"""
+    """`thinking:TOKENS`, or `thinking:` for the profile's own"""
     name, _, value = press.argument.partition(":")
-    if name != "thinking" or not value.isdecimal() or int(value) not in THINKING:
+    chosen = {str("" if tokens is None else tokens): tokens for tokens in THINKING}
+    if name != "thinking" or value not in chosen:
         return PressResult(context.texts.expired)
-    await context.store.chats.set(press.chat, thinking=int(value) or None)
+    await context.store.chats.set(press.chat, thinking=chosen[value])
     return PressResult("", *await setting_list(context, press.chat))
 
 
 async def setting_list(context: HandlerContext, chat: str) -> tuple[str, Keyboard]:
     known = await context.store.chats.get(chat)
-    now = int(known.settings.get("thinking", 0)) if known else 0
-    labels = {n: f"{n:,}" if n else context.texts.off for n in THINKING}
-    row = [
-        Button(f"{SETTING}:thinking:{n}", f"{'• ' if n == now else ''}{label}")
+    now = known.settings.get("thinking") if known else None
+    texts = context.texts
+    words = {None: texts.thinking_default, 0: texts.off, UNBOUNDED: texts.thinking_unbounded}
+    labels = {n: words.get(n) or f"{n:,}" for n in THINKING}
+    buttons = [
+        Button(f"{SETTING}:thinking:{'' if n is None else n}", f"{'• ' if n == now else ''}{label}")
         for n, label in labels.items()
     ]
     zone = str((await context.local_time(chat)).tzinfo)
@@ -45,7 +49,7 @@ async def setting_list(context: HandlerContext, chat: str) -> tuple[str, Keyboar
         with suppress(BackendUnavailable):  # then nobody knows what the model server takes
             if not (await context.services.backend.endpoint()).extras:
                 lines.insert(1, context.texts.no_thinking)
-    return "\n".join(lines), [row]
+    return "\n".join(lines), [buttons[:3], buttons[3:]]
 
 
 async def timezone(context: HandlerContext, call: CommandCall) -> None:

@@ -19,6 +19,7 @@ from bot.commands import (
 )
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
 from bot.delivery import RESEND
+from bot.replies import ANSWER_NOW
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ BUTTONS: Mapping[str, PressHandler] = {
     memory.FORGET: memory.press_forget,
     conversations.RESUME: conversations.press_resume,
     conversations.CONTINUE: conversations.press_continue,
+    ANSWER_NOW: conversations.press_answer_now,
     jobs.JOB: jobs.press_job,
     status.STATUS: status.press_status,
     status.MODEL: status.press_model,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from agent.store.errors import StoreError
 from agent.store.key_values import KeyValueTable
-from bot.channel import ChannelError, DeliveryUncertain, NotSent, ToolCallView, TurnView
+from bot.channel import ChannelError, DeliveryUncertain, Keyboard, NotSent, ToolCallView, TurnView
 from bot.telegram.markdown import render
 from bot.telegram.message_calls import MessageCalls, parse
 from bot.telegram.styled import TEXT_UNITS, Span, Styled, join, plain, tail, units
@@ -26,6 +26,7 @@ KEY_PREFIX = "live:"
 RETRY_SECONDS = 10.0
 DETAIL_CHARACTERS = 700  # of a tool's output in its quote
 LOG_UNITS = 3500
+STILL = "💭"
 MARKS = {"running": "⏳", "ok": "✓", "failed": "✗"}
 
 
@@ -39,19 +40,26 @@ class LiveMessage:
         self._draft = secrets.randbelow(2**31 - 1) + 1
         self._message = ""
         self._given_up = False  # its send got no answer
-        self._shown: tuple[ToolCallView, ...] = ()
+        self._shown: tuple[tuple[ToolCallView, ...], Keyboard] = ((), ())
         self._kept: tuple[ToolCallView, ...] | None = None
         self._open = True
 
     async def show(self, view: TurnView) -> None:
         if not (parse(self._chat).private and self._calls.drafts):
-            await self._put(progress_text(view, with_calls=True))
+            await self._put(progress_text(view, with_calls=True), view.buttons)
             await self._keep(view)
             return
-        if view.calls != self._shown:
-            self._shown = view.calls
-            await self._put(tool_log(view.calls))
-            await self._keep(view)
+        if (view.calls, view.buttons) != self._shown:
+            self._shown = view.calls, view.buttons
+            # A draft has no buttons: they stand under the tools' lines, or under a line of their own.
+            lone = plain(STILL if view.buttons and not view.calls else "")
+            if self._message and not view.calls and not view.buttons:
+                await self._calls.delete(self._chat, self._message)
+                await self._unfinished.remove(self._chat, self._message)
+                self._message, self._kept = "", None
+            else:
+                await self._put(join([tool_log(view.calls), lone]), view.buttons)
+                await self._keep(view)
         text = progress_text(view, with_calls=self._given_up)
         if text.text:
             await self._calls.put_draft(self._chat, self._draft, text, lambda: self._open)
@@ -71,13 +79,13 @@ class LiveMessage:
         if ended:
             await self._unfinished.remove(self._chat, self._message)
 
-    async def _put(self, text: Styled) -> bool:
+    async def _put(self, text: Styled, keyboard: Keyboard = ()) -> bool:
         """Whether it is shown now."""
         if self._given_up or not text.text:
             return False
         try:
             self._message = await self._calls.put_progress(
-                self._chat, self._message, text, lambda: self._open
+                self._chat, self._message, text, lambda: self._open, keyboard
             )
         except ChannelError:
             self._given_up = not self._message

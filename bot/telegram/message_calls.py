@@ -129,7 +129,12 @@ class MessageCalls:
                 raise
 
     async def put_progress(
-        self, chat: str, message: str, text: Styled, wanted: Callable[[], bool]
+        self,
+        chat: str,
+        message: str,
+        text: Styled,
+        wanted: Callable[[], bool],
+        keyboard: Keyboard = (),
     ) -> str:
         """Replace a message of progress, or send one silently where its id is ""; the id.
 
@@ -141,9 +146,9 @@ class MessageCalls:
             if not wanted():
                 return message
             if message:
-                await self.edit_text(chat, message, text)
+                await self.edit_text(chat, message, text, keyboard)
                 return message
-            return await self.send_text(chat, text, silent=True)
+            return await self.send_text(chat, text, keyboard, silent=True)
 
         with channel_errors():
             return await self.pacer(chat).run(call, Urgency.PROGRESS)

@@ -5,6 +5,7 @@ from agent.events import (
     ModelProgress,
     Notice,
     TextDelta,
+    ThoughtDelta,
     ToolCalled,
     ToolFinished,
     ToolProgress,
@@ -93,3 +94,19 @@ def test_a_notice_is_the_status_until_text_comes() -> None:
     assert progress.view == TurnView(status="The model server is restarting.")
     progress.add(TextDelta("Hi"))
     assert progress.view == TurnView(text="Hi")
+
+
+def test_a_long_thought_is_a_live_line_and_after_a_while_a_button() -> None:
+    clock = SetClock()
+    progress = TurnViewBuilder(Texts(), ReadingSpeed(), clock)
+    for _ in range(40):
+        progress.add(ThoughtDelta("and "))
+        clock.now += 0.1
+    assert progress.view.status == "Thinking for 4 s, about 40 tokens so far"
+    assert not progress.view.buttons
+    clock.now += 116.0
+    progress.waiting()
+    assert progress.view.status == "Thinking for 120 s, about 40 tokens so far"
+    assert [[button.label for button in row] for row in progress.view.buttons] == [["Answer now"]]
+    progress.add(TextDelta("So"))
+    assert (progress.view.status, progress.view.buttons) == ("", ())

@@ -18,13 +18,19 @@ from agent.llm.openai.chunks import DONE, Chunks, Events, StreamTooLong, parse
 from agent.llm.openai.errors import error_of, error_of_answer
 from agent.llm.openai.values import mapping, sequence, text, whole
 from agent.llm.openai.wire import (
+    ASKED,
+    EFFORTS,
+    PLAIN,
+    TEXT_CALLED,
+    THOUGHT,
+    THOUGHT_CALLED,
     Json,
+    PromptForm,
     encode,
     estimate,
     prompt_json,
     request_json,
     takes_text_calls,
-    text_call_probe,
 )
 from agent.messages import Assistant
 from agent.model import ModelRefused, Piece, PrefillProgress, Request
@@ -34,6 +40,7 @@ from backend.protocol import Endpoint
 _BROKEN = (aiohttp.ClientError, OSError, TimeoutError, StreamTooLong)
 _LONGEST_ERROR = 65536  # bytes
 _COMPLETIONS = "/v1/chat/completions"
+NO_ROUTE = (404, 405, 501)
 FRESH_SECONDS = 1.0  # how old an endpoint may be; a switch of the model takes longer
 T = TypeVar("T")
 
@@ -60,7 +67,7 @@ class OpenAIModel:
         self._session: aiohttp.ClientSession | None = None
         self._known: tuple[float, Endpoint] | None = None  # with the time when it was fetched
         self._names: dict[str, str] = {}
-        self._takes_text_calls: dict[tuple[str, str, str | None], bool] = {}
+        self.probes: dict[tuple[str, str, str | None, str], Any] = {}
 
     async def __aenter__(self) -> Self:
         # A kept connection would be a broken one after each restart of the server.
@@ -143,40 +150,89 @@ class OpenAIModel:
         yield chunks.completion(chunks.finish_reason or "cut", ttft)
 
     async def _completion_json(self, endpoint: Endpoint, request: Request) -> Json:
-        if not endpoint.extras:  # OpenAI's form knows no such budget
-            request = replace(request, thinking=0)
+        if not endpoint.extras:  # OpenAI's form knows of no thinking
+            request = replace(request, thinking=None, brief=False)
         return request_json(
             request,
             await self._name(endpoint),
             extras=endpoint.extras,
-            calls_as_text=await self._calls_as_text(endpoint, request),
+            form=await self._form(endpoint, request),
             sampling=endpoint.sampling,
             template=endpoint.template,
         )
 
     async def _prompt_json(self, endpoint: Endpoint, request: Request) -> Json:
-        as_text = await self._calls_as_text(endpoint, request)
-        return prompt_json(request, calls_as_text=as_text, template=endpoint.template)
+        return prompt_json(request, await self._form(endpoint, request), endpoint.template)
 
-    async def _calls_as_text(self, endpoint: Endpoint, request: Request) -> bool:
-        """Whether this server's template repeats a call as text to the letter and shows its result.
+    async def _form(self, endpoint: Endpoint, request: Request) -> PromptForm:
+        """How this server's template wants the request, tried once where something depends on it."""
+        if not endpoint.extras:
+            return PLAIN
+        answers = [m for m in request.messages if isinstance(m, Assistant)]
+        return PromptForm(
+            any(m.raw and m.calls for m in answers) and await self._takes_text_calls(endpoint),
+            any(m.thought for m in answers) and await self._repeats_thoughts(endpoint),
+            frozenset() if request.thinking is None else await self._efforts(endpoint),
+        )
 
-        Gemma 4's drops results that follow no structured call, without an error: so
-        the template is tried, once, and where it refuses, the answer is no.
+    async def _takes_text_calls(self, endpoint: Endpoint) -> bool:
+        """Whether the template repeats a call as text to the letter and shows its result.
+
+        Gemma 4's drops results that follow no structured call, without an error.
         """
-        if not endpoint.extras or not any(
-            isinstance(m, Assistant) and m.raw and m.calls for m in request.messages
-        ):
-            return False
-        key = (endpoint.url, endpoint.model, endpoint.profile)
-        if key not in self._takes_text_calls:
-            probe = text_call_probe(endpoint.template)
+
+        async def tried() -> bool:
+            before = await self._shown(endpoint, Request(ASKED))
+            behind = await self._shown(endpoint, TEXT_CALLED, PromptForm(calls_as_text=True))
+            return takes_text_calls(before, behind) if before and behind else False
+
+        return await self._probed(endpoint, "text calls", tried)
+
+    async def _repeats_thoughts(self, endpoint: Endpoint) -> bool:
+        """Whether the template shows what was thought before a call, behind its result.
+
+        It may be tried on a server that cannot show prompts: others pass over what they do not know.
+        """
+
+        async def tried() -> bool:
+            wire = prompt_json(THOUGHT_CALLED, PromptForm(thoughts=True), endpoint.template)
             try:
-                before, behind = [await self._template(endpoint, wire) for wire in probe]
-            except ModelRefused:
-                before = behind = ""
-            self._takes_text_calls[key] = bool(before) and takes_text_calls(before, behind)
-        return self._takes_text_calls[key]
+                return THOUGHT in await self._template(endpoint, wire)
+            except ModelRefused as error:
+                return error.status in NO_ROUTE
+
+        return await self._probed(endpoint, "thoughts", tried)
+
+    async def _efforts(self, endpoint: Endpoint) -> frozenset[str]:
+        """The values of `reasoning_effort` that the template takes; none where they change nothing."""
+
+        async def tried() -> frozenset[str]:
+            shown = {}
+            for effort in EFFORTS:
+                values = {**endpoint.template, "reasoning_effort": effort}
+                model = endpoint.model_copy(update={"template": values})
+                if prompt := await self._shown(model, Request(ASKED)):
+                    shown[effort] = prompt
+            return frozenset(shown) if len(set(shown.values())) > 1 else frozenset()
+
+        return await self._probed(endpoint, "efforts", tried)
+
+    async def _probed(self, endpoint: Endpoint, what: str, tried: Callable[[], Awaitable[T]]) -> T:
+        """What a probe found of this model's template, tried once."""
+        key = (endpoint.url, endpoint.model, endpoint.profile, what)
+        if key not in self.probes:
+            self.probes[key] = await tried()
+        found: T = self.probes[key]
+        return found
+
+    async def _shown(
+        self, endpoint: Endpoint, request: Request, form: PromptForm = PLAIN
+    ) -> str | None:
+        """The prompt of a probe; None where the template refuses it."""
+        try:
+            return await self._template(endpoint, prompt_json(request, form, endpoint.template))
+        except ModelRefused:
+            return None
 
     async def _template(self, endpoint: Endpoint, wire: Json) -> str:
         """The prompt as the server's template renders it."""

@@ -9,19 +9,21 @@ in another form is read again from its arguments on, a few dozen tokens.
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
-from agent.model import Request
+from agent.model import UNBOUNDED, Request
 
 Json = dict[str, Any]
+UNBOUNDED_ROOM = 16_384  # tokens, on top of the answer's, for thought without a budget
 
 # What only llama-server takes; others may refuse a field that they do not know.
 EXTRAS: Json = {"cache_prompt": True, "return_progress": True, "timings_per_token": True}
 
 
-def message_json(message: Message, *, calls_as_text: bool = False) -> Json:
-    """One message in wire form.
+def message_json(message: Message, *, calls_as_text: bool = False, thoughts: bool = False) -> Json:
+    """One message in wire form, what was thought before it with `thoughts`.
 
     With `calls_as_text`, calls that came as text go back as that text: the
     template then renders the very tokens that were generated. Without it they go
@@ -37,9 +39,12 @@ def message_json(message: Message, *, calls_as_text: bool = False) -> Json:
             return {"role": "user", "content": text}
         case ToolResult(call, name, text):
             return {"role": "tool", "tool_call_id": call, "name": name, "content": text}
-        case Assistant(text, calls, raw):
+        case Assistant(text, calls, raw, thought):
+            wire: Json = {"role": "assistant"}
+            if thoughts and thought:
+                wire["reasoning_content"] = thought
             if raw and (calls_as_text or not calls):
-                return {"role": "assistant", "content": raw}
+                return {**wire, "content": raw}
             functions = [
                 {
                     "id": call.id,
@@ -48,25 +53,74 @@ def message_json(message: Message, *, calls_as_text: bool = False) -> Json:
                 }
                 for call in calls
             ]
-            wire = {"role": "assistant", "content": text}
+            wire["content"] = text
             return {**wire, "tool_calls": functions} if functions else wire
 
 
+@dataclass(frozen=True, slots=True)
+class PromptForm:
+    """How a server's template wants prompts, as probes of it have shown.
+
+    `calls_as_text`: as in `message_json`. `thoughts`: it repeats what was thought, so
+    thoughts go back, and the template itself decides how long it keeps them.
+    `efforts` are the values of `reasoning_effort` that it takes.
+    """
+
+    calls_as_text: bool = False
+    thoughts: bool = False
+    efforts: frozenset[str] = frozenset()
+
+
+PLAIN = PromptForm()
+
+
 def prompt_json(
-    request: Request, *, calls_as_text: bool = False, template: Mapping[str, Any] | None = None
+    request: Request,
+    form: PromptForm = PLAIN,
+    template: Mapping[str, Any] | None = None,
 ) -> Json:
     """What the template renders: messages, then tools (left out where there are none).
 
-    `template` are a profile's values for its template; thinking is switched on where it is wanted.
+    `template` are a profile's values for its template; the request's wish about thinking
+    goes before them.
     """
-    messages = [message_json(m, calls_as_text=calls_as_text) for m in request.messages]
+    messages = [
+        message_json(m, calls_as_text=form.calls_as_text, thoughts=form.thoughts)
+        for m in request.messages
+    ]
     prompt: Json = {"messages": messages}
     if request.tools:
         prompt["tools"] = list(request.tools)
-    values = {**(template or {}), **({"enable_thinking": True} if request.thinking else {})}
+    values = {**(template or {}), **thinking_values(request, form.efforts)}
     if values:
         prompt["chat_template_kwargs"] = values
     return prompt
+
+
+EFFORTS = ("none", "low", "medium", "high")
+
+
+def thinking_values(request: Request, efforts: frozenset[str]) -> Json:
+    """What the families' templates read of a request's wish about thinking.
+
+    `enable_thinking` is read by Qwen's, GLM's, Gemma's and Nemotron's, `thinking` by
+    DeepSeek's and Granite's, `reasoning_effort` by gpt-oss's, which knows no thinking
+    less than "low", and Mistral's, which takes "none" and "high" alone. An effort stands
+    ahead of everything, so that another one for a single call would cost the cached prompt.
+    """
+    tokens = request.thinking
+    thinks = tokens != 0 and not request.brief
+    values: Json = {"enable_thinking": thinks, "thinking": thinks}
+    if tokens is None:
+        return values if request.brief else {}
+    if tokens == 0:
+        near = ["low", "none"]
+    elif 0 < tokens <= 1024:
+        near = ["low", "high"]
+    else:
+        near = ["medium", "high"] if 0 < tokens <= 4096 else ["high"]
+    effort = next((name for name in near if name in efforts), None)
+    return values if effort is None else {**values, "reasoning_effort": effort}
 
 
 def request_json(
@@ -74,7 +128,7 @@ def request_json(
     model: str,
     *,
     extras: bool,
-    calls_as_text: bool = False,
+    form: PromptForm = PLAIN,
     sampling: Mapping[str, Any] | None = None,
     template: Mapping[str, Any] | None = None,
 ) -> Json:
@@ -82,15 +136,16 @@ def request_json(
 
     What is thought comes on top of `max_tokens`, so that it leaves the answer its room.
     """
-    prompt = prompt_json(request, calls_as_text=calls_as_text, template=template)
+    prompt, budget = prompt_json(request, form, template), 0 if request.brief else request.thinking
     wire: Json = {"model": model, **prompt}
     wire |= {"stream": True, "stream_options": {"include_usage": True}}
     if request.tools:
         wire["tool_choice"] = request.tool_choice
     if request.max_tokens is not None:
-        wire["max_tokens"] = request.max_tokens + request.thinking
+        thought = UNBOUNDED_ROOM if budget == UNBOUNDED else budget or 0
+        wire["max_tokens"] = request.max_tokens + thought
     wire |= {**(sampling or {}), **request.sampling}
-    if extras and (budget := request.thinking):
+    if extras and budget is not None and budget != UNBOUNDED:
         # Versions of llama-server differ in which of the two they read; neither minds the other.
         wire |= {"thinking_budget_tokens": budget, "reasoning_budget_tokens": budget}
     return wire | EXTRAS if extras else wire
@@ -109,20 +164,15 @@ def estimate(wire: Json) -> int:
 
 TEXT_CALL = '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>'
 TEXT_RESULT = "the very result"
-
-
-def text_call_probe(template: Mapping[str, Any] | None) -> tuple[Json, Json]:
-    """Two prompts, before and behind a call as text, that show what a template makes of one."""
-    asked = (User("What is here?"),)
-    call = ToolCall("call00001", "bash", '{"command": "ls"}')
-    answered = (Assistant("", (call,), TEXT_CALL), ToolResult(call.id, call.name, TEXT_RESULT))
-    return (
-        prompt_json(Request(asked), template=template),
-        prompt_json(Request((*asked, *answered)), calls_as_text=True, template=template),
-    )
+THOUGHT = "the very thought"
+CALL = ToolCall("call00001", "bash", '{"command": "ls"}')
+ASKED = (User("What is here?"),)
+ANSWERED = ToolResult(CALL.id, CALL.name, TEXT_RESULT)
+TEXT_CALLED = Request((*ASKED, Assistant("", (CALL,), TEXT_CALL), ANSWERED))
+THOUGHT_CALLED = Request((*ASKED, Assistant("", (CALL,), thought=THOUGHT), ANSWERED))
 
 
 def takes_text_calls(before: str, behind: str) -> bool:
-    """Whether the second prompt repeats the first, then the call as it was, then its result."""
+    """Whether the prompt of TEXT_CALLED repeats that of ASKED, then the call as it was, then its result."""
     generated = before + TEXT_CALL
     return behind.startswith(generated) and TEXT_RESULT in behind[len(generated) :]

@@ -112,6 +112,7 @@ class Bench:
             context=None,  # type: ignore[arg-type]
             approvals=Approvals(self._store.approvals, None),
             stop=assignment.stop,
+            answer_now=assignment.answer_now,
             limits=self.limits,
         )
         return await run_turn(turn, emit)

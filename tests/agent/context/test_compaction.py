@@ -69,6 +69,12 @@ def test_old_tool_output_goes_first_and_the_newest_stays() -> None:
     assert kept[4:] == [e.message for e in before][4:]
 
 
+def test_old_thoughts_leave_before_any_words_do() -> None:
+    thought: list[Message] = [User("go"), Assistant("done", thought="t" * 4000)]
+    before = entries(("old", thought), exchange("new"))
+    assert after(before, 600) == [User("go"), Assistant("done"), *exchange("new")[1]]
+
+
 def test_old_exchanges_leave_the_oldest_first() -> None:
     before = entries(*(exchange(f"t{n}") for n in range(10)))
     assert plan(before, 900, 100, tokens, {}) == before[14:]

@@ -19,7 +19,7 @@ ODD: list[Message] = [
     ToolResult("a", "bash", "x\ty\n"),
     Assistant("", (ToolCall("b", "bash", "{}"),), raw="<tool_call>{}</tool_call>"),
     ToolResult("b", "bash", ""),
-    Assistant(" done \n"),
+    Assistant(" done \n", thought="Hm.\n\n 🎉"),
 ]
 
 
@@ -53,7 +53,12 @@ CALLS = Assistant("", tuple(ToolCall(f"{n}", "x", "{}") for n in range(32)))
 
 @pytest.mark.parametrize(
     "messages",
-    [ODD, [CALLS] * 9, [User("four pictures", ("data:,",) * 4)], [Assistant("ä" * 9000)]],
+    [
+        ODD,
+        [CALLS] * 9,
+        [User("four pictures", ("data:,",) * 4)],
+        [Assistant("ä" * 9000, thought="ä" * 9000)],
+    ],
 )
 async def test_the_size_of_a_prompt_is_never_told_too_small(
     store: Store, messages: list[Message]

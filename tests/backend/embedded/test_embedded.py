@@ -12,6 +12,7 @@ import pytest
 
 from backend import proc
 from backend.config import BackendConfig
+from backend.embedded.__main__ import command_line, params_of
 from fakes.patience import SECONDS, soon, within
 from tests.backend.conftest import running
 
@@ -95,3 +96,23 @@ async def test_the_embedded_server_ends_quickly_in_the_middle_of_work(
                 os.kill(pid, signal.SIGTERM)
                 status = await it.until(lambda status: status.backend.restarts == 1)
     assert status.backend.last_restart
+
+
+@pytest.mark.parametrize(
+    ("flags", "kept", "budget"),
+    [
+        ([], {"preserve_reasoning": "true"}, -1),
+        (["--no-reasoning-preserve"], {"preserve_reasoning": "false"}, -1),
+        (
+            ["--chat-template-kwargs", '{"x": 1}', "--reasoning-budget", "512"],
+            {"preserve_reasoning": "true", "x": "1"},
+            512,
+        ),
+    ],
+)
+def test_thoughts_of_earlier_turns_stay_unless_it_is_told_otherwise(
+    flags: list[str], kept: dict[str, str], budget: int
+) -> None:
+    params = params_of(command_line().parse_args(["-m", "x.gguf", *flags]))
+    assert params.default_template_kwargs == kept
+    assert params.sampling.reasoning_budget_tokens == budget

@@ -256,8 +256,15 @@ async def test_thinking_is_set_by_a_button(scenario: TelegramScenario) -> None:
         await scenario.owner.press(settings, "2,048")
         changed = await scenario.owner.until(settings, lambda m: "• 2,048" in m.buttons)
         chat = await run.store.chats.get("tg:111")
-    assert settings.text.splitlines()[0] == "Thinking before an answer, in tokens: off"
-    assert settings.buttons == ["• off", "512", "2,048", "8,192"]
+    assert settings.text.splitlines()[0] == "Thinking before an answer, in tokens: model's default"
+    assert settings.buttons == [
+        "• model's default",
+        "off",
+        "512",
+        "2,048",
+        "8,192",
+        "no limit",
+    ]
     assert changed.text.splitlines()[0] == "Thinking before an answer, in tokens: 2,048"
     assert chat and chat.settings == {"thinking": 2048}
 

@@ -2,13 +2,19 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from bot import replies
 from bot.localgram import Localgram, is_final
 from bot.localgram.feed import Drafted
 from fakes.bot_process import Process
 from fakes.bot_running import OWNER, TelegramScenario
-from fakes.model_scripted import ModelServer, says
+from fakes.model_scripted import ModelServer, Reply, says
 from fakes.patience import soon
+
+THINKS = {"enable_thinking": True, "thinking": True}
 
 
 async def test_what_is_thought_is_folded_in_the_draft_and_not_in_the_answer(
@@ -46,6 +52,34 @@ async def test_the_setting_of_a_chat_reaches_the_model_server(
     sent = [r for r in model.requests if "hi" in str(r["messages"][-1]["content"])]
     assert told.text.startswith("Thinking before an answer, in tokens: 512\n")
     assert [r.get("reasoning_budget_tokens") for r in sent] == [512, None]
-    assert [r.get("chat_template_kwargs") for r in sent] == [{"enable_thinking": True}, None]
+    assert [r.get("chat_template_kwargs") for r in sent] == [THINKS, None]
     assert sent[0]["messages"][0] == sent[1]["messages"][0]
     assert sent[0]["tools"] == sent[1]["tools"]
+
+
+async def test_a_button_ends_a_long_thought(
+    scenario: TelegramScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replies, "OFFER_SECONDS", 0.0)
+    pressed = asyncio.Event()
+    asked: list[Any] = []
+
+    def script(request: Any) -> Reply:
+        asked.append(request)
+        if len(asked) == 1:
+            return says("never", reasoning="Well, let me see.", hold_thought=pressed.wait)
+        return says("Forty-two.")
+
+    scenario.script = script
+    async with scenario.open():
+        await scenario.owner.send("the answer?")
+        card = await scenario.owner.next_message(where=lambda m: m.keyboard)
+        assert card.buttons == ["Answer now"]
+        press = await scenario.owner.press(card, "Answer now")
+        told = await scenario.owner.answer(press)
+        assert told.text == "It stops thinking and answers."
+        pressed.set()
+        answer = await scenario.owner.next_message(where=is_final)
+        assert answer.text == "Forty-two."
+        await soon(lambda: not any(m.keyboard for m in scenario.owner.messages()))
+    assert [r.brief for r in asked] == [False, True]

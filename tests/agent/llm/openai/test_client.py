@@ -92,7 +92,7 @@ async def test_thinking_has_a_budget_beside_the_answers() -> None:
     thinking, off = server.requests
     changed = {key: value for key, value in thinking.items() if off.get(key) != value}
     assert changed == {
-        "chat_template_kwargs": {"enable_thinking": True, "x": 1},
+        "chat_template_kwargs": {"enable_thinking": True, "thinking": True, "x": 1},
         "thinking_budget_tokens": 512,
         "reasoning_budget_tokens": 512,
         "max_tokens": 562,
