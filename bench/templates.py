@@ -209,7 +209,7 @@ async def converse(
     async def same() -> Endpoint:
         return endpoint
 
-    thinking = BUDGET if row.thinking == "on" else 0
+    thinking = {"off": 0, "on": BUDGET}.get(row.thinking)
     async with open_store(path) as store, OpenAIModel(same) as model:
         queue, ended = LocalGpuQueue(), asyncio.Queue[TurnFinished]()
         actors = {chat: Actor(model, server) for chat in CHATS}
