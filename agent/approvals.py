@@ -106,7 +106,7 @@ class ApprovalRows(Protocol):
         ...
 
 
-Ask = Callable[[ApprovalRequest], Awaitable[Decision | None]]
+AskOwners = Callable[[ApprovalRequest], Awaitable[Decision | None]]
 """Shows the question to the owners. Returns the answer where it gets one itself
 (a terminal), or None once the question is shown and the answer comes by `decide`."""
 
@@ -117,7 +117,7 @@ class Approvals:
     def __init__(
         self,
         rows: ApprovalRows,
-        ask: Ask | None,
+        ask: AskOwners | None,
         *,
         seconds: float = EXPIRY_SECONDS,
         clock: Callable[[], float] = time.time,
@@ -196,7 +196,7 @@ class Approvals:
         id = question_id(self._new_id(), call.chat, what, scope, because)
         return ApprovalRequest(id, call.turn, call.call, call.chat, what, scope, expires, because)
 
-    async def _answer(self, request: ApprovalRequest, ask: Ask) -> Decision:
+    async def _answer(self, request: ApprovalRequest, ask: AskOwners) -> Decision:
         # A button of before a restart may have been pressed since the row was read.
         found = await self._rows.find(request.turn, request.call, request.what)
         if found and found[1] is not None:

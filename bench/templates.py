@@ -37,7 +37,7 @@ from agent.chats.assignment import Assignment, ChatOptions
 from agent.chats.chats import Chats
 from agent.context.window import ModelWindow
 from agent.events import Emit, Event, TurnFinished
-from agent.llm.gpu_queue import IDLE, PERSON, QueuedModel
+from agent.llm.gpu_queue import QueuedModel
 from agent.llm.openai import OpenAIModel
 from agent.llm.tool_call_parser import KnownTools, ParsedCall, ToolCallParser
 from agent.model import Completion, ModelRefused, Piece, Request
@@ -46,7 +46,7 @@ from agent.tools.registry import chosen
 from agent.tools.tool import Call, Output
 from agent.turn.loop import run_turn
 from agent.turn.turn import Turn, TurnLimits
-from backend.protocol import Endpoint
+from backend.protocol import IDLE, PERSON, Endpoint
 from fakes import spoken
 from fakes.gpu_queue_local import LocalGpuQueue
 from fakes.llama_embedded import serve

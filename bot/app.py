@@ -144,7 +144,7 @@ class Apps:
         return [chat for app in self.apps for chat in app.owner_chats()]
 
     async def ask(self, request: ApprovalRequest) -> Decision | None:
-        """agent.approvals.Ask"""
+        """agent.approvals.AskOwners"""
         return await (self.of(request.chat) or self.apps[0]).approvals.ask(request)
 
     def file_sender(self, chat: str) -> ChannelFileSender | None:

@@ -19,7 +19,7 @@ from contextlib import (
 from dataclasses import dataclass
 from typing import Any
 
-from agent.approvals import Approvals, Ask
+from agent.approvals import Approvals, AskOwners
 from agent.chats.assignment import Assignment, ChatOptions, Listener
 from agent.chats.chats import Chats
 from agent.context.window import ModelWindow, token_breakdown
@@ -204,7 +204,7 @@ async def open_agent(
     backend: BackendClient,
     store: Store | None = None,
     *,
-    ask: Ask | None = None,
+    ask: AskOwners | None = None,
     file_sender: Callable[[str], FileSender | None] | None = None,
 ) -> AsyncIterator[Agent]:
     """The agent over a backend, and over the database, which is opened here unless it is given.

@@ -7,7 +7,7 @@ from pathlib import Path
 from time import monotonic
 
 from agent.errors import AgentError, ToolError
-from agent.llm.gpu_queue import SCHEDULED, QueuedModel
+from agent.llm.gpu_queue import QueuedModel
 from agent.messages import System, User
 from agent.model import Completion, ModelRefused, Request
 from agent.prompt import system_text
@@ -19,7 +19,7 @@ from agent.summary.commit_range import Git
 from agent.summary.mirror import RepoLocation, fetch_mirror
 from agent.summary.repo_summaries import RepoSummaries
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
-from backend.protocol import Gpu, GpuMinute, Status
+from backend.protocol import SCHEDULED, Gpu, GpuMinute, Status
 from bot.composition import Agent
 
 GIB = 2**30

@@ -7,11 +7,10 @@ from typing import Protocol
 
 from agent.context.user_message import Fetch, as_they_are
 from agent.events import Emit, Event, TurnFinished
-from agent.llm.gpu_queue import PERSON, SCHEDULED
 from agent.store.inbox import Incoming
 from agent.store.turns import OpenTurn
 from agent.turn.journal import Compose, Journal, nothing
-from backend.protocol import Priority
+from backend.protocol import PERSON, SCHEDULED, Priority
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,13 @@ from agent.context.cache_audit import CacheAudit
 from agent.context.compaction_plan import WindowBudget, clip
 from agent.context.compactor import Compactor, Spill, sent, weight, without_summary
 from agent.errors import BackendAway, ContextFull
-from agent.llm.gpu_queue import IDLE, PERSON, GpuQueue, QueuedModel
+from agent.llm.gpu_queue import GpuQueue, QueuedModel
 from agent.messages import Message, System, User
 from agent.model import Completion, Model, Request
 from agent.store import Store
 from agent.store.transcript import Entry
 from agent.store.turns import OpenTurn
+from backend.protocol import IDLE, PERSON
 
 SUMMARY_SECONDS = 60.0  # while a person waits
 IDLE_SUMMARY_SECONDS = 600.0

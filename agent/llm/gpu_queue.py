@@ -21,11 +21,8 @@ from agent.aio import move_on_when
 from agent.errors import BackendAway
 from agent.model import Completion, Model, ModelRefused, Piece, PrefillProgress, Request
 from backend.client import BackendClient, BackendUnavailable, GpuLease
-from backend.protocol import CompletionReport, Priority, QueueState
+from backend.protocol import PERSON, CompletionReport, Priority, QueueState
 
-PERSON: Priority = 0
-SCHEDULED: Priority = 1
-IDLE: Priority = 2
 HEARTBEAT_SECONDS = 1.0
 BROKEN = 0  # the status of a connection that broke
 OnWait = Callable[[str], None]  # called with why no call may start now (heat), a sentence

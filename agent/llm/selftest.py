@@ -12,13 +12,13 @@ from contextlib import aclosing
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol
 
-from agent.llm.gpu_queue import PERSON, GpuQueue
+from agent.llm.gpu_queue import GpuQueue
 from agent.llm.tool_call_parser import KnownTools, ToolCallParser
 from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
 from agent.model import Completion, Model, ModelRefused, Request, TextPiece
 from agent.prompt import system_text
 from agent.store import Store
-from backend.protocol import ServerStatus
+from backend.protocol import PERSON, ServerStatus
 
 Verdict = Literal["structured", "salvaged", "none"]
 TOKENS = 256

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Verdict = Literal["run", "skip", "end"]
+LoopVerdict = Literal["run", "skip", "end"]
 LONGEST_CYCLE = 3  # calls
 SKIP_FROM, END_AT = 3, 5  # the iteration of a cycle that is no longer run, and that ends the turn
 
@@ -36,7 +36,7 @@ class ToolLoopDetector:
     def __init__(self) -> None:
         self._entries: list[_Entry] = []
 
-    def verdict(self, name: str, arguments: Mapping[str, Any]) -> Verdict:
+    def verdict(self, name: str, arguments: Mapping[str, Any]) -> LoopVerdict:
         """What to do with a call that has not been run yet."""
         call = signature(name, arguments)
         iteration = max(self._iteration(call, period) for period in range(1, LONGEST_CYCLE + 1))

@@ -33,11 +33,11 @@ class ProfileError(Exception):
     """A profile is missing or cannot be read; `str` is one plain sentence."""
 
 
-class Section(BaseModel):
+class ProfileSection(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Source(Section):
+class Source(ProfileSection):
     """Where a GGUF comes from. `size` in bytes."""
 
     path: str | None = None
@@ -48,7 +48,7 @@ class Source(Section):
     sha256: str | None = None
 
 
-class Reference(Section):
+class Reference(ProfileSection):
     """Speeds somebody measured, tokens/s, and who."""
 
     decode_tok_s: float | None = None
@@ -57,22 +57,22 @@ class Reference(Section):
     source: str = ""
 
 
-class FlagsSection(Section):
+class FlagsSection(ProfileSection):
     required: dict[str, str] = {}
     optional: dict[str, str] = {}
 
 
-class TemplateSection(Section):
+class TemplateSection(ProfileSection):
     file: str | None = None
     kwargs: dict[str, Any] = {}
 
 
-class MemorySection(Section):
+class MemorySection(ProfileSection):
     vram_mib: int | None = None
     ram_mib: int | None = None
 
 
-class ProfileFile(Section):
+class ProfileFile(ProfileSection):
     """The TOML form."""
 
     title: str

@@ -48,7 +48,7 @@ async def open_conversation(settings: Settings, chat: str) -> AsyncIterator["Con
     replies = Replies(terminal, table)
 
     async def ask(request: ApprovalRequest) -> Decision | None:
-        """agent.approvals.Ask: whoever is at the terminal is the owner."""
+        """agent.approvals.AskOwners: whoever is at the terminal is the owner."""
         text = question(table, request, elsewhere=False)
         keyboard = approval_keyboard(table, request.id)
         try:

@@ -21,7 +21,7 @@ from backend.models.profile import load as load_profile
 from bot.settings import ConfigurationError, Settings, config_folder, load
 
 if TYPE_CHECKING:  # the backend's process loads nothing of the agent: 4 MiB
-    from agent.approvals import Ask
+    from agent.approvals import AskOwners
     from agent.sandbox.sandboxes import Sandboxes
     from agent.tools.context import FileSender
     from backend.service import RunningBackend
@@ -56,7 +56,7 @@ async def running_agent(
     settings: Settings,
     model: str = "",
     *,
-    ask: "Ask | None" = None,
+    ask: "AskOwners | None" = None,
     file_sender: "Callable[[str], FileSender | None] | None" = None,
 ) -> "AsyncIterator[Agent]":
     """The agent over `running_backend`; await its `ready` before the model is asked."""

@@ -13,7 +13,8 @@ from rich.table import Table
 from agent.evaluate.runner import EvalSetup, run_task
 from agent.evaluate.scores import Rates, Score, append_score, load_scores, rates_by
 from agent.evaluate.tasks import EvalTask, suite
-from agent.llm.gpu_queue import IDLE, QueuedModel
+from agent.llm.gpu_queue import QueuedModel
+from backend.protocol import IDLE
 from bot.cli.command import Misused, Options, json_option, pass_options, runs
 from bot.cli.connect import running_agent
 from bot.composition import Agent, turn_limits

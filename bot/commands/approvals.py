@@ -40,7 +40,7 @@ BLANKS = re.compile(rf"[ ⇥\t]{{{SHOWN_SPACES},}}")
 
 @dataclass(frozen=True)
 class OwnerApprovals:
-    """Asks owners in their chats (agent.approvals.Ask); the answer comes by `press_approval`."""
+    """Asks owners in their chats (agent.approvals.AskOwners); the answer comes by `press_approval`."""
 
     channel: Channel
     access: Access

@@ -10,9 +10,9 @@ from agent.chats.chats import Chats
 from agent.chats.maintenance import Maintenance
 from agent.context.window import ModelWindow
 from agent.errors import BackendAway
-from agent.llm.gpu_queue import PERSON
 from agent.model import ModelRefused, Request
 from agent.store.retention import DAY, Retention
+from backend.protocol import PERSON
 from fakes.patience import soon
 from tests.agent.chats.conftest import Bench, Gate, calling, echo, said
 

@@ -8,12 +8,12 @@ import pytest
 from agent.context.cache_audit import CacheAudit, difference
 from agent.context.window import ModelWindow, WindowTooSmall, token_breakdown
 from agent.errors import BackendAway, ContextFull
-from agent.llm.gpu_queue import PERSON
 from agent.messages import Assistant, Message, ToolCall, ToolResult, User
 from agent.model import Completion, Request
 from agent.store import Incoming, Store, open_store
 from agent.store.turns import OpenTurn, RenderedMessage
 from agent.turn.journal import StoredJournal
+from backend.protocol import PERSON
 from fakes.gpu_queue_local import LocalGpuQueue
 from fakes.model_caching import CachingModel
 from fakes.patience import SECONDS

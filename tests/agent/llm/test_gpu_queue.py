@@ -1,9 +1,9 @@
 import asyncio
 
-from agent.llm.gpu_queue import IDLE, PERSON, SCHEDULED, QueuedModel
+from agent.llm.gpu_queue import QueuedModel
 from agent.messages import Assistant, User
 from agent.model import Request
-from backend.protocol import Priority
+from backend.protocol import IDLE, PERSON, SCHEDULED, Priority
 from fakes.gpu_queue_local import LocalGpuQueue
 from fakes.model_caching import CachingModel
 from fakes.patience import SECONDS

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from agent.approvals import Approvals, Ask
+from agent.approvals import Approvals, AskOwners
 from agent.errors import ToolError
 from agent.events import Event, TextDelta, TurnFinished
 from agent.model import Model
@@ -28,7 +28,7 @@ class Bench:
     results: dict[str, str] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     limits: TurnLimits = field(default_factory=TurnLimits)
-    ask: Ask | None = None
+    ask: AskOwners | None = None
     approvals: Approvals | None = None
     ready: Any = at_once
     stop: asyncio.Event = field(default_factory=asyncio.Event)

@@ -10,7 +10,7 @@ from agent.approvals import (
     NOBODY,
     ApprovalRequest,
     Approvals,
-    Ask,
+    AskOwners,
     GuardedCall,
     question_id,
 )
@@ -28,7 +28,7 @@ ASK1 = question_id("ask1", "cli", WHAT, "commit:website")
 STEP = GuardedCall("t1", "c", "cli", untouched)
 
 
-def answering(decision: Decision | None, asked: list[ApprovalRequest]) -> Ask:
+def answering(decision: Decision | None, asked: list[ApprovalRequest]) -> AskOwners:
     async def ask(request: ApprovalRequest) -> Decision | None:
         asked.append(request)
         return decision
