@@ -164,7 +164,7 @@ async def ensure(tx: Transaction, key: str, title: str = "") -> None:
     """Make the chat's row if it is new, and record its use."""
     await tx.run(
         "INSERT INTO chats (key, number, title, created_at, active_at)"
-        " VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM chats), ?2, ?3, ?3)"
+        " VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM chats WHERE number < 1 << 53), ?2, ?3, ?3)"
         " ON CONFLICT (key) DO UPDATE SET active_at = ?3,"
         " title = CASE ?2 WHEN '' THEN title ELSE ?2 END",
         key,
@@ -174,8 +174,9 @@ async def ensure(tx: Transaction, key: str, title: str = "") -> None:
 
 
 async def current_conversation(tx: Transaction, key: str) -> int:
-    """The chat's current conversation, begun if there is none."""
-    found = await tx.value("SELECT conversation FROM chats WHERE key = ?", key)
+    """The chat's current conversation, begun if there is none (any more)."""
+    sql = "SELECT id FROM conversations WHERE id = (SELECT conversation FROM chats WHERE key = ?)"
+    found = await tx.value(sql, key)
     return int(found) if found is not None else await begin_conversation(tx, key)
 
 

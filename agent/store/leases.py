@@ -77,13 +77,13 @@ def new_owner() -> str:
 def holder_state(owner: str) -> Literal["alive", "dead", "unknown"]:
     """Whether the process that took a lease still lives.
 
-    Unknown for one of another boot or pid namespace, and for this very process:
-    there the heartbeat decides.
+    Unknown for one of another boot or pid namespace, for this very process, and for what is no
+    such name: there the heartbeat decides.
     """
-    namespace, pid, started, _ = owner.rsplit("/", 3)
-    if namespace != _namespace() or int(pid) == os.getpid():
+    namespace, *rest = owner.rsplit("/", 3)
+    if namespace != _namespace() or len(rest) != 3 or rest[0] == str(os.getpid()):
         return "unknown"
-    return "alive" if _started(int(pid)) == started else "dead"
+    return "alive" if _started(rest[0]) == rest[1] else "dead"
 
 
 def _namespace() -> str:
@@ -92,7 +92,7 @@ def _namespace() -> str:
     return f"{boot}/{Path('/proc/self/ns/pid').stat().st_ino}"
 
 
-def _started(pid: int) -> str:
+def _started(pid: int | str) -> str:
     """The start time of a process in clock ticks since boot; empty when there is none."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()

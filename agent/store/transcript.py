@@ -181,7 +181,8 @@ async def append(
 
 _INSERT = """
 INSERT INTO transcript (conversation, position, turn, role, head, text, extra, own, at, origin, stranger)
-VALUES (?1, (SELECT coalesce(max(position), 0) + 1 FROM transcript WHERE conversation = ?1),
+VALUES (?1, (SELECT coalesce(max(position), 0) + 1 FROM transcript WHERE conversation = ?1
+    AND position < 1 << 53),
     ?2, ?3, ?4, ?5, ?6, ?7, ?8, {origin})
 """
 _BY_MODEL = _INSERT.format(

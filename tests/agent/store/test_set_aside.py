@@ -229,3 +229,33 @@ async def test_a_damaged_file_is_told_with_its_remedy(
         await everything(path)
     except AgentError as error:
         assert "voltaire restore FILE" in str(error) or "newer version" in str(error)
+
+
+# -- rows that say what cannot be ---------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE chats SET conversation = 4711",
+        "UPDATE chats SET number = 9223372036854775807",
+        "UPDATE transcript SET position = 9223372036854775807 WHERE id = 4",
+        "UPDATE leases SET owner = 'nobody', heartbeat_at = 0",
+        "UPDATE leases SET owner = 'a/b/c/d', heartbeat_at = -1e308",
+    ],
+)
+async def test_a_turn_of_the_chat_and_of_a_new_one_begins_all_the_same(
+    store: Store, damage: str
+) -> None:
+    await fill(store)
+    assert await store.leases.acquire(CHAT, "x/1/2/3")
+    async with store.database.without_transaction() as tx:
+        await tx.run("PRAGMA foreign_keys = OFF")
+        await tx.run(damage)
+        await tx.run("PRAGMA foreign_keys = ON")
+    for chat in (CHAT, "tg:2"):
+        await store.inbox.add(Incoming(chat, "v", chat, "hello"))
+        assert await store.leases.acquire(chat, "x/1/2/3")
+        rows = await store.inbox.waiting(chat, ["v"])
+        turn = await store.turns.begin(f"new {chat}", rows, RenderedMessage("", User("hello")))
+        await store.turns.end(turn, TurnEnd(Assistant("bye"), "bye", "done", TokenUsage()))

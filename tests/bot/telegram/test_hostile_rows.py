@@ -1,0 +1,94 @@
+"""Whatever stands in the database, the same process answers the next ordinary message, and a new one starts."""
+
+import random
+import re
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.approvals import ApprovalRequest
+from agent.events import TokenUsage
+from agent.messages import Assistant, ToolCall, ToolResult, User
+from agent.model import Completion
+from agent.schedule.times.rule import Calendar, dump
+from agent.store import Incoming, Store, open_store
+from agent.store.files import ChatFile
+from agent.store.jobs import JobSpec
+from agent.store.turns import RenderedMessage, TurnEnd
+from agent.store.usage import CacheReuse
+from bot.localgram import Localgram
+from fakes.bot_process import Process
+from fakes.bot_running import OWNER
+from fakes.hostile_rows import damage
+from fakes.model_scripted import ModelServer, says
+
+AT_ONCE = 20  # hostile values before the next ordinary message
+PER_PROCESS = 5  # batches
+CHAT = f"tg:{OWNER}"
+ORDINARY = re.compile(r"ordinary \d+")
+
+
+async def fill(store: Store, batch: int) -> None:
+    """Rows in every table, of the owner's chat and of another."""
+    for chat in (CHAT, "tg:222"):
+        name = f"{chat}-{batch}"
+        await store.inbox.add(Incoming(chat, "fill", name, "words", files=("a",)))
+        rows = await store.inbox.waiting(chat, ["fill"])
+        turn = await store.turns.begin(f"t{name}", rows, RenderedMessage("h", User("h old")))
+        await store.turns.started(turn, "c1")
+        await store.turns.add(turn, Assistant("", (ToolCall("c1", "bash", "{}"),)))
+        await store.turns.add(turn, ToolResult("c1", "bash", "done"))
+        end = TurnEnd(Assistant("bye"), "bye", "done", TokenUsage(), ['{"text": "x"}'])
+        await store.turns.end(turn, end)
+        await store.usage.add(
+            chat, turn.conversation, turn.id, Completion("", (), "", "stop"), CacheReuse()
+        )
+        note = await store.notes.add(chat, f"note {batch}")
+        assert note
+        request = ApprovalRequest(name, turn.id, "c1", chat, "what", "scope", 2e9)
+        await store.approvals.open(request)
+        await store.approvals.grant(chat, f"scope{batch}", "olga")
+        job = await store.jobs.add(
+            JobSpec(chat, "remind", "daily", dump(Calendar((480,), "UTC")), "UTC", "tea", {})
+        )
+        await store.occurrences.add(job.id, 2_000_000_000 + batch, None)
+        await store.files.add(ChatFile(chat, f"f{batch}", "in", "f", "text/plain"))
+        await store.people.put("telegram", f"{batch}1", "Ann", "member")
+    await store.key_values.put(f"fact{batch}", 1)
+    await store.people.make_code("member", 60)
+    await store.leases.acquire("tg:222", f"{batch}/1/2/3")
+
+
+@pytest.mark.slow
+async def test_after_hostile_rows_an_ordinary_message_is_answered(
+    gram: Localgram, tmp_path: Path
+) -> None:
+    def script(request: Any) -> Any:
+        found = ORDINARY.findall(str(request["messages"][-1]["content"]))
+        return says(f"answer to {found[-1]}" if found else "Hello.")
+
+    chance, olga = random.Random(20), gram.user("Olga", id=OWNER, started=True)
+    async with ModelServer(script=script) as model:
+        process = Process(gram, tmp_path, model.url, OWNER)
+        done: list[str] = []
+
+        async def answered(words: str) -> None:
+            await olga.send(words)
+            try:
+                await olga.next_message(where=lambda m: m.text == f"answer to {words}", seconds=60)
+            except TimeoutError:
+                said = [message.text[:80] for message in olga.messages()][-9:]
+                pytest.fail("\n".join([words, *done, *said, process.log[-6000:]]))
+
+        for start in range(0, 1000 // AT_ONCE, PER_PROCESS):
+            async with process.running():
+                for batch in range(start, start + PER_PROCESS):
+                    await answered(f"ordinary {batch}")
+                    async with open_store(process.database) as store:
+                        with suppress(sqlite3.IntegrityError):  # what is damaged refers to nothing
+                            await fill(store, batch)
+                    done = damage(process.database, AT_ONCE, chance)
+                    await answered(f"ordinary {batch}00")
