@@ -128,7 +128,7 @@ attacks: dev  ## the attack suite against the sandbox, against it in the bot's u
 	@$(BIN)/python -m bench.attacks --unit
 	@$(BIN)/python -m bench.attacks --plain
 
-POISON := tests/bot/telegram/test_hostile_updates.py tests/agent/chats/test_hostile_streams.py
+POISON := tests/bot/telegram/test_hostile_updates.py tests/agent/chats/test_hostile_streams.py tests/bot/telegram/test_hostile_rows.py
 
 poison: dev  ## 2,000 mutated updates, 1,000 hostile model streams, 1,000 hostile rows: the bot goes on
 	@$(PYTEST) -m slow --durations=5 $(POISON)
