@@ -15,7 +15,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help install upgrade dev dist demo test test-fast coverage check format bench pocket pocket-eval faults-backend faults-schedule attacks soak structure campaign mutants templates clean \
+.PHONY: help install upgrade dev dist demo test test-fast coverage check format bench pocket pocket-eval service faults-backend faults-schedule attacks soak structure campaign mutants templates clean \
 	system system-test compiled
 
 help:  ## list the targets
@@ -122,6 +122,9 @@ faults-backend: dev  ## every known fault of a model server, injected for real
 
 faults-schedule: dev  ## the bot killed 100 times at every step of its jobs
 	@$(BIN)/python -m bench.faults_schedule
+
+service: dev  ## a system install under a real systemd: what an operator does to it (needs root)
+	@$(BIN)/python -m pytest -q -s -m slow tests/bot/test_service_installed.py
 
 attacks: dev  ## the attack suite against the sandbox, against it in the bot's unit, and against none
 	@$(BIN)/python -m bench.attacks

@@ -309,7 +309,7 @@ def with_token(settings: Settings) -> Settings:
     paths = [telegram.token_file] if telegram.token_file else []
     if folder := os.environ.get("CREDENTIALS_DIRECTORY"):
         credential = Path(folder) / "telegram-token"
-        paths += [credential] if credential.exists() else []
+        paths += [credential] if there(credential) else []
     for path in [] if telegram.token.get_secret_value() else paths:
         token = ""
         try:

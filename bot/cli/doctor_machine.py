@@ -5,8 +5,8 @@ Each is one async function, named as its check.
 
 import asyncio
 import platform
+import shlex
 import shutil
-import stat
 import subprocess
 import time
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from agent.store import open_store
 from agent.store.backup import integrity_error
 from agent.store.errors import StoreError
 from bot.cli.connect import chat_sandboxes
-from bot.settings import Settings, find_file, read_toml
+from bot.settings import Settings, read_toml
 from bot.setup.telegram import get_me
 from bot.setup.units import SystemdScope, systemd_runs, unit_states
 from bot.state import DATABASE
@@ -95,19 +95,31 @@ def synchronised() -> str:
 
 
 async def secrets(settings: Settings) -> list[Finding]:
-    """Files that hold secrets are readable to their owner alone."""
-    config = find_file(None)
+    """Files that hold secrets are readable to their owner alone, or to the services of the machine."""
     files = [settings.state_dir, settings.telegram.token_file]
-    if config and config.exists():
-        values = read_toml(config)
-        if values.get("telegram", {}).get("token") or values.get("backend", {}).get("api_key"):
-            files.append(config)
-    others = stat.S_IRWXG | stat.S_IRWXO
-    readable = [path for path in files if path and path.exists() and path.stat().st_mode & others]
-    if not readable:
+    if settings.path:
+        values = read_toml(settings.path)
+        telegram, backend = values.get("telegram", {}), values.get("backend", {})
+        if telegram.get("token") or backend.get("api_key") or backend.get("local_key"):
+            files.append(settings.path)
+    services = settings.state_dir.stat().st_gid if settings.state_dir.exists() else 0
+    found, remedies = [], []
+    for path in filter(None, files):
+        if not path.exists():
+            continue
+        file = path.stat()
+        # The machine's configuration is root's, and the services read it through their group.
+        for_services = services != 0 and (file.st_uid, file.st_gid) == (0, services)
+        if file.st_mode & (0o007 if for_services else 0o077):
+            found.append(str(path))
+            remedies.append("o=" if for_services else "go=")
+    if not found:
         return [passed("secrets", "No secret is readable to others.")]
-    names = " ".join(map(str, readable))
-    return [failure("secrets", f"Others can read {names}.", f"chmod go= {names}")]
+    remedy = " && ".join(
+        shlex.join(["chmod", mode, *[p for p, m in zip(found, remedies, strict=True) if m == mode]])
+        for mode in dict.fromkeys(remedies)
+    )
+    return [failure("secrets", f"Others can read {' '.join(found)}.", remedy)]
 
 
 async def units(_: Settings) -> list[Finding]:

@@ -3,7 +3,9 @@
 import asyncio
 import json
 import os
+import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -75,6 +77,23 @@ async def test_model_use_keeps_the_configuration_the_services_own(state: Path) -
     assert (code, err) == (0, "")
     assert 'profile = "pocket"' in config.read_text()
     assert (config.stat().st_gid, config.stat().st_mode & 0o777) == (OWNER, 0o640)
+
+
+async def test_what_only_the_services_read_is_no_fault(state: Path) -> None:
+    """Following a remedy that took their group's right away stopped them."""
+    config = state.parent / "voltaire" / "config.toml"
+    config_file.write(config, {"backend": {"api_key": "s3"}}, group=OWNER)
+
+    async def secrets() -> dict[str, str]:
+        found = json.loads((await voltaire(state, "doctor", "--json"))[1])
+        return next(check for check in found if check["check"] == "secrets")
+
+    assert (await secrets())["status"] == "pass"
+    config.chmod(0o644)
+    fault = await secrets()
+    assert (fault["status"], fault["remedy"]) == ("fail", f"chmod o= {config}")
+    subprocess.run(shlex.split(fault["remedy"]), check=True)
+    assert (await secrets())["status"] == "pass" and config.stat().st_mode & 0o040
 
 
 def test_a_link_in_the_state_gives_nothing_away(state: Path) -> None:
