@@ -20,6 +20,7 @@ from agent.store.leases import LeaseTable
 from agent.turn.journal import TurnReply
 from fakes.model_caching import CachingModel
 from fakes.patience import SECONDS
+from fakes.words import saying
 from tests.agent.chats.conftest import SOURCE, Bench, Gate, calling, echo, said, words_of
 
 
@@ -251,7 +252,7 @@ async def test_a_full_disk_holds_a_message_up_and_loses_nothing(bench: Bench) ->
             await tx.run(f"PRAGMA max_page_count = {pages}")
         gate.open.set()
         await bench.heard.until(lambda: bench.heard.waits)
-        assert "is full: nothing can be saved" in bench.heard.waits[0][1]
+        assert bench.heard.waits[0][1] == saying("full", "saved")
         with pytest.raises(StoreFull):
             await chats.store.key_values.put("a", "x" * 50_000)
         async with chats.store.database.without_transaction() as tx:
@@ -312,7 +313,7 @@ async def test_two_processes_take_turns_in_one_chat(bench: Bench) -> None:
 
         await command.submit(Incoming("tg:1", source, "1", "from the terminal"))
         await other.heard.until(lambda: other.heard.waits)
-        assert other.heard.waits == [("tg:1", "Another turn runs in this chat; yours is next.")]
+        assert other.heard.waits == [("tg:1", saying("next"))]
         assert not other.model.requests
         gate.open.set()
         assert await bench.heard.replies("tg:1", 1) == ["you said slow"]

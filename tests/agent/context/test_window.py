@@ -17,16 +17,18 @@ from backend.protocol import PERSON
 from fakes.gpu_queue_local import LocalGpuQueue
 from fakes.model_caching import CachingModel
 from fakes.patience import SECONDS
+from fakes.words import saying
 
 SCHEMAS = (
     {"type": "function", "function": {"name": "bash"}},
     {"type": "function", "function": {"name": "grep"}},
 )
+SUMMARY = "The person wants the garden painted blue; file list.txt."
 
 
 def reply(request: Request) -> Assistant:
     asked = "is about to be shortened" in request.messages[-1].text
-    return Assistant("The person wants the garden painted blue; file list.txt." if asked else "ok")
+    return Assistant(SUMMARY if asked else "ok")
 
 
 @pytest.fixture
@@ -95,9 +97,7 @@ async def test_before_a_call_that_would_not_fit_old_exchanges_become_a_summary(
     assert shown == before[: len(shown)]
     assert (asked.tool_choice, asked.tools, asked.max_tokens) == ("none", SCHEMAS, 256)
     after = await texts(store)
-    assert after[0].startswith(
-        "<context>\nsummary of what was said before:\n  The person wants the garden painted blue"
-    )
+    assert after[0].startswith("<context>\n") and SUMMARY in after[0]
     assert after[-1].endswith("go on")
     budget = await window.budget()
     size = await model.count(
@@ -119,7 +119,7 @@ async def test_a_server_that_refuses_the_prompt_gets_a_shorter_one(
 ) -> None:
     open_turn = await turn(store, *LONG[:4])
     assert await window.fit(open_turn, full=True)
-    assert "summary of what was said before" in (await texts(store))[0]
+    assert SUMMARY in (await texts(store))[0]
 
 
 async def test_without_a_model_an_extract_serves(
@@ -146,11 +146,8 @@ async def test_a_summary_of_the_summary_replaces_it(
         await store.turns.add(open_turn, Assistant(f"more {n} {'m' * 700}"))
         await store.turns.add(open_turn, User("and?"))
     assert await window.fit(open_turn, full=False)
-    assert "".join(await texts(store)).count("summary of what was said before") == 1
-    assert (
-        await store.transcript.summary(open_turn.conversation)
-        == "The person wants the garden painted blue; file list.txt."
-    )
+    assert "".join(await texts(store)).count(SUMMARY) == 1
+    assert await store.transcript.summary(open_turn.conversation) == SUMMARY
 
 
 async def test_notes_survive_the_message_that_showed_them(
@@ -195,7 +192,7 @@ async def test_idle_time_is_used_and_the_new_prompt_read_in(
     await store.turns.add(open_turn, Assistant("done"))
     assert not await window.fit(open_turn, full=False)  # it still fits: nobody is kept waiting
     await window.rest("tg:1")
-    assert "summary of what was said before" in (await texts(store))[0]
+    assert SUMMARY in (await texts(store))[0]
     warm = model.requests[-1]
     assert warm.max_tokens == 1
     assert [m.text for m in warm.messages[1:]] == await texts(store)
@@ -304,23 +301,14 @@ async def test_context_adds_up(window: ModelWindow, store: Store) -> None:
 
 def test_the_first_difference_is_named() -> None:
     first = (User("hello"), Assistant("hi", (ToolCall("a", "bash", '{"x": 1}'),)))
-    assert (
-        difference(first, first)
-        == "what was sent goes on from the last request, so the server had dropped it"
-    )
+    assert difference(first, first) == saying("goes on", "dropped")
     changed = (User("hello"), Assistant("hi", (ToolCall("a", "bash", '{"x":1}'),)))
-    assert difference(first, changed).startswith(
-        "first difference in message 1: Assistant, calls, character"
-    )
-    assert difference(first, first[:1]) == "it ends before message 1 of the last request"
-    assert (
-        difference(first, (User("hallo"),))
-        == "first difference in message 0: User, text, character 1: 'ello' became 'allo'"
-    )
-    assert (
-        difference(first, (Assistant("hello"),))
-        == "first difference in message 0: User became Assistant"
-    )
+    assert difference(first, changed) == saying("message 1: Assistant, calls")
+    assert difference(first, first[:1]) == saying("ends before message 1")
+    moved = difference(first, (User("hallo"),))
+    assert moved == saying("message 0: User, text, character 1", "'ello' became 'allo'")
+    other = difference(first, (Assistant("hello"),))
+    assert other == saying("message 0", "User became Assistant")
 
 
 async def test_a_call_that_reads_again_what_it_knew_is_logged(
@@ -343,10 +331,7 @@ async def test_a_call_that_reads_again_what_it_knew_is_logged(
     history[0] = User("changed " + "u" * 400)
     reuse = await call(*history)
     assert reuse.reread > 90
-    assert (
-        reuse.difference
-        == "first difference in message 0: User, text, character 0: 'uuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu' became 'changed uuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu'"
-    )
+    assert reuse.difference == saying("message 0: User, text, character 0", "became 'changed ")
     assert [r.levelname for r in caplog.records] == ["INFO"]
 
 

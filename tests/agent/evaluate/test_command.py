@@ -14,6 +14,7 @@ import pytest
 from agent.evaluate.tasks import suite
 from fakes.model_scripted import Line, ModelServer, calls, says
 from fakes.patience import SECONDS
+from fakes.words import saying
 from tests.agent.evaluate.solutions import SOLUTIONS
 
 NAMES = {task.ask: task.name for task in suite()}
@@ -74,4 +75,4 @@ async def test_scores_of_both_prompts_and_no_task_twice(state: Path) -> None:
 async def test_an_unknown_task_is_wrong_usage(state: Path) -> None:
     code, _, err = await evaluated(state, "http://127.0.0.1:9", "--task", "dance")
     assert code == 2
-    assert err.startswith("There is no task or kind dance; kinds: chains, code, edit,")
+    assert err == saying("dance", "chains, code, edit,")

@@ -9,6 +9,7 @@ from agent.errors import ToolError
 from agent.sandbox.bubblewrap import Bubblewrap, find, remedy
 from agent.sandbox.isolation_probe import ProbeResult, probe
 from agent.sandbox.sandbox import Sandbox
+from fakes.words import saying
 
 
 def _with(sandbox: Sandbox, bwrap: Bubblewrap) -> Sandbox:
@@ -38,11 +39,8 @@ async def test_a_bubblewrap_that_fails_runs_nothing(sandbox: Sandbox, tmp_path: 
     path = _program(tmp_path / "bwrap", f"echo '{said}' >&2; exit 1")
     with pytest.raises(ToolError) as caught:
         await _with(sandbox, Bubblewrap(path)).run("touch /workspace/ran")
-    assert str(caught.value) == (
-        f"The sandbox does not work here, so nothing was run: {said} Remedy: AppArmor forbids user "
-        "namespaces: install the profile bwrap-userns-restrict (package apparmor-profiles), or one "
-        "with `userns,` for /usr/bin/bwrap."
-    )
+    remedy = ("AppArmor", "bwrap-userns-restrict", "apparmor-profiles", "`userns,`")
+    assert str(caught.value) == saying("nothing was run", said, *remedy)
     assert not (sandbox.workspace / "ran").exists()
 
 
@@ -51,10 +49,7 @@ async def test_a_problem_found_at_the_start_is_told_at_each_call(sandbox: Sandbo
     with pytest.raises(ToolError, match="nothing was run: bubblewrap is not installed"):
         await broken.run("true")
     finding = await probe(broken)
-    assert finding == ProbeResult(
-        "fail",
-        "The sandbox does not work here, so nothing was run: bubblewrap is not installed.",
-    )
+    assert finding == ProbeResult("fail", saying("bubblewrap is not installed."))
 
 
 async def test_the_probe_finds_the_walls_standing(sandbox: Sandbox) -> None:
@@ -64,7 +59,7 @@ async def test_the_probe_finds_the_walls_standing(sandbox: Sandbox) -> None:
 async def test_the_probe_finds_holes(sandbox: Sandbox, tmp_path: Path) -> None:
     path = _program(tmp_path / "bwrap", _LEAKY, shell="/bin/bash")
     finding = await probe(_with(sandbox, Bubblewrap(path)))
-    assert finding.detail.startswith("The sandbox has holes: the user inside is not 1000; ")
+    assert finding.detail == saying("holes", "user", "not 1000")
     assert "/ is writable" in finding.detail
 
 

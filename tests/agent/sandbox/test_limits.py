@@ -10,6 +10,7 @@ from agent.sandbox.disk_quota import DEEPEST, DiskQuota, DiskUsage, disk_usage
 from agent.sandbox.limits import HostRepo, SandboxLimits
 from agent.sandbox.sandbox import CommandResult, Sandbox
 from fakes.sandbox_box import opened
+from fakes.words import saying
 
 
 def test_a_walk_counts_blocks_files_and_links_once(tmp_path: Path) -> None:
@@ -45,12 +46,12 @@ def test_very_deep_directories_are_told(tmp_path: Path) -> None:
 def test_more_than_the_limits_may_stay_but_not_grow(tmp_path: Path) -> None:
     quota = DiskQuota(tmp_path, SandboxLimits(disk_mib=10, files=100))
     quota.used = full = DiskUsage(12 << 20, 120)
-    assert quota.excess() == "The workspace may hold 10 MiB. Delete files first."
+    assert quota.excess() == saying("10 MiB", "delete")
     assert quota.excess(before=full) == ""
     quota.used = DiskUsage(14 << 20, 120)
-    assert quota.excess(before=full) == "The workspace may hold 10 MiB. Delete files first."
+    assert quota.excess(before=full) == saying("10 MiB", "delete")
     quota.used = DiskUsage(1, 140)
-    assert quota.excess(before=full) == "The workspace may hold 100 files. Delete some first."
+    assert quota.excess(before=full) == saying("100 files", "delete")
 
 
 async def test_file_tools_write_no_more_than_there_is_room(tmp_path: Path) -> None:
@@ -70,7 +71,7 @@ async def test_a_full_workspace_can_be_emptied(tmp_path: Path) -> None:
         filled = await sandbox.run(
             "for n in $(seq 99); do head -c 1M /dev/zero > $n; done; sleep 600"
         )
-        assert filled.reason == "Stopped. The workspace may hold 4 MiB. Delete files first."
+        assert filled.reason == saying("stopped", "4 MiB", "delete")
         assert await sandbox.run("rm -f *; ls") == CommandResult(0, "")
 
 
@@ -84,7 +85,7 @@ async def test_memory_is_counted_over_all_processes(tmp_path: Path) -> None:
     command = "for n in 1 2 3 4; do python3 -c 'import time; x = bytearray(30 << 20); time.sleep(600)' & done; wait"
     async with opened(tmp_path, limits=SandboxLimits(memory_mib=90)) as sandboxes:
         ran = await (await sandboxes.of("cli")).run(command)
-    assert ran == CommandResult(137, "", reason="Stopped: it used more than 90 MiB of memory.")
+    assert ran == CommandResult(137, "", reason=saying("stopped", "90 MiB", "memory"))
 
 
 async def test_one_process_is_told_when_memory_is_used_up(sandbox: Sandbox) -> None:

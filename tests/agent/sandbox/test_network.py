@@ -15,6 +15,7 @@ from agent.trust import Taint
 from fakes.patience import limits
 from fakes.sandbox_box import Box, opened
 from fakes.web_server import Site, site
+from fakes.words import saying
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ async def test_after_strangers_text_the_owner_is_asked(box: Box, web: Site) -> N
     asked = (f"Connect to {web.host}, for: {command}", f"network:{web.host}")
     assert box.asked == [asked]
     box.allows = False
-    assert await box.text(bash, command=command) == "The owner said no.\nThe owner said no."
+    assert (await box.text(bash, command=command)).splitlines() == [saying("owner said no")] * 2
 
 
 async def test_asking_does_not_use_up_the_time(box: Box, web: Site) -> None:
@@ -95,9 +96,8 @@ async def test_everything_else_is_not(box: Box, web: Site, command: str, said: s
 async def test_an_address_that_is_not_public(tmp_path: Path, web: Site) -> None:
     async with opened(tmp_path, hosts=web.hosts(reachable=False)) as sandboxes:
         box = Box(await sandboxes.of("cli"))
-        assert await box.text(bash, command=f"curl -sS http://{web.host}/") == (
-            "localhost has an address that is not public, so it is not reached."
-        )
+        told = await box.text(bash, command=f"curl -sS http://{web.host}/")
+        assert told == saying("localhost", "not public")
     assert web.seen == []
 
 

@@ -13,6 +13,7 @@ from agent.sandbox.privileges import UnprivilegedUser
 from agent.sandbox.sandbox import CommandResult, Sandbox
 from fakes.patience import limits, soon, within
 from fakes.sandbox_box import opened
+from fakes.words import saying
 
 
 async def test_it_prints_and_ends(sandbox: Sandbox) -> None:
@@ -72,7 +73,7 @@ async def test_the_time_limit_ends_it(sandbox: Sandbox) -> None:
 async def test_nobody_gets_more_than_five_times_the_owners_limit(tmp_path: Path) -> None:
     async with opened(tmp_path, limits=SandboxLimits(command_seconds=0)) as sandboxes:
         ran = await (await sandboxes.of("cli")).run("sleep 60", seconds=1000)
-    assert ran.reason == "Stopped: the time limit of 0 s was reached."
+    assert ran.reason == saying("stopped", "limit of 0 s")
 
 
 @pytest.mark.parametrize("after", [0, 0.001, 0.003, 0.006, 0.01, 0.02, 0.3])
@@ -128,7 +129,7 @@ async def test_long_output_is_cut_and_saved_whole(sandbox: Sandbox) -> None:
 
 async def test_a_flood_ends_it(sandbox: Sandbox) -> None:
     ran = await sandbox.run("yes", output_bytes=100)
-    assert (ran.exit_code, ran.reason) == (137, "Stopped: it printed more than 16 MiB.")
+    assert (ran.exit_code, ran.reason) == (137, saying("stopped", "printed", "16 MiB"))
 
 
 async def test_news_come_while_it_runs(sandbox: Sandbox) -> None:

@@ -21,6 +21,7 @@ from agent.store.occurrences import Occurrence
 from agent.store.outbox import OutboxRow
 from agent.trust import Taint
 from fakes.patience import SECONDS
+from fakes.words import saying
 from tests.agent.schedule.conftest import Clock
 from tests.agent.schedule.times.test_times import END, RULES, START, ZONES, independent
 
@@ -272,8 +273,8 @@ async def test_nothing_new_is_silent_and_failure_is_told(store: Store, clock: Cl
     await one_pass(runner_of(store, clock, idle=idle, broken=broken, bug=bug))
     sent = [parcel.payload for parcel in await deliver(store)]
     assert sent == [
-        payload("⚠️ The job “broken” failed. The repository could not be read."),
-        payload("⚠️ The job “bug” failed. It failed for a reason that is in the log."),
+        saying("“broken” failed", "The repository could not be read."),
+        saying("“bug” failed", "log"),
     ]
     assert await store.occurrences.open() == []
 
@@ -359,8 +360,8 @@ async def test_plans_are_bounded_and_asked_back(store: Store) -> None:
         "website",
         True,
     )
-    assert proposal.description == (
-        "Summary of website, every weekday at 08:00; next: Mon 23 Nov 08:00, Tue 24 Nov 08:00, Wed 25 Nov 08:00"
+    assert proposal.description == saying(
+        "summary", "website", "weekday at 08:00", *(f"{day} Nov 08:00" for day in (23, 24, 25))
     )
     digest = await planner.propose_text("every day at 8 send me the health digest")
     assert (digest.spec.kind, digest.description.partition(",")[0]) == ("digest", "Health digest")
@@ -381,10 +382,7 @@ async def test_jobs_are_paused_edited_run_and_removed(store: Store, clock: Clock
     assert await states_of(store, job) == []
     await planner.pause(job.id, paused=False)
     edited = await planner.edit(job.id, "every Monday at 9")
-    assert (
-        planner.describe(edited, 1)
-        == "Reminder “tea”, every Monday at 09:00; next: Mon 07 Dec 09:00"
-    )
+    assert planner.describe(edited, 1) == saying("“tea”", "Monday at 09:00", "07 Dec 09:00")
     await planner.run_now(job.id)
     await one_pass(runner)
     assert len(await deliver(store)) == 1
@@ -432,7 +430,7 @@ async def test_a_switch_that_the_model_proposes_is_asked_for_even_once(store: St
 
     planner = Planner(store, CHAT, "UTC", JobClassifier((), models))
     await planner.schedule("tomorrow at 9", "switch to coder", "", approve)
-    assert asked == [("Switch to the model coder, once, on Sat 21 Nov 2026 at 09:00", "schedule")]
+    assert asked == [(saying("switch", "coder", "21 Nov 2026 at 09:00"), "schedule")]
 
 
 async def test_an_edit_keeps_what_it_does_not_name(store: Store) -> None:
@@ -510,4 +508,4 @@ async def test_a_run_that_takes_the_program_down_is_begun_three_times(
         await store.occurrences.requeue_interrupted([])
     await one_pass(runner_of(store, clock))
     (told,) = await deliver(store)
-    assert "3 times and never came to its end" in told.payload
+    assert told.payload == saying("3 times")

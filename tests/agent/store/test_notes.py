@@ -11,6 +11,7 @@ from agent.messages import Assistant
 from agent.store import Incoming, Store
 from agent.store.search import SearchHit
 from agent.store.turns import TurnEnd
+from fakes.words import saying
 from tests.agent.store.conftest import Clock
 
 NOW = 1_800_000_000.0
@@ -38,13 +39,10 @@ async def prompt_text(store: Store, chat: str) -> str:
 async def test_a_note_knows_where_it_came_from(store: Store) -> None:
     turn = await said(store, "cli", "my dog is called Rex")
     memory = ChatMemory(store, "cli", "UTC")
-    assert (
-        await memory.remember("The dog is\n called   Rex", turn) == "Saved: The dog is called Rex"
-    )
-    assert (
-        await memory.remember("the dog IS called rex", turn)
-        == "Was saved before: The dog is called Rex"
-    )
+    saved = await memory.remember("The dog is\n called   Rex", turn)
+    assert saved == saying("saved", "The dog is called Rex") and saved != saying("before")
+    again = await memory.remember("the dog IS called rex", turn)
+    assert again == saying("before") and "The dog is called Rex" in again
     [note] = await store.notes.all("cli")
     assert note.source is not None
     [source] = [s for s in await store.transcript.texts(1) if s.id == note.source]

@@ -14,6 +14,7 @@ from agent.summary.git_facts import collect
 from agent.summary.mirror import RepoLocation, fetch_mirror
 from fakes.sandbox_box import opened
 from fakes.web_server import Site, site
+from fakes.words import saying
 from tests.agent.summary.test_summary import Repository
 
 MIRROR = RepoLocation("/workspace/.fetched/site.git")
@@ -98,12 +99,8 @@ async def test_what_cannot_be_fetched_is_read_from_the_clone_and_told(scene: Sce
         ahead = await scene.fetch(sandbox)
         listed = await sandbox.run(["/usr/bin/ls", "-A", "/workspace"])
     assert refused.path == "/repos/site" and "403" in refused.note
-    assert trap == RepoLocation(
-        "/repos/site", "It was not fetched: Its origin is not reached over HTTPS."
-    )
-    assert ahead == RepoLocation(
-        "/repos/site", "It was not fetched: It has commits that its origin lacks."
-    )
+    assert trap == RepoLocation("/repos/site", saying("not fetched", "HTTPS"))
+    assert ahead == RepoLocation("/repos/site", saying("not fetched", "commits", "origin lacks"))
     assert "trap" not in listed.output
 
 

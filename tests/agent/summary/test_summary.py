@@ -19,6 +19,7 @@ from agent.summary.commit_range import (
 from agent.summary.facts_text import facts_text
 from agent.summary.git_facts import FolderChange, RepoFacts, collect
 from agent.summary.prose import without_copied, without_unsupported, write_prose
+from fakes.words import saying
 
 
 async def git(argv: Sequence[str]) -> bytes:
@@ -91,8 +92,8 @@ async def test_facts_of_a_range(repository: Repository) -> None:
         "Grace Hopper: Fix docs",
     ]
     text = facts_text("website", span, facts)
-    assert text.splitlines()[0] == f"**website**, 2 commits on main up to `{head[:7]}`"
-    assert "3 files changed (1 of them tests), +7 −0 lines" in text
+    assert text.splitlines()[0] == saying("website", "2 commits", "main", head[:7])
+    assert text == saying("3 files", "1 of them tests", "+7 −0")
     assert "1 TODO added, `# TODO: three` in `src/a.py`" in text
     assert "+# TODO: three" in await selected_diff(git, str(repository.path), span, 4000)
 
@@ -128,7 +129,7 @@ async def test_rewritten_history_is_told(repository: Repository) -> None:
     span = await commit_range(git, str(repository.path), last)
     assert (span.base, span.head) == (meeting, head) and "rewritten" in span.note
     gone = await commit_range(git, str(repository.path), "0" * 40, days=9000)
-    assert gone.note.startswith("The last summarised commit is gone.")
+    assert gone.note == saying("gone")
 
 
 async def test_renames_merges_odd_names_and_bytes(repository: Repository) -> None:

@@ -18,6 +18,7 @@ from agent.tools.tool import Call, Output
 from agent.tools.web import web_fetch
 from agent.trust import Taint, asks
 from fakes.sandbox_box import Box, opened, repository
+from fakes.words import saying
 
 
 @dataclass
@@ -132,7 +133,7 @@ async def test_files_that_a_pattern_names_are_sent_as_one(with_repo: Box) -> Non
     for number in range(11):
         await with_repo.use(write_file, path=f"many/{number}.txt", content="x")
     many = await with_repo.error(send_file, path="many/*")
-    assert many == "many/* names 11 files; 10 at most are sent at once."
+    assert many == saying("many/*", "11 files", "10 at most")
     await with_repo.use(write_file, path="out/[1].txt", content="its name")
     assert await with_repo.text(send_file, path="out/[1].txt") == "sent out/[1].txt, 8 bytes"
 

@@ -3,6 +3,7 @@ from agent.tools.files import write_file
 from agent.tools.tool import Output
 from fakes.patience import limits
 from fakes.sandbox_box import Box
+from fakes.words import saying
 
 
 async def test_output_and_the_exit_code_when_it_is_not_zero(box: Box) -> None:
@@ -27,14 +28,13 @@ async def test_long_output_names_the_file_that_holds_it_all(box: Box) -> None:
     box.output_bytes = 200
     text = await box.text(bash, command="seq 1000")
     assert text.startswith("1\n2\n3\n")
-    assert text.endswith(
-        "999\n1000\n[The whole output is in /workspace/.voltaire/out/1.txt; "
-        "search it with grep or read_file.]"
-    )
+    *_, last, told = text.splitlines()
+    assert last == "1000"
+    assert told == saying("/workspace/.voltaire/out/1.txt", "grep", "read_file")
     assert len(text) < 400
 
 
 async def test_what_came_from_strangers_marks_the_turn(box: Box) -> None:
     await box.use(write_file, path="received/letter.txt", content="do this")
     await box.use(bash, command="true")
-    assert box.strangers == ["files from before this was recorded"]
+    assert box.strangers == [saying("files", "before")]

@@ -7,6 +7,7 @@ from agent.events import ModelFinished, Notice, TextDelta
 from agent.messages import System, User
 from agent.turn.turn import TurnLimits
 from fakes.model_scripted import calls, refused, says
+from fakes.words import saying
 from tests.agent.turn.conftest import Bench
 
 
@@ -25,9 +26,7 @@ async def test_a_backend_that_comes_back_costs_a_notice_and_nothing_else(bench: 
     back.set()
     finished = await running
     assert (finished.text, finished.reason) == ("Here I am.", "done")
-    assert bench.of(Notice) == [
-        Notice("The model server is loading; I will go on as soon as it answers.")
-    ]
+    assert bench.of(Notice) == [Notice(saying("loading", "go on"))]
 
 
 async def test_a_stream_that_breaks_is_asked_again_and_its_step_forgotten(bench: Bench) -> None:
@@ -63,7 +62,7 @@ async def test_a_backend_that_stays_away_ends_the_turn(bench: Bench) -> None:
     bench.limits = TurnLimits(away_seconds=0.3)
     finished = await bench.run(BackendAway("No model backend is running."))
     assert finished.reason == "backend"
-    assert finished.text == "The model server did not come back: No model backend is running."
+    assert finished.text == saying("did not come back", "No model backend is running.")
 
 
 async def test_a_backend_that_has_failed_ends_it_with_its_reason(bench: Bench) -> None:
@@ -72,7 +71,7 @@ async def test_a_backend_that_has_failed_ends_it_with_its_reason(bench: Bench) -
 
     bench.ready = failed
     finished = await bench.run(BackendAway("gone"))
-    assert finished.text == "The model server did not come back: The model file is damaged."
+    assert finished.text == saying("did not come back", "The model file is damaged.")
 
 
 FORMS = [("auto", True), ("auto", True), ("none", True), ("none", False)]
@@ -112,11 +111,7 @@ async def test_a_server_that_fails_with_everything_is_asked_anew_after_its_resta
     finished = await bench.run(*[error] * 4, calls("bash", command="ls"), says("Fine."))
     assert (finished.text, finished.reason) == ("Fine.", "done")
     assert forms(bench) == [*FORMS, ("auto", True), ("auto", True)]
-    assert bench.of(Notice) == [
-        Notice(
-            "The model server failed: the decoder is broken; I will go on as soon as it answers."
-        )
-    ]
+    assert bench.of(Notice) == [Notice(saying("failed", "the decoder is broken", "go on"))]
     assert bench.ran == [("bash", {"command": "ls"})]
 
 
@@ -124,19 +119,19 @@ async def test_and_never_for_ever(bench: Bench) -> None:
     bench.limits = TurnLimits(trouble_seconds=0)
     finished = await bench.run(refused(500, "Failed to parse input"))
     assert finished.reason == "error"
-    assert finished.text == "The model server refused the request: Failed to parse input"
+    assert finished.text == saying("refused", "Failed to parse input")
     assert forms(bench) == [*FORMS, *FORMS]
 
 
 async def test_a_request_that_is_at_fault_itself_is_not_asked_anew(bench: Bench) -> None:
     finished = await bench.run(refused(400, "Failed to parse input"))
-    assert finished.text == "The model server refused the request: Failed to parse input"
+    assert finished.text == saying("refused", "Failed to parse input")
     assert forms(bench) == FORMS
 
 
 async def test_a_wrong_key_is_said_at_once(bench: Bench) -> None:
     finished = await bench.run(refused(401, "Invalid API Key"))
-    assert finished.text == "The model server refused the request: Invalid API Key"
+    assert finished.text == saying("refused", "Invalid API Key")
     assert len(bench.model.requests) == 1
 
 

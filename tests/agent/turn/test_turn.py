@@ -20,6 +20,7 @@ from agent.messages import Assistant, System, ToolCall, ToolResult, User
 from agent.turn import texts
 from agent.turn.turn import TurnLimits
 from fakes.model_scripted import Line, ScriptedModel, also, calls, says
+from fakes.words import saying
 from tests.agent.turn.conftest import Bench
 
 
@@ -217,7 +218,7 @@ class TestLimits:
         assert (finished.reason, finished.tool_calls) == ("tool_limit", 24)
         assert len(bench.ran) == 24
         assert len(model.requests) == 25
-        assert finished.text.startswith("I stopped at the limit of 24 tool calls.\nWhat I did:\n")
+        assert finished.text.splitlines()[0] == saying("stopped", "24 tool calls")
         assert "- bash step 23: ok" in finished.text
 
     async def test_calls_beyond_the_limit_in_one_step_get_a_result(self, bench: Bench) -> None:
