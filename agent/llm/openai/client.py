@@ -22,15 +22,16 @@ from agent.llm.openai.wire import (
     EFFORTS,
     PLAIN,
     TEXT_CALLED,
-    THOUGHT,
     THOUGHT_CALLED,
     Json,
     PromptForm,
+    ThoughtForm,
     encode,
     estimate,
     prompt_json,
     request_json,
     takes_text_calls,
+    thought_form,
 )
 from agent.messages import Assistant
 from agent.model import ModelRefused, Piece, PrefillProgress, Request
@@ -171,7 +172,7 @@ class OpenAIModel:
         answers = [m for m in request.messages if isinstance(m, Assistant)]
         return PromptForm(
             any(m.raw and m.calls for m in answers) and await self._takes_text_calls(endpoint),
-            any(m.thought for m in answers) and await self._repeats_thoughts(endpoint),
+            await self._thought_form(endpoint) if any(m.thought for m in answers) else "none",
             frozenset() if request.thinking is None else await self._efforts(endpoint),
         )
 
@@ -188,18 +189,18 @@ class OpenAIModel:
 
         return await self._probed(endpoint, "text calls", tried)
 
-    async def _repeats_thoughts(self, endpoint: Endpoint) -> bool:
-        """Whether the template shows what was thought before a call, behind its result.
+    async def _thought_form(self, endpoint: Endpoint) -> ThoughtForm:
+        """How the template shows what was thought before a call, behind its result.
 
-        It may be tried on a server that cannot show prompts: others pass over what they do not know.
+        It may be sent to a server that cannot show prompts: others pass over what they do not know.
         """
 
-        async def tried() -> bool:
-            wire = prompt_json(THOUGHT_CALLED, PromptForm(thoughts=True), endpoint.template)
+        async def tried() -> ThoughtForm:
+            wire = prompt_json(THOUGHT_CALLED, PromptForm(thoughts="whole"), endpoint.template)
             try:
-                return THOUGHT in await self._template(endpoint, wire)
+                return thought_form(await self._template(endpoint, wire))
             except ModelRefused as error:
-                return error.status in NO_ROUTE
+                return "whole" if error.status in NO_ROUTE else "none"
 
         return await self._probed(endpoint, "thoughts", tried)
 

@@ -10,20 +10,23 @@ in another form is read again from its arguments on, a few dozen tokens.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
 from agent.model import UNBOUNDED, Request
 
 Json = dict[str, Any]
+ThoughtForm = Literal["none", "whole", "stripped"]
 UNBOUNDED_ROOM = 16_384  # tokens, on top of the answer's, for thought without a budget
 
 # What only llama-server takes; others may refuse a field that they do not know.
 EXTRAS: Json = {"cache_prompt": True, "return_progress": True, "timings_per_token": True}
 
 
-def message_json(message: Message, *, calls_as_text: bool = False, thoughts: bool = False) -> Json:
-    """One message in wire form, what was thought before it with `thoughts`.
+def message_json(
+    message: Message, *, calls_as_text: bool = False, thoughts: ThoughtForm = "none"
+) -> Json:
+    """One message in wire form, with what was thought before it.
 
     With `calls_as_text`, calls that came as text go back as that text: the
     template then renders the very tokens that were generated. Without it they go
@@ -41,8 +44,10 @@ def message_json(message: Message, *, calls_as_text: bool = False, thoughts: boo
             return {"role": "tool", "tool_call_id": call, "name": name, "content": text}
         case Assistant(text, calls, raw, thought):
             wire: Json = {"role": "assistant"}
-            if thoughts and thought:
-                wire["reasoning_content"] = thought
+            if thought and thoughts != "none":
+                wire["reasoning_content"] = (
+                    thought.rstrip("\n") if thoughts == "stripped" else thought
+                )
             if raw and (calls_as_text or not calls):
                 return {**wire, "content": raw}
             functions = [
@@ -61,13 +66,14 @@ def message_json(message: Message, *, calls_as_text: bool = False, thoughts: boo
 class PromptForm:
     """How a server's template wants prompts, as probes of it have shown.
 
-    `calls_as_text`: as in `message_json`. `thoughts`: it repeats what was thought, so
-    thoughts go back, and the template itself decides how long it keeps them.
+    `calls_as_text`: as in `message_json`. `thoughts`: whether it repeats what was thought, so
+    that thoughts go back, and the template itself decides how long it keeps them; "stripped"
+    where it ends them with a line break of its own behind theirs (Gemma 4, MiniMax, Nemotron).
     `efforts` are the values of `reasoning_effort` that it takes.
     """
 
     calls_as_text: bool = False
-    thoughts: bool = False
+    thoughts: ThoughtForm = "none"
     efforts: frozenset[str] = frozenset()
 
 
@@ -164,12 +170,19 @@ def estimate(wire: Json) -> int:
 
 TEXT_CALL = '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>'
 TEXT_RESULT = "the very result"
-THOUGHT = "the very thought"
+THOUGHT = "the very thought\n"
 CALL = ToolCall("call00001", "bash", '{"command": "ls"}')
 ASKED = (User("What is here?"),)
 ANSWERED = ToolResult(CALL.id, CALL.name, TEXT_RESULT)
 TEXT_CALLED = Request((*ASKED, Assistant("", (CALL,), TEXT_CALL), ANSWERED))
 THOUGHT_CALLED = Request((*ASKED, Assistant("", (CALL,), thought=THOUGHT), ANSWERED))
+
+
+def thought_form(prompt: str) -> ThoughtForm:
+    """How thoughts go back to a template that made this of THOUGHT_CALLED."""
+    if f"{THOUGHT}\n" in prompt:
+        return "stripped"
+    return "whole" if THOUGHT.strip() in prompt else "none"
 
 
 def takes_text_calls(before: str, behind: str) -> bool:

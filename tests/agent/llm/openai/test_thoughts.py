@@ -68,7 +68,18 @@ async def test_thoughts_stay_here_where_the_template_has_no_place_for_them(tmp_p
     async with model_with(tmp_path, Kind(GEMMA)) as model:
         assert not any("thought" in text for text in await prompts(model))
         [form] = model.probes.values()
-        assert form is False
+        assert form == "none"
+
+
+async def test_a_line_break_that_the_template_adds_is_not_doubled(tmp_path: Path) -> None:
+    adding = QWEN.replace("m.reasoning_content }}", "m.reasoning_content }}\n")
+    messages = thoughtful()[1]
+    ending = [
+        replace(m, thought=f"{m.thought}\n") if isinstance(m, Assistant) else m for m in messages
+    ]
+    for template, shown in ((QWEN, "2\n</think>"), (adding, "2\n</think>")):
+        async with model_with(tmp_path, Kind(template)) as model:
+            assert f"<think>thought {shown}" in (await model.rendered(Request(tuple(ending))) or "")
 
 
 @pytest.mark.parametrize(
