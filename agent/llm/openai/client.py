@@ -20,6 +20,8 @@ from agent.llm.openai.values import mapping, sequence, text, whole
 from agent.llm.openai.wire import (
     ASKED,
     EFFORTS,
+    NO_EFFORT,
+    NONSENSE,
     PLAIN,
     TEXT_CALLED,
     THOUGHT_CALLED,
@@ -205,16 +207,20 @@ class OpenAIModel:
         return await self._probed(endpoint, "thoughts", tried)
 
     async def _efforts(self, endpoint: Endpoint) -> frozenset[str]:
-        """The values of `reasoning_effort` that the template takes; none where they change nothing."""
+        """The values of `reasoning_effort` that the template takes; none where they change nothing.
+
+        One that takes any word does not say which of them mean "do not think".
+        """
 
         async def tried() -> frozenset[str]:
             shown = {}
-            for effort in EFFORTS:
+            for effort in (*EFFORTS, NONSENSE):
                 values = {**endpoint.template, "reasoning_effort": effort}
                 model = endpoint.model_copy(update={"template": values})
                 if prompt := await self._shown(model, Request(ASKED)):
                     shown[effort] = prompt
-            return frozenset(shown) if len(set(shown.values())) > 1 else frozenset()
+            unsure = {NONSENSE, *NO_EFFORT} if NONSENSE in shown else set[str]()
+            return frozenset(shown.keys() - unsure if len(set(shown.values())) > 1 else ())
 
         return await self._probed(endpoint, "efforts", tried)
 

@@ -103,15 +103,17 @@ def prompt_json(
     return prompt
 
 
-EFFORTS = ("none", "low", "medium", "high")
+NO_EFFORT = ("none", "no_think")
+EFFORTS = (*NO_EFFORT, "low", "medium", "high")
+NONSENSE = "-"  # an effort that no template knows
 
 
 def thinking_values(request: Request, efforts: frozenset[str]) -> Json:
     """What the families' templates read of a request's wish about thinking.
 
     `enable_thinking` is read by Qwen's, GLM's, Gemma's and Nemotron's, `thinking` by
-    DeepSeek's and Granite's, `reasoning_effort` by gpt-oss's, which knows no thinking
-    less than "low", and Mistral's, which takes "none" and "high" alone. An effort stands
+    DeepSeek's and Granite's, `reasoning_effort` by gpt-oss's, which knows nothing below
+    "low", Mistral's, which takes "none" and "high" alone, and Hunyuan's. An effort stands
     ahead of everything, so that another one for a single call would cost the cached prompt.
     """
     tokens = request.thinking
@@ -120,7 +122,7 @@ def thinking_values(request: Request, efforts: frozenset[str]) -> Json:
     if tokens is None:
         return values if request.brief else {}
     if tokens == 0:
-        near = ["low", "none"]
+        near = [*NO_EFFORT, "low"]
     elif 0 < tokens <= 1024:
         near = ["low", "high"]
     else:

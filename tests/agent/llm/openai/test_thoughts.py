@@ -85,7 +85,7 @@ async def test_a_line_break_that_the_template_adds_is_not_doubled(tmp_path: Path
 @pytest.mark.parametrize(
     ("template", "taken"),
     [
-        (EFFORT + QWEN, {"none", "low", "medium", "high"}),
+        (EFFORT + QWEN, {"low", "medium", "high"}),
         (STRICT_EFFORT + QWEN, {"none", "high"}),
         (QWEN, set()),
     ],
@@ -103,8 +103,9 @@ async def test_the_efforts_that_a_template_takes(
     ("tokens", "efforts", "values"),
     [
         (None, {"low", "high"}, {}),
-        (0, {"none", "low", "medium", "high"}, {"enable_thinking": False, "thinking": False, "reasoning_effort": "low"}),
+        (0, {"low", "medium", "high"}, {"enable_thinking": False, "thinking": False, "reasoning_effort": "low"}),
         (0, {"none", "high"}, {"enable_thinking": False, "thinking": False, "reasoning_effort": "none"}),
+        (0, {"no_think", "low", "high"}, {"enable_thinking": False, "thinking": False, "reasoning_effort": "no_think"}),
         (512, {"none", "high"}, {"enable_thinking": True, "thinking": True, "reasoning_effort": "high"}),
         (2048, {"low", "medium", "high"}, {"enable_thinking": True, "thinking": True, "reasoning_effort": "medium"}),
         (UNBOUNDED, {"low", "medium", "high"}, {"enable_thinking": True, "thinking": True, "reasoning_effort": "high"}),
