@@ -16,7 +16,9 @@ class Request:
     `thinking` is how many tokens the model may think before it answers, 0 none and
     UNBOUNDED as many as it likes, as far as its template or its server can be told
     so; None leaves that to the profile. `brief`: this call alone goes without thought,
-    and what a template says of thinking ahead of everything stays as it is.
+    and what a template says of thinking ahead of everything stays as it is. `raw`: the
+    server is not to look for calls and thoughts in the answer, its parser having failed
+    with it.
     """
 
     messages: tuple[Message, ...]
@@ -26,6 +28,7 @@ class Request:
     sampling: Mapping[str, Any] = field(default_factory=dict)
     thinking: int | None = None
     brief: bool = False
+    raw: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +102,12 @@ class Model(Protocol):
 
 
 class ModelRefused(Exception):
-    """The server answered a request with an error: `status` is the HTTP status."""
+    """The server answered a request with an error: `status` is the HTTP status.
 
-    def __init__(self, status: int, message: str) -> None:
+    `unparsed`: it had an answer of the model and could not parse it.
+    """
+
+    def __init__(self, status: int, message: str, *, unparsed: bool = False) -> None:
         super().__init__(message)
         self.status = status
+        self.unparsed = unparsed

@@ -133,10 +133,9 @@ class Speaker:
     async def call(self, name: str, arguments: Mapping[str, Any], words: str = "") -> str:
         """A call, behind `words`, behind a thought where the model thinks."""
         function = {"name": name, "arguments": json.dumps(arguments)}
-        calls = [{"id": "abcdefghi", "type": "function", "function": function}]
-        behind = [
-            {"role": "tool", "tool_call_id": "abcdefghi", "name": name, "content": RESULT},
-        ]
+        id = (name.replace("_", "") + "abcdefghi")[:9]  # of each tool its own, in Mistral's form
+        calls = [{"id": id, "type": "function", "function": function}]
+        behind = [{"role": "tool", "tool_call_id": id, "name": name, "content": RESULT}]
         said = await self._said({"content": WORDS if words else "", "tool_calls": calls}, behind)
         if said is None or mark_of(arguments) not in said:
             form = next((f for part, f in FORMS.items() if part in self.name), hermes)

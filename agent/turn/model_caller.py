@@ -51,6 +51,7 @@ class ModelCaller:
         self._breaks = 0
         self._away_since: float | None = None
         self._waits = 0
+        self._already_shown = ""  # of an answer that its server could not parse
         self._parser = ToolCallParser(known)
 
     @property
@@ -74,7 +75,11 @@ class ModelCaller:
             except BackendAway as error:
                 await self._wait(str(error))
             except ModelRefused as error:
-                await self._refused(error)
+                if error.unparsed and not request.raw:  # the same prompt, read by us, this once
+                    self._already_shown = self.partial
+                    request = replace(request, raw=True)
+                else:
+                    await self._refused(error)
             else:
                 if completion.finish_reason != "cut":
                     return self._completed(completion)
@@ -121,11 +126,21 @@ class ModelCaller:
         return completion
 
     def _show(self, text: str) -> None:
+        """Show new text; of an answer that is read once more, what a person has not seen yet."""
+        if before := self._already_shown:
+            if before.startswith(self.partial):
+                return
+            self._already_shown = ""
+            if not self.partial.startswith(before):
+                self._emit(Notice(texts.READ_AGAIN))
+                before = ""
+            text = self.partial[len(before) :]
         if text:
             self._emit(TextDelta(text))
 
     def _completed(self, completion: Completion) -> tuple[Completion, ToolCallParser]:
         self._breaks = self._waits = 0
+        self._already_shown = ""
         self._away_since, self._failed = None, False
         self._fallback.answered()
         self._emit(

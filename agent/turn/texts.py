@@ -22,6 +22,7 @@ LIMIT_SECONDS = "I stopped because the time for one turn ({count} s) was used up
 LIMIT_TOKENS = "I stopped because the limit of {count} generated tokens for one turn was reached."
 LOOPING = "I stopped because I kept making the same call with the same result: {call}"
 DONE_SO_FAR = "What I did:"
+READ_AGAIN = "The model server could not read the answer; it was written again."
 CIRCLING = "The model began to repeat itself without end; I have stopped it."
 CIRCLING_THOUGHT = (
     "The model's thoughts began to repeat themselves without end; it is to answer without."

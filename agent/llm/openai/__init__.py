@@ -1,13 +1,14 @@
 """The only place that knows the OpenAI wire form.
 
-client.py   OpenAIModel: the HTTP conversation, its signs of life
-wire.py     our messages and requests as JSON, the same bytes every time
-chunks.py   an answer's bytes to pieces, and token counts and speeds from whichever fields the server gives
-values.py   reading JSON of unknown shape
-errors.py   a server's error as one of the agent's
+client.py        OpenAIModel: the HTTP conversation, its signs of life
+prompt_form.py   the form that a chat template takes, found by rendering
+wire.py          our messages and requests as JSON, the same bytes every time
+chunks.py        an answer's bytes to pieces, and token counts and speeds from whichever fields the server gives
+values.py        reading JSON of unknown shape
+errors.py        a server's error as one of the agent's
 """
 
 from agent.llm.openai.client import OpenAIModel
-from agent.llm.openai.wire import message_json
+from agent.llm.openai.prompt_form import message_json
 
 __all__ = ["OpenAIModel", "message_json"]

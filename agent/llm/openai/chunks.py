@@ -109,7 +109,8 @@ class Chunks:
         if processed is not None and total is not None:
             yield PrefillProgress(processed, total, whole(progress.get("cache")) or 0)
         for choice in map(mapping, sequence(chunk.get("choices"))[:1]):
-            yield from self._delta(mapping(choice.get("delta") or choice.get("message")))
+            plain = {"content": choice.get("text")}  # a completion of a plain prompt
+            yield from self._delta(mapping(choice.get("delta") or choice.get("message") or plain))
             if reason := text(choice.get("finish_reason")):
                 self.finish_reason = _REASONS.get(reason, "stop")
 

@@ -16,24 +16,30 @@ import aiohttp
 from agent.errors import BackendAway
 from agent.llm.openai.chunks import DONE, Chunks, Events, StreamTooLong, parse
 from agent.llm.openai.errors import error_of, error_of_answer
+from agent.llm.openai.prompt_form import (
+    ASKED,
+    FORMS,
+    NATIVE,
+    PROBE,
+    RAW_CALLED,
+    THOUGHT_CALLED,
+    PromptForm,
+    ThoughtForm,
+    complete,
+    takes_raw_calls,
+    thought_form,
+)
 from agent.llm.openai.values import mapping, sequence, text, whole
 from agent.llm.openai.wire import (
-    ASKED,
     EFFORTS,
     NO_EFFORT,
     NONSENSE,
-    PLAIN,
-    TEXT_CALLED,
-    THOUGHT_CALLED,
     Json,
-    PromptForm,
-    ThoughtForm,
     encode,
     estimate,
     prompt_json,
+    raw_json,
     request_json,
-    takes_text_calls,
-    thought_form,
 )
 from agent.messages import Assistant
 from agent.model import ModelRefused, Piece, PrefillProgress, Request
@@ -43,6 +49,7 @@ from backend.protocol import Endpoint
 _BROKEN = (aiohttp.ClientError, OSError, TimeoutError, StreamTooLong)
 _LONGEST_ERROR = 65536  # bytes
 _COMPLETIONS = "/v1/chat/completions"
+_PLAIN = "/v1/completions"
 NO_ROUTE = (404, 405, 501)
 FRESH_SECONDS = 1.0  # how old an endpoint may be; a switch of the model takes longer
 T = TypeVar("T")
@@ -91,14 +98,15 @@ class OpenAIModel:
 
     async def stream(self, request: Request) -> AsyncGenerator[Piece]:
         began = asyncio.get_running_loop().time()
-        endpoint = await self._endpoint()
-        try:
+
+        async def asked(endpoint: Endpoint) -> aiohttp.ClientResponse:
             wire = await self._completion_json(endpoint, request)
-            answer = await self._call("POST", endpoint, _COMPLETIONS, wire)
-        except BackendAway as error:
-            endpoint = await self._moved(endpoint, error)
-            wire = await self._completion_json(endpoint, request)
-            answer = await self._call("POST", endpoint, _COMPLETIONS, wire)
+            if not (request.raw and endpoint.extras):
+                return await self._call("POST", endpoint, _COMPLETIONS, wire)
+            prompt = await self._template(endpoint, await self._prompt_json(endpoint, request))
+            return await self._call("POST", endpoint, _PLAIN, raw_json(wire, prompt))
+
+        answer = await self._followed(asked)
         try:
             async with aclosing(self._pieces(answer, began)) as pieces:
                 async for piece in pieces:
@@ -170,24 +178,47 @@ class OpenAIModel:
     async def _form(self, endpoint: Endpoint, request: Request) -> PromptForm:
         """How this server's template wants the request, tried once where something depends on it."""
         if not endpoint.extras:
-            return PLAIN
+            return NATIVE
+        form = await self._whole_form(endpoint)
         answers = [m for m in request.messages if isinstance(m, Assistant)]
-        return PromptForm(
-            any(m.raw and m.calls for m in answers) and await self._takes_text_calls(endpoint),
-            await self._thought_form(endpoint) if any(m.thought for m in answers) else "none",
-            frozenset() if request.thinking is None else await self._efforts(endpoint),
+        return replace(
+            form,
+            raw_calls=any(m.raw and m.calls for m in answers)
+            and await self._takes_raw_calls(endpoint, form),
+            thoughts=await self._thought_form(endpoint)
+            if any(m.thought for m in answers)
+            else "none",
+            efforts=frozenset() if request.thinking is None else await self._efforts(endpoint),
         )
 
-    async def _takes_text_calls(self, endpoint: Endpoint) -> bool:
-        """Whether the template repeats a call as text to the letter and shows its result.
+    async def _whole_form(self, endpoint: Endpoint) -> PromptForm:
+        """The first form in which the template shows all of a conversation with calls."""
+
+        async def tried() -> PromptForm:
+            for form in FORMS:
+                wire = prompt_json(PROBE, form, endpoint.template)
+                try:
+                    shown = await self._template(endpoint, wire)
+                except ModelRefused as error:
+                    if error.status in NO_ROUTE:
+                        break
+                    continue  # the template's complaint: another form may please it
+                if not shown or complete(shown):
+                    return form
+            return NATIVE
+
+        return await self._probed(endpoint, "form", tried)
+
+    async def _takes_raw_calls(self, endpoint: Endpoint, form: PromptForm) -> bool:
+        """Whether the template repeats a call as text to the letter, shows its result, and goes on.
 
         Gemma 4's drops results that follow no structured call, without an error.
         """
 
         async def tried() -> bool:
-            before = await self._shown(endpoint, Request(ASKED))
-            behind = await self._shown(endpoint, TEXT_CALLED, PromptForm(calls_as_text=True))
-            return takes_text_calls(before, behind) if before and behind else False
+            before = await self._shown(endpoint, ASKED, form)
+            behind = await self._shown(endpoint, RAW_CALLED, replace(form, raw_calls=True))
+            return takes_raw_calls(before, behind) if before and behind else False
 
         return await self._probed(endpoint, "text calls", tried)
 
@@ -198,7 +229,8 @@ class OpenAIModel:
         """
 
         async def tried() -> ThoughtForm:
-            wire = prompt_json(THOUGHT_CALLED, PromptForm(thoughts="whole"), endpoint.template)
+            form = replace(await self._whole_form(endpoint), thoughts="whole")
+            wire = prompt_json(THOUGHT_CALLED, form, endpoint.template)
             try:
                 return thought_form(await self._template(endpoint, wire))
             except ModelRefused as error:
@@ -217,7 +249,7 @@ class OpenAIModel:
             for effort in (*EFFORTS, NONSENSE):
                 values = {**endpoint.template, "reasoning_effort": effort}
                 model = endpoint.model_copy(update={"template": values})
-                if prompt := await self._shown(model, Request(ASKED)):
+                if prompt := await self._shown(model, ASKED):
                     shown[effort] = prompt
             unsure = {NONSENSE, *NO_EFFORT} if NONSENSE in shown else set[str]()
             return frozenset(shown.keys() - unsure if len(set(shown.values())) > 1 else ())
@@ -233,7 +265,7 @@ class OpenAIModel:
         return found
 
     async def _shown(
-        self, endpoint: Endpoint, request: Request, form: PromptForm = PLAIN
+        self, endpoint: Endpoint, request: Request, form: PromptForm = NATIVE
     ) -> str | None:
         """The prompt of a probe; None where the template refuses it."""
         try:

@@ -25,6 +25,8 @@ _AWAY_WORDS = (
 )
 _TOO_LONG_TYPES = {"exceed_context_size_error", "context_length_exceeded"}
 _TOO_LONG_WORDS = ("maximum context length", "exceeds the available context", "context size")
+# llama-server's parser of answers, and the grammar that follows a call as it is generated.
+_UNPARSED_WORDS = ("does not match the expected", "failed to parse", "empty grammar stack")
 _LONGEST_MESSAGE = 300
 
 
@@ -52,7 +54,8 @@ def error_of(status: int, value: Any) -> AgentError | ModelRefused:
         return ContextFull(f"The conversation needs {tokens} tokens and the window holds {window}.")
     if status in _AWAY or (status >= 500 and contains_any(message, _AWAY_WORDS)):
         return BackendAway(message or "The model server is busy.")
-    return ModelRefused(status, message or f"HTTP {status}")
+    unparsed = contains_any(message, _UNPARSED_WORDS)
+    return ModelRefused(status, message or f"HTTP {status}", unparsed=unparsed)
 
 
 def contains_any(message: str, words: tuple[str, ...]) -> bool:

@@ -9,80 +9,22 @@ in another form is read again from its arguments on, a few dozen tokens.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
+from agent.llm.openai.prompt_form import NATIVE, PromptForm, messages_json
+from agent.llm.tool_call_parser import SPECIAL_TOKENS
 from agent.model import UNBOUNDED, Request
 
 Json = dict[str, Any]
-ThoughtForm = Literal["none", "whole", "stripped"]
 UNBOUNDED_ROOM = 16_384  # tokens, on top of the answer's, for thought without a budget
 
 # What only llama-server takes; others may refuse a field that they do not know.
 EXTRAS: Json = {"cache_prompt": True, "return_progress": True, "timings_per_token": True}
 
 
-def message_json(
-    message: Message, *, calls_as_text: bool = False, thoughts: ThoughtForm = "none"
-) -> Json:
-    """One message in wire form, with what was thought before it.
-
-    With `calls_as_text`, calls that came as text go back as that text: the
-    template then renders the very tokens that were generated. Without it they go
-    back as structured calls, for templates that show a result only behind one.
-    """
-    match message:
-        case System(text):
-            return {"role": "system", "content": text}
-        case User(text, images) if images:
-            pictures = [{"type": "image_url", "image_url": {"url": url}} for url in images]
-            return {"role": "user", "content": [{"type": "text", "text": text}, *pictures]}
-        case User(text):
-            return {"role": "user", "content": text}
-        case ToolResult(call, name, text):
-            return {"role": "tool", "tool_call_id": call, "name": name, "content": text}
-        case Assistant(text, calls, raw, thought):
-            wire: Json = {"role": "assistant"}
-            if thought and thoughts != "none":
-                wire["reasoning_content"] = (
-                    thought.rstrip("\n") if thoughts == "stripped" else thought
-                )
-            if raw and (calls_as_text or not calls):
-                return {**wire, "content": raw}
-            functions = [
-                {
-                    "id": call.id,
-                    "type": "function",
-                    "function": {"name": call.name, "arguments": call.arguments},
-                }
-                for call in calls
-            ]
-            wire["content"] = text
-            return {**wire, "tool_calls": functions} if functions else wire
-
-
-@dataclass(frozen=True, slots=True)
-class PromptForm:
-    """How a server's template wants prompts, as probes of it have shown.
-
-    `calls_as_text`: as in `message_json`. `thoughts`: whether it repeats what was thought, so
-    that thoughts go back, and the template itself decides how long it keeps them; "stripped"
-    where it ends them with a line break of its own behind theirs (Gemma 4, MiniMax, Nemotron).
-    `efforts` are the values of `reasoning_effort` that it takes.
-    """
-
-    calls_as_text: bool = False
-    thoughts: ThoughtForm = "none"
-    efforts: frozenset[str] = frozenset()
-
-
-PLAIN = PromptForm()
-
-
 def prompt_json(
     request: Request,
-    form: PromptForm = PLAIN,
+    form: PromptForm = NATIVE,
     template: Mapping[str, Any] | None = None,
 ) -> Json:
     """What the template renders: messages, then tools (left out where there are none).
@@ -90,12 +32,8 @@ def prompt_json(
     `template` are a profile's values for its template; the request's wish about thinking
     goes before them.
     """
-    messages = [
-        message_json(m, calls_as_text=form.calls_as_text, thoughts=form.thoughts)
-        for m in request.messages
-    ]
-    prompt: Json = {"messages": messages}
-    if request.tools:
+    prompt: Json = {"messages": messages_json(request, form)}
+    if request.tools and form.tools:
         prompt["tools"] = list(request.tools)
     values = {**(template or {}), **thinking_values(request, form.efforts)}
     if values:
@@ -136,7 +74,7 @@ def request_json(
     model: str,
     *,
     extras: bool,
-    form: PromptForm = PLAIN,
+    form: PromptForm = NATIVE,
     sampling: Mapping[str, Any] | None = None,
     template: Mapping[str, Any] | None = None,
 ) -> Json:
@@ -147,8 +85,10 @@ def request_json(
     prompt, budget = prompt_json(request, form, template), 0 if request.brief else request.thinking
     wire: Json = {"model": model, **prompt}
     wire |= {"stream": True, "stream_options": {"include_usage": True}}
-    if request.tools:
-        wire["tool_choice"] = request.tool_choice
+    if (
+        "tools" in prompt
+    ):  # calls that go back as text come as text: the server is not to parse them
+        wire["tool_choice"] = "none" if form.calls == "text" else request.tool_choice
     if request.max_tokens is not None:
         thought = UNBOUNDED_ROOM if budget == UNBOUNDED else budget or 0
         wire["max_tokens"] = request.max_tokens + thought
@@ -157,6 +97,17 @@ def request_json(
         # Versions of llama-server differ in which of the two they read; neither minds the other.
         wire |= {"thinking_budget_tokens": budget, "reasoning_budget_tokens": budget}
     return wire | EXTRAS if extras else wire
+
+
+def raw_json(wire: Json, prompt: str) -> Json:
+    """A chat completion's request as that of a plain one, with the prompt as the template rendered it.
+
+    Special tokens are part of its text, as our own reader needs them.
+    """
+    chat = ("messages", "tools", "tool_choice", "chat_template_kwargs")
+    budgets = ("thinking_budget_tokens", "reasoning_budget_tokens")
+    plain = {name: value for name, value in wire.items() if name not in (*chat, *budgets)}
+    return {**plain, "prompt": prompt, "preserved_tokens": list(SPECIAL_TOKENS)}
 
 
 def encode(wire: Json) -> bytes:
@@ -168,26 +119,3 @@ def encode(wire: Json) -> bytes:
 def estimate(wire: Json) -> int:
     """Tokens of a prompt on the safe side: English takes about 4 bytes each, here it gets 3."""
     return len(encode(wire)) // 3 + 8 * len(wire["messages"])
-
-
-TEXT_CALL = '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>'
-TEXT_RESULT = "the very result"
-THOUGHT = "the very thought\n"
-CALL = ToolCall("call00001", "bash", '{"command": "ls"}')
-ASKED = (User("What is here?"),)
-ANSWERED = ToolResult(CALL.id, CALL.name, TEXT_RESULT)
-TEXT_CALLED = Request((*ASKED, Assistant("", (CALL,), TEXT_CALL), ANSWERED))
-THOUGHT_CALLED = Request((*ASKED, Assistant("", (CALL,), thought=THOUGHT), ANSWERED))
-
-
-def thought_form(prompt: str) -> ThoughtForm:
-    """How thoughts go back to a template that made this of THOUGHT_CALLED."""
-    if f"{THOUGHT}\n" in prompt:
-        return "stripped"
-    return "whole" if THOUGHT.strip() in prompt else "none"
-
-
-def takes_text_calls(before: str, behind: str) -> bool:
-    """Whether the prompt of TEXT_CALLED repeats that of ASKED, then the call as it was, then its result."""
-    generated = before + TEXT_CALL
-    return behind.startswith(generated) and TEXT_RESULT in behind[len(generated) :]

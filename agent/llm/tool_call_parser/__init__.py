@@ -10,7 +10,7 @@ repair.py          broken JSON to a value, but never one that was cut off
 """
 
 from agent.llm.tool_call_parser.calls import KnownTools, ParsedCall
-from agent.llm.tool_call_parser.parser import ToolCallParser
+from agent.llm.tool_call_parser.parser import SPECIAL_TOKENS, ToolCallParser
 from agent.llm.tool_call_parser.repair import arguments_of
 
-__all__ = ["KnownTools", "ParsedCall", "ToolCallParser", "arguments_of"]
+__all__ = ["SPECIAL_TOKENS", "KnownTools", "ParsedCall", "ToolCallParser", "arguments_of"]

@@ -4,6 +4,10 @@ import re
 
 from agent.llm.tool_call_parser.calls import KnownTools, ParsedCall
 from agent.llm.tool_call_parser.special_tokens import (
+    CHANNELS,
+    MISTRAL,
+    STRAY,
+    THOUGHTS,
     addressed,
     channel,
     kimi_k3,
@@ -12,7 +16,7 @@ from agent.llm.tool_call_parser.special_tokens import (
     thought,
     thought_end,
 )
-from agent.llm.tool_call_parser.tags import function, named_tag, tag
+from agent.llm.tool_call_parser.tags import CLOSING, SURE, function, named_tag, tag
 from agent.llm.tool_call_parser.untagged import (
     bare_json,
     fence,
@@ -23,6 +27,23 @@ from agent.llm.tool_call_parser.untagged import (
 )
 from agent.llm.tool_call_parser.view import Hidden, Outcome, ParserView, Wait
 
+_INNER = (
+    '<|"|>',
+    "[args]",
+    "[call_id]",
+    "<｜tool▁sep｜>",
+    "<|tool_call_argument_begin|>",
+    "<|tool_call:name|>",
+    "<|tool_call:args|>",
+    "<|open|>",
+    "<|close|>",
+    "<|sep|>",
+    "｜DSML｜",
+    "<|channel>",
+)
+_LITERALS = {*SURE, *CLOSING, *STRAY, *CHANNELS, *MISTRAL, *THOUGHTS, *THOUGHTS.values(), *_INNER}
+# A model has either spelling as one token of its vocabulary, or neither.
+SPECIAL_TOKENS = tuple(sorted({*_LITERALS, *(token.upper() for token in _LITERALS)}))
 _RECOGNISERS = {
     "<": (tag, function, named_tag, kimi_k3, thought, thought_end, channel, stray),
     "`": (fence,),

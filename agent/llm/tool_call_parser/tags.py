@@ -175,6 +175,10 @@ def _json(view: ParserView, start: int) -> Outcome:
         calls += calls_in(value_of(view.text[place:end]), view.known) or [BROKEN]
         place = view.space(end)
         while view.text[place : place + 1] in ("}", "]", ",", ";"):  # one bracket too many
+            if view.ends_in(place, "]"):
+                return WAIT  # or the beginning of NOISE
+            if view.text.startswith(NOISE[:2], place):
+                break
             place = view.space(place + 1)
     return _closed(view, place, calls)
 

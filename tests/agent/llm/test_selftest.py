@@ -8,13 +8,15 @@ import pytest
 
 from agent.llm.openai import OpenAIModel
 from agent.llm.selftest import (
+    LOST,
     NO_CALL_REMEDY,
-    NO_PLACE,
-    NO_PLACE_REMEDY,
     TEXT_REMEDY,
     SelfTest,
+    check_template,
     self_test,
 )
+from agent.messages import User
+from agent.model import Request
 from backend.protocol import Endpoint
 from fakes.gguf_chain import make_chain
 from fakes.gguf_maker import TEMPLATE
@@ -59,18 +61,28 @@ async def test_structured_salvaged_or_none(tmp_path: Path, text: str, expected: 
     assert await outcome(tmp_path, text) == expected
 
 
-async def test_a_template_without_tools(tmp_path: Path) -> None:
+async def test_a_template_without_tools_has_them_in_the_system_text(tmp_path: Path) -> None:
     deaf = TEMPLATE.replace("{%- if tools %}", "{%- if false %}")
-    found = await outcome(tmp_path, "Hello.", deaf)
-    assert found == SelfTest("none", NO_PLACE, NO_PLACE_REMEDY, "", True)
+    found = await outcome(tmp_path, CALL, deaf)
+    assert (found.verdict, found.template_error, found.keeps_prefix) == ("salvaged", "", True)
 
 
-async def test_a_template_that_refuses_the_shape_of_a_conversation(tmp_path: Path) -> None:
+async def test_a_template_without_a_tool_role_has_results_in_the_users(tmp_path: Path) -> None:
     refusing = "{%- for message in messages if message.role == 'tool' %}{{ raise_exception('No tools here, please') }}{%- endfor %}"
     found = await outcome(tmp_path, CALL, refusing + TEMPLATE)
-    assert found.verdict == "salvaged"  # the server, too, gives up on structured calls then
-    assert "No tools here, please" in found.template_error
-    assert found.keeps_prefix is None
+    assert (found.verdict, found.template_error, found.keeps_prefix) == ("salvaged", "", True)
+
+
+class Dropping:
+    """A model whose template shows nobody's words but the person's."""
+
+    async def rendered(self, request: Request) -> str:
+        return "".join(message.text for message in request.messages if isinstance(message, User))
+
+
+async def test_a_template_that_drops_calls_and_results_is_told_of() -> None:
+    found = await check_template(Dropping(), (User("Look."),), TOOLS)  # type: ignore[arg-type]
+    assert found == (LOST, True)
 
 
 async def test_a_template_that_changes_what_it_rendered(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import asyncio
 from agent.errors import BackendAway, ContextFull
 from agent.events import ModelFinished, Notice, TextDelta
 from agent.messages import System, User
+from agent.model import ModelRefused
 from agent.turn.turn import TurnLimits
 from fakes.model_scripted import calls, refused, says
 from fakes.words import saying
@@ -37,6 +38,16 @@ async def test_a_stream_that_breaks_is_asked_again_and_its_step_forgotten(bench:
     assert len(bench.of(ModelFinished)) == 2
     assert len(bench.journal.completions) == 2
     assert bench.model.requests[0] == bench.model.requests[1]
+
+
+async def test_an_answer_that_the_server_cannot_parse_is_read_from_its_text(bench: Bench) -> None:
+    unparsed = ModelRefused(500, "does not match the expected peg-native format", unparsed=True)
+    call = '<tool_call>{"name": "bash", "arguments": {"command": "ls"}}</tool_call>'
+    finished = await bench.run(unparsed, says(call), says("Done."))
+    assert finished.text == "Done."
+    assert bench.ran == [("bash", {"command": "ls"})]
+    assert [request.raw for request in bench.model.requests] == [False, True, False]
+    assert bench.of(Notice) == []
 
 
 async def test_a_call_in_a_broken_stream_is_not_run(bench: Bench) -> None:

@@ -10,23 +10,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-# Their templates refuse or drop what a conversation with calls holds.
-UNSOUND = {
-    "Mistral-Small-3.2-24B-Instruct-2506",
-    "google-gemma-2-2b-it",
-    "microsoft-Phi-3.5-mini-instruct",
-    "deepseek-ai-DeepSeek-V3.2",
-    "LFM2.5-Instruct",
-}
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.xfail(strict=True)] if name in UNSOUND else [])
-        for name in COMMON
-    ],
-)
+@pytest.mark.parametrize("name", COMMON)
 async def test_calls_and_results_are_seen_again_and_nothing_of_their_form_is_shown(
     name: str,
 ) -> None:

@@ -67,8 +67,8 @@ async def test_a_template_may_drop_the_thoughts_of_earlier_turns(tmp_path: Path)
 async def test_thoughts_stay_here_where_the_template_has_no_place_for_them(tmp_path: Path) -> None:
     async with model_with(tmp_path, Kind(GEMMA)) as model:
         assert not any("thought" in text for text in await prompts(model))
-        [form] = model.probes.values()
-        assert form == "none"
+        found = {what: value for (*_, what), value in model.probes.items()}
+        assert found["thoughts"] == "none"
 
 
 async def test_a_line_break_that_the_template_adds_is_not_doubled(tmp_path: Path) -> None:
@@ -95,7 +95,8 @@ async def test_the_efforts_that_a_template_takes(
 ) -> None:
     async with model_with(tmp_path, Kind(template)) as model:
         shown = await model.rendered(Request((User("u"),), thinking=512)) or ""
-        assert model.probes[next(iter(model.probes))] == taken
+        found = {what: value for (*_, what), value in model.probes.items()}
+        assert found["efforts"] == taken
     assert ("Reasoning: low" in shown) == ("low" in taken)
 
 

@@ -1,0 +1,236 @@
+"""The form in which a chat template takes a conversation with tools: found by rendering one.
+
+A template may refuse a role, drop calls or results without a word, take one call a
+message, or show no tools. No list of names tells which: a short conversation is
+rendered in one form after the other, and the first form in which nothing of it is
+lost is the one.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, Literal
+
+from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
+from agent.model import Request
+
+Json = dict[str, Any]
+ThoughtForm = Literal["none", "whole", "stripped"]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptForm:
+    """`calls`: structured, structured with one a message, or as text in the message's content.
+
+    `results`: in a role of their own, else in the user's. `tools`: in their own field,
+    else listed in the system text. `system`: in a role of its own, else in front of the
+    first user message. `raw_calls`: calls that came as text go back as that text, which
+    keeps the rendered prompt's tokens. `thoughts`: whether the template repeats what was
+    thought, so that thoughts go back, and the template itself decides how long it keeps
+    them; "stripped" where it ends them with a line break of its own behind theirs (Gemma 4,
+    MiniMax, Nemotron). `efforts` are the values of `reasoning_effort` that it takes.
+    """
+
+    calls: Literal["native", "single", "text"] = "native"
+    results: bool = True
+    tools: bool = True
+    system: bool = True
+    raw_calls: bool = False
+    thoughts: ThoughtForm = "none"
+    efforts: frozenset[str] = frozenset()
+
+
+NATIVE = PromptForm()
+FORMS = [
+    PromptForm(calls, results, tools, system)  # type: ignore[arg-type]
+    for (calls, results, tools), system in product(
+        (
+            ("native", True, True),
+            ("single", True, True),
+            ("text", True, True),
+            ("text", False, True),
+            ("text", True, False),
+            ("text", False, False),
+        ),
+        (True, False),
+    )
+]
+
+TOOLS_HEAD = """
+
+You can call these tools:
+{tools}
+To call one, write exactly this, then stop; the result comes in the next message:
+<tool_call>
+{{"name": "the tool's name", "arguments": {{"an argument": "its value"}}}}
+</tool_call>"""
+
+
+def messages_json(request: Request, form: PromptForm) -> list[Json]:
+    """The request's messages in wire form."""
+    messages: Sequence[Message] = request.messages
+    if form.calls == "single":
+        messages = list(one_call_each(messages))
+    wire = [message_json(message, form) for message in messages]
+    if request.tools and not form.tools and wire[0]["role"] == "system":
+        listed = "\n".join(
+            json.dumps(tool["function"], ensure_ascii=False) for tool in request.tools
+        )
+        wire[0]["content"] += TOOLS_HEAD.format(tools=listed)
+    if not form.system and len(wire) > 1 and wire[0]["role"] == "system":
+        wire = [{**wire[0], "role": "user"}, *wire[1:]]
+    return wire if form.results and form.system else merged(wire)
+
+
+def message_json(message: Message, form: PromptForm = NATIVE) -> Json:
+    match message:
+        case System(text):
+            return {"role": "system", "content": text}
+        case User(text, images) if images:
+            pictures = [{"type": "image_url", "image_url": {"url": url}} for url in images]
+            return {"role": "user", "content": [{"type": "text", "text": text}, *pictures]}
+        case User(text):
+            return {"role": "user", "content": text}
+        case ToolResult(call, name, text) if form.results:
+            return {"role": "tool", "tool_call_id": call, "name": name, "content": text}
+        case ToolResult(_, _, text):
+            return {"role": "user", "content": f"<tool_response>\n{text}\n</tool_response>"}
+        case Assistant(text, calls, raw, thought):
+            wire: Json = {"role": "assistant"}
+            if thought and form.thoughts != "none":
+                wire["reasoning_content"] = (
+                    thought.rstrip("\n") if form.thoughts == "stripped" else thought
+                )
+            if raw and (form.raw_calls or form.calls == "text" or not calls):
+                return {**wire, "content": raw}
+            if form.calls == "text":
+                parts = filter(None, [text, *map(call_text, calls)])
+                return {**wire, "content": "\n".join(parts)}
+            functions = [
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": call.arguments},
+                }
+                for call in calls
+            ]
+            wire["content"] = text
+            return {**wire, "tool_calls": functions} if functions else wire
+
+
+def call_text(call: ToolCall) -> str:
+    name = json.dumps(call.name)
+    return f'<tool_call>\n{{"name": {name}, "arguments": {call.arguments}}}\n</tool_call>'
+
+
+def one_call_each(messages: Sequence[Message]) -> Iterator[Message]:
+    """Messages with several calls become as many, each with its result behind it."""
+    results = {m.call: m for m in messages if isinstance(m, ToolResult)}
+    several: set[str] = set()
+    for message in messages:
+        if isinstance(message, Assistant) and len(message.calls) > 1:
+            for place, call in enumerate(message.calls):
+                several.add(call.id)
+                first = Assistant(message.text, (call,), thought=message.thought)
+                yield Assistant("", (call,)) if place else first
+                if call.id in results:
+                    yield results[call.id]
+        elif not (isinstance(message, ToolResult) and message.call in several):
+            yield message
+
+
+def merged(wire: Sequence[Json]) -> list[Json]:
+    """Neighbours of one role in one message, for templates whose roles must alternate."""
+    out: list[Json] = []
+    for message in wire:
+        if out and out[-1]["role"] == message["role"] and message["role"] in ("user", "assistant"):
+            out[-1] = {**out[-1], "content": joined(out[-1]["content"], message["content"])}
+        else:
+            out.append(message)
+    return out
+
+
+def joined(first: str | list[Json], second: str | list[Json]) -> str | list[Json]:
+    if isinstance(first, str) and isinstance(second, str):
+        return f"{first}\n\n{second}"
+    parts = [[{"type": "text", "text": p}] if isinstance(p, str) else p for p in (first, second)]
+    return [*parts[0], *parts[1]]
+
+
+def _call(number: int) -> ToolCall:
+    return ToolCall(f"call0000{number}", "look", json.dumps({"at": f"#call-{number}#"}))
+
+
+def _result(number: int) -> ToolResult:
+    return ToolResult(f"call0000{number}", "look", f"#result-{number}#")
+
+
+_LOOK: Mapping[str, Any] = {
+    "type": "function",
+    "function": {
+        "name": "look",
+        "description": "#tool#",
+        "parameters": {
+            "type": "object",
+            "properties": {"at": {"type": "string"}},
+            "required": ["at"],
+        },
+    },
+}
+PROBE = Request(
+    (
+        System("#system#"),
+        User("#asked#"),
+        Assistant("", (_call(1), _call(2))),
+        _result(1),
+        _result(2),
+        Assistant("#answer#"),
+        User("#next#"),
+        Assistant("Words.", (_call(3),)),
+        _result(3),
+    ),
+    (_LOOK,),
+)
+_MARKS = (
+    *("#system#", "#tool#", "#asked#", "#answer#", "#next#"),
+    *(f"#{kind}-{number}#" for kind in ("call", "result") for number in (1, 2, 3)),
+)
+
+
+def complete(rendered: str) -> bool:
+    """Whether nothing of PROBE is missing."""
+    return all(mark in rendered for mark in _MARKS)
+
+
+THOUGHT = "#thought#\n"
+ASKED = replace(PROBE, messages=PROBE.messages[:2])
+RAW_CALLED = replace(
+    PROBE,
+    messages=(
+        *ASKED.messages,
+        Assistant("", (_call(1),), call_text(_call(1))),
+        _result(1),
+        Assistant("#answer#"),
+        User("#next#"),
+    ),
+)
+THOUGHT_CALLED = replace(
+    PROBE,
+    messages=(*ASKED.messages, Assistant("", (_call(1),), thought=THOUGHT), _result(1)),
+)
+
+
+def thought_form(prompt: str) -> ThoughtForm:
+    """How thoughts go back to a template that made this of THOUGHT_CALLED."""
+    if f"{THOUGHT}\n" in prompt:
+        return "stripped"
+    return "whole" if THOUGHT.strip() in prompt else "none"
+
+
+def takes_raw_calls(before: str, behind: str) -> bool:
+    """Whether the prompt of RAW_CALLED repeats that of ASKED, then the call as it was, then the rest."""
+    generated = before + call_text(_call(1))
+    rest = behind[len(generated) :]
+    marks = ("#result-1#", "#answer#", "#next#")
+    return behind.startswith(generated) and all(mark in rest for mark in marks)
