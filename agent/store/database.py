@@ -22,7 +22,7 @@ from typing import Any
 
 import aiosqlite
 
-from agent.store.errors import StoreError, as_store_errors, damaged
+from agent.store.errors import StoreError, StoreNewer, as_store_errors, damaged
 
 BUSY_SECONDS = 10.0
 READERS = 2
@@ -268,7 +268,7 @@ async def _migrate(writer: aiosqlite.Connection, path: Path) -> None:
     try:
         version = await _version(writer)  # another process may have been quicker
         if version > len(steps):
-            raise StoreError(f"{path} was written by a newer version of Voltaire: update this one.")
+            raise StoreNewer(f"{path} was written by a newer version of Voltaire: update this one.")
         for step in steps[version:]:
             for statement in statements(step):
                 await writer.execute(statement)

@@ -4,7 +4,8 @@ AgentError
 └── StoreError     a person reads the sentence
     ├── StoreFull      no room on the disk: make room, nothing is lost
     ├── StoreBusy      another process holds it for too long: wait and try again
-    └── StoreDamaged   the file cannot be read: restore a copy
+    ├── StoreDamaged   the file cannot be read: restore a copy
+    └── StoreNewer     a newer version wrote it: update this one
 """
 
 import os
@@ -32,6 +33,10 @@ class StoreBusy(StoreError):
 
 
 class StoreDamaged(StoreError):
+    pass
+
+
+class StoreNewer(StoreError):
     pass
 
 

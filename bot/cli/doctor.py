@@ -19,6 +19,7 @@ CHECK_SECONDS = 180
 MARKS = {"pass": "✓", "warn": "!", "fail": "✗"}
 CHECKS: list[Check] = [
     machine.python,
+    machine.owner,  # before others make files
     machine.sandbox,
     server.card,
     server.binary,

@@ -4,27 +4,33 @@ Each is one async function, named as its check.
 """
 
 import asyncio
+import os
 import platform
 import shlex
 import shutil
 import subprocess
 import time
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from agent.errors import AgentError
 from agent.sandbox.isolation_probe import probe
 from agent.store import open_store
 from agent.store.backup import integrity_error
-from agent.store.errors import StoreError
+from agent.store.errors import StoreBusy, StoreError, StoreFull, StoreNewer
 from bot.cli.connect import chat_sandboxes
 from bot.settings import Settings, read_toml
 from bot.setup.telegram import get_me
 from bot.setup.units import SystemdScope, systemd_runs, unit_states
-from bot.state import DATABASE
+from bot.state import DATABASE, read_presence
 
 GIB = 2**30
 LEAST_FREE = 2 * GIB
+FULL = 64 << 20  # bytes; a turn with its tool output may take as much
+AWAY = "Check the network and telegram.base_url; the bot waits for its server by itself."
+LEVELS = 3  # of the state's folders that are looked through for files of others
 BUILT = 1_760_000_000  # a clock before autumn 2025 is wrong
 RESTORE = "voltaire restore FILE, from a backup."
 
@@ -64,6 +70,25 @@ async def sandbox(settings: Settings) -> list[Finding]:
     return [Finding("sandbox", found.status, found.detail, found.remedy)]
 
 
+async def owner(settings: Settings) -> list[Finding]:
+    """Whether all of the state is its owner's: at what is not, messages fail."""
+    state = settings.state_dir
+    if not state.exists():
+        return []
+    uid = state.stat().st_uid
+    if uid == 0:  # the commands of its agent have a user of their own
+        return [passed("owner", "The state is root's.")]
+    for parent, folders, files in os.walk(state):
+        for name in (*folders, *files):
+            with suppress(OSError):
+                if (Path(parent) / name).lstat().st_uid != uid:
+                    remedy = f"sudo chown -R --no-dereference {uid} {shlex.quote(str(state))}"
+                    return [failure("owner", f"{parent}/{name} belongs to another user.", remedy)]
+        if len(Path(parent).relative_to(state).parts) >= LEVELS:
+            folders.clear()
+    return [passed("owner", "All of the state is its owner's.")]
+
+
 async def disk(settings: Settings) -> list[Finding]:
     place = settings.state_dir
     while not place.exists():
@@ -72,6 +97,8 @@ async def disk(settings: Settings) -> list[Finding]:
     detail = f"{free / GIB:.1f} GiB free on the disk of {settings.state_dir}"
     if free >= LEAST_FREE:
         return [passed("disk", detail)]
+    if free < FULL:
+        return [failure("disk", detail, "Free some space, or move the state (state.dir).")]
     return [warning("disk", detail, "Free some space, or move the state (state.dir).")]
 
 
@@ -147,6 +174,12 @@ async def database(settings: Settings) -> list[Finding]:
             problem = await integrity_error(store)
             uncertain = (await store.outbox.counts()).get("uncertain", 0)
             aside = await store.set_aside.count()
+    except StoreNewer as error:
+        return [failure("database", str(error), "make upgrade")]
+    except StoreFull as error:
+        return [failure("database", str(error), "Free some space, or move the state (state.dir).")]
+    except StoreBusy as error:
+        return [failure("database", str(error), f"fuser {path} names the process.")]
     except StoreError as error:
         return [failure("database", str(error), RESTORE)]
     if problem:
@@ -159,15 +192,30 @@ async def database(settings: Settings) -> list[Finding]:
     return [passed("database", detail)]
 
 
+async def paired(settings: Settings) -> bool:
+    """Whether somebody became the owner by a link."""
+    path = settings.state_dir / DATABASE
+    with suppress(StoreError):
+        if path.exists():
+            async with open_store(path) as store:
+                return bool(await store.people.all("telegram", "owner"))
+    return False
+
+
 async def telegram(settings: Settings) -> list[Finding]:
     token = settings.telegram.token.get_secret_value()
     if not token:
         return [warning("telegram", "No token is set.", "voltaire setup")]
     found = await get_me(settings.telegram.base_url, token)
     if isinstance(found, str):
-        return [failure("telegram", found, "Check the token with @BotFather, and the network.")]
+        refused = found.startswith("Telegram refuses")
+        remedy = "voltaire setup --token NEW, from @BotFather." if refused else AWAY
+        return [failure("telegram", found, remedy)]
     findings = [passed("telegram", f"@{found['username']} answers")]
-    if not settings.telegram.owners:
+    here = read_presence(settings.state_dir)
+    if here and here.problem:
+        findings.append(failure("telegram", here.problem, "Once it is mended, the bot goes on."))
+    if not settings.telegram.owners and not await paired(settings):
         remedy = "voltaire setup makes a pairing link."
         findings.append(warning("telegram", "No owner is configured.", remedy))
     if found.get("can_join_groups") and settings.telegram.groups == "off":

@@ -4,13 +4,17 @@ import asyncio
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from agent.store import open_store
+from agent.store.database import migrations
 from bot.localgram import Localgram
 from fakes import gguf_maker
 from fakes.patience import SECONDS
@@ -58,6 +62,36 @@ async def test_a_new_installation_lacks_a_backend_and_a_token(tmp_path: Path) ->
     }
 
 
+async def test_a_newer_schema_and_a_server_that_is_away(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "s" / "voltaire.db") as store:
+        pass
+    for version, expected in ((999, ("fail", "make upgrade")), (len(migrations()), ("pass", ""))):
+        with closing(sqlite3.connect(store.database.path)) as database:
+            database.execute(f"PRAGMA user_version = {version}")
+        _, found = await doctor(
+            tmp_path,
+            VOLTAIRE_TELEGRAM__TOKEN="1:a",
+            VOLTAIRE_TELEGRAM__BASE_URL="http://127.0.0.1:9",
+        )
+        assert (found["database"][0], found["database"][2]) == expected
+    status, said, remedy = found["telegram"]
+    assert (status, "cannot be reached" in said, "waits" in remedy) == ("fail", True, True)
+
+
+async def test_an_owner_who_is_paired_is_one(tmp_path: Path) -> None:
+    async with Localgram("1000001:right") as gram:
+        settings = {
+            "VOLTAIRE_TELEGRAM__TOKEN": gram.token,
+            "VOLTAIRE_TELEGRAM__BASE_URL": gram.url,
+        }
+        async with open_store(tmp_path / "s" / "voltaire.db") as store:
+            code = await store.people.make_code("owner", 60)
+        assert (await doctor(tmp_path, **settings))[1]["telegram"][1] == "No owner is configured."
+        async with open_store(tmp_path / "s" / "voltaire.db") as store:
+            assert await store.people.use_code("telegram", "7", "Ann", code) == "owner"
+        assert (await doctor(tmp_path, **settings))[1]["telegram"][0] == "pass"
+
+
 async def test_each_fault_is_named_with_its_remedy(tmp_path: Path) -> None:
     state, token = tmp_path / "s", tmp_path / "token"
     state.mkdir(mode=0o755)
@@ -85,7 +119,7 @@ async def test_each_fault_is_named_with_its_remedy(tmp_path: Path) -> None:
         "telegram": (
             "fail",
             "Telegram refuses the token: Unauthorized.",
-            "Check the token with @BotFather, and the network.",
+            "voltaire setup --token NEW, from @BotFather.",
         ),
         "secrets": ("fail", f"Others can read {state} {token}.", f"chmod go= {state} {token}"),
     }

@@ -79,6 +79,19 @@ async def test_model_use_keeps_the_configuration_the_services_own(state: Path) -
     assert (config.stat().st_gid, config.stat().st_mode & 0o777) == (OWNER, 0o640)
 
 
+async def test_a_file_of_roots_is_named_and_the_remedy_gives_it_back(state: Path) -> None:
+    (state / "chats" / "cli").mkdir(parents=True)
+
+    async def owner() -> dict[str, str]:
+        found = json.loads((await voltaire(state, "doctor", "--json"))[1])
+        return next(check for check in found if check["check"] == "owner")
+
+    fault = await owner()
+    assert (fault["status"], f"{state}/chats" in fault["detail"]) == ("fail", True)
+    subprocess.run(shlex.split(fault["remedy"])[1:], check=True)
+    assert (await owner())["status"] == "pass"
+
+
 async def test_what_only_the_services_read_is_no_fault(state: Path) -> None:
     """Following a remedy that took their group's right away stopped them."""
     config = state.parent / "voltaire" / "config.toml"
