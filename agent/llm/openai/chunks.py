@@ -14,6 +14,7 @@ from agent.model import Completion, Piece, PrefillProgress, ReasoningPiece, Text
 
 DONE = "[DONE]"
 LONGEST_LINE = 32 * 1024 * 1024
+MOST_TEXT = 4 << 20  # characters of one completion, ten times the longest that a model gives
 FinishReason = Literal["stop", "tool_calls", "length", "cut"]
 _REASONS: dict[str, FinishReason] = {
     "stop": "stop",
@@ -25,7 +26,7 @@ _REASONS: dict[str, FinishReason] = {
 
 
 class StreamTooLong(Exception):
-    """One line outgrew `LONGEST_LINE` bytes."""
+    """A line outgrew `LONGEST_LINE` bytes, or a completion `MOST_TEXT` characters."""
 
 
 class Events:
@@ -93,6 +94,7 @@ class Chunks:
 
     def __init__(self) -> None:
         self.finish_reason: FinishReason | None = None
+        self._size = 0  # characters
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._calls: dict[int, _Call] = {}
@@ -115,12 +117,13 @@ class Chunks:
                 self.finish_reason = _REASONS.get(reason, "stop")
 
     def _delta(self, delta: Mapping[str, Any]) -> Iterator[Piece]:
+        """Raises StreamTooLong."""
         thought = text(delta.get("reasoning_content")) or text(delta.get("reasoning"))
         if thought:
-            self._reasoning.append(thought)
+            self._reasoning.append(self._counted(thought))
             yield ReasoningPiece(thought)
         if words := text(delta.get("content")):
-            self._text.append(words)
+            self._text.append(self._counted(words))
             yield TextPiece(words)
         for place, call in enumerate(map(mapping, sequence(delta.get("tool_calls")))):
             yield self._call(place, call)
@@ -135,8 +138,14 @@ class Chunks:
         arguments = function.get("arguments")
         if isinstance(arguments, dict):  # some servers give the object instead of its JSON text
             arguments = json.dumps(arguments, ensure_ascii=False)
-        call.arguments.append(text(arguments))
+        call.arguments.append(self._counted(text(arguments)))
         return ToolCallPiece(call.name)
+
+    def _counted(self, piece: str) -> str:
+        self._size += len(piece)
+        if self._size > MOST_TEXT:
+            raise StreamTooLong
+        return piece
 
     def _index(self, place: int, delta: Mapping[str, Any]) -> int:
         """A server that leaves the index out begins each call with an id of its own."""

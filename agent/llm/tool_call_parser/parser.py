@@ -1,6 +1,7 @@
 """Reads a model's text as it streams in: shows what is safe, keeps calls and thoughts back."""
 
 import re
+import time
 
 from agent.llm.tool_call_parser.calls import KnownTools, ParsedCall
 from agent.llm.tool_call_parser.special_tokens import (
@@ -44,6 +45,7 @@ _INNER = (
 _LITERALS = {*SURE, *CLOSING, *STRAY, *CHANNELS, *MISTRAL, *THOUGHTS, *THOUGHTS.values(), *_INNER}
 # A model has either spelling as one token of its vocabulary, or neither.
 SPECIAL_TOKENS = tuple(sorted({*_LITERALS, *(token.upper() for token in _LITERALS)}))
+MOST_SECONDS = 0.5  # of CPU time for one completion: 200 KB of `{"name":` took minutes
 _RECOGNISERS = {
     "<": (tag, function, named_tag, kimi_k3, thought, thought_end, channel, stray),
     "`": (fence,),
@@ -71,6 +73,7 @@ class ToolCallParser:
         self._again = 0  # not worth looking before the text is this long
         self._shown: list[str] = []
         self._thoughts: list[tuple[int, int]] = []
+        self._spent = 0.0  # seconds of looking for calls
         self._blank = ""  # white space is shown only before something else
         self.calls: list[ParsedCall] = []
 
@@ -116,8 +119,15 @@ class ToolCallParser:
         return begun.start() if begun else len(self._text)
 
     def _decide(self, view: ParserView, sign: re.Match[str], fresh: list[str]) -> bool:
-        """Settle what stands at the sign; False when more text must come first."""
-        outcome = recognise(view, sign)
+        """Settle what stands at the sign; False when more text must come first.
+
+        What is left when the time for it is used up is plain text.
+        """
+        outcome: Outcome = None
+        if self._spent < MOST_SECONDS:
+            began = time.thread_time()
+            outcome = recognise(view, sign)
+            self._spent += time.thread_time() - began
         if isinstance(outcome, Wait):
             held = len(self._text) - sign.start()
             self._again = len(self._text) + held // 16

@@ -366,3 +366,8 @@ async def test_a_call_piece_is_a_sign_of_life() -> None:
         pieces = await pieces_of(server)
     assert ToolCallPiece("bash") in pieces
     assert completion(pieces).calls == (ToolCall("call_0", "bash", '{"command": "ls"}'),)
+
+
+async def test_a_text_without_end_is_cut() -> None:
+    last = await raw_completion(*(chunk({"content": "x" * 100_000}) for _ in range(60)))
+    assert (last.finish_reason, len(last.text)) == ("cut", 41 * 100_000)
