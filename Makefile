@@ -15,7 +15,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help install upgrade dev dist demo test test-fast coverage check format bench pocket pocket-eval service faults-backend faults-schedule attacks soak structure campaign mutants templates clean \
+.PHONY: help install upgrade dev dist demo test test-fast coverage check format bench pocket pocket-eval service faults-backend faults-schedule attacks soak poison fuzz structure campaign mutants templates clean \
 	system system-test compiled
 
 help:  ## list the targets
@@ -130,6 +130,9 @@ attacks: dev  ## the attack suite against the sandbox, against it in the bot's u
 	@$(BIN)/python -m bench.attacks
 	@$(BIN)/python -m bench.attacks --unit
 	@$(BIN)/python -m bench.attacks --plain
+
+fuzz: dev  ## every parser of foreign bytes, an hour
+	@FUZZ_SECONDS=3600 $(BIN)/python -m pytest tests/test_fuzz.py
 
 POISON := tests/bot/telegram/test_hostile_updates.py tests/agent/chats/test_hostile_streams.py tests/bot/telegram/test_hostile_rows.py
 
