@@ -16,6 +16,7 @@ from backend.config import BackendConfig
 from backend.server.launch import find_binary
 from fakes.patience import SECONDS, soon
 from fakes.toolkits import program
+from fakes.words import saying
 
 SERVER = r"""#!/bin/sh
 case "$1" in
@@ -71,8 +72,8 @@ async def test_a_build_ends_in_a_server_that_is_used(tmp_path: Path, checkout: S
         "Available devices:\n  (none)",
     )
     assert said == [
-        "CPU, gcc 12: about 8 minutes on two cores, less on more.",
-        *(f"{25 * n} %, {n} of 4 files; about 1 min left" for n in (1, 2, 3, 4)),
+        saying("CPU", "gcc 12", "8 minutes"),
+        *(saying(f"{25 * n} %", f"{n} of 4", "1 min") for n in (1, 2, 3, 4)),
     ]
     assert (built.server.with_name("llama-bench")).is_file()
     other = replace(recipe, arguments=("-DX=2",))
@@ -91,12 +92,10 @@ async def test_a_build_that_was_cut_goes_on_in_its_folder(
         )
         await build(cut, checkout, tmp_path / "state", lambda line: None)
     log = tmp_path / "state" / "servers" / "ik-checkout-cpu" / "build.log"
-    assert str(failed.value) == (
-        f"It stopped while compiling: x.cpp:3: error: no such thing (the whole log: {log})"
-    )
+    assert str(failed.value) == saying("compiling", "x.cpp:3: error: no such thing", str(log))
     said: list[str] = []
     await build(machine(tmp_path), checkout, tmp_path / "state", said.append)
-    assert said[1] == "What was compiled before is kept."
+    assert said[1] == saying("kept")
     ran = [line.split() for line in (tmp_path / "log").read_text().splitlines()]
     assert [line[0] for line in ran] == ["cmake", "ninja", "cmake", "ninja"]
     assert ran[1][1] == ran[3][1]
@@ -166,7 +165,7 @@ async def test_a_second_build_is_refused(tmp_path: Path, checkout: Sources) -> N
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(CannotBuild) as refused:
             await build(machine(tmp_path), checkout, tmp_path / "state", lambda line: None)
-    assert str(refused.value) == f"Another build is going on in {servers}."
+    assert str(refused.value) == saying("another build", str(servers))
     await build(machine(tmp_path), checkout, tmp_path / "state", lambda line: None)
 
 
@@ -176,17 +175,15 @@ async def test_what_only_cmake_finds_missing_is_named(tmp_path: Path, checkout: 
     with pytest.raises(CannotBuild) as failed:
         await build(recipe, checkout, tmp_path / "state", lambda line: None)
     log = tmp_path / "state" / "servers" / "ik-checkout-cpu" / "configure.log"
-    assert str(failed.value) == (
-        f"It stopped while configuring: Could NOT find Vulkan (the whole log: {log})."
-        " It needs: apt install libvulkan-dev"
-    )
+    remedy = "apt install libvulkan-dev"
+    assert str(failed.value) == saying("configuring: Could NOT find Vulkan", str(log), remedy)
 
 
 async def test_a_build_without_nccl_says_so(tmp_path: Path, checkout: Sources) -> None:
     said: list[str] = []
     recipe = machine(tmp_path, configuring='echo "-- Warning: NCCL not found, performance"')
     await build(recipe, checkout, tmp_path / "state", said.append)
-    assert said[1].startswith("NCCL is not here (libnccl-dev of NVIDIA's repository)")
+    assert said[1] == saying("NCCL", "libnccl-dev")
 
 
 async def test_flags_of_the_shell_stay_outside(

@@ -29,6 +29,7 @@ from backend.gpu.nvml import Sample, Sampler, sampling
 from backend.protocol import CompletionReport, Gpu, GpuMinute, QueueState
 from fakes.model_scripted import ScriptedModel, says
 from fakes.patience import SECONDS, soon, within
+from fakes.words import saying
 from tests.backend.conftest import Running, running
 
 CARD: dict[str, int] = {
@@ -205,9 +206,9 @@ def test_heats_up_to_90_and_cools_down() -> None:
         held = watched.gpu_queue.reason
         assert (held is not None) == (watched.health.guard.holding)
     assert watched.alerts == [
-        ("heat", "warning", "The GPU is at 80 °C; at 84 °C work is held."),
-        ("heat", "critical", "The GPU is at 84 °C; new work waits until it has cooled to 75 °C."),
-        ("heat", "over", "The GPU has cooled to 75 °C; work goes on."),
+        ("heat", "warning", saying("at 80 °C", "84 °C")),
+        ("heat", "critical", saying("at 84 °C", "waits", "75 °C")),
+        ("heat", "over", saying("75 °C", "goes on")),
     ]
 
 
@@ -220,11 +221,7 @@ def test_a_temperature_that_can_no_longer_be_read_holds_work_for_a_minute_only()
     assert watched.gpu_queue.reason is not None
     watched.health.release_if_unknown(watched.now + 61)
     assert watched.gpu_queue.reason is None
-    assert watched.alerts[-1] == (
-        "heat",
-        "warning",
-        "The GPU's temperature can no longer be read; work goes on.",
-    )
+    assert watched.alerts[-1] == ("heat", "warning", saying("temperature", "goes on"))
 
 
 def test_a_damaged_history_is_begun_anew(tmp_path: Path) -> None:
@@ -254,8 +251,8 @@ def test_throttling_is_told_once_it_lasts_and_once_it_is_over() -> None:
     for _ in range(60):
         watched.show(throttle=["power cap"])
     assert watched.alerts == [
-        ("throttling", "warning", "The GPU slows itself down for heat."),
-        ("throttling", "over", "The GPU runs at full speed again."),
+        ("throttling", "warning", saying("GPU", "slow", "heat")),
+        ("throttling", "over", saying("GPU", "full speed")),
     ]
 
 
@@ -268,15 +265,11 @@ def test_memory_errors_xids_and_lost_cards_are_told() -> None:
     watched.show(lost=(1,))
     watched.show()
     assert watched.alerts == [
-        ("ecc", "critical", "GPU 0 has 5 uncorrected memory errors since the driver was loaded."),
-        ("xid", "critical", "GPU 0 reported Xid 79 (the card has fallen off the bus)."),
-        ("xid", "critical", "GPU 0 reported Xid 999."),
-        (
-            "gpu lost",
-            "critical",
-            "GPU 1 no longer answers (fallen off the bus); a reboot may be needed.",
-        ),
-        ("gpu lost", "over", "GPU 1 answers again."),
+        ("ecc", "critical", saying("GPU 0", "5 uncorrected")),
+        ("xid", "critical", saying("GPU 0", "Xid 79 (", "bus")),
+        ("xid", "critical", saying("GPU 0", "Xid 999.")),
+        ("gpu lost", "critical", saying("GPU 1", "no longer", "reboot")),
+        ("gpu lost", "over", saying("GPU 1", "again")),
     ]
 
 
@@ -288,8 +281,8 @@ def test_a_slow_model_is_told_once() -> None:
     for speed in [100.0] * 60 + [60.0] * 5 + around + [100.0] * 5:
         watched.health.report(CompletionReport(completion_tokens=64, decode_tok_s=speed))
     assert watched.alerts == [
-        ("speed", "warning", "The model writes 40% slower than it usually does."),
-        ("speed", "over", "The model writes at its usual speed again."),
+        ("speed", "warning", saying("40% slower")),
+        ("speed", "over", saying("usual speed again")),
     ]
 
 
@@ -327,8 +320,7 @@ def test_after_a_power_cut_the_owner_is_told_what_came_before(
 
     last.path.write_text(text.replace(proc.boot(), "another boot"))
     story = last.unclean_reboot() or ""
-    assert story.startswith("The machine went down without a shutdown, last seen ")
-    assert story.endswith("under load, 231 W, 45 °C. Busy and cool points to the power supply.")
+    assert story == saying("without a shutdown", "under load, 231 W, 45 °C", "power supply")
     last.write(busy=True, watts=231.4, hottest=45.0, clean=True)
     last.path.write_text(last.path.read_text().replace(proc.boot(), "another boot"))
     assert last.unclean_reboot() is None
@@ -356,7 +348,7 @@ async def test_a_chat_is_told_that_its_call_waits_for_the_card_to_cool(
         assert not asking.done()
         scene(temperature=70, memory_temperature=70)
         assert await asyncio.wait_for(asking, SECONDS) == "Hello."
-    assert told == ["The GPU is at 90 °C; new work waits until it has cooled to 75 °C."]
+    assert told == [saying("at 90 °C", "waits", "75 °C")]
 
 
 async def answered(model: QueuedModel) -> str:
@@ -381,10 +373,10 @@ async def test_heat_through_the_whole_backend(
             for alert in it.backend.state.alerts.kept
             if alert.name == "heat"
         ]
-    held = "The GPU is at 90 °C; new work waits until it has cooled to 75 °C."
-    assert hot.backend.held == held
+    held = hot.backend.held
+    assert held == saying("at 90 °C", "waits", "75 °C")
     assert waits == [QueueState(state="waiting", ahead=0, reason=held)]
-    assert news == [("critical", held), ("over", "The GPU has cooled to 70 °C; work goes on.")]
+    assert news == [("critical", held), ("over", saying("70 °C", "goes on"))]
 
 
 async def wait_for_lane(client: BackendClient, waits: list[QueueState]) -> None:

@@ -16,6 +16,7 @@ from backend.protocol import Alert
 from backend.server.launch import CannotStart, prepare
 from backend.server.memory_fallback import Buffers, MemoryFallback
 from fakes import gguf_kinds, gguf_shapes, llama_devices
+from fakes.words import saying
 from tests.backend.conftest import running, with_server
 
 GIB, MIB = 2**30, 2**20
@@ -72,17 +73,13 @@ def test_threads_and_batch_go_by_where_the_experts_are() -> None:
 def test_a_window_that_does_not_fit_gives_way_to_a_smaller_one() -> None:
     found = place(PLAIN, model(340), None, [V100], HOST)
     assert found.profile == replace(PLAIN, context=24576)
-    assert found.changed == (
-        "The card has 15.4 GiB free: a window of 24,576 tokens in place of 32,768."
-    )
+    assert found.changed == saying("15.4 GiB", "24,576 tokens", "in place of 32,768")
 
 
 def test_what_fits_no_window_is_refused_with_what_is_missing() -> None:
     with pytest.raises(DoesNotFit) as refused:
         place(PLAIN, model(450), None, [V100], HOST)
-    said = str(refused.value)
-    assert said.startswith("plain with a window of 32,768 tokens needs ")
-    assert said.endswith(" MiB more on the card; no window fits.")
+    assert str(refused.value) == saying("plain", "32,768 tokens", "MiB more on the card")
 
 
 def test_without_a_card_host_memory_counts() -> None:
@@ -175,9 +172,7 @@ async def test_the_server_is_started_as_it_fits(state: Path, mine: Path) -> None
         pinned = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "1"}
         assert llama_devices.environment(state / "cards") == pinned
         news = [alert async for alert in _first(it.client.events())]
-        assert news[0].text.startswith(
-            f"The card has 0.6 GiB free: a window of {window:,} tokens in place of 16,384."
-        )
+        assert news[0].text == saying("0.6 GiB", f"{window:,} tokens", "in place of 16,384")
 
 
 async def _first(events: AsyncIterator[Alert]) -> AsyncIterator[Alert]:
@@ -198,7 +193,7 @@ async def test_threads_are_never_more_than_cores(state: Path, mine: Path) -> Non
 async def test_what_cannot_fit_is_one_sentence_and_no_start(state: Path, mine: Path) -> None:
     async with running(on(state, mine, "  CUDA0: A (16144 MiB, 100 MiB free)")) as it:
         status = await it.until(lambda status: status.backend.state == "failed")
-        assert "MiB more on the card; no window fits" in (status.backend.reason or "")
+        assert status.backend.reason == saying("MiB more on the card")
         assert not (state / "cards" / "argv").exists()
 
 

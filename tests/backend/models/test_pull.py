@@ -10,6 +10,7 @@ import pytest
 
 from fakes import gguf_kinds
 from fakes.hub import Hub
+from fakes.words import saying
 from tests.bot.cli.test_model_commands import voltaire
 
 CONTENT = bytes(range(256)) * 200_000  # 51 MB: the library writes pieces of 10
@@ -107,12 +108,10 @@ async def test_what_fits_is_known_before_the_download(hub: Hub, tmp_path: Path) 
     path = gguf_kinds.make(tmp_path / "m.gguf", "llama")
     hub.content, hub.size = path.read_bytes(), path.stat().st_size
     code, out, err = await fits(hub, tmp_path, "--vram", "2")
-    assert (code, err) == (0, "m.gguf is not here; its header is read at the hub.\n")
+    assert (code, err) == (0, saying("m.gguf is not here", "hub"))
     *rows, said = out.splitlines()
     assert [row.split()[1:3] for row in rows if row.startswith("*")] == [["8192", "f16"]]
-    assert said == (
-        "It runs with a window of 8,192 tokens and a f16 cache. 50 tokens/s reported (a write-up)."
-    )
+    assert said == saying("8,192 tokens", "f16", "50 tokens/s", "a write-up")
     assert hub.ranges == [0]  # one piece, not the whole file
     assert not list(tmp_path.rglob("models/*.gguf"))
 
@@ -121,4 +120,4 @@ async def test_without_the_hub_the_profiles_own_word_is_told(hub: Hub, tmp_path:
     hub.url = "http://127.0.0.1:9"
     code, _, err = await fits(hub, tmp_path)
     assert code == 1
-    assert err.endswith("Its profile expects 900 MiB on the card for a window of 8,192 tokens.\n")
+    assert err == saying("expects 900 MiB", "8,192 tokens")

@@ -3,6 +3,7 @@
 import pytest
 
 from backend.server.diagnosis import Cause, diagnose, on_cpu
+from fakes.words import saying
 
 ENDS = [
     (127, "llama-server: error while loading shared libraries: libcudart.so.12: cannot open shared object file", "library missing", "The model server cannot start: the shared library libcudart.so.12 is missing."),
@@ -38,7 +39,7 @@ def test_an_end_becomes_one_plain_sentence(
 
 def test_a_kill_by_the_kernel_for_want_of_memory_is_told_from_one_by_hand() -> None:
     assert diagnose(-9, [], oom_kills=1) == Cause(
-        "out of host memory", "The machine ran out of memory and ended the model server."
+        "out of host memory", saying("memory", "model server")
     )
     assert diagnose(-9, [], oom_kills=0).kind == "killed"
 

@@ -25,6 +25,7 @@ from backend.server.launch import free_port
 from backend.server.process import write_record
 from fakes import llama_server
 from fakes.patience import SECONDS
+from fakes.words import saying
 from tests.backend.conftest import QUICK, SYSTEM, running, with_server
 
 
@@ -93,7 +94,7 @@ async def test_a_streak_of_errors_restarts_it(config: BackendConfig) -> None:
         status = (await it.client.status()).backend
     assert answer["predicted_n"] == 20
     assert status.last_restart is not None
-    assert status.last_restart.cause.endswith("requests in a row with an error.")
+    assert status.last_restart.cause == saying("in a row", "error")
 
 
 async def test_the_agent_goes_on_with_its_tools_after_a_streak_of_errors(
@@ -119,7 +120,7 @@ async def test_the_agent_goes_on_with_its_tools_after_a_streak_of_errors(
         ModelFinished,
     ]
     assert status.last_restart
-    assert status.last_restart.cause.endswith("requests in a row with an error.")
+    assert status.last_restart.cause == saying("in a row", "error")
 
 
 async def test_a_crash_in_the_middle_of_an_answer(config: BackendConfig) -> None:
@@ -128,7 +129,7 @@ async def test_a_crash_in_the_middle_of_an_answer(config: BackendConfig) -> None
         status = (await it.client.status()).backend
     assert answer["predicted_n"] == 20
     assert status.last_restart is not None
-    assert status.last_restart.cause == "The model server was killed by someone."
+    assert status.last_restart.cause == saying("killed by someone")
 
 
 async def test_out_of_memory_steps_down_where_most_is_won_and_says_so(
@@ -144,8 +145,8 @@ async def test_out_of_memory_steps_down_where_most_is_won_and_says_so(
         )
     assert status.less_memory == ["a window of 6,144 tokens", "a window of 4,608 tokens"]
     assert alerts == [
-        "The GPU ran out of memory; going on with a window of 6,144 tokens.",
-        "The GPU ran out of memory; going on with a window of 4,608 tokens.",
+        saying("out of memory", "6,144 tokens"),
+        saying("out of memory", "4,608 tokens"),
     ]
     assert status.n_ctx == 4608
     assert full.backend.less_memory == []
@@ -163,7 +164,7 @@ async def test_the_full_settings_come_back_by_themselves_between_turns(
                 await asyncio.sleep(0.01)
             low = (await it.client.status()).backend
         full = await it.until(lambda s: s.backend.less_memory == [] and s.backend.serving)
-    assert (low.n_ctx, low.held) == (6144, "The model server returns to its full settings.")
+    assert (low.n_ctx, low.held) == (6144, saying("full settings"))
     assert (full.backend.n_ctx, full.backend.restarts) == (8192, 2)
 
 
@@ -173,7 +174,7 @@ async def test_a_server_that_loads_for_ever_is_started_again(config: BackendConf
         await it.ready()
         status = (await it.client.status()).backend
     assert status.last_restart is not None
-    assert status.last_restart.cause.startswith("The model did not finish loading")
+    assert status.last_restart.cause == saying("did not finish loading")
 
 
 async def test_a_slow_load_that_shows_progress_is_left_alone(config: BackendConfig) -> None:
@@ -221,7 +222,7 @@ async def test_it_came_up_on_the_processor(config: BackendConfig) -> None:
         status = (await it.client.status()).backend
         names = [alert.name for alert in it.backend.state.alerts.kept]
     assert status.restarts == 1
-    assert status.reason == "The model runs on the processor instead of the GPU, many times slower."
+    assert status.reason == saying("processor", "slower")
     assert "cpu fallback" in names
 
 
@@ -269,7 +270,7 @@ async def test_a_flag_that_the_binary_lacks_is_named_and_left_out(config: Backen
     async with running(stand_in(config, [""])) as it:
         await it.ready()
         texts = [alert.text for alert in it.backend.state.alerts.kept]
-    assert texts == ["The model server lacks --unheard-of; left out."]
+    assert texts == [saying("--unheard-of", "left out")]
 
 
 async def test_an_orphan_of_an_earlier_backend_is_ended(config: BackendConfig) -> None:

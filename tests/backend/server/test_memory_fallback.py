@@ -2,6 +2,7 @@
 
 from backend.models.profile import Profile, Source
 from backend.server.memory_fallback import Buffers, MemoryFallback, logged_buffers, reductions
+from fakes.words import saying
 
 CARD = Profile(
     name="card",
@@ -30,12 +31,7 @@ def test_what_saves_most_goes_first_and_the_kv_type_last() -> None:
     while fallback and (fallback := fallback.reduced(found)):
         descriptions.append(fallback.taken[-1].description)
         last = fallback.profile
-    assert descriptions[:4] == [
-        "the experts of 14 layers in RAM",
-        "the experts of 18 layers in RAM",
-        "the experts of 22 layers in RAM",
-        "the experts of 26 layers in RAM",
-    ]
+    assert descriptions[:4] == [saying("experts", f"{n} layers") for n in (14, 18, 22, 26)]
     assert descriptions[-1] == "a KV cache of 8 bits"
     assert "no draft model" in descriptions
     assert (last.flag("-ctk"), last.flag("-ub"), last.draft) == (

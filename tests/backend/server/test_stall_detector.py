@@ -11,6 +11,7 @@ from backend.server.stall_detector import (
     StallLimits,
     stall_limits,
 )
+from fakes.words import saying
 
 IDLE = Slots(processing=False, marks=((0, 0, 0),), decoded=0)
 
@@ -72,7 +73,7 @@ def test_stopped_and_failing_servers() -> None:
         [Observation(at=0, slots=IDLE, errors=2), Observation(at=1, slots=IDLE, errors=3)],
     ) == [
         None,
-        Cause("errors", "The model server answered 3 requests in a row with an error."),
+        Cause("errors", saying("3 requests in a row", "error")),
     ]
 
 
@@ -86,5 +87,5 @@ def test_a_loading_server_is_alive_while_it_does_anything() -> None:
         assert detector.check(9.0 * n, 30.0, (n * 1e8, 0.0, 3.0)) is None
     assert detector.check(90, 31.0, (9e8 + 100, 1.0, 3.0)) is None
     assert detector.check(92, 31.1, (9e8 + 200, 2.0, 3.0)) == Cause(
-        "slow load", "The model did not finish loading (92 s)."
+        "slow load", saying("loading", "92 s")
     )
