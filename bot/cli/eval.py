@@ -15,6 +15,7 @@ from agent.evaluate.scores import Rates, Score, append_score, load_scores, rates
 from agent.evaluate.tasks import EvalTask, suite
 from agent.llm.gpu_queue import QueuedModel
 from backend.protocol import IDLE
+from bot.cli.bench import number, share
 from bot.cli.command import Misused, Options, json_option, pass_options, runs
 from bot.cli.connect import running_agent
 from bot.composition import Agent, turn_limits
@@ -108,13 +109,13 @@ async def play(
     done = {score.key for score in load_scores(path)}
     order = list(by_name)
     todo = sorted(wanted - done, key=lambda key: (key[1] != "ours", key[2], order.index(key[0])))
-    for number, (name, prompt, before) in enumerate(todo, 1):
+    for nth, (name, prompt, before) in enumerate(todo, 1):
         score = await run_task(setup, by_name[name], prompt, before)
         append_score(path, score)
         if not quiet:
             mark = "no: " + score.fault if score.fault else "done"
             click.echo(
-                f"{number:>3}/{len(todo)} {score.prompt:<6}{score.task:<20}{score.seconds:7.1f} s  {mark}"
+                f"{nth:>3}/{len(todo)} {score.prompt:<6}{score.task:<20}{score.seconds:7.1f} s  {mark}"
             )
 
 
@@ -149,10 +150,6 @@ def print_table(model: str, scores: list[Score]) -> None:
 
 
 def cells(rates: Rates) -> list[str]:
-    def share(value: float | None) -> str:
-        return "" if value is None else f"{value:.0%}"
-
-    joules = "" if rates.joules is None else f"{rates.joules:,.0f}"
     return [
         str(rates.tasks),
         share(rates.completed),
@@ -160,5 +157,5 @@ def cells(rates: Rates) -> list[str]:
         f"{rates.calls:.1f}",
         f"{rates.tokens:,.0f}",
         f"{rates.seconds:.1f}",
-        joules,
+        number(rates.joules),
     ]

@@ -4,8 +4,7 @@ table.py          every command and button, and who handles it
 context.py        what handlers work with
 access.py         who may talk: owners, members, strangers
 intake.py         messages into the inbox; /start CODE, /pair: letting people and groups in
-conversations.py  /new, /resume, /stop, /retry, /export, [Continue]
-memory.py         /memory, /forget
+conversations.py  /new, /resume, /stop, /retry, /export, [Continue]; /memory, /forget
 jobs.py           /jobs, /schedule, /repos, /summary
 status.py         /status, /gpu, /context, /model
 approvals.py      questions to owners, /approve

@@ -67,7 +67,12 @@ async def first_message(settings: Settings, owners: Sequence[int], text: str) ->
         try:
             async with asyncio.timeout(DELIVERY_SECONDS):
                 for id in ids:
-                    await wait_for_delivery(store, id)
+                    while (row := await store.outbox.get(id)) and row.state != "delivered":
+                        if row.state in ("failed", "uncertain"):
+                            why = f"The first message did not arrive: {row.error or row.state}."
+                            how = "Has the owner pressed Start in the chat with the bot?"
+                            raise SetupError(f"{why} {how}")
+                        await asyncio.sleep(LOOK_SECONDS)
         except TimeoutError:
             why = "The first message was not delivered; see `voltaire status`."
             raise SetupError(why) from None
@@ -82,14 +87,3 @@ async def open_services_state(settings: Settings) -> AsyncIterator[Store]:
             for path in settings.state_dir.glob(f"{DATABASE}*"):
                 os.chown(path, owner.st_uid, owner.st_gid)
         yield store
-
-
-async def wait_for_delivery(store: Store, id: int) -> None:
-    while True:
-        row = await store.outbox.get(id)
-        if row is None or row.state == "delivered":
-            return
-        if row.state in ("failed", "uncertain"):
-            why = f"The first message did not arrive: {row.error or row.state}."
-            raise SetupError(f"{why} Has the owner pressed Start in the chat with the bot?")
-        await asyncio.sleep(LOOK_SECONDS)

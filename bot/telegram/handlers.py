@@ -81,9 +81,8 @@ async def on_message(context: HandlerContext, update: Update) -> None:
     """A message that is no command."""
     message = update.message
     assert message
-    if message.from_user is None or not is_meant(context, message, message.from_user):
+    if (sender := meant_from(context, message)) is None:
         return
-    sender = sender_of(message, message.from_user)
     level = context.access.level(sender)
     if await intake.may_write(context, str(chat_of(message)), sender, level):
         me = message.get_bot().bot
@@ -94,9 +93,8 @@ async def on_edit(context: HandlerContext, update: Update) -> None:
     """A message was corrected: in its place while it waits, else a correction of its own."""
     message = update.edited_message
     assert message
-    if message.from_user is None or not is_meant(context, message, message.from_user):
-        return
-    if context.access.level(sender_of(message, message.from_user)) == "stranger":
+    sender = meant_from(context, message)
+    if sender is None or context.access.level(sender) == "stranger":
         return
     if message.text is not None or message.caption is not None:
         me = message.get_bot().bot
@@ -220,12 +218,17 @@ def sender_of(message: Message, user: User) -> Sender:
     return Sender(str(user.id), user.full_name, group)
 
 
-def is_meant(context: HandlerContext, message: Message, user: User) -> bool:
-    """Whether a message is for the bot; of bots only an admin who speaks as the group."""
+def meant_from(context: HandlerContext, message: Message) -> Sender | None:
+    """Who sent a message that is for the bot; of bots only an admin who speaks as the group."""
+    user = message.from_user
+    if user is None:
+        return None
     if user.is_bot:
-        return message.sender_chat is not None
-    alone = message.chat.id > 0
-    return alone or context.access.groups == "all" or addressed(message, message.get_bot().bot)
+        meant = message.sender_chat is not None
+    else:
+        meant = message.chat.id > 0 or context.access.groups == "all"
+        meant = meant or addressed(message, message.get_bot().bot)
+    return sender_of(message, user) if meant else None
 
 
 async def answer(query: CallbackQuery, toast: str) -> None:
