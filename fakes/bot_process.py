@@ -79,7 +79,7 @@ class Process:
         self._process.terminate()
         async with asyncio.timeout(SECONDS):
             code = await self._process.wait()
-        assert code == 130, (code, self.log)
+        assert code == 0, (code, self.log)
 
     async def row(self, sql: str) -> Any:
         """The first column of the first row of a query, as soon as there is one."""

@@ -14,6 +14,7 @@ import pytest
 
 from backend.build.build import VERSION
 from bot import config_file
+from bot.cli.setup import READY
 from bot.localgram import Localgram
 from bot.settings import machine_timezone
 from fakes import gguf_maker
@@ -64,10 +65,7 @@ async def test_yes_ends_with_a_delivered_message(gram: Localgram, tmp_path: Path
     )
     message = await owner.next_message(seconds=SECONDS)
     out, err = await asyncio.wait_for(process.communicate(), SECONDS)
-    assert (process.returncode, message.text) == (
-        0,
-        "Voltaire is set up and listens. Write to me.",
-    ), err
+    assert (process.returncode, message.text) == (0, READY), err
     assert b"https://t.me/voltaire_bot" in out and b"abc" not in out + err
     folder = tmp_path / "c" / "voltaire"
     assert configured(tmp_path)["telegram"]["owners"] == [7]
@@ -94,7 +92,7 @@ async def test_a_wrong_token_changes_nothing(gram: Localgram, tmp_path: Path) ->
     process = await voltaire(tmp_path, "--yes", "--token", "1000002:wrong", "--base-url", gram.url)
     out, err = await asyncio.wait_for(process.communicate(), SECONDS)
     assert process.returncode == 1
-    assert err.decode() == "The token was not accepted; nothing was changed.\n"
+    assert "token" in err.decode() and len(err.decode().splitlines()) == 1
     assert not (tmp_path / "c" / "voltaire").exists() and b"wrong" not in out + err
 
 
@@ -209,11 +207,8 @@ async def test_a_model_is_proposed_by_what_fits_the_card(gram: Localgram, tmp_pa
     process = await voltaire(tmp_path, "--owner", "7", said="\n".join(answers) + "\n", **own)
     code, out, err = await ended(process)
     assert code == 0, err
-    assert (
-        "qwen2.5-3b: a window of 16,384 tokens, 36 tokens/s reported (a write-up on a T1200 4 GB;"
-        " measure Vulkan against CUDA on your card), because its profile expects 3.5 of 4.0 GiB on"
-        " the card (its header could not be read).\n"
-    ) in out
+    [line] = [line for line in out.splitlines() if "qwen2.5-3b: " in line]
+    assert all(figure in line for figure in ("16,384 tokens", "36 tokens/s", "3.5 of 4.0 GiB"))
     assert configured(tmp_path)["backend"]["profile"] == "qwen2.5-3b"
 
 

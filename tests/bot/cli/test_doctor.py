@@ -108,24 +108,16 @@ async def test_each_fault_is_named_with_its_remedy(tmp_path: Path) -> None:
         )
     assert code == 1
     database, model = state / "voltaire.db", state / "models/qwen2.5-3b-instruct-q4_k_m.gguf"
-    told = {check: found[check] for check in ("server", "model", "telegram", "secrets")}
-    assert told == {
-        "server": (
-            "fail",
-            "The model server /absent is missing or not executable.",
-            "voltaire server build, or name one that is there (backend.server).",
-        ),
-        "model": ("fail", f"{model} is missing.", "voltaire model pull qwen2.5-3b"),
-        "telegram": (
-            "fail",
-            "Telegram refuses the token: Unauthorized.",
-            "voltaire setup --token NEW, from @BotFather.",
-        ),
-        "secrets": ("fail", f"Others can read {state} {token}.", f"chmod go= {state} {token}"),
-    }
+    for check, detail, how in (
+        ("server", "/absent", "voltaire server build"),
+        ("model", str(model), "voltaire model pull qwen2.5-3b"),
+        ("telegram", "Unauthorized", "@BotFather"),
+        ("secrets", f"{state} {token}", f"chmod go= {state} {token}"),
+    ):
+        assert found[check][0] == "fail" and detail in found[check][1] and how in found[check][2]
     status, said, remedy = found["database"]
-    assert (status, remedy) == ("fail", "voltaire restore FILE, from a backup.")
-    assert said.startswith(f"The database {database} is damaged")
+    assert status == "fail" and remedy.startswith("voltaire restore ")
+    assert str(database) in said and "damaged" in said
     assert "wrong" not in str(found)
 
 

@@ -256,7 +256,7 @@ async def test_thinking_is_set_by_a_button(scenario: TelegramScenario) -> None:
         await scenario.owner.press(settings, "2,048")
         changed = await scenario.owner.until(settings, lambda m: "• 2,048" in m.buttons)
         chat = await run.store.chats.get("tg:111")
-    assert settings.text.splitlines()[0] == "Thinking before an answer, in tokens: model's default"
+    assert settings.text.splitlines()[0].endswith(": model's default")
     assert settings.buttons == [
         "• model's default",
         "off",
@@ -265,7 +265,7 @@ async def test_thinking_is_set_by_a_button(scenario: TelegramScenario) -> None:
         "8,192",
         "no limit",
     ]
-    assert changed.text.splitlines()[0] == "Thinking before an answer, in tokens: 2,048"
+    assert changed.text.splitlines()[0].endswith(": 2,048")
     assert chat and chat.settings == {"thinking": 2048}
 
 
@@ -306,7 +306,7 @@ async def test_a_job_is_shown_with_its_next_times_and_made_by_a_press(
     assert made.text.startswith("Job 1: Task “stretch”, every day at 09:00")
     assert dropped.text == TEXTS.not_planned
     assert list_.text.startswith("1. Task “stretch”") and "\n" not in list_.text
-    assert answer.text == "That time is over; nothing was planned."
+    assert "nothing was planned" in answer.text
 
 
 async def test_jobs_are_planned_paused_and_deleted(scenario: TelegramScenario) -> None:

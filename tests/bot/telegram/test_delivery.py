@@ -11,6 +11,7 @@ from bot.channel import OutgoingMessage
 from bot.delivery import Delivery
 from bot.localgram import is_final
 from bot.telegram.app import TelegramApp
+from bot.texts import Texts
 from fakes.bot_running import RunningBot, TelegramScenario
 from fakes.model_scripted import says
 from fakes.patience import SECONDS, soon
@@ -44,7 +45,7 @@ async def test_an_answer_lost_on_its_way_back_is_told_and_not_repeated(
         asked = await scenario.owner.send("hi")
         notice = await scenario.owner.next_message(where=lambda m: m.keyboard)
         assert notice.reply_to == asked.id
-        assert notice.text == "I could not tell whether my last message reached you."
+        assert notice.text == Texts().in_doubt
         assert notice.buttons == ["Show again"]
         assert await run.store.outbox.counts() == {"uncertain": 1}
     assert finals(scenario) == ["Hello."]

@@ -107,6 +107,4 @@ async def test_a_model_that_does_not_start_gives_way_to_the_old_one(
         await scenario.owner.press(await said(scenario, "The model is"), "broken")
         failed = await said(scenario, "broken could not be started: ")
         assert (await it.client.endpoint()).profile == "first"
-    assert failed.text == (
-        "broken could not be started: The model server lacks the flag --no-such-flag."
-    )
+    assert "--no-such-flag" in failed.text

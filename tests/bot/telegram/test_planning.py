@@ -58,21 +58,19 @@ async def test_one_job_is_told_and_changed_by_its_number(scenario: TelegramScena
     assert policy.endswith("\nWhen times were missed, it says so and does not run.")
     assert moved.startswith("Job 1: Task “stretch”, every Monday at 10:00")
     assert unclear.startswith("I did not understand when that is.")
-    assert none == "There is no job 7 in this chat."
+    assert "no job 7 " in none
     assert odd.startswith("1. Task “stretch”")
-    assert long == f"There is no job {'7' * 23} in this chat."
+    assert f"no job {'7' * 23} " in long
 
 
 async def test_a_switch_of_the_model_is_for_owners(scenario: TelegramScenario) -> None:
     member = scenario.gram.user("Max", id=222, started=True)
     scenario.config |= {"allow": frozenset({member.id})}
     async with scenario.open() as run:
-        assert await said(member, "/schedule every day at 8 switch to the model coder") == (
-            "Only an owner can do that."
-        )
-        assert await said(member, "/schedule every day at 8 switch to the model gone") == (
-            "There is no model gone. There are: coder."
-        )
+        told = await said(member, "/schedule every day at 8 switch to the model coder")
+        assert told == Texts().only_owners
+        unknown = await said(member, "/schedule every day at 8 switch to the model gone")
+        assert "gone" in unknown and "coder" in unknown
         await planned(scenario, "every day at 8 switch to the model coder")
         (job,) = await run.store.jobs.active()
     assert (job.spec.kind, job.spec.task, job.spec.chat) == ("profile", "coder", "tg:111")
@@ -94,7 +92,7 @@ async def test_in_a_group_only_an_owner_stops_a_switch(scenario: TelegramScenari
         await scenario.owner.press(card, "✕ 1")
         await scenario.owner.until(card, lambda m: not m.keyboard)
         assert len(still) == 1 and await run.store.jobs.active() == []
-    assert refused.text == "Only an owner can do that."
+    assert refused.text == Texts().only_owners
 
 
 async def test_a_summary_asked_for_is_a_job_that_survives(scenario: TelegramScenario) -> None:
