@@ -16,6 +16,7 @@ import numpy as np
 
 POCKET = Path(__file__).parents[1] / "backend/embedded/pocket.gguf"
 WIDTH = 64
+TAGS = ("<think>", "</think>")  # single tokens of every family that has them
 END_STRENGTH = 1000.0  # above any bias: after a text comes the end
 BIAS = 100.0
 
@@ -31,7 +32,7 @@ def make_scripted(
     """Write the model and return each text's token id. `end` is the template's end of a turn."""
     base, merges, pre = _vocabulary()
     known = set(base)
-    own = [text for text in dict.fromkeys([end, *texts]) if text not in known]
+    own = [text for text in dict.fromkeys([end, *TAGS, *texts]) if text not in known]
     tokens = [*base, *own]
     kinds = [1] * len(base) + [3 if text == end else 4 for text in own]
     writer = gguf.GGUFWriter(str(path), "llama")
