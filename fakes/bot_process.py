@@ -30,6 +30,7 @@ class Process:
             "VOLTAIRE_BACKEND__SOCKET": str(folder / "b.sock"),
             "VOLTAIRE_STATE__DIR": str(folder),
         }
+        self.first = ""  # Python that the process runs before the program
         self._log = folder / "log.txt"
         self._process: asyncio.subprocess.Process | None = None
 
@@ -59,13 +60,18 @@ class Process:
         """Started; killed with SIGKILL at the end, whatever it is doing."""
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-c", "from bot.cli import main; main()", "run",
+                sys.executable, "-c", f"{self.first}\nfrom bot.cli import main; main()", "run",
                 env=self._environment, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
         try:
             yield self
         finally:
             await self.kill()
+
+    async def ended(self) -> int:
+        """Wait for its end; the exit code."""
+        assert self._process
+        return await self._process.wait()
 
     async def kill(self) -> None:
         assert self._process

@@ -215,3 +215,39 @@ async def test_killed_with_a_question_open(scene: Scene) -> None:
         await scene.process.stop()
     # A decided question loses its buttons and says who decided; it is no answer.
     assert [text for text in scene.answers() if "Allowed once by" not in text] == ["The answer."]
+
+
+DIES = """
+import os
+from {module} import {name} as place
+def dying(*given, was=place.{function}, **named):
+    if "boom" in str(given):
+        os._exit(9)
+    return was(*given, **named)
+place.{function} = dying
+"""
+DEATHS = [("bot.commands", "intake", "receive"), ("agent.context", "user_message", "render")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("death", DEATHS)
+async def test_a_message_at_which_the_program_dies_three_times_is_set_aside_and_told(
+    scene: Scene, death: tuple[str, str, str]
+) -> None:
+    module, name, function = death
+    scene.process.first = DIES.format(module=module, name=name, function=function)
+    await scene.olga.send("boom")
+    deaths = 0
+    while True:
+        async with scene.process.running():
+            await scene.olga.send(f"after {deaths}")
+            answered = asyncio.ensure_future(scene.olga.next_message(where=is_final))
+            ended = asyncio.ensure_future(scene.process.ended())
+            await asyncio.wait([answered, ended], return_when=asyncio.FIRST_COMPLETED)
+            if not ended.done():
+                ended.cancel()
+                await soon(lambda: any("set aside" in m.text for m in scene.olga.messages()))
+                break
+            answered.cancel()
+            deaths += 1
+    assert deaths == 3
