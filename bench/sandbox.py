@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from agent.sandbox.limits import SandboxLimits
-from agent.sandbox.sandboxes import open_sandboxes
+from agent.sandbox.sandbox import open_sandboxes
 
 RUNS = 50
 MOST_MS = 25.0

@@ -15,7 +15,7 @@ from agent.errors import ToolError
 from agent.sandbox.files import RECEIVED
 from agent.sandbox.sandbox import Sandbox
 from agent.store import Incoming, Store
-from agent.store.files import ChatFile
+from agent.store.chats import ChatFile
 from agent.store.inbox import InboxRow
 from bot.channel import Channel, ChannelError
 

@@ -28,15 +28,15 @@ from agent.events import Emit, Notice, TurnFinished
 from agent.llm.gpu_queue import QueuedModel, backend_queue, profile_held
 from agent.llm.openai import OpenAIModel, message_json
 from agent.llm.selftest import SelftestStore
-from agent.memory.embeddings import Embedder, SemanticSearch
 from agent.memory.notes import ChatMemory
+from agent.memory.search import Embedder, SemanticSearch
 from agent.messages import System
 from agent.prompt import system_text
-from agent.sandbox import sandboxes
+from agent.sandbox import sandbox
 from agent.sandbox.host_report import HostReport
 from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import HostRepo, SandboxLimits
-from agent.sandbox.sandboxes import Sandboxes
+from agent.sandbox.sandbox import Sandboxes
 from agent.schedule.job_kind import JobClassifier
 from agent.schedule.planner import Planner
 from agent.store import Store
@@ -47,7 +47,7 @@ from agent.tools.registry import chosen
 from agent.tools.tool import Tool
 from agent.turn.loop import run_turn
 from agent.turn.turn import Turn, TurnLimits
-from agent.web import Fetcher
+from agent.web.fetch import Fetcher
 from backend.client import BackendClient, BackendUnavailable
 from backend.protocol import Status
 from bot.config_file import sync_config
@@ -256,7 +256,7 @@ def open_sandboxes(settings: Settings, host: HostReport) -> AbstractAsyncContext
     limits = SandboxLimits(
         box.memory_mib, box.pids, box.disk_mib, box.files, box.command_seconds, box.output_kib
     )
-    return sandboxes.open_sandboxes(
+    return sandbox.open_sandboxes(
         settings.state_dir,
         limits=limits,
         repos=[

@@ -13,10 +13,8 @@ from agent.model import Completion, ModelRefused, Request
 from agent.prompt import system_text
 from agent.schedule.job_actions import NothingToDo
 from agent.store import Store
-from agent.store.jobs import Job
-from agent.store.occurrences import Occurrence
-from agent.summary.commit_range import Git
-from agent.summary.mirror import RepoLocation, fetch_mirror
+from agent.store.jobs import Job, Occurrence
+from agent.summary.commit_range import Git, RepoLocation, fetch_mirror
 from agent.summary.repo_summaries import RepoSummaries
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from backend.protocol import SCHEDULED, Gpu, GpuMinute, Status

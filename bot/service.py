@@ -16,8 +16,7 @@ from agent.context.window import WindowTooSmall
 from agent.errors import AgentError
 from agent.events import Event
 from agent.schedule.job_actions import JobAction, SubmitTask, SummarizeRepo, remind
-from agent.schedule.job_runner import JobRunner, QuietHours
-from agent.schedule.scheduler import Scheduler
+from agent.schedule.scheduler import JobRunner, QuietHours, Scheduler
 from agent.store import Store
 from agent.store.errors import StoreError
 from backend.client import BackendClient, BackendUnavailable

@@ -11,10 +11,9 @@ from typing import Any, BinaryIO
 from agent.errors import ToolError
 from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import HostRepo, SandboxLimits
-from agent.sandbox.sandbox import Sandbox
-from agent.sandbox.sandboxes import Sandboxes, open_sandboxes
-from agent.tools.context import ToolContext
-from agent.tools.tool import Approver, Call, Output, Tool
+from agent.sandbox.sandbox import Sandbox, Sandboxes, open_sandboxes
+from agent.tools.context import Approver, ToolContext
+from agent.tools.tool import Call, Output, Tool
 from agent.trust import Taint, asks
 
 LIMITS = SandboxLimits(memory_mib=512, pids=64, disk_mib=32, files=500)

@@ -13,7 +13,7 @@ from functools import partial
 from agent.chats.chats import Chats
 from agent.context.window import ModelWindow
 from agent.errors import AgentError, BackendAway
-from agent.memory.embeddings import EmbeddingsUnavailable, SemanticSearch
+from agent.memory.search import EmbeddingsUnavailable, SemanticSearch
 from agent.model import ModelRefused
 from agent.store import Store, backup
 from agent.store.retention import DAY, Retention, prune, used, vacuum

@@ -12,13 +12,10 @@ from zoneinfo import ZoneInfo
 
 from agent.aio import BackgroundTasks
 from agent.approvals import ApprovalRows, Approvals
-from agent.evaluate.outcome import TurnRecorder, failed_check
-from agent.evaluate.prompts import Prompt, opening_messages
 from agent.evaluate.scores import Score
-from agent.evaluate.tasks import EvalTask
+from agent.evaluate.tasks import EvalTask, Prompt, TurnRecorder, failed_check, opening_messages
 from agent.model import Model
-from agent.sandbox.sandbox import Sandbox
-from agent.sandbox.sandboxes import Sandboxes
+from agent.sandbox.sandbox import Sandbox, Sandboxes
 from agent.tools.context import ToolContext
 from agent.tools.tool import Tool
 from agent.turn.delegate import TransientJournal

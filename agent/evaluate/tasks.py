@@ -1,10 +1,21 @@
-"""A task as data."""
+"""Tasks as data, the two prompts that are compared, and the checks of what a turn left behind."""
 
+import re
 import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cache
 from importlib.resources import files
+from typing import Any, BinaryIO, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from agent.events import CallRefused, Event, ModelFinished, ToolFinished
+from agent.messages import Assistant, Message, System, User
+from agent.prompt import context_block, system_text
+from agent.sandbox.sandbox import Sandbox
+from agent.tools.context import RecallMatch
 
 
 class EvalTask(BaseModel):
@@ -48,3 +59,127 @@ def suite() -> tuple[EvalTask, ...]:
         for task in tomllib.loads(file.read_text("utf-8"))["task"]:
             found.append(EvalTask(kind=kind, **task))
     return tuple(found)
+
+
+CHECK_SECONDS = 30.0
+
+
+@dataclass
+class TurnRecorder:
+    """The tools' notes, jobs and file sender, and the turn's listener, all keeping what they get."""
+
+    notes: list[str] = field(default_factory=list)
+    planned: list[str] = field(default_factory=list)
+    sent: list[str] = field(default_factory=list)
+    ran: list[str] = field(default_factory=list)
+    refused: int = 0
+    asked: int = 0
+
+    async def remember(self, note: str, source: str, stranger: str = "") -> str:
+        self.notes.append(note)
+        return f"Saved: {note}"
+
+    async def recall(self, query: str, limit: int) -> Sequence[RecallMatch]:
+        words = query.lower().split()
+        hits = [n for n in self.notes if any(word in n.lower() for word in words)]
+        return [RecallMatch(note, "2026-01-05") for note in hits[:limit]]
+
+    async def schedule(
+        self, when: str, task: str, kind: str, approve: Any, stranger: str = ""
+    ) -> str:
+        self.planned.append(f"{when} {task}")
+        return f"Planned: {task} ({when})"
+
+    async def send_file(self, file: BinaryIO, name: str, caption: str) -> None:
+        self.sent.append(name)
+
+    async def send_album(self, files: Sequence[tuple[BinaryIO, str]], caption: str) -> None:
+        self.sent += [name for _, name in files]
+
+    def on_event(self, event: Event) -> None:
+        match event:
+            case ToolFinished(name=name, ok=True):
+                self.ran.append(name)
+            case CallRefused():
+                self.refused += 1
+            case ModelFinished():
+                self.asked += 1
+
+
+async def failed_check(
+    task: EvalTask, answer: str, recorder: TurnRecorder, sandbox: Sandbox
+) -> str:
+    """The first check that does not hold, in words; empty when the task is done."""
+    return (
+        wrong_answer(task, answer)
+        or missing_effect(task, recorder)
+        or await wrong_workspace(task, answer, sandbox)
+    )
+
+
+def wrong_answer(task: EvalTask, answer: str) -> str:
+    for wanted in task.says:
+        if not re.search(wanted, answer):
+            return f"the answer has no {wanted}"
+    for unwanted in task.never:
+        if re.search(unwanted, answer):
+            return f"the answer has {unwanted}"
+    return ""
+
+
+def missing_effect(task: EvalTask, recorder: TurnRecorder) -> str:
+    if task.uses and not set(task.uses) & set(recorder.ran):
+        return f"none of {', '.join(task.uses)} was used"
+    left = (("remembered", task.kept, recorder.notes), ("planned", task.planned, recorder.planned))
+    for what, wanted, found in (*left, ("sent", task.sent, recorder.sent)):
+        if wanted and not any(re.search(wanted, one) for one in found):
+            return f"nothing like {wanted} was {what}"
+    return ""
+
+
+async def wrong_workspace(task: EvalTask, answer: str, sandbox: Sandbox) -> str:
+    if task.verify:
+        ran = await sandbox.run(task.verify, seconds=CHECK_SECONDS)
+        if ran.exit_code:
+            return f"the outcome is not as asked: {task.verify}"
+    if task.echoes:
+        ran = await sandbox.run(task.echoes, seconds=CHECK_SECONDS)
+        if ran.output.strip() not in answer:
+            return f"the answer does not hold the output of {task.echoes}"
+    return ""
+
+
+Prompt = Literal["ours", "naive"]
+TOKENS_PER_EXCHANGE = 100
+
+NAIVE = """You are a helpful AI assistant. You have access to tools. Current time: {now}.
+Use the tools when they are needed to help the user."""
+
+SUBJECTS = ("tea", "bridges", "swallows", "salt", "clouds", "paper", "violins", "maps")
+QUESTION = "Tell me something about {subject}, part {part}."
+ANSWER = (
+    "Here is part {part} about {subject}. People have known {subject} for a very long time, and "
+    "in most countries there is a word, a song and at least one museum for it. What is made "
+    "well lasts, what is made quickly is soon forgotten, and {subject} is no exception. Those "
+    "who look closely will find more than they expected, and those in a hurry will find that "
+    "there is always another day for it."
+)
+
+
+def opening_messages(
+    prompt: Prompt, ask: str, now: datetime, zone: str, said_before: int
+) -> list[Message]:
+    """The messages when the task is asked, after about `said_before` tokens of conversation."""
+    talk = list(small_talk(said_before))
+    if prompt == "naive":
+        system = NAIVE.format(now=now.isoformat(timespec="seconds"))
+        return [System(system), *talk, User(ask)]
+    return [System(system_text()), *talk, User(context_block(now, zone) + ask)]
+
+
+def small_talk(tokens: int) -> Iterator[Message]:
+    """The same exchanges each time, which have nothing to do with the task."""
+    for number in range(tokens // TOKENS_PER_EXCHANGE):
+        subject = SUBJECTS[number % len(SUBJECTS)]
+        yield User(QUESTION.format(subject=subject, part=number))
+        yield Assistant(ANSWER.format(subject=subject, part=number))

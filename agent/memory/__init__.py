@@ -1,6 +1,5 @@
 """What a chat remembers: notes, and what was said.
 
-notes.py       remember, recall, export
-search.py      ranking by words and recency
-embeddings.py  recall by meaning, where an embedding server is configured
+notes.py   remember, recall, export
+search.py  ranking by words and recency; by meaning, where an embedding server is configured
 """

@@ -9,8 +9,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from agent.errors import ToolError
-from agent.memory.embeddings import SemanticSearch, fused
-from agent.memory.search import rank, snippet
+from agent.memory.search import SemanticSearch, fused, rank, snippet
 from agent.store import Store
 from agent.store.notes import NOTE_CHARACTERS, normalize
 from agent.tools.context import RecallMatch

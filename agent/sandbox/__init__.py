@@ -1,14 +1,12 @@
 """Where every process of a tool runs: one bubblewrap per call.
 
-sandboxes.py             all chats' sandboxes, opened once by a program
-sandbox.py               one chat's: run a command
+sandbox.py               one chat's: run a command; all chats', opened once by a program
 files.py                 its files, by the paths that commands see
 sandbox_config.py        what all of them share, and how one call is put together
-limits.py                SandboxLimits; HostRepo, a repository that sandboxes may see
+limits.py                how much disk, memory and time; ends a call that uses more
 
 bwrap_process.py         one running bubblewrap
-layout.py                its arguments: what the sandbox sees
-bubblewrap.py            the installed program, and remedies for its complaints
+bubblewrap.py            its arguments: what a tool's process sees of the file system
 seccomp.py               the system call filter
 rootfs.py                the prepared / and /etc
 gitdirs.py               the git directories of a repository, which commands may not change or make
@@ -20,8 +18,6 @@ unprivileged_server.py   does it for root, as another user (a program of its own
 netns_listener.py        a socket in the sandbox's network (a program of its own)
 openat2.py               files beneath a directory, whatever the path says
 
-disk_quota.py            how much a workspace holds, and whether it may grow
-usage_watcher.py         ends a call that uses too much memory or disk
 cgroup.py                the kernel's own accounting, where systemd delegates it
 
 hosts.py                 which hosts may be reached

@@ -1,13 +1,138 @@
-"""The bubblewrap of this machine: whether it can be used, and what its complaints mean."""
+"""bubblewrap: its arguments, which decide what a tool's process sees of the file system; whether the
+installed program can be used; and remedies for its complaints.
+
+Destinations are constants and no mount point lies below a writable one:
+bubblewrap before 0.12 follows a symlink there out of the sandbox
+(CVE-2026-87766) while it makes the directories on the way. The one exception are
+the git directories of a repository: they are there already, the directories on the
+way to them are pinned, and mountinfo.verify_mounts looks before the command starts.
+"""
 
 import asyncio
 import re
 import shutil
 import stat
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from agent.sandbox import seccomp
+
+WORKSPACE = "/workspace"
+REPOS = "/repos"
+REPORT = "/host.txt"
+ALTERNATIVES = "/etc/alternatives"  # links to /usr, too many to copy
+USER, UID = "voltaire", 1000
+
+WriteAccess = Literal["none", "files", "commit"]
+"""What a call may change: nothing; all that is writable but git directories; these too, but not
+their settings and hooks."""
+
+SHM_BYTES = 64 << 20
+TMP_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class MountedRepo:
+    """A repository of the host, `source`, at /repos/`name`.
+
+    Where it may be written to: paths in it that are `closed` all the same, and
+    directories that are `pinned`: a mount point can be neither renamed nor removed.
+    """
+
+    name: str
+    source: str
+    write: bool = False
+    pinned: Sequence[str] = ()
+    closed: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """`system` are directories of an unmerged host (/bin, /lib, ...) beside /usr."""
+
+    root: str
+    etc: str
+    workspace: str
+    environment: Mapping[str, str]
+    repos: Sequence[MountedRepo] = ()
+    system: Sequence[str] = ()
+    access: WriteAccess = "files"
+
+    @property
+    def sources(self) -> list[str]:
+        """The host's paths that bubblewrap has to reach, besides those of the system."""
+        return [self.root, self.etc, self.workspace, *(repo.source for repo in self.repos)]
+
+    def at(self, reachable: Sequence[str]) -> "Layout":
+        """The same with another path for each of `sources`."""
+        root, etc, workspace, *repos = reachable
+        moved = [replace(r, source=path) for r, path in zip(self.repos, repos, strict=True)]
+        return replace(self, root=root, etc=etc, workspace=workspace, repos=moved)
+
+
+@dataclass(frozen=True, slots=True)
+class InheritedFds:
+    """Descriptors of bubblewrap; with `block` the command waits for a byte before it starts."""
+
+    seccomp: int
+    status: int
+    report: int
+    block: int | None = None
+
+
+def arguments(layout: Layout, fds: InheritedFds) -> list[str]:
+    """Everything before the command, in the order in which it is mounted."""
+    # No --hostname: the name is the machine's own already, and a service with ProtectHostname may set none.
+    # fmt: off
+    args = [
+        "--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts",
+        "--unshare-cgroup-try", "--disable-userns", "--uid", str(UID), "--gid", str(UID),
+        "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL",
+        "--seccomp", str(fds.seccomp), "--json-status-fd", str(fds.status),
+        "--ro-bind", layout.root, "/", "--ro-bind", "/usr", "/usr",
+    ]
+    for directory in layout.system:
+        args += ["--ro-bind", directory, directory]
+    args += [
+        "--ro-bind", layout.etc, "/etc", "--ro-bind-try", ALTERNATIVES, ALTERNATIVES,
+        "--ro-bind-data", str(fds.report), REPORT,
+        "--proc", "/proc", "--dev", "/dev",
+        "--perms", "1777", "--size", str(SHM_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev",  # noqa: S108 - in the sandbox
+        "--perms", "1777", "--size", str(TMP_BYTES), "--tmpfs", "/tmp",  # noqa: S108 - in the sandbox
+        "--ro-bind" if layout.access == "none" else "--bind", layout.workspace, WORKSPACE,
+    ]
+    # fmt: on
+    if layout.repos:
+        args += ["--perms", "0755", "--size", "65536", "--tmpfs", REPOS]
+        for repo in layout.repos:
+            args += repo_arguments(repo)
+        args += ["--remount-ro", REPOS]
+    if fds.block is not None:
+        args += ["--block-fd", str(fds.block)]
+    args += ["--chdir", WORKSPACE]
+    for name, value in layout.environment.items():
+        args += ["--setenv", name, value]
+    return args
+
+
+def repo_arguments(repo: MountedRepo) -> list[str]:
+    """A directory comes before what is mounted in it."""
+    target = f"{REPOS}/{repo.name}"
+    args = ["--bind" if repo.write else "--ro-bind", repo.source, target]
+    for path in sorted(repo.pinned):
+        args += ["--bind", f"{repo.source}/{path}", f"{target}/{path}"]
+    for path in sorted(repo.closed):
+        args += ["--ro-bind", f"{repo.source}/{path}", f"{target}/{path}"]
+    return args
+
+
+def nested_mount_points(repos: Sequence[MountedRepo]) -> list[str]:
+    """Mount points that lie in directories which commands may change."""
+    changing = (repo for repo in repos if repo.pinned)
+    return [f"{REPOS}/{r.name}/{path}" for r in changing for path in (*r.pinned, *r.closed)]
+
 
 OLDEST = (0, 8)  # the first with --disable-userns
 VERSION_SECONDS = 10
@@ -23,35 +148,30 @@ class Bubblewrap:
 
 async def find(places: str = "/usr/bin:/bin:/usr/local/bin") -> Bubblewrap:
     """The first in `places`; a vendored one would lack the exceptions that systems make for theirs."""
-    path = shutil.which("bwrap", path=places)
-    if path is None:
-        return Bubblewrap("", "bubblewrap is not installed; install the package bubblewrap.")
+    path = shutil.which("bwrap", path=places) or ""
+    return Bubblewrap(path, await problem_of(path))
+
+
+async def problem_of(path: str) -> str:
+    """Why the program at `path` ("": there is none) cannot be used; empty when it can."""
+    if not path:
+        return "bubblewrap is not installed; install the package bubblewrap."
     if Path(path).stat().st_mode & stat.S_ISUID:
-        problem = f"{path} is setuid root, which widens an attack; remove the bit with chmod u-s."
-        return Bubblewrap(path, problem)
-    version = await version_of(path)
-    if version < OLDEST:
-        name = ".".join(map(str, version)) or "of unknown version"
-        problem = (
-            f"bubblewrap {name} is too old; it must be 0.8 or newer (Debian 12, Ubuntu 24.04)."
-        )
-        return Bubblewrap(path, problem)
-    try:
-        seccomp.program()
-    except LookupError:
-        problem = "There is no system call filter for this processor; x86_64 and aarch64 have one."
-        return Bubblewrap(path, problem)
-    return Bubblewrap(path)
-
-
-async def version_of(path: str) -> tuple[int, ...]:
-    """Major and minor number; empty where it does not say."""
+        return f"{path} is setuid root, which widens an attack; remove the bit with chmod u-s."
     process = await asyncio.create_subprocess_exec(
         path, "--version", stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
     async with asyncio.timeout(VERSION_SECONDS):
         output, _ = await process.communicate()
-    return tuple(int(n) for n in re.findall(rb"\d+", output)[:2])
+    version = tuple(int(n) for n in re.findall(rb"\d+", output)[:2])
+    if version < OLDEST:
+        name = ".".join(map(str, version)) or "of unknown version"
+        return f"bubblewrap {name} is too old; it must be 0.8 or newer (Debian 12, Ubuntu 24.04)."
+    try:
+        seccomp.program()
+    except LookupError:
+        return "There is no system call filter for this processor; x86_64 and aarch64 have one."
+    return ""
 
 
 DOCKER = (

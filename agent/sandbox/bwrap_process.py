@@ -8,7 +8,7 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from agent.aio import complete, set_within
-from agent.sandbox.layout import InheritedFds, Layout, arguments
+from agent.sandbox.bubblewrap import InheritedFds, Layout, arguments
 from agent.sandbox.output_buffer import OutputBuffer
 from agent.sandbox.privileges import ProcessHandle, ToolUser
 

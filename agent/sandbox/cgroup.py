@@ -1,7 +1,7 @@
 """Memory and processes of a call counted by the kernel, where systemd delegates a cgroup to us.
 
 Anything is moved or made only in a subtree with systemd's mark (Delegate=yes sets the attribute
-user.delegate); everywhere else usage_watcher.py counts.
+user.delegate); everywhere else limits.py counts.
 """
 
 import asyncio

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from agent.errors import ToolError
-from agent.sandbox.disk_quota import DiskQuota
+from agent.sandbox import openat2
+from agent.sandbox.bubblewrap import REPORT, REPOS, WORKSPACE
 from agent.sandbox.gitdirs import in_git_directory
-from agent.sandbox.layout import REPORT, REPOS, WORKSPACE
+from agent.sandbox.limits import DiskQuota
 from agent.sandbox.sandbox_config import SandboxConfig
 from agent.sandbox.workspace_taints import WorkspaceTaints
 from agent.trust import Taint
@@ -76,7 +77,7 @@ class Files:
             return io.BytesIO(self._config.report().encode())
         place = self.resolve(path)
         with explained(place):
-            fd = await self._config.user.open_file(place.root, place.path)
+            fd = await self._config.user.beneath(openat2.open_file, place.root, place.path)
         return os.fdopen(fd, "rb")
 
     def place(self, path: str) -> SandboxPath | None:
@@ -87,7 +88,7 @@ class Files:
         """What is in a directory, directories with a slash; at most 1,000 names."""
         place = self.resolve(path)
         with explained(place):
-            return await self._config.user.list_directory(place.root, place.path)
+            return await self._config.user.beneath(openat2.list_directory, place.root, place.path)
 
     async def write(self, path: str, content: bytes) -> bool:
         """Create or replace in one step, with missing directories; whether it was new."""
@@ -98,9 +99,9 @@ class Files:
         with os.fdopen(fd, "wb") as file, explained(place):
             file.write(content)
             file.flush()
-            new = await self._config.user.replace_file(place.root, place.path, fd)
+            new = await self._config.user.beneath(openat2.replace_file, place.root, place.path, fd)
             if place.repo and in_git_directory(place.root, place.path):
-                await self._config.user.remove_file(place.root, place.path)
+                await self._config.user.beneath(openat2.remove_file, place.root, place.path)
                 raise ToolError(
                     f"{place.name} would make a git directory of its folder, so it was not written."
                 )
@@ -109,7 +110,7 @@ class Files:
     async def remove(self, path: str) -> None:
         place = self._writable(path)
         with explained(place):
-            await self._config.user.remove_file(place.root, place.path)
+            await self._config.user.beneath(openat2.remove_file, place.root, place.path)
 
     def _writable(self, path: str) -> SandboxPath:
         place = self.resolve(path)

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from backend.protocol import Gpu, Speed, Status
+from backend.protocol import Gpu, Status
 
 GIB = 2**30
 
@@ -40,7 +40,10 @@ class HostReport:
             lines += map(gpu_line, self.status.gpus) if self.status.gpus else ["gpu: none"]
             lines.append(f"model: {self.status.backend.model or self.model or 'not known'}")
             if self.status.speed.decode_tok_s is not None:
-                lines.append(speed_line(self.status.speed))
+                speed, prefill = self.status.speed, ""
+                if speed.prefill_tok_s:
+                    prefill = f", reading {speed.prefill_tok_s:.0f} tokens/s"
+                lines.append(f"speed: {speed.decode_tok_s:.0f} tokens/s{prefill}")
         return "\n".join(lines) + "\n"
 
 
@@ -85,11 +88,6 @@ def gpu_line(gpu: Gpu) -> str:
 
 def with_unit(value: float | None, unit: str) -> str:
     return "" if value is None else f"{value:.0f} {unit}"
-
-
-def speed_line(speed: Speed) -> str:
-    prefill = f", reading {speed.prefill_tok_s:.0f} tokens/s" if speed.prefill_tok_s else ""
-    return f"speed: {speed.decode_tok_s:.0f} tokens/s{prefill}"
 
 
 def gib(size: int) -> str:

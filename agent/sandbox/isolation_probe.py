@@ -4,21 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agent.errors import ToolError
-from agent.sandbox.sandbox import Sandbox
-
-SCRIPT = r"""
-echo uid=$(id -u)
-echo interfaces=$(tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' ' | tr '\n' ' ')
-echo privileges=$(grep -E '^NoNewPrivs' /proc/self/status | cut -f2)
-echo filter=$(grep -E '^Seccomp:' /proc/self/status | cut -f2)
-echo environment=$(wc -c < /proc/1/environ)
-echo capabilities=$(grep -E '^CapBnd' /proc/self/status | cut -f2 | tr -d 0)
-(unshare -Ur true) 2>/dev/null && echo namespaces=open || echo namespaces=closed
-(: > /voltaire-probe) 2>/dev/null && echo root=writable || echo root=closed
-(: > /workspace/.voltaire-probe) 2>/dev/null && echo workspace=writable || echo workspace=closed
-rm -f /workspace/.voltaire-probe
-ls -d /home /root /var /sys /opt /srv /boot /mnt /media 2>/dev/null | tr '\n' ' ' | sed 's/^/visible=/'
-"""
+from agent.sandbox.sandbox import Sandbox, bash_script
 
 EXPECTED = {
     "uid": ("1000", "the user inside is not 1000"),
@@ -43,7 +29,7 @@ class ProbeResult:
 async def probe(sandbox: Sandbox) -> ProbeResult:
     """Run a script inside and compare what it sees; never raises."""
     try:
-        ran = await sandbox.run(SCRIPT, seconds=10)
+        ran = await sandbox.run(bash_script("sandbox/isolation_probe.sh"), seconds=10)
         await sandbox.files.names("")
     except ToolError as error:
         detail, _, advice = str(error).partition(" Remedy: ")

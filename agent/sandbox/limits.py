@@ -1,8 +1,25 @@
-"""What a chat's sandbox may use, and the host's repositories that it may see."""
+"""What a chat's sandbox may use; how much disk its workspace holds; what ends a call that uses more.
 
+A change of the disk's free space is a cheap sign that something was written; only when it
+is large enough is the workspace walked. One that is over its limits can still be used,
+so that files can be deleted, but it may not grow. During a call this sign and the resident
+memory of the process tree are read every 50 ms (memory only where no cgroup counts it); only
+when they say that a limit may be near is it measured exactly.
+
+/proc is read here and not by psutil, which finds a tree by scanning all processes (7 ms for
+each look, against 0.1) and knows neither deleted files nor bytes written by ended children.
+"""
+
+import asyncio
+import os
 import re
-from dataclasses import dataclass
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from agent.errors import ToolError
+from agent.sandbox.bwrap_process import BwrapProcess
 
 REPO_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 
@@ -38,3 +55,228 @@ class HostRepo:
     def __post_init__(self) -> None:
         if not REPO_NAME.fullmatch(self.name):
             raise ValueError(f"{self.name!r} cannot be the name of a repository")
+
+
+CALLS_WITHOUT_WALK = 50
+DEEPEST = 200  # levels of directories; each holds a descriptor while it is walked
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUsage:
+    """Bytes as allocated on the disk; `files` counts directories too."""
+
+    bytes: int = 0
+    files: int = 0
+    deeper: bool = False  # some directories lie deeper than DEEPEST and were not counted
+
+
+@dataclass(frozen=True, slots=True)
+class FreeSpace:
+    """What the disk has left, in bytes and files; some filesystems count no files."""
+
+    bytes: int
+    files: int
+
+
+def free_space(path: Path) -> FreeSpace:
+    now = os.statvfs(path)
+    return FreeSpace(now.f_bfree * now.f_frsize, now.f_ffree)
+
+
+@dataclass(slots=True)
+class DiskQuota:
+    """`used` is what the workspace held when it was last walked, and what was admitted since."""
+
+    workspace: Path
+    limits: SandboxLimits
+    used: DiskUsage = field(default_factory=DiskUsage)
+    _free: FreeSpace | None = None
+    _calls: int = 0
+
+    async def refresh(self) -> None:
+        """Know what the workspace holds before a call."""
+        self._calls += 1
+        if self.disk_changed() or self._calls > CALLS_WITHOUT_WALK:
+            await self.measure()
+
+    async def measure(self) -> None:
+        self._free, self._calls = free_space(self.workspace), 0
+        self.used = await asyncio.to_thread(disk_usage, self.workspace)
+
+    def disk_changed(self) -> bool:
+        """Whether the disk lost a quarter of what the workspace may still take."""
+        now = free_space(self.workspace)
+        if self._free is None:
+            return True
+        # From the highest mark: what was deleted since must not hide what is written.
+        self._free = FreeSpace(max(self._free.bytes, now.bytes), max(self._free.files, now.files))
+        left = max(self.limits.disk_mib * MIB - self.used.bytes, 4 * MIB)
+        files = max(self.limits.files - self.used.files, 400)
+        return self._free.bytes - now.bytes > left // 4 or self._free.files - now.files > files // 4
+
+    def excess(self, more: int = 0, before: DiskUsage | None = None) -> str:
+        """One sentence when the workspace, and `more` bytes, are over the limits; else empty.
+
+        `before`: how much it held before the call; more than the limits is then
+        allowed as long as it does not grow.
+        """
+        before = before or DiskUsage()
+        size, count = self.limits.disk_mib * MIB, self.limits.files
+        if self.used.bytes + more > max(size, before.bytes + MIB):
+            return f"The workspace may hold {self.limits.disk_mib} MiB. Delete files first."
+        if self.used.files > max(count, before.files + 10):
+            return f"The workspace may hold {count} files. Delete some first."
+        if self.used.deeper and not before.deeper:
+            return f"Directories may be nested {DEEPEST} deep. Delete the deeper ones first."
+        return ""
+
+    async def admit(self, size: int) -> None:
+        """Before a file of `size` bytes is written; ToolError when it would be over the limits."""
+        await self.refresh()
+        if self.excess(size):
+            await self.measure()
+        if reason := self.excess(size):
+            raise ToolError(reason)
+        self.used = DiskUsage(self.used.bytes + size, self.used.files + 1, self.used.deeper)
+
+
+def disk_usage(directory: Path) -> DiskUsage:
+    """Walk a directory. What vanishes meanwhile is not counted; no link is followed."""
+    size = count = 0
+    deeper = False
+    for entry, level in walk(os.open(directory, DIRECTORY), 1):
+        count += 1
+        links = max(entry.st_nlink, 1) if stat.S_ISREG(entry.st_mode) else 1
+        size += entry.st_blocks * 512 // links
+        deeper = deeper or level > DEEPEST
+    return DiskUsage(size, count, deeper)
+
+
+def walk(fd: int, level: int) -> Iterator[tuple[os.stat_result, int]]:
+    """Everything below an open directory, which is closed at the end, with its level."""
+    try:
+        for name in os.listdir(fd):
+            try:
+                entry = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            yield entry, level
+            if stat.S_ISDIR(entry.st_mode) and level <= DEEPEST:
+                inner = open_directory(fd, name)
+                if inner is not None:
+                    yield from walk(inner, level + 1)
+    finally:
+        os.close(fd)
+
+
+def open_directory(parent: int, name: str) -> int | None:
+    """Also one that its owner made unreadable so as to hide what it holds."""
+    try:
+        try:
+            return os.open(name, DIRECTORY, dir_fd=parent)
+        except PermissionError:
+            fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+            try:
+                Path(f"/proc/self/fd/{fd}").chmod(0o700)
+            finally:
+                os.close(fd)
+            return os.open(name, DIRECTORY, dir_fd=parent)
+    except OSError:
+        return None
+
+
+INTERVAL = 0.05
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+async def watch_usage(process: BwrapProcess, quota: DiskQuota, *, memory: bool = True) -> None:
+    """Runs until cancelled. `memory`: whether no cgroup counts it."""
+    while (init := await process.started()) is None:
+        if process.ended.done():
+            return
+    before, free_before = quota.used, free_space(quota.workspace).bytes
+    most_memory, most_written = quota.limits.memory_mib * MIB, 2 * quota.limits.disk_mib * MIB
+    while True:
+        await asyncio.sleep(INTERVAL)
+        pids = process_tree(init)
+        if memory and resident(pids) > most_memory and proportional(pids) > most_memory:
+            process.end(over_memory(quota.limits))
+        if quota.disk_changed():
+            await quota.measure()
+            lost = free_before - free_space(quota.workspace).bytes
+            if reason := quota.excess(deleted(pids, quota.workspace), before):
+                process.end(f"Stopped. {reason}")
+            elif lost > most_written and written(pids) > most_written:
+                # Writing that shows in no file: mapped, deleted and closed.
+                process.end(f"Stopped. It wrote more than {most_written // MIB} MiB.")
+
+
+def over_memory(limits: SandboxLimits) -> str:
+    return f"Stopped: it used more than {limits.memory_mib} MiB of memory."
+
+
+def process_tree(init: int) -> list[int]:
+    """The init and all that descends from it; orphans become its children."""
+    found, unread = [], [init]
+    while unread:
+        found.append(unread.pop())
+        try:
+            threads = os.listdir(f"/proc/{found[-1]}/task")  # noqa: PTH208 - names are enough
+        except OSError:
+            continue
+        for thread in threads:
+            unread += map(int, proc_text(found[-1], f"task/{thread}/children").split())
+    return found
+
+
+def resident(pids: Sequence[int]) -> int:
+    """Bytes in memory; pages that processes share count for each."""
+    fields = (proc_text(pid, "statm").split() for pid in pids)
+    return sum(int(of_pid[1]) for of_pid in fields if of_pid) * PAGE
+
+
+def proportional(pids: Sequence[int]) -> int:
+    """Bytes in memory and swap; each page counts once."""
+    return sum_lines(pids, "smaps_rollup", ("Pss:", "SwapPss:")) * 1024
+
+
+def written(pids: Sequence[int]) -> int:
+    """Bytes that they gave to disks, their ended children's included."""
+    return sum_lines(pids, "io", ("write_bytes:",))
+
+
+def deleted(pids: Sequence[int], workspace: Path) -> int:
+    """Bytes of files on the workspace's filesystem that have no name any more and that they hold open.
+
+    Not told by st_dev: an overlay shows another one for files than for directories.
+    """
+    filesystem = os.statvfs(workspace).f_fsid
+    sizes: dict[int, int] = {}
+    for pid in pids:
+        try:
+            links = list(Path(f"/proc/{pid}/fd").iterdir())
+        except OSError:
+            continue
+        for link in links:
+            try:
+                file = link.stat()
+                unnamed = not file.st_nlink and stat.S_ISREG(file.st_mode)
+                if unnamed and os.statvfs(link).f_fsid == filesystem:
+                    sizes[file.st_ino] = file.st_blocks * 512
+            except OSError:
+                continue
+    return sum(sizes.values())
+
+
+def sum_lines(pids: Sequence[int], name: str, starts: tuple[str, ...]) -> int:
+    lines = (line for pid in pids for line in proc_text(pid, name).splitlines())
+    return sum(int(line.split()[1]) for line in lines if line.startswith(starts))
+
+
+def proc_text(pid: int, name: str) -> str:
+    """Empty when the process has ended."""
+    try:
+        return Path(f"/proc/{pid}/{name}").read_text()
+    except OSError:
+        return ""

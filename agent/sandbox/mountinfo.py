@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.errors import ToolError
-from agent.sandbox.layout import REPOS
+from agent.sandbox.bubblewrap import REPOS
 
 READY_SECONDS = 10.0  # bubblewrap takes milliseconds
 POLL_SECONDS = 0.002

@@ -12,12 +12,12 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from agent.sandbox import openat2
+T = TypeVar("T")
 
 # Among the ids that systemd's scheme leaves unused (60578-61183), and not one of Debian's.
 UNPRIVILEGED_UID = 60579
@@ -38,10 +38,8 @@ class ProcessHandle:
         self._child = child
 
     def kill(self) -> None:
-        try:
+        with suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
 
     async def wait(self) -> None:
         """Return once it has ended (and, for an init, its whole PID namespace with it)."""
@@ -58,10 +56,7 @@ class ProcessHandle:
 
 
 class CurrentUser:
-    """The user that runs this program starts bubblewrap, opens files and owns the workspaces.
-
-    The file operations are those of openat2.py, for a path beneath the directory `root`.
-    """
+    """The user that runs this program starts bubblewrap, opens files and owns the workspaces."""
 
     def __init__(self) -> None:
         self.uid = os.geteuid()
@@ -102,21 +97,12 @@ class CurrentUser:
         assert listener is not None
         return listener
 
-    async def open_file(self, root: Path, path: str) -> int:
+    async def beneath(self, operation: Callable[..., T], root: Path, path: str, *sources: int) -> T:
+        """What a function of openat2.py gives for a path beneath the directory `root`."""
         with directory(root) as fd:
-            return openat2.open_file(fd, path)
-
-    async def list_directory(self, root: Path, path: str) -> list[str]:
-        with directory(root) as fd:
-            return openat2.list_directory(fd, path)
-
-    async def replace_file(self, root: Path, path: str, source: int) -> bool:
-        with directory(root) as fd:
-            return await asyncio.to_thread(openat2.replace_file, fd, path, source)
-
-    async def remove_file(self, root: Path, path: str) -> None:
-        with directory(root) as fd:
-            openat2.remove_file(fd, path)
+            if sources:  # it writes what these descriptors hold
+                return await asyncio.to_thread(operation, fd, path, *sources)
+            return operation(fd, path)
 
 
 class UnprivilegedUser:
@@ -147,36 +133,20 @@ class UnprivilegedUser:
             base=mount_base(sources),
             sources=list(sources),
         )
-        assert pidfd is not None
         return ProcessHandle(pidfd)
 
     async def listen(self, pid: int) -> int:
         _, listener = await self._request("listen", [], pid=pid)
-        assert listener is not None
-        return listener
+        return int(listener)
 
-    async def open_file(self, root: Path, path: str) -> int:
+    async def beneath(self, operation: Callable[..., T], root: Path, path: str, *sources: int) -> T:
         with directory(root) as fd:
-            _, opened = await self._request("open_file", [fd], path=path)
-        assert opened is not None
-        return opened
+            value, opened = await self._request(operation.__name__, [fd, *sources], path=path)
+        result: T = value if opened is None else opened
+        return result
 
-    async def list_directory(self, root: Path, path: str) -> list[str]:
-        with directory(root) as fd:
-            return list((await self._request("list_directory", [fd], path=path))[0])
-
-    async def replace_file(self, root: Path, path: str, source: int) -> bool:
-        with directory(root) as fd:
-            return bool((await self._request("replace_file", [fd, source], path=path))[0])
-
-    async def remove_file(self, root: Path, path: str) -> None:
-        with directory(root) as fd:
-            await self._request("remove_file", [fd], path=path)
-
-    async def _request(
-        self, name: str, fds: Sequence[int], **arguments: Any
-    ) -> tuple[Any, int | None]:
-        """The answer's value and its descriptor; OSError as it happened in the server."""
+    async def _request(self, name: str, fds: Sequence[int], **arguments: Any) -> tuple[Any, Any]:
+        """The answer's value and its descriptor (None: without); OSError as it happened in the server."""
         with ExitStack() as stack:
             mine, theirs = (stack.enter_context(s) for s in socket.socketpair())
             body = stack.enter_context(os.fdopen(os.memfd_create("request"), "wb", buffering=0))
@@ -234,13 +204,12 @@ def directory(path: Path) -> Iterator[int]:
 
 def mount_base(sources: Sequence[str]) -> str:
     """A directory of the host that the server mounts over, in its own view, and that hides no source."""
-
-    def hides_one(base: str) -> bool:
+    real = [os.path.realpath(source) for source in sources]
+    for base in MOUNT_BASES:
         inside = f"{os.path.realpath(base)}/"
-        return any(os.path.realpath(source).startswith(inside) for source in sources)
-
-    free = (base for base in MOUNT_BASES if Path(base).is_dir() and not hides_one(base))
-    return next(free, MOUNT_BASES[0])
+        if Path(base).is_dir() and not any(source.startswith(inside) for source in real):
+            return base
+    return MOUNT_BASES[0]
 
 
 _ISOLATED = (

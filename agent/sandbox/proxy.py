@@ -1,28 +1,41 @@
 """The proxy of one call: HTTP(S) from its empty network to the hosts that the owner allows.
 
 It takes CONNECT and absolute http:// addresses, looks a name up once, connects to
-a public address of it, adds no credentials and bounds bytes and time.
+a public address of it, adds no credentials and bounds connections, bytes and time. One server
+may answer for many names, so a request's Host header and the name in a TLS handshake must be that
+of the host that was asked for.
 """
 
 import asyncio
+import io
+import ipaddress
 import logging
+import re
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from agent.aio import BackgroundTasks
 from agent.errors import ToolError
 from agent.sandbox.hosts import HostRefused, Hosts, Permit
 
 log = logging.getLogger(__name__)
 
+MOST_CONNECTIONS = 64  # of one call, with two descriptors each; a service may have 1,024
 MOST_BYTES = 256 << 20  # of one call, both directions
 HEAD_BYTES = 32 << 10
 HEAD_SECONDS = 15
 CONNECT_SECONDS = 15
 IDLE_SECONDS = 60
-HOP_BY_HOP = (b"connection:", b"proxy-connection:", b"proxy-authorization:", b"keep-alive:")
+CLOSE_SECONDS = 5
+RETRY_SECONDS = 0.2  # after a connection that could not be accepted
+DROPPED = (b"host", b"connection", b"proxy-connection", b"proxy-authorization", b"keep-alive")
+TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"  # RFC 9110
+REQUEST_LINE = re.compile(TOKEN + rb" [!-~]+ HTTP/1\.[01]")
+HEADER = re.compile(rb"(" + TOKEN + rb"):[^\r\n\0]*")
+TLS_HANDSHAKE = 22
 
 
 @dataclass(slots=True)
@@ -36,28 +49,23 @@ class EgressProxy:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection from the sandbox."""
-        try:
-            async with asyncio.timeout(HEAD_SECONDS):
-                head = await reader.readuntil(b"\r\n\r\n")
-            host, port, forward = parse_request(head)
-            host_reader, host_writer = await self.connect(host, port)
+        async with closing(writer):
             try:
-                if forward:
-                    host_writer.write(forward)
-                else:
-                    writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-                async with asyncio.TaskGroup() as both:
-                    both.create_task(self.relay(reader, host_writer))
+                async with asyncio.timeout(HEAD_SECONDS):
+                    head = await reader.readuntil(b"\r\n\r\n")
+                host, port, request = parse_request(head)
+                host_reader, host_writer = await self.connect(host, port)
+                async with closing(host_writer), asyncio.TaskGroup() as both:
+                    if not request:
+                        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
                     both.create_task(self.relay(host_reader, writer))
-            finally:
-                host_writer.close()
-        except (HostRefused, ToolError) as error:
-            log.info("refused: %s", error)
-            writer.write(refusal(str(error), 403))
-        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            writer.write(refusal("The host did not answer.", 502))
-        finally:
-            writer.close()
+                    host_writer.write(request or await tunnel_start(reader, host, port))
+                    await self.relay(reader, host_writer)
+            except* (HostRefused, ToolError) as errors:
+                log.info("refused: %s", errors.exceptions[0])
+                writer.write(refusal(str(errors.exceptions[0]), 403))
+            except* (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+                writer.write(refusal("The host did not answer.", 502))
 
     async def connect(
         self, host: str, port: int
@@ -85,23 +93,103 @@ class EgressProxy:
 
 def parse_request(head: bytes) -> tuple[str, int, bytes]:
     """Host, port, and for plain HTTP the request to send on; HostRefused for anything else."""
-    line, _, rest = head.partition(b"\r\n")
     try:
-        method, address, version = line.decode("ascii").split(" ")
-        if method == "CONNECT":
-            parts = urlsplit(f"//{address}")
-            return str(parts.hostname), int(parts.port or 443), b""
-        parts = urlsplit(address)
-        port = parts.port or 80
+        method, address, _ = head.partition(b"\r\n")[0].decode("ascii").split(" ")
+        tunnel = method == "CONNECT"
+        parts = urlsplit(f"//{address}" if tunnel else address)
+        host, port = parts.hostname, parts.port or (443 if tunnel else 80)
     except ValueError:
         raise HostRefused("This proxy takes CONNECT and http:// addresses.") from None
-    if parts.scheme != "http" or not parts.hostname:
+    if not host or parts.scheme != ("" if tunnel else "http"):
         raise HostRefused("This proxy takes CONNECT and http:// addresses.")
+    if tunnel:
+        return host, port, b""
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return host, port, plain_request(head, path.encode(), host, port)
+
+
+def plain_request(head: bytes, path: bytes, host: str, port: int) -> bytes:
+    """A request for one host alone; HostRefused where another server could read it otherwise."""
+    line, *headers = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
+    named = [HEADER.fullmatch(header) for header in headers]
+    if not REQUEST_LINE.fullmatch(line) or not all(named):
+        raise HostRefused("This request is not plain HTTP/1.1.")
+    method, _, version = line.split(b" ")
+    name = f"[{host}]" if ":" in host else host
     # One request per connection: the next one might name another host.
-    first = f"{method} {path} {version}\r\nConnection: close\r\n".encode()
-    headers = [h for h in rest.split(b"\r\n") if not h.lower().startswith(HOP_BY_HOP)]
-    return parts.hostname, port, first + b"\r\n".join(headers)
+    kept = [
+        b" ".join([method, path, version]),
+        b"Host: " + (name if port == 80 else f"{name}:{port}").encode(),
+        b"Connection: close",
+        *(found[0] for found in named if found and found[1].lower() not in DROPPED),
+    ]
+    return b"\r\n".join(kept) + b"\r\n\r\n"
+
+
+async def tunnel_start(reader: asyncio.StreamReader, host: str, port: int) -> bytes:
+    """What the client of a tunnel sends first; HostRefused where it is HTTP or TLS for another host."""
+    start = b""
+    while len(start) < HEAD_BYTES:
+        async with asyncio.timeout(IDLE_SECONDS):
+            piece = await reader.read(HEAD_BYTES)
+        if not piece and not start:
+            return start
+        if not piece:
+            break
+        start += piece
+        if start[0] == TLS_HANDSHAKE:
+            end = 5 + int.from_bytes(start[3:5])
+            if len(start) < max(end, 6):
+                continue
+            name = server_name(start[5:end])
+            if name != host.rstrip(".").lower() and (name or not is_address(host)):
+                raise HostRefused(f"The TLS handshake does not name {host}.")
+            return start
+        text = start.lstrip(b"\r\n\t ")  # servers skip what is before a request
+        line, newline, _ = text.partition(b"\n")
+        if not re.fullmatch(rb"[ -~\t\r]*", line):
+            return start
+        if not newline or (b" HTTP/" in line.upper() and b"\r\n\r\n" not in text):
+            continue
+        if b" HTTP/" not in line.upper():
+            return start
+        head, end_of_head, body = text.partition(b"\r\n\r\n")
+        if not REQUEST_LINE.fullmatch(line.rstrip(b"\r")):
+            raise HostRefused("This request is not plain HTTP/1.1.")
+        return plain_request(head + end_of_head, line.split(b" ")[1], host, port) + body
+    raise HostRefused("A tunnel must begin with a whole TLS handshake or request.")
+
+
+def server_name(hello: bytes) -> str:
+    """The host that a TLS ClientHello names (RFC 8446, 6066), empty without one; HostRefused for
+    what is none, or is cut in pieces."""
+    stream = io.BytesIO(hello)
+
+    def vector(width: int) -> bytes:
+        length = int.from_bytes(stream.read(width))
+        piece = stream.read(length)
+        if len(piece) < length:
+            raise HostRefused("The TLS handshake cannot be read.")
+        return piece
+
+    if stream.read(1) != b"\x01":
+        raise HostRefused("The TLS handshake cannot be read.")
+    stream = io.BytesIO(vector(3))
+    stream.read(34)  # version and random
+    vector(1), vector(2), vector(1)  # session, cipher suites, compression
+    stream = io.BytesIO(vector(2))
+    while kind := stream.read(2):
+        content = vector(2)
+        if kind == b"\0\0":  # length of the list, kind of name, length of the name
+            return content[5:].decode("ascii", "replace").lower()
+    return ""
+
+
+def is_address(host: str) -> bool:
+    try:
+        return bool(ipaddress.ip_address(host))
+    except ValueError:
+        return False
 
 
 def refusal(why: str, status: int) -> bytes:
@@ -111,27 +199,48 @@ def refusal(why: str, status: int) -> bytes:
 
 
 @asynccontextmanager
-async def serve_proxy(listener: int, proxy: EgressProxy) -> AsyncIterator[None]:
-    """Serve on a listening descriptor, which is closed on leaving with all connections."""
-    tasks: set[asyncio.Task[None]] = set()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        tasks.add(task)
-        try:
-            await proxy.serve(reader, writer)
-        except BaseExceptionGroup:
-            log.info("a connection broke")
-        finally:
-            tasks.discard(task)
-
-    sock = socket.socket(fileno=listener)
-    server = await asyncio.start_server(serve, sock=sock, limit=HEAD_BYTES)
+async def closing(writer: asyncio.StreamWriter) -> AsyncIterator[None]:
+    """Send what is left and close, within CLOSE_SECONDS; at once where the block raises."""
     try:
         yield
+        writer.close()
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await writer.wait_closed()
     finally:
-        server.close()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        writer.transport.abort()
+
+
+@asynccontextmanager
+async def serve_proxy(listener: int, proxy: EgressProxy) -> AsyncIterator[None]:
+    """Serve on a listening descriptor, which is closed on leaving with all connections."""
+    with socket.socket(fileno=listener) as sock:
+        sock.setblocking(False)
+        async with BackgroundTasks() as tasks:
+            tasks.start(accept(sock, proxy, tasks), "the proxy of a sandbox")
+            yield
+
+
+async def accept(sock: socket.socket, proxy: EgressProxy, tasks: BackgroundTasks) -> None:
+    """Accept connections, MOST_CONNECTIONS at once; more wait in the kernel's queue."""
+    free = asyncio.Semaphore(MOST_CONNECTIONS)
+
+    async def serve(connection: socket.socket) -> None:
+        try:
+            streams = await asyncio.open_connection(sock=connection, limit=HEAD_BYTES)
+            await proxy.serve(*streams)
+        except OSError as error:
+            log.info("a connection broke: %s", error)
+        finally:
+            free.release()
+
+    while True:
+        await free.acquire()
+        try:
+            connection, _ = await asyncio.get_running_loop().sock_accept(sock)
+        except OSError as error:  # no descriptor is left, or the client is gone
+            log.warning("a connection of a sandbox was not accepted: %s", error)
+            free.release()
+            await asyncio.sleep(RETRY_SECONDS)
+        else:
+            tasks.start(serve(connection), "a connection of a sandbox")

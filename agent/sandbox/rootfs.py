@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.sandbox.layout import UID, USER
+from agent.sandbox.bubblewrap import UID, USER
 
 DIRECTORIES = ("usr", "etc", "proc", "dev", "tmp", "workspace", "repos", "run")
 UNMERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
@@ -25,7 +25,6 @@ COPIED = (
     *("pki/tls/certs/ca-bundle.crt", "perl", "gitattributes"),
 )
 COPIED_GLOBS = ("python3*", "java-*", "ImageMagick-*")
-EMPTY_GIT = "/etc/voltaire/empty.git"  # a repository without a commit, for its ignore rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +80,7 @@ def make_etc(etc: Path, zone: str) -> None:
         "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\nservices: files\n",
         "timezone": f"{zone}\n",
         "gitconfig": "",
+        # A repository without a commit, for its ignore rules (tools/search.sh).
         "voltaire/empty.git/HEAD": "ref: refs/heads/none\n",
         "voltaire/empty.git/config": "[core]\n\trepositoryformatversion = 0\n\tbare = false\n",
     }

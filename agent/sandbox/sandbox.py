@@ -1,30 +1,36 @@
-"""One chat's sandbox: run a command in it, read and write its files."""
+"""The sandbox of a chat: run a command in it, read and write its files. Sandboxes holds those of all
+chats of a program, one below the state directory for each."""
 
 import asyncio
+import hashlib
+import os
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Self
 
 from agent.aio import BackgroundTasks
 from agent.errors import ToolError
+from agent.sandbox import bubblewrap, cgroup, rootfs
+from agent.sandbox.bubblewrap import WriteAccess
 from agent.sandbox.bwrap_process import BwrapProcess, Invocation, run_bwrap
-from agent.sandbox.disk_quota import DiskQuota
 from agent.sandbox.files import Files
-from agent.sandbox.hosts import Permit
-from agent.sandbox.layout import WriteAccess
-from agent.sandbox.limits import HostRepo
+from agent.sandbox.hosts import Hosts, Permit
+from agent.sandbox.limits import DiskQuota, HostRepo, SandboxLimits, over_memory, watch_usage
 from agent.sandbox.mountinfo import verify_mounts
 from agent.sandbox.output_buffer import decode_fields
+from agent.sandbox.privileges import CurrentUser, open_tool_user
 from agent.sandbox.proxy import EgressProxy, serve_proxy
 from agent.sandbox.sandbox_config import SandboxConfig
-from agent.sandbox.usage_watcher import over_memory, watch_usage
 
 PROGRESS_SECONDS = 1.0
 LONGEST_COMMAND = 100_000  # bytes; the kernel takes 128 KiB in one argument
+BASH = ("/bin/bash", "--noprofile", "--norc", "-c")
 KILLED = 137  # the exit code of a command that the sandbox ended
 LEADS_TO_REPOS = re.compile(
     r"repos"  # its name
@@ -225,32 +231,33 @@ class TimeLimit:
 
     def paused_during(self, permit: Permit) -> Permit:
         async def ask(host: str) -> None:
-            with self._paused():
+            if not self._pauses:
+                self._timer.cancel()
+                self._left -= self._loop.time() - self._since
+            self._pauses += 1
+            try:
                 await permit(host)
+            finally:
+                self._pauses -= 1
+                if not self._pauses:
+                    self._resume()
 
         return ask
-
-    @contextmanager
-    def _paused(self) -> Iterator[None]:
-        if not self._pauses:
-            self._timer.cancel()
-            self._left -= self._loop.time() - self._since
-        self._pauses += 1
-        try:
-            yield
-        finally:
-            self._pauses -= 1
-            if not self._pauses:
-                self._resume()
 
     def _resume(self) -> None:
         self._since = self._loop.time()
         self._timer = self._loop.call_later(max(self._left, 0), self._process.end, self._reason)
 
 
+@cache
+def bash_script(name: str) -> list[str]:
+    """The command that runs a script of the agent's, such as "tools/git.sh"; its arguments follow."""
+    return [*BASH, files("agent").joinpath(name).read_text("utf-8"), name]
+
+
 def argument_list(command: str | Sequence[str]) -> list[str]:
     if isinstance(command, str):
-        command = ["/bin/bash", "--noprofile", "--norc", "-c", command]
+        command = [*BASH, command]
     if any("\0" in part for part in command):
         raise ToolError("A command cannot hold a NUL character.")
     if any(len(part.encode("utf-8", "replace")) > LONGEST_COMMAND for part in command):
@@ -267,3 +274,74 @@ async def report_progress(process: BwrapProcess, progress: Callable[[str], None]
         await asyncio.sleep(PROGRESS_SECONDS)
         if lines := process.output.new_lines():
             progress(lines)
+
+
+PLAIN_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+
+class Sandboxes:
+    def __init__(self, config: SandboxConfig, chats: Path) -> None:
+        self._config = config
+        self._chats = chats
+        self._known: dict[str, Sandbox] = {}
+
+    async def of(self, chat: str) -> Sandbox:
+        """The chat's sandbox; its workspace is made on first use."""
+        if chat not in self._known:
+            workspace = self._chats / folder_name(chat) / "work"
+            await asyncio.to_thread(make_workspace, workspace, self._config.user.uid)
+            self._known[chat] = Sandbox(self._config, chat, workspace)
+        return self._known[chat]
+
+
+def make_workspace(workspace: Path, uid: int) -> None:
+    """Owned by the user that tools act as, also after root and an ordinary user took turns."""
+    workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if workspace.stat().st_uid == uid:
+        return
+    try:
+        for directory, _, names, fd in os.fwalk(workspace, topdown=False):
+            for name in names:
+                os.chown(name, uid, uid, dir_fd=fd, follow_symlinks=False)
+            os.chown(directory, uid, uid, follow_symlinks=False)
+    except OSError as error:
+        raise ToolError(f"{workspace} cannot be given to user {uid}: {error.strerror}.") from None
+
+
+def folder_name(chat: str) -> str:
+    """A directory name for a chat: its own name where that is plain, else with a hash."""
+    if PLAIN_NAME.fullmatch(chat):
+        return chat
+    plain = re.sub(r"[^a-z0-9._-]+", "-", chat.lower()).strip("-.")[:40]
+    return f"{plain}-{hashlib.sha256(chat.encode()).hexdigest()[:12]}".lstrip("-")
+
+
+@asynccontextmanager
+async def open_sandboxes(
+    state: Path,
+    *,
+    limits: SandboxLimits,
+    repos: Iterable[HostRepo],
+    zone: str,
+    report: Callable[[], str],
+    hosts: Hosts | None = None,
+) -> AsyncIterator[Sandboxes]:
+    """Prepare what sandboxes need below the state directory; on leaving, what was started is ended.
+
+    `hosts` may be reached through a proxy; None: there is no network at all.
+    """
+    prepared = await asyncio.to_thread(rootfs.prepare, state / "sandbox", zone)
+    async with open_tool_user() as user:
+        config = SandboxConfig(
+            user=user,
+            rootfs=prepared,
+            limits=limits,
+            repos={repo.name: repo for repo in repos},
+            zone=zone,
+            report=report,
+            hosts=hosts,
+            # Another user may not join a group that root's service was given.
+            cgroups=cgroup.delegated() if isinstance(user, CurrentUser) else None,
+            bwrap=await bubblewrap.find(),
+        )
+        yield Sandboxes(config, state / "chats")

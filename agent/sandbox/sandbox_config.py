@@ -12,21 +12,22 @@ from types import MappingProxyType
 from agent.aio import complete
 from agent.errors import ToolError
 from agent.sandbox import gitdirs, rootfs, seccomp
-from agent.sandbox.bubblewrap import Bubblewrap, remedy
+from agent.sandbox.bubblewrap import (
+    REPOS,
+    USER,
+    WORKSPACE,
+    Bubblewrap,
+    Layout,
+    MountedRepo,
+    WriteAccess,
+    nested_mount_points,
+    remedy,
+)
 from agent.sandbox.bwrap_process import Invocation
 from agent.sandbox.cgroup import CallGroup, Cgroups
 from agent.sandbox.git_index import UnguardedError
 from agent.sandbox.gitdirs import Guard
 from agent.sandbox.hosts import Hosts
-from agent.sandbox.layout import (
-    REPOS,
-    USER,
-    WORKSPACE,
-    Layout,
-    MountedRepo,
-    WriteAccess,
-    nested_mount_points,
-)
 from agent.sandbox.limits import MIB, HostRepo, SandboxLimits
 from agent.sandbox.netns_listener import PROXY_PORT
 from agent.sandbox.privileges import ToolUser

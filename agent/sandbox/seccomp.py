@@ -1,6 +1,6 @@
 """The system calls that a sandbox may not make, as a BPF program for the kernel.
 
-A deny list: what a shell, compilers and interpreters need stays. HostRefused is what
+A deny list: what a shell, compilers and interpreters need stays. Denied is what
 reaches other processes, mounts, namespaces, keys, kernel facilities with a long
 record of bugs, and memory that no limit sees. Numbers are those of the kernel's
 own headers (asm/unistd_64.h, asm-generic/unistd.h).
@@ -47,28 +47,12 @@ TIOCSTI, TIOCLINUX = 0x5412, 0x541C
 AF_UNIX, AF_INET, AF_INET6 = 1, 2, 10
 
 # Calls since 424 have one number everywhere.
-COMMON_NUMBERS = {
-    "io_uring_setup": 425,
-    "io_uring_enter": 426,
-    "io_uring_register": 427,
-    "open_tree": 428,
-    "move_mount": 429,
-    "fsopen": 430,
-    "fsconfig": 431,
-    "fsmount": 432,
-    "fspick": 433,
-    "clone3": 435,
-    "openat2": 437,
-    "pidfd_getfd": 438,
-    "process_madvise": 440,
-    "mount_setattr": 442,
-    "quotactl_fd": 443,
-    "memfd_secret": 447,
-    "fchmodat2": 452,
-    "statmount": 457,
-    "listmount": 458,
-    "open_tree_attr": 467,
-}
+COMMON = """
+io_uring_setup 425 io_uring_enter 426 io_uring_register 427 open_tree 428 move_mount 429 fsopen 430
+fsconfig 431 fsmount 432 fspick 433 clone3 435 openat2 437 pidfd_getfd 438 process_madvise 440
+mount_setattr 442 quotactl_fd 443 memfd_secret 447 fchmodat2 452 statmount 457 listmount 458
+open_tree_attr 467
+"""
 
 X86_64 = """
 open 2 ioctl 16 shmget 29 socket 41 socketpair 53 clone 56 msgget 68 mkdir 83 creat 85
@@ -97,19 +81,11 @@ process_vm_readv 270 process_vm_writev 271 kcmp 272 finit_module 273 memfd_creat
 bpf 280 userfaultfd 282 kexec_file_load 294
 """
 
-
-MODE_ARGUMENTS = {
-    "chmod": 1,
-    "fchmod": 1,
-    "fchmodat": 2,
-    "fchmodat2": 2,
-    "mkdir": 1,
-    "mkdirat": 2,
-    "mknod": 1,
-    "mknodat": 2,
-    "creat": 1,
-}
-FLAGS_ARGUMENTS = {"open": 1, "openat": 2}  # the mode is the next one
+# The position of an argument: of a mode; of flags, where the mode is the next one.
+MODE_ARGUMENTS = (
+    "chmod 1 fchmod 1 fchmodat 2 fchmodat2 2 mkdir 1 mkdirat 2 mknod 1 mknodat 2 creat 1"
+)
+FLAGS_ARGUMENTS = "open 1 openat 2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +108,7 @@ def program(*, memory_is_counted: bool = False, machine: str = platform.machine(
     `memory_is_counted`: a memory cgroup holds the sandbox, so that memory which
     belongs to no process (memfd, System V) may be had.
     """
-    words = {"x86_64": X86_64, "aarch64": AARCH64}[machine].split()
-    numbers = dict(zip(words[::2], map(int, words[1::2]), strict=True)) | COMMON_NUMBERS
+    numbers = numbered({"x86_64": X86_64, "aarch64": AARCH64}[machine] + COMMON)
     code = [
         Instruction(LOAD, ARCH),
         Instruction(JEQ, AUDIT_ARCH[machine], hit=1),
@@ -166,13 +141,18 @@ def program(*, memory_is_counted: bool = False, machine: str = platform.machine(
     check("socketpair", argument(0), *allow_only((AF_UNIX,), errno.EAFNOSUPPORT))
     # No file with a set-id bit: on the host it would belong to the user who runs us.
     set_id = [Instruction(JSET, SET_ID, miss=1), deny(errno.EPERM)]
-    for name, at in MODE_ARGUMENTS.items():
+    for name, at in numbered(MODE_ARGUMENTS).items():
         check(name, argument(at), *set_id)
-    for name, at in FLAGS_ARGUMENTS.items():
+    for name, at in numbered(FLAGS_ARGUMENTS).items():
         creates = Instruction(JSET, CREATES, miss=3)
         check(name, argument(at), creates, argument(at + 1), *set_id)
     code.append(Instruction(RETURN, ALLOW))
     return b"".join(instruction.packed() for instruction in code)
+
+
+def numbered(text: str) -> dict[str, int]:
+    words = text.split()
+    return dict(zip(words[::2], map(int, words[1::2]), strict=True))
 
 
 def argument(index: int) -> Instruction:

@@ -120,7 +120,11 @@ def start(
     sources: list[str],
 ) -> None:
     """Exec `argv` in a fork, with the last of `fds` as its output and the others at `numbers`."""
-    mapped = [(source, id_mapping(source, uid)) for source in sources]
+    mapped: list[tuple[str, int | None]] = []
+    for source in sources:
+        owner = os.stat(source)
+        own = owner.st_uid == uid
+        mapped.append((source, None if own else mapping_namespace(owner.st_uid, owner.st_gid, uid)))
     pid = os.fork()
     if not pid:
         become_program(argv, fds, numbers, uid, base, mapped)
@@ -187,15 +191,10 @@ def mount_reachable(base: str, sources: Sequence[tuple[str, int | None]]) -> Non
             mount(source, target, "", MS_BIND, "")
 
 
-def id_mapping(source: str, uid: int) -> int | None:
-    """A user namespace that shows the owner of `source` as `uid`; None where they are the same."""
-    owner = os.stat(source)
-    return None if owner.st_uid == uid else mapping_namespace(owner.st_uid, owner.st_gid, uid)
-
-
 @cache
 def mapping_namespace(owner: int, group: int, uid: int) -> int:
-    """A descriptor of a user namespace; made by a child that lives just as long as that takes."""
+    """A descriptor of a user namespace that shows files of `owner` as those of `uid`; made by a child
+    that lives just as long as that takes."""
     ready, report = os.pipe()
     pid = os.fork()
     if not pid:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 
 from agent.schedule.times.rule import describe, load
 from agent.store import Incoming
-from agent.store.jobs import Job
-from agent.store.occurrences import Occurrence
+from agent.store.jobs import Job, Occurrence
 from agent.summary.commit_range import NothingToSummarize
 from agent.summary.repo_summaries import RepoSummaries
 

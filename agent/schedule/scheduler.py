@@ -1,19 +1,216 @@
-"""Wakes the job runner when something falls due or was delivered, and twice a minute besides.
+"""Passes over the jobs: enter what fell due, tell what was missed, start what may run.
 
-The triggers live in APScheduler's memory alone and are made anew from the rows
+Every occurrence is a row, unique by job and due time, before anything is done
+for it. A pass may be cut off anywhere and made again: nothing is lost, nothing
+runs twice. The clock may jump: a job's next time is never later than its rule
+says from now on, and a time that was entered before is not entered again.
+
+A pass is made when something falls due or was delivered, and twice a minute besides. The triggers live in APScheduler's memory alone and are made anew from the rows
 at every start. A timer is not enough by itself: after a suspend or a jump of
 the clock it would fire late, so the rows are read regularly.
 """
 
 import asyncio
 import logging
-from datetime import UTC, datetime
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, time
+from functools import partial
 from typing import Any, Self
+from zoneinfo import ZoneInfo
 
-from agent.schedule.job_runner import JobRunner
+from agent.errors import AgentError
+from agent.schedule.job_actions import JobAction, NothingToDo
+from agent.schedule.times.rule import due_second, load, next_times
+from agent.store import Store
 from agent.store.errors import StoreError
+from agent.store.jobs import DueTimes, Job, Occurrence
 
 log = logging.getLogger(__name__)
+
+GRACE_SECONDS = 300  # a reminder that late is still the reminder, not a missed one
+CATCH_UP = 10  # of "run all", at most this many
+ATTEMPTS = 3  # an occurrence that takes the whole program down each time is ended after so many
+MISSED_ROWS = 1000  # most rows entered for one long absence
+
+
+@dataclass(frozen=True, slots=True)
+class QuietHours:
+    """Hours in which only what a person asked for at that very time is sent. `end` may lie before
+    `start`, on the next day."""
+
+    start: time
+    end: time
+    zone: str
+
+    @classmethod
+    def parse(cls, text: str, zone: str) -> "QuietHours | None":
+        """ "22:00-07:00"; None for an empty text; ValueError when it is neither."""
+        if not text:
+            return None
+        start, _, end = text.partition("-")
+        return cls(time.fromisoformat(start.strip()), time.fromisoformat(end.strip()), zone)
+
+    def hold(self, job: Job, at: datetime) -> bool:
+        """Whether that job waits until they are over."""
+        once = job.spec.timing["kind"] == "once"
+        asked = job.spec.made_by == "person" and (once or job.spec.kind == "remind")
+        if asked or job.spec.kind == "profile":  # switching the model sends nothing
+            return False
+        local = at.astimezone(ZoneInfo(self.zone)).time()
+        if self.start <= self.end:
+            return self.start <= local < self.end
+        return local >= self.start or local < self.end
+
+
+@dataclass
+class JobRunner:
+    """`actions` by kind of job; `payload` makes the outbox's payload of a text; `clock` gives
+    seconds since the epoch. `open` says after a pass whether an occurrence is due or runs."""
+
+    store: Store
+    actions: Mapping[str, JobAction]
+    payload: Callable[[str], str]
+    clock: Callable[[], float]
+    quiet: QuietHours | None = None
+    open: bool = False
+    running: dict[int, asyncio.Task[None]] = field(default_factory=dict)
+    held_up: Counter[int] = field(default_factory=Counter)  # attempts that only the store ended
+    crashed: set[int] = field(default_factory=set)  # jobs
+
+    async def run_pass(self, tasks: asyncio.TaskGroup) -> float | None:
+        """One pass; runs go into `tasks`. The next time that something falls due, or None.
+
+        What a killed process had begun and not yet posted begins again.
+        """
+        await self.store.occurrences.settle()
+        await self.store.occurrences.requeue_interrupted(self.running)
+        now = datetime.fromtimestamp(self.clock(), UTC)
+        for job in await self.store.jobs.active():
+            await self.guarded(job.id, self.enter_due(job, now))
+        occurrences = await self.store.occurrences.open()
+        self.open = bool(occurrences)
+        for occurrence in occurrences:
+            if occurrence.state == "due":
+                await self.guarded(occurrence.job, self.start(occurrence, tasks, now))
+        return (await self.store.jobs.active_and_next())[1]
+
+    async def guarded(self, job: int, work: Coroutine[Any, Any, None]) -> None:
+        """A job at which this program crashes is set aside at the third time; the others go on."""
+        try:
+            await work
+        except StoreError:
+            raise
+        except Exception as error:
+            log.exception("job=%d cannot be scheduled", job)
+            self.crashed.add(job)
+            await self.store.set_aside.crashed("jobs", job, error)
+        else:
+            if job in self.crashed:
+                self.crashed.discard(job)
+                await self.store.set_aside.passed("jobs", job)
+
+    async def enter_due(self, job: Job, now: datetime) -> None:
+        """Enter what is to run and what is missed, by the job's policy, and its next time."""
+        rule = load(job.spec.timing)
+        upcoming = next((due_second(at) for at in next_times(rule, now)), None)
+        next_at = job.spec.next_at
+        run: Sequence[int] = ()
+        missed: Sequence[int] = ()
+        if next_at is not None and not (upcoming and next_at > upcoming):
+            if next_at > now.timestamp():
+                return
+            due = due_times(job, next_at, now)
+            late = now.timestamp() - due[-1] > GRACE_SECONDS
+            keep = {"once": 1, "all": CATCH_UP, "missed": 0 if late else 1}[job.spec.catch_up]
+            run = due[len(due) - keep :] if keep else []
+            missed = due[: len(due) - len(run)][-MISSED_ROWS:]
+        # Else the job is new, or the clock had been ahead: only its next time is entered.
+        await self.store.occurrences.add_due(
+            DueTimes(job, run, missed, upcoming),
+            "the host was off or busy",
+            partial(self.missed_notice, job),
+        )
+
+    def missed_notice(self, job: Job, missed: Sequence[int]) -> str | None:
+        if job.spec.catch_up != "missed":
+            return None
+        last = datetime.fromtimestamp(missed[-1], ZoneInfo(job.spec.timezone))
+        times = "once" if len(missed) == 1 else f"{len(missed)} times"
+        return self.payload(
+            f"⏰ Missed {times} while I was off: {job.spec.task} (last due {last:%a %d %b %H:%M})."
+        )
+
+    async def start(self, occurrence: Occurrence, tasks: asyncio.TaskGroup, now: datetime) -> None:
+        """Start what may run now: not within quiet hours, and one occurrence of a job at a time."""
+        job = await self.store.jobs.get(occurrence.job)
+        if job is None or job.spec.state == "deleted":
+            await self.store.occurrences.end(occurrence.id, "missed", "the job was deleted")
+            return
+        if (self.quiet and self.quiet.hold(job, now)) or job.id in self.running:
+            return
+        keep = CATCH_UP if job.spec.catch_up == "all" else 1
+        await self.store.occurrences.drop_older(job.id, keep, "a later one was due, too")
+        begun = await self.store.occurrences.begin(occurrence.id)
+        if begun:
+            self.running[job.id] = task = tasks.create_task(self.run(job, begun))
+            task.add_done_callback(lambda _: self.running.pop(job.id, None))
+
+    async def run(self, job: Job, occurrence: Occurrence) -> None:
+        try:
+            await self.carry_out(job, occurrence)
+        except StoreError as error:
+            # Nothing is posted for it, so it begins again at the next pass.
+            self.held_up[occurrence.id] += 1
+            log.warning("job=%d waits: %s", job.id, error)
+        else:
+            log.info("job job=%d kind=%s due=%d", job.id, job.spec.kind, occurrence.due_at)
+
+    async def carry_out(self, job: Job, occurrence: Occurrence) -> None:
+        """Run the job's action, and post its text, or why it failed."""
+        kind, text = job.spec.kind, None
+        try:
+            if occurrence.attempts - self.held_up[occurrence.id] > ATTEMPTS:
+                raise AgentError(f"It was begun {ATTEMPTS} times and never came to its end.")
+            if kind not in self.actions:
+                raise AgentError(f"There is no kind of job named {kind}.")
+            text = await self.actions[kind](job, occurrence)
+        except NothingToDo as nothing:
+            if job.spec.options.get("tell_nothing"):
+                text = f"{job.spec.task}: {nothing}"
+            else:
+                await self.store.occurrences.end(occurrence.id, "done", str(nothing))
+        except StoreError:
+            raise
+        except AgentError as error:
+            await self.fail(job, occurrence, str(error))
+        except Exception:
+            log.exception("job failed job=%d kind=%s", job.id, kind)
+            await self.fail(job, occurrence, "It failed for a reason that is in the log.")
+        if text is not None:
+            await self.store.occurrences.post(occurrence.id, job.spec.chat, [self.payload(text)])
+            self.store.outbox.added.set()
+
+    async def fail(self, job: Job, occurrence: Occurrence, why: str) -> None:
+        payload = self.payload(f"⚠️ The job “{job.spec.task}” failed. {why}")
+        await self.store.occurrences.fail(occurrence.id, job.spec.chat, payload, why)
+        self.store.outbox.added.set()
+
+
+def due_times(job: Job, first: int, now: datetime) -> list[int]:
+    """The due times from `first` on, up to now; at most about a hundred thousand."""
+    rule = load(job.spec.timing)
+    due, at = [first], datetime.fromtimestamp(first, UTC)
+    while len(due) < 100 * MISSED_ROWS:
+        found = next_times(rule, at, 64)
+        past = [at for at in found if due_second(at) <= now.timestamp()]
+        due += [due_second(at) for at in past]
+        if not past or len(past) < len(found):
+            break
+        at = past[-1]
+    return due
+
 
 PASS_SECONDS = 30
 

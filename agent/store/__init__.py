@@ -5,21 +5,17 @@ async with open_store(state_dir / "voltaire.db") as store:
 
 database.py       connections, transactions, migrations; the only file that knows aiosqlite
 errors.py         a full disk, a lock, a damaged file as sentences
-chats.py          chats, their settings and conversations
+chats.py          chats, their settings, conversations and files
 inbox.py          messages that came in
 turns.py          turns, open and ended
 leases.py         one turn at a time per chat, whatever process runs it
 transcript.py     every message, and which stand in the prompt
-message_codec.py  a message as columns
-search.py         full-text candidates
+search.py         full-text candidates; vectors of notes and messages
 notes.py          lasting notes
-embeddings.py     vectors of notes and messages
 outbox.py         messages to be sent
 approvals.py      questions to owners, standing permissions
-jobs.py           scheduled jobs
-occurrences.py    their due times, runs and results
+jobs.py           scheduled jobs; their due times, runs and results
 people.py         who may talk, pairing codes
-files.py          files received and sent
 usage.py          tokens of each model call
 key_values.py     small values of the program itself
 unreadable.py     rows that cannot be read are taken out of the way
@@ -35,19 +31,16 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from agent.store.approvals import ApprovalTable
-from agent.store.chats import ChatTable
+from agent.store.chats import ChatTable, FileTable
 from agent.store.database import Clock, Database, open_database
-from agent.store.embeddings import EmbeddingTable
-from agent.store.files import FileTable
 from agent.store.inbox import InboxTable, Incoming
-from agent.store.jobs import JobTable
+from agent.store.jobs import JobTable, OccurrenceTable
 from agent.store.key_values import KeyValueTable
 from agent.store.leases import LeaseTable
 from agent.store.notes import NoteTable
-from agent.store.occurrences import OccurrenceTable
 from agent.store.outbox import OutboxTable
 from agent.store.people import PeopleTable
-from agent.store.search import SearchTable
+from agent.store.search import EmbeddingTable, SearchTable
 from agent.store.set_aside import SetAsideTable
 from agent.store.taints import TaintTable
 from agent.store.transcript import TranscriptTable

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from agent.approvals import ApprovalRequest
 from agent.events import Decision
 from agent.store import chats
-from agent.store.database import Database, Transaction, columns
-from agent.store.message_codec import storable
+from agent.store.database import Database, Transaction, columns, storable
 
 
 @dataclass(frozen=True, slots=True)

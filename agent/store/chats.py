@@ -1,14 +1,14 @@
-"""Chats and their conversations."""
+"""Chats, their conversations, and files that came with messages or were sent."""
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from pydantic import TypeAdapter
 
-from agent.store.database import Database, Row, Transaction
+from agent.store.database import Database, Row, Transaction, columns
 from agent.store.unreadable import readable
 
 SETTINGS = TypeAdapter(dict[str, Any])
@@ -62,12 +62,8 @@ class ChatTable:
 
     async def recent(self, limit: int = 100, prefix: str = "") -> list[Chat]:
         """The chats used last, newest first, of one messaging app if a prefix like "tg:" is given."""
-        rows = await self.database.all(
-            f"SELECT {_COLUMNS} FROM chats WHERE substr(key, 1, ?) = ? ORDER BY active_at DESC LIMIT ?",
-            len(prefix),
-            prefix,
-            limit,
-        )
+        sql = f"SELECT {_COLUMNS} FROM chats WHERE substr(key, 1, ?) = ? ORDER BY active_at DESC LIMIT ?"
+        rows = await self.database.all(sql, len(prefix), prefix, limit)
         return await readable(self.database, "chats", rows, _chat)
 
     async def count(self) -> int:
@@ -99,23 +95,18 @@ class ChatTable:
 
     async def rename(self, old: str, new: str) -> bool:
         """Follow a group that was given another id; False when `old` is unknown or `new` is taken."""
-        return bool(
-            await self.database.execute(
-                "UPDATE chats SET key = ?1 WHERE key = ?2"
-                " AND NOT EXISTS (SELECT 1 FROM chats WHERE key = ?1) RETURNING 1",
-                new,
-                old,
-            )
+        sql = (
+            "UPDATE chats SET key = ?1 WHERE key = ?2"
+            " AND NOT EXISTS (SELECT 1 FROM chats WHERE key = ?1) RETURNING 1"
         )
+        return bool(await self.database.execute(sql, new, old))
 
     async def forget(self, key: str) -> None:
         """Delete a chat with everything that belongs to it."""
         async with self.database.write() as tx:
             # Its index entries go by trigger, which need the chat's row still there.
-            await tx.run(
-                "DELETE FROM transcript WHERE conversation IN (SELECT id FROM conversations WHERE chat = ?)",
-                key,
-            )
+            sql = "DELETE FROM transcript WHERE conversation IN (SELECT id FROM conversations WHERE chat = ?)"
+            await tx.run(sql, key)
             await tx.run("DELETE FROM notes WHERE chat = ?", key)
             await tx.run("DELETE FROM chats WHERE key = ?", key)
 
@@ -126,14 +117,11 @@ class ChatTable:
 
     async def resume(self, key: str, conversation: int) -> bool:
         """Make an older conversation of that chat the current one; False when it is not of that chat."""
-        return bool(
-            await self.database.execute(
-                "UPDATE chats SET conversation = ?1 WHERE key = ?2 AND EXISTS"
-                " (SELECT 1 FROM conversations WHERE id = ?1 AND chat = ?2) RETURNING 1",
-                conversation,
-                key,
-            )
+        sql = (
+            "UPDATE chats SET conversation = ?1 WHERE key = ?2 AND EXISTS"
+            " (SELECT 1 FROM conversations WHERE id = ?1 AND chat = ?2) RETURNING 1"
         )
+        return bool(await self.database.execute(sql, conversation, key))
 
     async def conversations(self, key: str, limit: int = 20) -> list[ConversationRow]:
         """The chat's conversations that hold messages, last used first."""
@@ -162,15 +150,13 @@ def _chat(row: Row) -> Chat:
 
 async def ensure(tx: Transaction, key: str, title: str = "") -> None:
     """Make the chat's row if it is new, and record its use."""
-    await tx.run(
+    sql = (
         "INSERT INTO chats (key, number, title, created_at, active_at)"
         " VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM chats WHERE number < 1 << 53), ?2, ?3, ?3)"
         " ON CONFLICT (key) DO UPDATE SET active_at = ?3,"
-        " title = CASE ?2 WHEN '' THEN title ELSE ?2 END",
-        key,
-        title,
-        tx.now,
+        " title = CASE ?2 WHEN '' THEN title ELSE ?2 END"
     )
+    await tx.run(sql, key, title, tx.now)
 
 
 async def current_conversation(tx: Transaction, key: str) -> int:
@@ -186,3 +172,33 @@ async def begin_conversation(tx: Transaction, key: str) -> int:
     )
     await tx.run("UPDATE chats SET conversation = ? WHERE key = ?", number, key)
     return int(number)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatFile:
+    """`path` is in the chat's workspace; `remote` the app's id of it; `size` in bytes."""
+
+    chat: str
+    path: str
+    direction: Literal["in", "out"]
+    name: str = ""
+    mime: str = ""
+    size: int = 0
+    remote: str = ""
+    message_id: str = ""
+
+
+@dataclass(frozen=True)
+class FileTable:
+    database: Database
+
+    async def add(self, file: ChatFile) -> int:
+        async with self.database.write() as tx:
+            await ensure(tx, file.chat)
+            [number] = await tx.insert_returning("id", "files", **asdict(file), at=tx.now)
+        return int(number)
+
+    async def recent(self, chat: str, limit: int = 20) -> list[ChatFile]:
+        """Newest first."""
+        sql = f"SELECT {columns(ChatFile)} FROM files WHERE chat = ? ORDER BY id DESC LIMIT ?"
+        return [ChatFile(*row) for row in await self.database.all(sql, chat, limit)]

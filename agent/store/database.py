@@ -181,8 +181,7 @@ class Database:
                 await tx.batch()
 
     async def _open_reader(self) -> aiosqlite.Connection:
-        reader = await self._stack.enter_async_context(_connect(self.path))
-        reader.text_factory = as_text
+        reader = await _connect(self._stack, self.path)
         await reader.execute("PRAGMA query_only = ON")
         return reader
 
@@ -193,8 +192,7 @@ async def open_database(path: Path, clock: Clock = time.time) -> AsyncIterator[D
     with as_store_errors(path):
         _create(path)
         async with AsyncExitStack() as stack:
-            writer = await stack.enter_async_context(_connect(path))
-            writer.text_factory = as_text
+            writer = await _connect(stack, path)
             await _prepare(writer)
             try:
                 await _migrate(writer, path)
@@ -212,13 +210,17 @@ SELECT 0 FROM chats, conversations, inbox, turns, transcript, notes, jobs, occur
 """
 
 
-def as_text(raw: bytes) -> str:
-    """Bytes that are no UTF-8 must not make the rows beside them unreadable."""
-    return raw.decode("utf-8", "replace")
+def storable(text: str) -> str:
+    """Lone surrogates, which no file can hold, become "?"."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _connect(path: Path) -> aiosqlite.Connection:
-    return aiosqlite.connect(path, isolation_level=None, timeout=BUSY_SECONDS)
+async def _connect(stack: AsyncExitStack, path: Path) -> aiosqlite.Connection:
+    connection = aiosqlite.connect(path, isolation_level=None, timeout=BUSY_SECONDS)
+    await stack.enter_async_context(connection)
+    # Bytes that are no UTF-8 must not make the rows beside them unreadable.
+    connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    return connection
 
 
 async def _prepare(writer: aiosqlite.Connection) -> None:
@@ -228,19 +230,15 @@ async def _prepare(writer: aiosqlite.Connection) -> None:
     statements have.
     """
     end = time.monotonic() + BUSY_SECONDS
-    for pragma in _PRAGMAS:
-        while not await _set(writer, pragma, last=time.monotonic() > end):
+    left = list(_PRAGMAS)
+    while left:
+        try:
+            await writer.execute_fetchall(left[0])
+            del left[0]
+        except sqlite3.OperationalError as error:
+            if time.monotonic() > end or error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
             await asyncio.sleep(0.01)
-
-
-async def _set(writer: aiosqlite.Connection, pragma: str, *, last: bool) -> bool:
-    try:
-        await writer.execute_fetchall(pragma)
-    except sqlite3.OperationalError as error:
-        if last or error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
-            raise
-        return False
-    return True
 
 
 def _create(path: Path) -> None:

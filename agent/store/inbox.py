@@ -8,8 +8,7 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 from agent.store import chats
-from agent.store.database import Database, Row, Statement, Transaction
-from agent.store.message_codec import storable
+from agent.store.database import Database, Row, Statement, Transaction, storable
 from agent.store.unreadable import readable
 from agent.trust import Origin
 
@@ -87,24 +86,20 @@ class InboxTable:
 
     async def discard(self, chat: str, ids: Sequence[int]) -> int:
         """Mark waiting rows as done unanswered (the person chose so); returns how many."""
-        rows = await self.database.execute(
+        sql = (
             "UPDATE inbox SET state = 'done' WHERE chat = ? AND state = 'waiting'"
-            " AND id IN (SELECT value FROM json_each(?)) RETURNING id",
-            chat,
-            json.dumps(list(ids)),
+            " AND id IN (SELECT value FROM json_each(?)) RETURNING id"
         )
+        rows = await self.database.execute(sql, chat, json.dumps(list(ids)))
         return len(rows)
 
     async def text_before_edit(self, edit: Incoming) -> str:
         """The text, as it was, of the message that an edit corrects; empty when unknown."""
-        text = await self.database.value(
+        sql = (
             "SELECT words FROM inbox WHERE chat = ? AND source = ? AND ref = ? AND ref <> ''"
-            " AND state <> 'waiting' AND update_id <> ? ORDER BY id DESC LIMIT 1",
-            edit.chat,
-            edit.source,
-            edit.ref,
-            edit.update,
+            " AND state <> 'waiting' AND update_id <> ? ORDER BY id DESC LIMIT 1"
         )
+        text = await self.database.value(sql, edit.chat, edit.source, edit.ref, edit.update)
         return str(text or "")
 
     async def of_turn(self, turn: str) -> list[InboxRow]:
@@ -141,50 +136,33 @@ async def _insertion(tx: Transaction, incoming: Incoming) -> Statement:
         "more": incoming.context_lines,
         "quote": [incoming.quote] if incoming.quote else [],
     }
-    return (
+    sql = (
         "INSERT INTO inbox (source, update_id, chat, kind, ref, words, sender, extra, body,"
         " settle_s, state, said_at, received_at, origin, stranger)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-        " ON CONFLICT (source, update_id) DO NOTHING RETURNING id",
-        (
-            incoming.source,
-            incoming.update,
-            incoming.chat,
-            incoming.kind,
-            incoming.ref,
-            storable(incoming.text),
-            storable(incoming.sender),
-            storable(json.dumps({k: v for k, v in extra.items() if v}, ensure_ascii=False)),
-            incoming.body,
-            incoming.settle_s,
-            "done" if in_place else "waiting",
-            incoming.at or tx.now,
-            tx.now,
-            incoming.origin,
-            storable(incoming.stranger),
-        ),
+        " ON CONFLICT (source, update_id) DO NOTHING RETURNING id"
     )
+    key = (incoming.source, incoming.update, incoming.chat, incoming.kind, incoming.ref)
+    lists = json.dumps({k: v for k, v in extra.items() if v}, ensure_ascii=False)
+    texts = (storable(incoming.text), storable(incoming.sender), storable(lists), incoming.body)
+    state = "done" if in_place else "waiting"
+    whose = (incoming.origin, storable(incoming.stranger))
+    return sql, (*key, *texts, incoming.settle_s, state, incoming.at or tx.now, tx.now, *whose)
 
 
 async def _correct_waiting(tx: Transaction, edit: Incoming) -> bool:
     """Correct a message that still waits in its place; False when it was taken already."""
-    rows = await tx.all(
+    sql = (
         "UPDATE inbox SET words = ? WHERE chat = ? AND source = ? AND ref = ? AND ref <> ''"
-        " AND state = 'waiting' AND kind = 'message' RETURNING id",
-        storable(edit.text),
-        edit.chat,
-        edit.source,
-        edit.ref,
+        " AND state = 'waiting' AND kind = 'message' RETURNING id"
     )
+    rows = await tx.all(sql, storable(edit.text), edit.chat, edit.source, edit.ref)
     return bool(rows)
 
 
 async def take(tx: Transaction, turn: str, ids: Sequence[int]) -> None:
-    await tx.run(
-        "UPDATE inbox SET state = 'taken', turn = ? WHERE id IN (SELECT value FROM json_each(?))",
-        turn,
-        json.dumps(list(ids)),
-    )
+    sql = "UPDATE inbox SET state = 'taken', turn = ? WHERE id IN (SELECT value FROM json_each(?))"
+    await tx.run(sql, turn, json.dumps(list(ids)))
     # Nothing took the program down before it was taken (SetAsideTable.attempt).
     await tx.run(
         "DELETE FROM set_aside WHERE table_name = 'inbox' AND at IS NULL"
@@ -198,39 +176,10 @@ async def done(tx: Transaction, turn: str) -> None:
 
 
 def _inbox_row(row: Row) -> InboxRow:
-    (
-        number,
-        received,
-        chat,
-        source,
-        update,
-        text,
-        kind,
-        ref,
-        sender,
-        extra,
-        body,
-        settle,
-        at,
-        *whose,
-    ) = row
+    number, received, chat, source, update, text, kind, ref, sender, extra, *rest = row
     lists = EXTRA.validate_json(extra)
-    incoming = Incoming(
-        chat,
-        source,
-        update,
-        text,
-        kind,
-        ref,
-        sender,
-        quote="".join(lists.get("quote", ())),
-        files=tuple(lists.get("files", ())),
-        images=tuple(lists.get("images", ())),
-        context_lines=tuple(lists.get("more", ())),
-        body=body,
-        settle_s=settle,
-        at=at,
-        origin=whose[0],
-        stranger=whose[1],
-    )
+    quote = "".join(lists.get("quote", ()))
+    files, images, more = (tuple(lists.get(name, ())) for name in ("files", "images", "more"))
+    named = (chat, source, update, text, kind, ref, sender)
+    incoming = Incoming(*named, quote, files, images, more, *rest)
     return InboxRow(number, received, incoming)

@@ -1,7 +1,8 @@
-"""Scheduled jobs. Each time one falls due is an occurrence (agent.store.occurrences)."""
+"""Scheduled jobs, and their occurrences: due, running, delivered; each is one row, unique by job and
+due time."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
@@ -9,8 +10,8 @@ from zoneinfo import ZoneInfo
 from pydantic import TypeAdapter
 
 from agent.schedule.times.rule import load
-from agent.store import chats
-from agent.store.database import Database, Row
+from agent.store import chats, outbox
+from agent.store.database import Database, Row, columns
 from agent.store.unreadable import readable
 
 MAX_ID = 2**63 - 1  # of SQLite; a person may type any number
@@ -54,7 +55,7 @@ class JobTable:
         async with self.database.write() as tx:
             await chats.ensure(tx, spec.chat)
             row = await tx.insert_returning(
-                _COLUMNS, "jobs", **_values(spec), created_at=tx.now, changed_at=tx.now
+                _JOB_COLUMNS, "jobs", **_values(spec), created_at=tx.now, changed_at=tx.now
             )
         return _job(row)
 
@@ -78,7 +79,8 @@ class JobTable:
 
     async def _where(self, condition: str, *values: Any) -> list[Job]:
         """Those that can be read; the others are set aside."""
-        rows = await self.database.all(f"SELECT {_COLUMNS} FROM jobs WHERE {condition}", *values)
+        sql = f"SELECT {_JOB_COLUMNS} FROM jobs WHERE {condition}"
+        rows = await self.database.all(sql, *values)
         return await readable(self.database, "jobs", rows, _job)
 
     async def set_state(self, id: int, state: JobState) -> None:
@@ -92,7 +94,7 @@ class JobTable:
         return count, next_at
 
 
-_COLUMNS = "id, chat, kind, words, timing, timezone, task, options, catch_up, state, made_by, next_at, stranger, created_at"
+_JOB_COLUMNS = "id, chat, kind, words, timing, timezone, task, options, catch_up, state, made_by, next_at, stranger, created_at"
 
 
 def _values(spec: JobSpec) -> dict[str, Any]:
@@ -119,3 +121,215 @@ def _job(row: Row) -> Job:
     load(spec.timing)
     ZoneInfo(zone)
     return Job(number, spec, created)
+
+
+OccurrenceState = Literal["due", "running", "done", "missed", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """`due_at` is in whole seconds since the epoch. "done" carries the id of what was delivered."""
+
+    id: int
+    job: int
+    due_at: int
+    state: OccurrenceState
+    attempts: int
+    turn: str | None
+    outbox: int | None
+    message_id: str
+    detail: str
+    started_at: float | None
+    ended_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class DueTimes:
+    """The times of a job that have come: those to `run`, those only recorded as `missed`, and the
+    next one. `next_at` None ends the job."""
+
+    job: Job
+    run: Sequence[int]
+    missed: Sequence[int]
+    next_at: int | None
+
+
+MissedNotice = Callable[[Sequence[int]], str | None]
+"""The outbox's payload that tells of these missed due times, or None to keep silent."""
+
+
+@dataclass(frozen=True)
+class OccurrenceTable:
+    database: Database
+
+    async def add(self, job: int, due_at: int, next_at: int | None) -> Occurrence | None:
+        """Enter an occurrence and the job's next time in one transaction; None when it was entered before."""
+        async with self.database.write() as tx:
+            sql = (
+                "INSERT INTO occurrences (job, due_at) VALUES (?, ?) ON CONFLICT DO NOTHING"
+                f" RETURNING {_OCCURRENCE_COLUMNS}"
+            )
+            row = await tx.one(sql, job, due_at)
+            await tx.run("UPDATE jobs SET next_at = ? WHERE id = ?", next_at, job)
+        return Occurrence(*row) if row else None
+
+    async def add_due(self, due: DueTimes, why_missed: str, notice: MissedNotice) -> None:
+        """Enter all that fell due, with the notice of what was missed, in one transaction.
+
+        Nothing where the job was edited, paused or deleted since it was read.
+        """
+        job = due.job
+        async with self.database.write() as tx:
+            sql = (
+                "UPDATE jobs SET next_at = ?2, state = iif(?2 IS NULL, 'ended', 'active')"
+                " WHERE id = ?1 AND state = 'active' AND timing = ?3 AND next_at IS ?4 RETURNING id"
+            )
+            unchanged = await tx.all(
+                sql, job.id, due.next_at, json.dumps(dict(job.spec.timing)), job.spec.next_at
+            )
+            if not unchanged:
+                return
+            missed = await tx.all(
+                _ADD_MISSED, job.id, json.dumps(list(due.missed)), why_missed, tx.now
+            )
+            await tx.run(_ADD_DUE, job.id, json.dumps(list(due.run)))
+            if missed and (payload := notice(sorted(row[0] for row in missed))):
+                await outbox.put(tx, job.spec.chat, [payload])
+
+    async def begin(self, id: int) -> Occurrence | None:
+        """due -> running, unless another occurrence of that job runs; None when it may not start."""
+        sql = (
+            "UPDATE occurrences SET state = 'running', attempts = attempts + 1, started_at = ?2"
+            " WHERE id = ?1 AND state = 'due' AND NOT EXISTS (SELECT 1 FROM occurrences other"
+            " WHERE other.job = occurrences.job AND other.state = 'running')"
+            f" RETURNING {_OCCURRENCE_COLUMNS}"
+        )
+        rows = await self.database.execute(sql, id, self.database.clock())
+        return Occurrence(*rows[0]) if rows else None
+
+    async def end(self, id: int, state: OccurrenceState, detail: str) -> None:
+        """End one that has nothing to deliver."""
+        sql = "UPDATE occurrences SET state = ?, detail = ?, ended_at = ? WHERE id = ?"
+        await self.database.execute(sql, state, detail, self.database.clock(), id)
+
+    async def fail(self, id: int, chat: str, payload: str, why: str) -> None:
+        """End a running occurrence and post why, once."""
+        async with self.database.write() as tx:
+            sql = (
+                "UPDATE occurrences SET state = 'failed', detail = ?2, ended_at = ?3"
+                " WHERE id = ?1 AND state = 'running' RETURNING id"
+            )
+            ended = await tx.all(sql, id, why, tx.now)
+            if ended:
+                await outbox.put(tx, chat, [payload])
+
+    async def post(self, id: int, chat: str, payloads: Sequence[str]) -> None:
+        """Put an occurrence's messages into the outbox, once, however often it is asked; it is done
+        when they are delivered (OutboxTable.delivered)."""
+        async with self.database.write() as tx:
+            if await tx.value("SELECT outbox FROM occurrences WHERE id = ?", id):
+                return
+            ids = await outbox.put(tx, chat, payloads)
+            await tx.run("UPDATE occurrences SET outbox = ? WHERE id = ?", ids[-1], id)
+
+    async def open(self) -> list[Occurrence]:
+        """Due or running, oldest first: what a start finds unfinished."""
+        rows = await self.database.all(
+            f"SELECT {_OCCURRENCE_COLUMNS} FROM occurrences WHERE state IN ('due', 'running')"
+            " ORDER BY due_at, id"
+        )
+        return [Occurrence(*row) for row in rows]
+
+    async def of_job(self, job: int, limit: int = 20) -> list[Occurrence]:
+        """Newest first."""
+        sql = f"SELECT {_OCCURRENCE_COLUMNS} FROM occurrences WHERE job = ? ORDER BY due_at DESC LIMIT ?"
+        return [Occurrence(*row) for row in await self.database.all(sql, job, limit)]
+
+    async def delivered(self, id: int) -> bool:
+        """Whether its messages are out, on their way, or in doubt and noticed: not cut off, not refused."""
+        return bool(await self.database.value(_DELIVERED, id))
+
+    async def failures(self, since: float) -> tuple[int, int]:
+        """Turns that ended by a fault, and occurrences that failed, since an instant."""
+        sql = "SELECT count(*) FROM turns WHERE reason IN ('error', 'backend') AND ended_at >= ?"
+        turns = await self.database.value(sql, since)
+        sql = "SELECT count(*) FROM occurrences WHERE state = 'failed' AND ended_at >= ?"
+        jobs = await self.database.value(sql, since)
+        return int(turns), int(jobs)
+
+    async def settle(self) -> None:
+        """End running occurrences whose messages have met their end.
+
+        A task's turn is found by its inbox row ("job:due"). A send whose end is unknown
+        has a notice of its own; the occurrence does not claim it.
+        """
+        async with self.database.write() as tx:
+            await tx.run(_FIND_TURN)
+            await tx.run(_FIND_OUTBOX)
+            await tx.run(_END_BY_OUTBOX, tx.now)
+            await tx.run(_END_SILENT, tx.now)
+
+    async def drop_older(self, job: int, keep: int, why: str) -> None:
+        """Mark all but the newest `keep` due occurrences of a job as missed."""
+        sql = (
+            "UPDATE occurrences SET state = 'missed', detail = ?3, ended_at = ?4"
+            " WHERE job = ?1 AND state = 'due' AND due_at NOT IN (SELECT due_at FROM occurrences"
+            " WHERE job = ?1 AND state = 'due' ORDER BY due_at DESC LIMIT ?2)"
+        )
+        await self.database.execute(sql, job, keep, why, self.database.clock())
+
+    async def requeue_interrupted(self, running: Collection[int]) -> None:
+        """Running occurrences with nothing in the outbox and no inbox row are due again, but for
+        those of the jobs that are `running` in this process."""
+        await self.database.execute(
+            f"UPDATE {_OPEN} SET state = 'due' WHERE {_RUNNING} AND outbox IS NULL"
+            f" AND NOT EXISTS (SELECT 1 FROM inbox WHERE {_ITS_ROW})"
+            " AND job NOT IN (SELECT value FROM json_each(?))",
+            json.dumps(list(running)),
+        )
+
+
+_OCCURRENCE_COLUMNS = columns(Occurrence)
+
+_DELIVERED = """
+SELECT occurrences.state = 'done' OR coalesce(outbox.state, 'failed') <> 'failed'
+FROM occurrences LEFT JOIN outbox ON outbox.id = occurrences.outbox WHERE occurrences.id = ?"""
+
+_ADD_DUE = """
+INSERT INTO occurrences (job, due_at) SELECT ?1, value FROM json_each(?2) WHERE true ON CONFLICT DO NOTHING"""
+
+_ADD_MISSED = """
+INSERT INTO occurrences (job, due_at, state, detail, ended_at)
+SELECT ?1, value, 'missed', ?3, ?4 FROM json_each(?2) WHERE true ON CONFLICT DO NOTHING RETURNING due_at"""
+
+_ITS_ROW = "inbox.source = 'job' AND inbox.update_id = occurrences.job || ':' || occurrences.due_at"
+
+# Through the index of the few open ones, not over the years of ended ones; the condition
+# repeats the index's own, or SQLite would not use it.
+_OPEN = "occurrences INDEXED BY occurrences_open"
+_RUNNING = "state IN ('due', 'running') AND state <> 'due'"
+
+# Looked up each time: a turn that was put back is run again under another id.
+_FIND_TURN = f"""
+UPDATE {_OPEN} SET turn = (SELECT turn FROM inbox WHERE {_ITS_ROW})
+WHERE {_RUNNING} AND outbox IS NULL AND EXISTS (SELECT 1 FROM inbox WHERE {_ITS_ROW})"""
+
+_FIND_OUTBOX = f"""
+UPDATE {_OPEN} SET outbox = (SELECT max(id) FROM outbox WHERE outbox.turn = occurrences.turn)
+WHERE {_RUNNING} AND turn IS NOT NULL AND outbox IS NULL"""
+
+_END_BY_OUTBOX = f"""
+UPDATE {_OPEN} SET ended_at = ?1,
+    state = CASE (SELECT state FROM outbox WHERE id = occurrences.outbox) WHEN 'delivered' THEN 'done' ELSE 'failed' END,
+    message_id = coalesce((SELECT message_ids ->> '$[#-1]' FROM outbox WHERE id = occurrences.outbox), ''),
+    detail = (SELECT CASE state WHEN 'failed' THEN error WHEN 'uncertain' THEN 'nobody knows whether it arrived' ELSE '' END
+              FROM outbox WHERE id = occurrences.outbox)
+WHERE {_RUNNING} AND EXISTS (SELECT 1 FROM outbox
+    WHERE id = occurrences.outbox AND outbox.state IN ('delivered', 'failed', 'uncertain'))"""
+
+# A turn that ended without anything to send (a chat that reads events itself), or was discarded.
+_END_SILENT = f"""
+UPDATE {_OPEN} SET ended_at = ?1, state = iif(turn IS NULL, 'missed', 'done'),
+    detail = iif(turn IS NULL, 'it was discarded', 'answered')
+WHERE {_RUNNING} AND outbox IS NULL
+    AND EXISTS (SELECT 1 FROM inbox WHERE {_ITS_ROW} AND inbox.state = 'done')"""

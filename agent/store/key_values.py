@@ -31,18 +31,13 @@ class KeyValueTable:
         return dict(await readable(self.database, "facts", rows, decoder(kind))).get(key)
 
     async def put(self, key: str, value: Any) -> None:
-        await self.database.execute(
-            "INSERT INTO facts (key, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2",
-            key,
-            json.dumps(value),
-        )
+        sql = "INSERT INTO facts (key, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2"
+        await self.database.execute(sql, key, json.dumps(value))
 
     async def with_prefix(self, prefix: str, kind: type[T]) -> dict[str, T]:
         """The values whose keys begin with `prefix`."""
-        rows = await self.database.all(
-            "SELECT key, value FROM facts WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key",
-            prefix,
-        )
+        sql = "SELECT key, value FROM facts WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key"
+        rows = await self.database.all(sql, prefix)
         return dict(await readable(self.database, "facts", rows, decoder(kind)))
 
     async def remove(self, key: str) -> None:
@@ -50,12 +45,11 @@ class KeyValueTable:
 
     async def remove_prefix(self, prefix: str, keep: str) -> None:
         """Remove the values whose keys begin with `prefix`, but for those that begin with `keep`."""
-        await self.database.execute(
+        sql = (
             "DELETE FROM facts WHERE substr(key, 1, length(?1)) = ?1"
-            " AND substr(key, 1, length(?2)) <> ?2",
-            prefix,
-            keep,
+            " AND substr(key, 1, length(?2)) <> ?2"
         )
+        await self.database.execute(sql, prefix, keep)
 
 
 def decoder(kind: Any) -> Callable[[Row], tuple[str, Any]]:

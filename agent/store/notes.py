@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from agent.store import chats
-from agent.store.database import Database, Row
-from agent.store.message_codec import storable
+from agent.store.database import Database, Row, storable
 
 NOTE_CHARACTERS = 1_000
 
@@ -35,26 +34,16 @@ class NoteTable:
         text = normalize(text)
         async with self.database.write() as tx:
             await chats.ensure(tx, chat)
-            old = await tx.one(
-                f"{_SELECT} WHERE chat = ? AND deleted_at IS NULL AND lower(text) = lower(?)",
-                chat,
-                text,
-            )
+            sql = f"{_SELECT} WHERE chat = ? AND deleted_at IS NULL AND lower(text) = lower(?)"
+            old = await tx.one(sql, chat, text)
             if old:
                 return _note(old), False
-            source = await tx.value(
-                "SELECT min(id) FROM transcript WHERE turn = ? AND role = 'user'", turn
-            )
+            sql = "SELECT min(id) FROM transcript WHERE turn = ? AND role = 'user'"
+            source = await tx.value(sql, turn)
+            values = {"chat": chat, "text": text, "source": source, "pinned": pinned}
+            values["stranger"] = storable(stranger)
             row = await tx.insert_returning(
-                _COLUMNS,
-                "notes",
-                chat=chat,
-                text=text,
-                source=source,
-                pinned=pinned,
-                saved_at=tx.now,
-                changed_at=tx.now,
-                stranger=storable(stranger),
+                _COLUMNS, "notes", **values, saved_at=tx.now, changed_at=tx.now
             )
         return _note(row), True
 
@@ -69,15 +58,12 @@ class NoteTable:
 
     async def correct(self, chat: str, id: int, text: str) -> bool:
         """Replace its words by a person's; False when there is no such note in that chat."""
+        sql = (
+            "UPDATE notes SET text = ?, changed_at = ?, stranger = '' WHERE id = ? AND chat = ?"
+            " AND deleted_at IS NULL RETURNING 1"
+        )
         return bool(
-            await self.database.execute(
-                "UPDATE notes SET text = ?, changed_at = ?, stranger = '' WHERE id = ? AND chat = ?"
-                " AND deleted_at IS NULL RETURNING 1",
-                normalize(text),
-                self.database.clock(),
-                id,
-                chat,
-            )
+            await self.database.execute(sql, normalize(text), self.database.clock(), id, chat)
         )
 
     async def vouch(self, chat: str, id: int) -> bool:
@@ -93,13 +79,11 @@ class NoteTable:
     async def delete(self, chat: str, id: int) -> bool:
         """Delete a note and every line of the prompts that shows it; `restore` undoes it."""
         async with self.database.write() as tx:
-            deleted = await tx.all(
+            sql = (
                 "UPDATE notes SET deleted_at = ? WHERE id = ? AND chat = ? AND deleted_at IS NULL"
-                " RETURNING 1",
-                tx.now,
-                id,
-                chat,
+                " RETURNING 1"
             )
+            deleted = await tx.all(sql, tx.now, id, chat)
             if deleted:
                 await tx.run(_DELETE_SHORT_LINE, id)
                 await tx.run(_DELETE_LINE, id)
@@ -108,15 +92,11 @@ class NoteTable:
 
     async def restore(self, chat: str, id: int) -> bool:
         """Undo a delete; False when there is nothing to undo."""
-        return bool(
-            await self.database.execute(
-                "UPDATE notes SET deleted_at = NULL, changed_at = ? WHERE id = ? AND chat = ?"
-                " AND deleted_at IS NOT NULL RETURNING 1",
-                self.database.clock(),
-                id,
-                chat,
-            )
+        sql = (
+            "UPDATE notes SET deleted_at = NULL, changed_at = ? WHERE id = ? AND chat = ?"
+            " AND deleted_at IS NOT NULL RETURNING 1"
         )
+        return bool(await self.database.execute(sql, self.database.clock(), id, chat))
 
     async def to_show(self, chat: str) -> tuple[list[SavedNote], dict[int, str]]:
         """The chat's notes, and those that its current conversation shows: {note: line}."""

@@ -64,14 +64,13 @@ class OutboxTable:
 
     async def chats_waiting(self, prefix: str = "") -> list[str]:
         """Chats, not blocked, for which something waits; the longest waiting first."""
-        rows = await self.database.all(
+        sql = (
             "SELECT o.chat FROM outbox o INDEXED BY outbox_open JOIN chats c ON c.key = o.chat"
             " WHERE o.state IN ('waiting', 'sending') AND o.state <> 'sending'"
             " AND c.resting = 0 AND substr(o.chat, 1, ?) = ?"
-            " GROUP BY o.chat ORDER BY min(o.id)",
-            len(prefix),
-            prefix,
+            " GROUP BY o.chat ORDER BY min(o.id)"
         )
+        rows = await self.database.all(sql, len(prefix), prefix)
         return [row[0] for row in rows]
 
     async def claim(self, chat: str) -> OutboxRow | None:
@@ -79,13 +78,12 @@ class OutboxTable:
 
         A row whose `not_before` lies ahead is not claimed: read it by `next`.
         """
-        rows = await self.database.execute(
+        sql = (
             "UPDATE outbox SET state = 'sending', attempts = attempts + 1, changed_at = ?2"
             " WHERE id = (SELECT min(id) FROM outbox WHERE chat = ?1 AND state IN ('waiting', 'sending'))"
-            f" AND state = 'waiting' AND not_before <= ?2 RETURNING {_COLUMNS}",
-            chat,
-            self.database.clock(),
+            f" AND state = 'waiting' AND not_before <= ?2 RETURNING {_COLUMNS}"
         )
+        rows = await self.database.execute(sql, chat, self.database.clock())
         return await self._first(rows)
 
     async def next(self, chat: str) -> OutboxRow | None:
@@ -98,9 +96,8 @@ class OutboxTable:
         return await self._first(rows)
 
     async def get(self, id: int) -> OutboxRow | None:
-        return await self._first(
-            await self.database.all(f"SELECT {_COLUMNS} FROM outbox WHERE id = ?", id)
-        )
+        sql = f"SELECT {_COLUMNS} FROM outbox WHERE id = ?"
+        return await self._first(await self.database.all(sql, id))
 
     async def _first(self, rows: Sequence[Row]) -> OutboxRow | None:
         found = await readable(self.database, "outbox", rows, _outbox_row)
@@ -148,44 +145,39 @@ class OutboxTable:
 
         Should it be in doubt again, a notice is due again.
         """
-        rows = await self.database.execute(
+        sql = (
             "UPDATE outbox SET state = 'waiting', not_before = 0, notice_id = '', changed_at = ?"
-            " WHERE id = ? AND state = 'uncertain' RETURNING id",
-            self.database.clock(),
-            id,
+            " WHERE id = ? AND state = 'uncertain' RETURNING id"
         )
+        rows = await self.database.execute(sql, self.database.clock(), id)
         self.added.set()
         return bool(rows)
 
     async def without_notice(self, prefix: str = "") -> list[OutboxRow]:
         """Uncertain rows of which no notice was sent yet."""
-        rows = await self.database.all(
+        sql = (
             f"SELECT {_COLUMNS} FROM outbox INDEXED BY outbox_uncertain"
             " WHERE state = 'uncertain' AND notice_id = ''"
-            " AND substr(chat, 1, ?) = ? ORDER BY id",
-            len(prefix),
-            prefix,
+            " AND substr(chat, 1, ?) = ? ORDER BY id"
         )
+        rows = await self.database.all(sql, len(prefix), prefix)
         return await readable(self.database, "outbox", rows, _outbox_row)
 
     async def recover(self, prefix: str = "") -> list[OutboxRow]:
         """At start: what was being sent when the process died is uncertain now."""
-        rows = await self.database.execute(
+        sql = (
             "UPDATE outbox INDEXED BY outbox_open"
             " SET state = 'uncertain', changed_at = ?, error = 'stopped while sending'"
             " WHERE state IN ('waiting', 'sending') AND state <> 'waiting'"
-            f" AND substr(chat, 1, ?) = ? RETURNING {_COLUMNS}",
-            self.database.clock(),
-            len(prefix),
-            prefix,
+            f" AND substr(chat, 1, ?) = ? RETURNING {_COLUMNS}"
         )
+        rows = await self.database.execute(sql, self.database.clock(), len(prefix), prefix)
         return await readable(self.database, "outbox", rows, _outbox_row)
 
     async def counts(self) -> dict[OutboxState, int]:
         """Rows that are not delivered, by state."""
-        rows = await self.database.all(
-            "SELECT state, count(*) FROM outbox WHERE state <> 'delivered' GROUP BY state"
-        )
+        sql = "SELECT state, count(*) FROM outbox WHERE state <> 'delivered' GROUP BY state"
+        rows = await self.database.all(sql)
         return dict(rows)
 
     def _ended(self) -> None:

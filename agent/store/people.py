@@ -33,12 +33,11 @@ class PeopleTable:
         return Person(*row) if row else None
 
     async def all(self, source: str, role: Role | None = None) -> list[Person]:
-        rows = await self.database.all(
+        sql = (
             f"SELECT {_COLUMNS} FROM people WHERE source = ?1 AND (?2 IS NULL OR role = ?2)"
-            " ORDER BY added_at",
-            source,
-            role,
+            " ORDER BY added_at"
         )
+        rows = await self.database.all(sql, source, role)
         return [Person(*row) for row in rows]
 
     async def put(self, source: str, person: str, name: str, role: Role, by: str = "") -> None:
@@ -59,25 +58,18 @@ class PeopleTable:
         """A one-time pairing code; only its digest is kept."""
         code = secrets.token_urlsafe(16)
         async with self.database.write() as tx:
-            await tx.insert(
-                "pairing_codes",
-                digest=_digest(code),
-                role=role,
-                created_at=tx.now,
-                expires_at=tx.now + seconds,
-            )
+            times = {"created_at": tx.now, "expires_at": tx.now + seconds}
+            await tx.insert("pairing_codes", digest=_digest(code), role=role, **times)
         return code
 
     async def use_code(self, source: str, person: str, name: str, code: str) -> Role | None:
         """Pair somebody by a code: their role, or None when the code is unknown, used or expired."""
         async with self.database.write() as tx:
-            role: Role | None = await tx.value(
+            sql = (
                 "UPDATE pairing_codes SET used_by = ?1, used_at = ?2"
-                " WHERE digest = ?3 AND used_at IS NULL AND expires_at > ?2 RETURNING role",
-                f"{source}:{person}",
-                tx.now,
-                _digest(code),
+                " WHERE digest = ?3 AND used_at IS NULL AND expires_at > ?2 RETURNING role"
             )
+            role: Role | None = await tx.value(sql, f"{source}:{person}", tx.now, _digest(code))
             if role:
                 await tx.run(_PUT, source, person, name, role, "code", tx.now)
         return role

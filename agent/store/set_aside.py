@@ -10,8 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from agent.store import chats, outbox
-from agent.store.database import Database, Transaction, columns
-from agent.store.message_codec import storable
+from agent.store.database import Database, Transaction, columns, storable
 from agent.store.unreadable import set_aside
 
 CRASHES = 3  # so many at one row set it aside

@@ -8,8 +8,7 @@ prompt may have been summed up, answered or acted upon.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agent.store.database import Database, Transaction
-from agent.store.message_codec import storable
+from agent.store.database import Database, Transaction, storable
 from agent.trust import Taint, named
 
 

@@ -1,18 +1,77 @@
-"""Every message of a conversation, append-only, and which of them stand in the prompt.
+"""Every message of a conversation, append-only, byte for byte, and which of them stand in the prompt.
 
 Positions only grow. A row leaves the prompt (`live` = 0) or is shortened there
 (`short`), but its text stays, to be searched.
+
+A message's columns are (role, text, extra): `extra` is JSON of what is not text (calls, the
+call answered, images), or None. A shortened form is JSON [text, extra].
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from agent.messages import Message, User
-from agent.store import message_codec as codec
+from pydantic import TypeAdapter
+
+from agent.messages import Assistant, Message, ToolCall, ToolResult, User
 from agent.store import taints
-from agent.store.database import Database, Row, Transaction, columns
+from agent.store.database import Database, Row, Transaction, columns, storable
 from agent.store.unreadable import readable
 from agent.trust import Origin, named
+
+Columns = tuple[str, str, str | None]
+
+
+@dataclass(frozen=True)
+class Extra:
+    images: tuple[str, ...] = ()
+    calls: tuple[tuple[str, str, str], ...] = ()  # id, name, arguments
+    raw: str = ""
+    thought: str = ""
+    call: str | None = None
+    name: str | None = None
+
+
+EXTRA = TypeAdapter(Extra)
+SHORT: TypeAdapter[tuple[str, str | None]] = TypeAdapter(tuple[str, str | None])
+
+
+def message_columns(message: Message) -> Columns:
+    """The columns of a message; lone surrogates, which no file can hold, become "?"."""
+    match message:
+        case User(text, images):
+            return "user", storable(text), _json({"images": list(images)} if images else {})
+        case Assistant(text, calls, raw, thought):
+            listed = [[call.id, call.name, call.arguments] for call in calls]
+            fields = {"calls": listed, "raw": raw, "thought": thought}
+            return "assistant", storable(text), _json({k: v for k, v in fields.items() if v})
+        case ToolResult(call, name, text):
+            return "tool", storable(text), _json({"call": call, "name": name})
+        case _:
+            raise ValueError("the system message is not part of a transcript")
+
+
+def decoded_message(role: str, text: str, extra: str | None) -> Message:
+    """ValueError for what no message was stored as."""
+    fields = EXTRA.validate_json(extra) if extra else Extra()
+    if role == "user":
+        return User(text, fields.images)
+    if role == "tool":
+        if fields.call is None or fields.name is None:
+            raise ValueError("a tool's result without its call")
+        return ToolResult(fields.call, fields.name, text)
+    calls = tuple(ToolCall(*call) for call in fields.calls)
+    return Assistant(text, calls, fields.raw, fields.thought)
+
+
+def shortened(message: Message) -> str:
+    _, text, extra = message_columns(message)
+    return json.dumps([text, extra], ensure_ascii=False)
+
+
+def _json(fields: dict[str, Any]) -> str | None:
+    return storable(json.dumps(fields, ensure_ascii=False)) if fields else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +140,16 @@ class TranscriptTable:
     async def compact(self, conversation: int, compaction: Compaction) -> bool:
         """Shorten the prompt in one transaction; False when it has grown since it was looked at."""
         async with self.database.write() as tx:
-            last = await tx.value(
-                "SELECT max(id) FROM transcript WHERE conversation = ?", conversation
-            )
+            sql = "SELECT max(id) FROM transcript WHERE conversation = ?"
+            last = await tx.value(sql, conversation)
             if last != compaction.last_id:
                 return False
             removed = [(id,) for id in compaction.remove]
             await tx.many("UPDATE transcript SET live = 0 WHERE id = ?", removed)
-            shorter = [(codec.shortened(m), id) for id, m in compaction.shorten.items()]
+            shorter = [(shortened(m), id) for id, m in compaction.shorten.items()]
             await tx.many("UPDATE transcript SET short = ? WHERE id = ?", shorter)
-            await tx.run(
-                "UPDATE conversations SET summary = ?, compacted = compacted + 1 WHERE id = ?",
-                codec.storable(compaction.summary),
-                conversation,
-            )
+            sql = "UPDATE conversations SET summary = ?, compacted = compacted + 1 WHERE id = ?"
+            await tx.run(sql, storable(compaction.summary), conversation)
             await forget_hidden_notes(tx, conversation)
         return True
 
@@ -135,14 +190,15 @@ async def entries(database: Database, rows: Sequence[Row]) -> list[Entry]:
 
 async def messages(database: Database, rows: Sequence[Row]) -> list[Message]:
     """The rows that OF_TURN gives, none shortened."""
-    return await readable(database, "transcript", rows, lambda row: codec.message(*row[1:]))
+    return await readable(database, "transcript", rows, lambda row: decoded_message(*row[1:]))
 
 
 def _entry(row: Row) -> Entry:
     number, turn, role, head, text, extra, short, at, own, stranger = row
+    text = head + text
     if short is not None:
-        return Entry(number, turn, codec.from_short(role, short), at, bool(own), stranger)
-    return Entry(number, turn, codec.message(role, head + text, extra), at, bool(own), stranger)
+        text, extra = SHORT.validate_json(short)
+    return Entry(number, turn, decoded_message(role, text, extra), at, bool(own), stranger)
 
 
 async def append(
@@ -161,22 +217,13 @@ async def append(
     `strangers` name where text of strangers in it comes from. What the model writes
     while such text stands in its conversation is a stranger's, too.
     """
-    role, text, extra = codec.columns(message)
-    head = codec.storable(head)
+    role, text, extra = message_columns(message)
+    head = storable(head)
     await taints.enter(tx, conversation, strangers)
-    await tx.run(
-        _BY_MODEL if role == "assistant" else _AS_GIVEN,
-        conversation,
-        turn,
-        role,
-        head,
-        text.removeprefix(head),
-        extra,
-        own,
-        tx.now,
-        "stranger" if strangers else origin,
-        codec.storable("; ".join(map(named, strangers))),
-    )
+    sql = _BY_MODEL if role == "assistant" else _AS_GIVEN
+    row = (conversation, turn, role, head, text.removeprefix(head), extra, own, tx.now)
+    sources = storable("; ".join(map(named, strangers)))
+    await tx.run(sql, *row, "stranger" if strangers else origin, sources)
 
 
 _INSERT = """
@@ -196,13 +243,11 @@ _AS_GIVEN = _INSERT.format(origin="?9, ?10")
 async def set_title(tx: Transaction, conversation: int, message: User, head: str) -> None:
     """Name a conversation by its first words; record its use."""
     words = " ".join(message.text.removeprefix(head).split())[:80]
-    await tx.run(
+    sql = (
         "UPDATE conversations SET active_at = ?, title = CASE title WHEN '' THEN ? ELSE title END"
-        " WHERE id = ?",
-        tx.now,
-        codec.storable(words),
-        conversation,
+        " WHERE id = ?"
     )
+    await tx.run(sql, tx.now, storable(words), conversation)
 
 
 async def forget_hidden_notes(tx: Transaction, conversation: int) -> None:

@@ -2,15 +2,14 @@
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from agent.events import Reason, TokenUsage
 from agent.messages import Message, ToolResult, User
 from agent.store import chats, inbox, outbox, transcript
 from agent.store.approvals import withdraw_turn
-from agent.store.database import Database, Transaction, columns
+from agent.store.database import Database, Transaction, columns, storable
 from agent.store.inbox import InboxRow, IncomingKind
-from agent.store.message_codec import storable
 from agent.store.transcript import Entry
 
 
@@ -97,15 +96,7 @@ class TurnTable:
         async with self.database.write() as tx:
             conversation = await chats.current_conversation(tx, first.chat)
             turn = OpenTurn(id, first.chat, conversation, first.kind, first.source, tx.now)
-            await tx.insert(
-                "turns",
-                id=id,
-                chat=turn.chat,
-                conversation=conversation,
-                kind=turn.kind,
-                source=turn.source,
-                started_at=tx.now,
-            )
+            await tx.insert("turns", **asdict(turn))
             await _take_messages(tx, turn, rows, rendered)
         return turn
 
@@ -172,13 +163,11 @@ class TurnTable:
 
     async def started(self, turn: OpenTurn, call: str) -> None:
         """Record that a tool call has started."""
-        await self.database.execute(
+        sql = (
             "INSERT INTO tool_runs (turn, call, started_at) VALUES (?1, ?2, ?3)"
-            " ON CONFLICT DO UPDATE SET started_at = ?3, finished_at = NULL",
-            turn.id,
-            call,
-            self.database.clock(),
+            " ON CONFLICT DO UPDATE SET started_at = ?3, finished_at = NULL"
         )
+        await self.database.execute(sql, turn.id, call, self.database.clock())
 
     async def end(self, turn: OpenTurn, end: TurnEnd) -> list[int]:
         """Last step, reply and the inbox rows' end in one transaction; ids of the outbox rows.
@@ -209,12 +198,11 @@ class TurnTable:
     async def cancel(self, turn: OpenTurn, *, requeue: bool) -> None:
         """End a turn unanswered; its messages wait again (`requeue`) or are done."""
         async with self.database.write() as tx:
-            await tx.run(
+            sql = (
                 "UPDATE turns SET state = 'done', reason = 'cancelled', ended_at = ?"
-                " WHERE id = ? AND state = 'open'",
-                tx.now,
-                turn.id,
+                " WHERE id = ? AND state = 'open'"
             )
+            await tx.run(sql, tx.now, turn.id)
             state = "waiting" if requeue else "done"
             await tx.run("UPDATE inbox SET state = ? WHERE turn = ?", state, turn.id)
             await withdraw_turn(tx, turn.id)
@@ -254,11 +242,15 @@ class TurnTable:
         when it was retried already or nothing is left to answer."""
         rows = await inbox.InboxTable(self.database).of_turn(turn.id)
         async with self.database.write() as tx:
-            again = [row for row in rows if await inbox.add(tx, _again(row, turn))]
+            again = False
+            for row in rows:
+                update = f"{row.incoming.update}~{turn.id}"
+                incoming = replace(row.incoming, update=update, settle_s=0.0)
+                again = await inbox.add(tx, incoming) or again
             if again:
                 await tx.run("UPDATE transcript SET live = 0 WHERE turn = ?", turn.id)
                 await transcript.forget_hidden_notes(tx, turn.conversation)
-        return bool(again)
+        return again
 
 
 _COLUMNS = columns(OpenTurn)
@@ -274,10 +266,6 @@ _FINISHED = """
 INSERT INTO tool_runs (turn, call, started_at, finished_at) VALUES (?1, ?2, ?3, ?3)
 ON CONFLICT DO UPDATE SET finished_at = ?3
 """
-
-
-def _again(row: InboxRow, turn: OpenTurn) -> inbox.Incoming:
-    return replace(row.incoming, update=f"{row.incoming.update}~{turn.id}", settle_s=0.0)
 
 
 async def _take_messages(

@@ -6,8 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from agent.store.database import Database, Row, Transaction
-from agent.store.message_codec import storable
+from agent.store.database import Database, Row, Transaction, storable
 
 log = logging.getLogger(__name__)
 

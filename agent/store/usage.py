@@ -1,9 +1,16 @@
 """Prompt, cached and completion tokens of each model call."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from agent.model import Completion
 from agent.store.database import Database
+
+# Fields of a Completion, and columns.
+MEASURED = (
+    *("prompt_tokens", "cached_tokens", "completion_tokens"),
+    *("ttft_ms", "prefill_tok_s", "decode_tok_s"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,31 +55,19 @@ class UsageTable:
     ) -> None:
         """Keep one call's figures; `purpose` is turn, sub-task, summary or warm."""
         async with self.database.write() as tx:
+            values: dict[str, Any] = {"chat": chat, "conversation": conversation, "turn": turn}
+            values |= {"new_tokens": reuse.new, "reread": reuse.reread}
+            values |= {name: getattr(completion, name) for name in MEASURED}
             await tx.insert(
-                "usage",
-                chat=chat,
-                conversation=conversation,
-                turn=turn,
-                purpose=purpose,
-                prompt_tokens=completion.prompt_tokens,
-                cached_tokens=completion.cached_tokens,
-                new_tokens=reuse.new,
-                completion_tokens=completion.completion_tokens,
-                reread=reuse.reread,
-                difference=reuse.difference,
-                ttft_ms=completion.ttft_ms,
-                prefill_tok_s=completion.prefill_tok_s,
-                decode_tok_s=completion.decode_tok_s,
-                at=tx.now,
+                "usage", **values, purpose=purpose, difference=reuse.difference, at=tx.now
             )
 
     async def since(self, at: float, chat: str | None = None) -> UsageSum:
         """The sum since an instant, of one chat or of all."""
-        rows = await self.database.all(
+        sql = (
             "SELECT count(*), coalesce(sum(prompt_tokens), 0), coalesce(sum(cached_tokens), 0),"
             " coalesce(sum(completion_tokens), 0), coalesce(sum(reread), 0) FROM usage"
-            " WHERE at >= ?1 AND (?2 IS NULL OR chat = ?2)",
-            at,
-            chat,
+            " WHERE at >= ?1 AND (?2 IS NULL OR chat = ?2)"
         )
+        rows = await self.database.all(sql, at, chat)
         return UsageSum(*rows[0])

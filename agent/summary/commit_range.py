@@ -1,17 +1,22 @@
-"""The range of commits to summarise, and its subjects and difference as material for the model."""
+"""The range of commits to summarise, and its subjects and difference as material for the model.
+
+The newest commits of the origin are fetched in the sandbox beside the owner's clone, which is
+not touched and lends no credentials: what is fetched is public, goes through the proxy to the
+hosts that the owner allows, and lies in the chat's workspace. So nothing that stands in a
+repository's configuration can do more than a command in the sandbox can.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 
+from agent.errors import AgentError
 from agent.sandbox.output_buffer import clean
+from agent.sandbox.sandbox import BASH, bash_script
 
 Git = Callable[[Sequence[str]], Awaitable[bytes]]
 """Runs an argument list in the sandbox, read-only, and gives its whole output."""
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git's name for no files at all
-BASH = ("/bin/bash", "--noprofile", "--norc", "-c")
 
 
 class NothingToSummarize(Exception):
@@ -31,31 +36,10 @@ class CommitRange:
         return f"{self.base[:16]}..{self.head[:16]}"
 
 
-@cache
-def script(name: str) -> str:
-    """A shell script of this folder."""
-    return files("agent").joinpath(f"summary/{name}").read_text("utf-8")
-
-
-RANGE_SCRIPT = """
-exec 2>/dev/null
-cd "$1" || { echo missing; exit 0; }
-command git rev-parse --git-dir >/dev/null || { echo none; exit 0; }
-head=$(command git rev-parse --quiet --verify 'HEAD^{commit}') || { echo empty; exit 0; }
-last=$2 days=$3
-if [ -n "$last" ]; then
-    if ! command git cat-file -e "$last^{commit}"; then echo "lost $head"
-    elif command git merge-base --is-ancestor "$last" "$head"; then echo "since $head $last"; exit 0
-    else echo "forced $head $(command git merge-base "$last" "$head")"; exit 0; fi
-fi
-echo "days $head $(command git rev-list -1 --before="$days days ago" "$head")"
-"""
-
-
 async def commit_range(git: Git, path: str, last: str = "", days: int = 7) -> CommitRange:
     """The range since the commit `last` summarised, or of the last `days`; raises NothingToSummarize."""
-    arguments = [*BASH, RANGE_SCRIPT, "range", path, last, str(days)]
-    output = (await git(arguments)).decode("ascii", "replace").splitlines()
+    command = [*bash_script("summary/range.sh"), path, last, str(days)]
+    output = (await git(command)).decode("ascii", "replace").splitlines()
     lost = any(line.startswith("lost") for line in output)
     words = (output[-1] if output else "missing").split()
     if words[0] in NOTHING:
@@ -82,18 +66,8 @@ NOTHING = {
 async def subjects(git: Git, path: str, span: CommitRange, most: int = 2000) -> list[str]:
     """`hash author: subject` of the range's commits without merges, oldest first, each one line."""
     base = [] if span.base == EMPTY_TREE else [f"^{span.base}"]
-    form = "--format=%h %aN: %s"
-    command = [
-        "log",
-        "-z",
-        "--no-merges",
-        "--no-show-signature",
-        form,
-        f"-n{most}",
-        span.head,
-        *base,
-    ]
-    output = await first_bytes(git, path, command, 2 << 20)
+    options = ["-z", "--no-merges", "--no-show-signature", "--format=%h %aN: %s", f"-n{most}"]
+    output = await first_bytes(git, path, ["log", *options, span.head, *base], 2 << 20)
     return [one_line(record, 500) for record in output.split(b"\0") if record][::-1]
 
 
@@ -115,3 +89,25 @@ def one_line(raw: bytes, most: int = 120) -> str:
     """What somebody else named, as one printable line of at most `most` characters."""
     text = raw[: 8 * most].decode("utf-8", "replace")
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:most]
+
+
+MIRRORS = "/workspace/.fetched"
+
+
+@dataclass(frozen=True, slots=True)
+class RepoLocation:
+    """Where to read a repository; `note` tells a person when that is not what the origin has."""
+
+    path: str
+    note: str = ""
+
+
+async def fetch_mirror(git: Git, path: str, name: str) -> RepoLocation:
+    """Fetch the origin of `path`; the mirror, or `path` itself where the mirror does not contain its HEAD."""
+    mirror = f"{MIRRORS}/{name}.git"
+    try:
+        output = await git([*bash_script("summary/fetch.sh"), path, mirror])
+    except AgentError as error:
+        return RepoLocation(path, f"It was not fetched: {error}")
+    result = one_line(output, 300)
+    return RepoLocation(mirror) if result == "fetched" else RepoLocation(path, result)

@@ -7,7 +7,6 @@ registry.py   which tools are offered; it finds every tool in this folder
 bash.py       bash
 files.py      read_file, write_file, edit_file
 search.py     list_files, grep
-glob.py       globs as regular expressions, for search.py and send_file.py
 git.py        git_status, git_diff, git_commit
 memory.py     remember, recall
 schedule.py   schedule

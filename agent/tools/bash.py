@@ -19,9 +19,7 @@ WRITE_BY_TOOL = (
 
 @tool
 async def bash(
-    call: Call,
-    command: str,
-    seconds: Annotated[int, Field(description="time limit")] = 0,
+    call: Call, command: str, seconds: Annotated[int, Field(description="time limit")] = 0
 ) -> Output:
     """Run a bash command in the sandbox. Returns output and exit code."""
     sandbox = call.sandbox

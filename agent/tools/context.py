@@ -2,12 +2,10 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol
+from typing import BinaryIO, Literal, Protocol
 
+from agent.sandbox.sandbox import Sandbox
 from agent.trust import Taint
-
-if TYPE_CHECKING:
-    from agent.sandbox.sandbox import Sandbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +22,9 @@ class Notes(Protocol):
     async def remember(self, note: str, source: str, stranger: str = "") -> str:
         """Save a note; `source` is the turn it came from, `stranger` what has touched its chat. The
         answer says what was saved."""
-        ...
 
     async def recall(self, query: str, limit: int) -> Sequence[RecallMatch]:
         """The best matches first, at most `limit`; none is an empty sequence."""
-        ...
 
 
 ALBUM = 10  # files that are sent as one
@@ -43,7 +39,6 @@ class Approver(Protocol):
         and names what a standing permission would cover, such as "commit:website". `touched`
         counts with what the chat holds of strangers.
         """
-        ...
 
 
 class Jobs(Protocol):
@@ -56,17 +51,14 @@ class Jobs(Protocol):
         is what has touched the chat. Raises ToolError with the question when `when` is
         not understood, or the reason when an owner did not allow it.
         """
-        ...
 
 
 class FileSender(Protocol):
     async def send_file(self, file: BinaryIO, name: str, caption: str) -> None:
         """Send the open file to the chat's person; ToolError says why it could not be sent."""
-        ...
 
     async def send_album(self, files: Sequence[tuple[BinaryIO, str]], caption: str) -> None:
         """Send open files with their names as one, at most ALBUM; ToolError as above."""
-        ...
 
 
 class Web(Protocol):
@@ -75,7 +67,6 @@ class Web(Protocol):
 
         `permit` is awaited with "host:port" before each connection.
         """
-        ...
 
 
 Delegate = Callable[[str, list[str]], Awaitable[str]]
@@ -87,7 +78,7 @@ comes from, also when it fails."""
 class ToolContext:
     """What is None is not there: its tools say so in one sentence."""
 
-    sandbox: "Sandbox"
+    sandbox: Sandbox
     notes: Notes | None = None
     jobs: Jobs | None = None
     file_sender: FileSender | None = None

@@ -1,7 +1,7 @@
 """git_status, git_diff, git_commit. Git only ever runs inside the sandbox.
 
 So a repository's hooks, filters and configuration, whoever wrote them, can do no
-more than any command there. The options are for stable output.
+more than any command there. The scripts are in git.sh.
 """
 
 import re
@@ -11,76 +11,15 @@ from typing import Annotated
 from pydantic import Field
 
 from agent.errors import ToolError
+from agent.sandbox.bubblewrap import REPOS, WriteAccess
 from agent.sandbox.files import SandboxPath
-from agent.sandbox.layout import REPOS, WriteAccess
 from agent.sandbox.output_buffer import truncate_middle
+from agent.sandbox.sandbox import bash_script
 from agent.tools.tool import Call, Output, tool
 
 SECONDS = 60
-ABSENT = 44  # exit code: no repository
-CHANGED = 45  # exit code: the changes are not those that were approved
-NOTHING = 46  # exit code: nothing to commit
+ABSENT, CHANGED, NOTHING = 44, 45, 46  # exit codes of git.sh
 PREVIEW_BYTES = 6000  # bytes of a diff in a question to the owner
-
-GIT = "git --no-pager -c core.quotePath=false -c diff.external= -c protocol.allow=never"
-DIFF = "diff --no-ext-diff --no-textconv --no-color"
-
-# Argument 1 of every script: the directory. What remains is relative to the top of its repository.
-ENTER = f"""
-cd -- "$1" 2>/dev/null || exit {ABSENT}
-shift
-top=$(git rev-parse --show-toplevel 2>/dev/null) && cd -- "$top" || exit {ABSENT}
-base=HEAD
-git rev-parse --quiet --verify HEAD > /dev/null || base=$(git hash-object -t tree /dev/null)
-"""
-
-STATUS = f"""{ENTER}
-export GIT_OPTIONAL_LOCKS=0
-{GIT} status --short --branch --untracked-files=all -z
-"""
-
-# Arguments: a revision, a range or nothing; then paths.
-CHANGES = f"""{ENTER}
-export GIT_OPTIONAL_LOCKS=0
-revision=$1; shift
-case $revision in
-  "") {GIT} {DIFF} "$base" -- "$@" || exit
-      new=$(git ls-files -z --others --exclude-standard -- "$@" | head -z -n 50 | tr '\\n\\0' '?\\n')
-      [ -z "$new" ] || printf '\nNew files, not in the diff:\n%s\n' "$new" ;;
-  *..*) {GIT} {DIFF} --end-of-options "$revision" -- "$@" ;;
-  *) {GIT} show --no-ext-diff --no-textconv --no-color --date=short --first-parent -m \\
-       --format='commit %h, %an, %ad: %s' --end-of-options "$revision" -- "$@" ;;
-esac
-"""
-
-# What a commit would hold, without writing into the repository. Arguments: files, or none for all.
-PREVIEW = f"""
-objects=$(git rev-parse --path-format=absolute --git-path objects)
-mkdir -p /tmp/objects
-preview() (
-  export GIT_INDEX_FILE=/tmp/index GIT_OBJECT_DIRECTORY=/tmp/objects
-  export GIT_ALTERNATE_OBJECT_DIRECTORIES=$objects
-  git read-tree "$base" && git add -A -- "${{@:-.}}" || exit
-  {GIT} {DIFF} --cached --stat --patch "$base"
-)
-preview "$@" > /tmp/preview 2> /tmp/errors || {{ cat /tmp/errors /tmp/preview; exit 1; }}
-[ -s /tmp/preview ] || exit {NOTHING}
-"""
-
-SHOW = f"""{ENTER}{PREVIEW}
-sha256sum < /tmp/preview
-cat /tmp/preview
-"""
-
-# Arguments: the SHA-256 of the approved preview or nothing, the message, then files.
-COMMIT = f"""{ENTER}
-approved=$1 message=$2; shift 2
-{PREVIEW}
-[ -z "$approved" ] || [ "$(sha256sum < /tmp/preview)" = "$approved" ] || exit {CHANGED}
-git add -A -- "${{@:-.}}" || exit
-[ $# = 0 ] || set -- -- "$@"
-{GIT} -c commit.gpgSign=false commit --no-verify --message="$message" "$@"
-"""
 
 # In the head of a file's diff; the lines of its text begin with a sign.
 NEW_SUBMODULE = re.compile(r"^new (?:file )?mode 160000$", re.MULTILINE)
@@ -96,9 +35,10 @@ async def git_status(
     call: Call, repo: Annotated[str, Field(description="name in /repos, or path in /workspace")]
 ) -> Output:
     """Branch and changed files of a repository."""
-    branch, *entries = (await run_git(call, repo, STATUS)).split("\0")
+    branch, *entries = (await run_git(call, repo, "status")).split("\0")
+    name = re.sub(r"^No commits yet on (.*)", r"\1 (no commits yet)", branch.removeprefix("## "))
     lines = changed_files(entries) or ["nothing to commit, working tree clean"]
-    return await bounded_output(call, "\n".join([f"branch {branch_name(branch)}", *lines]))
+    return await bounded_output(call, "\n".join([f"branch {name}", *lines]))
 
 
 def changed_files(entries: Sequence[str]) -> list[str]:
@@ -113,19 +53,13 @@ def changed_files(entries: Sequence[str]) -> list[str]:
     return lines
 
 
-def branch_name(line: str) -> str:
-    name = line.removeprefix("## ")
-    unborn = name.removeprefix("No commits yet on ")
-    return name if unborn == name else f"{unborn} (no commits yet)"
-
-
 @tool
 async def git_diff(call: Call, repo: str, revision: str = "", path: str = "") -> Output:
     """Uncommitted changes, or those of a revision or range."""
     if revision.startswith("-"):
         raise ToolError(f"{revision} is not a revision. Use a branch, a commit or a range A..B.")
     paths = [path_in_repo(call, repo, path)] if path else []
-    text = await run_git(call, repo, CHANGES, revision, *paths)
+    text = await run_git(call, repo, "diff", revision, *paths)
     return await bounded_output(call, text.strip("\n") or "no changes")
 
 
@@ -136,7 +70,7 @@ async def git_commit(call: Call, repo: str, message: str, files: list[str] | Non
         raise ToolError("message is empty.")
     chosen = [path_in_repo(call, repo, file) for file in files or []]
     approved = await approved_changes(call, repo, message, chosen)
-    text = await run_git(call, repo, COMMIT, approved, message, *chosen, access="commit")
+    text = await run_git(call, repo, "commit", approved, message, *chosen, access="commit")
     return Output(text.strip("\n"))
 
 
@@ -150,7 +84,7 @@ async def approved_changes(call: Call, repo: str, message: str, files: Sequence[
             f"/repos/{place.repo} is read-only, so nothing can be committed to it. "
             "Its owner can allow it with write = true in the configuration."
         )
-    digest, _, preview = (await run_git(call, repo, SHOW, *files)).partition("\n")
+    digest, _, preview = (await run_git(call, repo, "preview", *files)).partition("\n")
     if NEW_SUBMODULE.search(preview):
         raise ToolError(
             "Nothing was committed: a folder in it is a repository of its own, whose settings the "
@@ -166,18 +100,18 @@ async def approved_changes(call: Call, repo: str, message: str, files: Sequence[
 
 
 async def run_git(
-    call: Call, repo: str, script: str, *arguments: str, access: WriteAccess = "none"
+    call: Call, repo: str, command: str, *arguments: str, access: WriteAccess = "none"
 ) -> str:
     place = resolve(call, repo)
     folder = f"{place.top}/{place.path}".rstrip("/")
     await call.reads(place)
     result = await call.sandbox.run_internal(
-        ["/bin/bash", "-c", script, "git", folder, *arguments],
-        seconds=SECONDS,
-        access=access,
+        [*bash_script("tools/git.sh"), command, folder, *arguments], seconds=SECONDS, access=access
     )
     if result.exit_code == ABSENT:
-        raise ToolError(f"There is no git repository at {folder}. {known_repos(call)}")
+        names = ", ".join(call.sandbox.config.repos)
+        known = f"Configured are: {names}." if names else "None is configured; git init makes one."
+        raise ToolError(f"There is no git repository at {folder}. {known}")
     if result.exit_code:
         message, _ = truncate_middle(result.output.strip(), 1000)
         raise ToolError(
@@ -199,11 +133,6 @@ def path_in_repo(call: Call, repo: str, file: str) -> str:
     if file.startswith("/") or (own and file.startswith(own)):
         return call.sandbox.files.resolve(file).path.removeprefix(own) or "."
     return file
-
-
-def known_repos(call: Call) -> str:
-    names = ", ".join(call.sandbox.config.repos)
-    return f"Configured are: {names}." if names else "None is configured; git init makes one."
 
 
 async def bounded_output(call: Call, text: str) -> Output:

@@ -1,64 +1,79 @@
-"""list_files and grep: both look inside the sandbox, with what every Linux has, past .gitignore."""
+"""list_files and grep: both look inside the sandbox, with what every Linux has, past .gitignore.
 
+Globs become extended regular expressions.
+"""
+
+import re
 from typing import Annotated
 
 from pydantic import Field
 
 from agent.errors import ToolError
 from agent.sandbox.files import SandboxPath
-from agent.sandbox.rootfs import EMPTY_GIT
-from agent.tools.glob import beneath, is_wild
+from agent.sandbox.sandbox import bash_script
 from agent.tools.tool import Call, Output, tool
 
-MOST_FILES = 200
+PIECE = re.compile(r"\*\*/|\*\*|\*|\?|\[!?\]?[^]/]*\]|\{[^{}/]*\}|.", re.DOTALL)
+WILDCARDS = {"**/": "(.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+
+
+def beneath(folder: str, pattern: str) -> str:
+    """An expression for paths that match `pattern` in `folder`, or are `folder` itself."""
+    body = expression(pattern)
+    return f"^{escaped(folder)}($|/{body}$)" if folder else f"^{body}$"
+
+
+def expression(pattern: str) -> str:
+    """Without a slash a pattern is held against the file's own name, at any depth.
+
+    `./` in front keeps it to the folder itself. Without a wildcard it also names a directory and what is in it.
+    """
+    pattern, here = re.subn(r"^(\./)+", "", pattern.strip())
+    if pattern.endswith("/"):
+        pattern += "**"
+    if pattern in ("", ".", "**", "**/*"):
+        return ".*"
+    anywhere = "" if here or "/" in pattern.replace("**/", "") else "(.*/)?"
+    below = "" if is_wild(pattern) else "(/.*)?"
+    return f"{anywhere}{translated(pattern)}{below}"
+
+
+def is_wild(pattern: str) -> bool:
+    return any(sign in pattern for sign in "*?[{")
+
+
+def escaped(text: str) -> str:
+    return re.sub(r"[.^$+*?()|\[\]{}\\]", r"\\\g<0>", text)
+
+
+def translated(pattern: str) -> str:
+    return "".join(piece_expression(piece) for piece in PIECE.findall(pattern))
+
+
+def piece_expression(piece: str) -> str:
+    if piece in WILDCARDS:
+        return WILDCARDS[piece]
+    if len(piece) > 1 and piece[0] == "{":
+        return f"({'|'.join(translated(choice) for choice in piece[1:-1].split(','))})"
+    if len(piece) > 1 and piece[0] == "[":
+        return "[^" + piece[2:] if piece[1] == "!" else piece
+    return escaped(piece)
+
+
 MOST_LINES = 300
-LONGEST_LINE = 300  # bytes
 SECONDS = 30
 QUESTION_MARKS = str.maketrans("\n␤", "??")  # for the line breaks in a name, as a glob has it
-ABSENT = 44  # exit code of the script
-
-# Arguments: 1 top directory, 2 where to look beneath it, 3 expression for paths.
-FILES = rf"""
-cd -- "$1" && [ -e "./$2" ] || exit {ABSENT}
-export GIT_DIR={EMPTY_GIT} GIT_WORK_TREE="$1"
-find -H "./$2" -name .git -prune -o -type f -print0 |
-  sed -z 's|^\./*||; s|//*|/|g' | grep -zE -e "$3" | sort -z > /tmp/all
-if [ -n "$2" ] && git check-ignore -q --no-index -- "$2"; then
-  cp /tmp/all /tmp/files
-else
-  git check-ignore -z --no-index --stdin < /tmp/all | sort -z > /tmp/ignored
-  comm -z -23 /tmp/all /tmp/ignored > /tmp/files
-fi
-"""
-
-NEWEST = rf"""{FILES}
-printf '%s\0' "$(tr -cd '\0' < /tmp/files | wc -c)"
-xargs -0 -r stat --printf='%.9Y\t%n\0' -- < /tmp/files |
-  sort -z -k1,1nr | head -z -n {MOST_FILES} | cut -z -f2-
-"""
-
-# Argument 4: what to find; as plain text when it is no regular expression. A match is a field:
-# the name, a line feed, the line. No name with a line feed in it can pose as another file's match.
-LINES = rf"""{FILES}
-kind=-P
-grep -qP -e "$4" /dev/null 2>/dev/null
-[ $? -lt 2 ] || kind=-F
-printf '%s\0' "$kind"
-sed -z '/\n/d' /tmp/files | xargs -0 -r grep -nHIsZ --color=never $kind -e "$4" -- |
-  tr '\n\0' '\0\n' | cut -z -b 1-{LONGEST_LINE} | head -z -n {MOST_LINES + 1}
-"""
+ABSENT = 44  # exit code of search.sh
 
 
 @tool
 async def list_files(
-    call: Call,
-    pattern: str,
-    path: Annotated[str, Field(description="folder to search")] = "",
+    call: Call, pattern: str, path: Annotated[str, Field(description="folder to search")] = ""
 ) -> Output:
     """List files that match a glob, newest first, such as *.py or src/**."""
     place, glob = split_pattern(call, path, pattern)
     await call.reads(place)
-    count, *names = await search(call, place, NEWEST, beneath(place.path, glob))
+    count, *names = await search(call, place, "newest", beneath(place.path, glob))
     names = [name.translate(QUESTION_MARKS) for name in names]
     if not names:
         return Output(f"No file matches {pattern} in {place.name}.")
@@ -77,7 +92,7 @@ async def grep(
         raise ToolError("pattern is empty.")
     place, glob = split_pattern(call, path, glob)
     await call.reads(place)
-    kind, *matches = await search(call, place, LINES, beneath(place.path, glob), pattern)
+    kind, *matches = await search(call, place, "lines", beneath(place.path, glob), pattern)
     lines = [match.replace("\n", ":", 1).replace("\n", "␤") for match in matches]
     text = f"No line matches {pattern} in {place.name}."
     if lines:
@@ -96,10 +111,9 @@ def split_pattern(call: Call, path: str, pattern: str) -> tuple[SandboxPath, str
     return call.sandbox.files.resolve(path), pattern
 
 
-async def search(call: Call, place: SandboxPath, script: str, *arguments: str) -> list[str]:
-    result = await call.sandbox.run_internal(
-        ["/bin/bash", "-c", script, "search", place.top, place.path, *arguments], seconds=SECONDS
-    )
+async def search(call: Call, place: SandboxPath, command: str, *arguments: str) -> list[str]:
+    argv = [*bash_script("tools/search.sh"), command, place.top, place.path, *arguments]
+    result = await call.sandbox.run_internal(argv, seconds=SECONDS)
     if result.exit_code == ABSENT:
         raise ToolError(f"There is no file or folder {place.name}.")
     return result.output.split("\0")[:-1] or [""]
@@ -109,7 +123,7 @@ def bounded(call: Call, place: SandboxPath, lines: list[str], count: int, more: 
     """Lines with full paths, as many as the output may hold."""
     prefix = f"{place.top}/" if place.repo else ""
     left, shown = call.output_limit, []
-    for line in lines[: max(MOST_FILES, MOST_LINES)]:
+    for line in lines[:MOST_LINES]:
         left -= len(prefix) + len(line.encode()) + 1
         if left < 0:
             break

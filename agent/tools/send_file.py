@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from agent.errors import ToolError
 from agent.sandbox.files import Files
 from agent.tools.context import ALBUM
-from agent.tools.glob import is_wild
+from agent.tools.search import is_wild
 from agent.tools.tool import Call, Output, tool
 
 

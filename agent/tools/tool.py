@@ -13,17 +13,15 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from agent.errors import ToolError
+from agent.sandbox.files import SandboxPath
+from agent.sandbox.sandbox import Sandbox
 from agent.tools.context import Approver, ToolContext
 from agent.trust import Taint
-
-if TYPE_CHECKING:
-    from agent.sandbox.files import SandboxPath
-    from agent.sandbox.sandbox import Sandbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ class Call:
     strangers: list[str] = field(default_factory=list)
 
     @property
-    def sandbox(self) -> "Sandbox":
+    def sandbox(self) -> Sandbox:
         return self.context.sandbox
 
     @property
@@ -85,7 +83,7 @@ class Call:
         taints = await self.taints()
         return taints[-1].source if taints else ""
 
-    async def reads(self, place: "SandboxPath | None") -> None:
+    async def reads(self, place: SandboxPath | None) -> None:
         """Its output shows text of that place: a repository of the host, or the workspace."""
         if place is None:
             return
@@ -95,7 +93,7 @@ class Call:
         elif not repo.mine:
             self.strangers.append(f"repository {repo.name}")
 
-    async def writes(self, place: "SandboxPath", change: str) -> None:
+    async def writes(self, place: SandboxPath, change: str) -> None:
         """It is about to change that place: an owner may be asked, or the workspace be marked."""
         if place.repo:
             await self.approve(f"Write {place.name}:\n\n{change}", scope=f"write:{place.repo}")
@@ -125,11 +123,7 @@ class Tool:
             "properties": properties,
             "required": full.get("required", []),
         }
-        function = {
-            "name": self.name,
-            "description": self.description,
-            "parameters": parameters,
-        }
+        function = {"name": self.name, "description": self.description, "parameters": parameters}
         return {"type": "function", "function": function}
 
     @property
@@ -185,6 +179,3 @@ def first_complaint(error: ValidationError) -> str:
         "extra_forbidden": f"{name} is not an argument of this tool.",
     }
     return messages.get(first["type"], f"{name}: {first['msg']}.")
-
-
-__all__ = ["Approver", "Call", "Output", "Tool", "ToolContext", "tool"]

@@ -1,5 +1,1 @@
 """The web, as text: fetch.py gets a page from an allowed host, html_text.py reads its HTML."""
-
-from agent.web.fetch import Fetcher
-
-__all__ = ["Fetcher"]

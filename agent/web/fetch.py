@@ -88,10 +88,7 @@ class CheckedAddresses(AbstractResolver):
         self._addresses = addresses
 
     async def resolve(
-        self,
-        host: str,
-        port: int = 0,
-        family: socket.AddressFamily = socket.AF_INET,
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         return [
             ResolveResult(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.sandbox.limits import HostRepo, SandboxLimits
-from agent.sandbox.sandboxes import open_sandboxes
+from agent.sandbox.sandbox import open_sandboxes
 from bench.attacks.attack import CHORE, Attack
 from bench.attacks.stage import Stage, staged
 from bench.attacks.subject import SECONDS, Plain, Sandboxed

@@ -22,7 +22,7 @@ from bot.settings import ConfigurationError, Settings, config_folder, load
 
 if TYPE_CHECKING:  # the backend's process loads nothing of the agent: 4 MiB
     from agent.approvals import AskOwners
-    from agent.sandbox.sandboxes import Sandboxes
+    from agent.sandbox.sandbox import Sandboxes
     from agent.tools.context import FileSender
     from backend.service import RunningBackend
     from bot.composition import Agent

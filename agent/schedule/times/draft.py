@@ -38,7 +38,10 @@ class Draft:
             return self.cron
         if self.repeat:
             return self.repeated()
-        return Once(self.future(self.once()))
+        at = self.once()
+        if at <= self.now:
+            raise NotUnderstood(f"{at:%a %d %b %Y %H:%M} is past. When do you mean?")
+        return Once(at.astimezone(UTC))
 
     # -- repeated -------------------------------------------------------------
 
@@ -128,15 +131,13 @@ class Draft:
             return None
         # Which day it is matters here, not the time: any time serves to find it.
         days = frozenset(self.days)
-        seek = Calendar((self.seek_minute(),), self.zone, frozenset(self.weekdays), days, frozenset(self.months), self.nth)  # fmt: skip
+        minute = self.times[0] if self.times else 1439 if self.daypart is None else self.daypart
+        seek = Calendar((minute,), self.zone, frozenset(self.weekdays), days, frozenset(self.months), self.nth)  # fmt: skip
         start = self.end_of_week() if self.next_week else self.now
         found = next_times(seek, start)
         if not found:
             raise NotUnderstood("No such day exists. Which day do you mean?")
         return found[0].astimezone(ZoneInfo(self.zone)).date()
-
-    def seek_minute(self) -> int:
-        return self.times[0] if self.times else self.daypart if self.daypart is not None else 1439
 
     def end_of_week(self) -> datetime:
         """The last moment of this week: "next Monday" lies behind it."""
@@ -151,11 +152,6 @@ class Draft:
             self.times = [self.daypart]
         elif self.hours12 and self.daypart >= 12 * 60:
             self.times = [t + 720 if t < 720 else t for t in self.times]
-
-    def future(self, at: datetime) -> datetime:
-        if at <= self.now:
-            raise NotUnderstood(f"{at:%a %d %b %Y %H:%M} is past. When do you mean?")
-        return at.astimezone(UTC)
 
 
 WHICH = {

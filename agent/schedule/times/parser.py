@@ -1,4 +1,4 @@
-"""Parses a phrase clause by clause, in any order: every, on Monday, at 8, in 20 minutes, UTC."""
+"""Parses English phrases clause by clause, in any order: every, on Monday, at 8, in 20 minutes, UTC."""
 
 import re
 from collections.abc import Callable
@@ -6,11 +6,70 @@ from datetime import date, datetime, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
-from agent.schedule.times import vocabulary
 from agent.schedule.times.cron import parse_cron
 from agent.schedule.times.draft import Draft, NotUnderstood
 from agent.schedule.times.rule import Rule
-from agent.schedule.times.vocabulary import AMOUNT, MONTH, NUMBER, ORDINAL, UNIT, WEEKDAY
+
+NUMBERS: dict[str, float] = {
+    word: number
+    for number, word in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen"
+        " fifteen sixteen seventeen eighteen nineteen twenty".split()
+    )
+}
+NUMBERS |= {"thirty": 30, "forty": 40, "fortyfive": 45, "sixty": 60, "ninety": 90}
+NUMBERS |= {"a": 1, "an": 1, "half": 0.5, "couple": 2, "dozen": 12}
+
+ADVERBS = {"hourly": "hour", "daily": "day", "weekly": "week", "monthly": "month", "yearly": "year", "annually": "year"}  # fmt: skip
+UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
+_SHORT = {"s": "second", "sec": "second", "m": "minute", "min": "minute", "h": "hour", "hr": "hour", "d": "day", "w": "week"}  # fmt: skip
+
+ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "last": -1}
+
+DAYPARTS = {"morning": 8 * 60, "noon": 12 * 60, "midday": 12 * 60, "lunchtime": 12 * 60, "afternoon": 15 * 60, "evening": 18 * 60, "night": 21 * 60, "midnight": 0}  # fmt: skip
+
+_DAYS = ("mon(?:day)?", "tue(?:s(?:day)?)?", "wed(?:nesday)?", "thu(?:r(?:s(?:day)?)?)?", "fri(?:day)?", "sat(?:urday)?", "sun(?:day)?")  # fmt: skip
+_MONTHS = ("jan(?:uary)?", "feb(?:ruary)?", "mar(?:ch)?", "apr(?:il)?", "may", "june?", "july?", "aug(?:ust)?", "sept?(?:ember)?", "oct(?:ober)?", "nov(?:ember)?", "dec(?:ember)?")  # fmt: skip
+
+# Abbreviations that mean one thing only; CST, IST, AST and BST do not.
+ZONES = {"utc": "UTC", "gmt": "UTC", "z": "UTC", "cet": "Europe/Paris", "cest": "Europe/Paris", "est": "America/New_York", "edt": "America/New_York", "pst": "America/Los_Angeles", "pdt": "America/Los_Angeles", "mst": "America/Denver", "mdt": "America/Denver", "jst": "Asia/Tokyo"}  # fmt: skip
+AMBIGUOUS_ZONES = {"cst", "ist", "ast", "bst"}
+
+WEEKDAY = f"(?:{'|'.join(_DAYS)})s?"
+MONTH = f"(?:{'|'.join(_MONTHS)})\\.?"
+NUMBER = r"(?:\d+(?:\.\d+)?|" + "|".join(sorted(NUMBERS, key=len, reverse=True)) + ")"
+UNIT = r"(?:seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?|[smhdw])"
+_WORDS = "|".join(sorted(NUMBERS, key=len, reverse=True))
+AMOUNT = rf"(?:\d+(?:\.\d+)?\s*|(?:{_WORDS})(?: of)?(?: an?)? ){UNIT}(?![a-z])"  # "20 min", "half an hour"
+ORDINAL = r"(?:\d{1,2}(?:st|nd|rd|th)|" + "|".join(ORDINALS) + ")"
+
+
+def number_of(text: str) -> float:
+    return float(text) if text[0].isdigit() else NUMBERS[text]
+
+
+def seconds_of(unit: str) -> int:
+    """Seconds of a unit, singular, plural or short."""
+    return UNITS.get(unit.rstrip("s")) or UNITS[_SHORT[unit.rstrip("s") or unit]]
+
+
+def weekday_of(text: str) -> int:
+    return _index(
+        _DAYS, text.removesuffix("s") if not re.fullmatch("|".join(_DAYS), text) else text
+    )
+
+
+def month_of(text: str) -> int:
+    return _index(_MONTHS, text.rstrip(".")) + 1
+
+
+def ordinal_of(text: str) -> int:
+    return ORDINALS.get(text) or int(re.sub(r"\D", "", text))
+
+
+def _index(patterns: tuple[str, ...], text: str) -> int:
+    return next(i for i, pattern in enumerate(patterns) if re.fullmatch(pattern, text))
+
 
 Clause = Callable[[Draft, re.Match[str]], None]
 ASK = "I did not understand when that is. Say it like: in 20 minutes, tomorrow at 9, every weekday at 8."
@@ -91,27 +150,27 @@ def amount_seconds(text: str) -> tuple[float, int]:
     """A number and the seconds of its unit."""
     match = re.match(rf"(?P<count>{NUMBER})(?: of)?(?: an?)?\s*(?P<unit>{UNIT})$", text)
     assert match
-    return vocabulary.number(match["count"]), vocabulary.seconds(match["unit"])
+    return number_of(match["count"]), seconds_of(match["unit"])
 
 
 def every_span_clause(draft: Draft, match: re.Match[str]) -> None:
     draft.repeat = True
     count, unit = match["count"], match["unit"]
-    many = 2 if count in ("other", "second") else int(vocabulary.number(count)) if count else 1
+    many = 2 if count in ("other", "second") else int(number_of(count)) if count else 1
     if match["half"]:
-        draft.span = timedelta(seconds=vocabulary.seconds(unit) / 2)
+        draft.span = timedelta(seconds=seconds_of(unit) / 2)
     elif unit.startswith("w"):
         draft.unit, draft.step = "week", many
     elif unit.startswith("d") and many == 1:
         draft.unit = "day"
     else:
-        draft.span = timedelta(seconds=many * vocabulary.seconds(unit))
+        draft.span = timedelta(seconds=many * seconds_of(unit))
 
 
 def every_long_clause(draft: Draft, match: re.Match[str]) -> None:
     draft.repeat = True
     unit = match["unit"] or match["adverb"]
-    draft.unit = vocabulary.ADVERBS.get(unit, unit)
+    draft.unit = ADVERBS.get(unit, unit)
     if draft.unit == "quarter":
         draft.unit, draft.months = "month", {1, 4, 7, 10}
     if draft.unit == "hour":
@@ -132,33 +191,33 @@ def workdays_clause(draft: Draft, match: re.Match[str]) -> None:
 
 
 def range_of_days_clause(draft: Draft, match: re.Match[str]) -> None:
-    first, last = vocabulary.weekday(match["first"]), vocabulary.weekday(match["last"])
+    first, last = weekday_of(match["first"]), weekday_of(match["last"])
     draft.repeat = True
     draft.weekdays |= {(first + n) % 7 for n in range((last - first) % 7 + 1)}
 
 
 def weekdays_clause(draft: Draft, match: re.Match[str]) -> None:
     named = re.findall(WEEKDAY, match["days"])
-    draft.weekdays |= {vocabulary.weekday(day) for day in named}
+    draft.weekdays |= {weekday_of(day) for day in named}
     draft.repeat = draft.repeat or all(day.endswith("days") for day in named)
     draft.next_week = draft.next_week or (match["which"] or "").strip() == "next"
 
 
 def nth_weekday_clause(draft: Draft, match: re.Match[str]) -> None:
-    draft.nth = vocabulary.ordinal(match["nth"])
-    draft.weekdays.add(vocabulary.weekday(match["day"]))
+    draft.nth = ordinal_of(match["nth"])
+    draft.weekdays.add(weekday_of(match["day"]))
     draft.repeat = draft.repeat or bool(match["each"])
 
 
 def day_of_month_clause(draft: Draft, match: re.Match[str]) -> None:
-    draft.days |= {vocabulary.ordinal(day) for day in re.findall(ORDINAL, match["days"])}
+    draft.days |= {ordinal_of(day) for day in re.findall(ORDINAL, match["days"])}
     if draft.days - {-1, *range(1, 32)}:
         raise NotUnderstood("A month has at most 31 days. Which day do you mean?")
     draft.repeat = draft.repeat or bool(match["each"])
 
 
 def named_date_clause(draft: Draft, match: re.Match[str]) -> None:
-    day, month = int(re.sub(r"\D", "", match["day"])), vocabulary.month(match["month"])
+    day, month = int(re.sub(r"\D", "", match["day"])), month_of(match["month"])
     if draft.repeat:
         draft.days, draft.months = {day}, {month}
         return
@@ -184,11 +243,11 @@ def relative_day_clause(draft: Draft, match: re.Match[str]) -> None:
     ahead = 2 if "after" in word else 1 if "tomorrow" in word else 0
     draft.day = draft.now.date() + timedelta(days=ahead)
     if word == "tonight":
-        draft.daypart = vocabulary.DAYPARTS["night"]
+        draft.daypart = DAYPARTS["night"]
 
 
 def daypart_clause(draft: Draft, match: re.Match[str]) -> None:
-    draft.daypart = vocabulary.DAYPARTS[match["part"].rstrip("s")]
+    draft.daypart = DAYPARTS[match["part"].rstrip("s")]
     if match["this"] and "every" not in match["this"]:
         draft.day = draft.day or draft.now.date()
     draft.repeat = draft.repeat or match["part"].endswith("s")
@@ -202,8 +261,8 @@ def clock_clause(draft: Draft, match: re.Match[str]) -> None:
 
 def minute_of_day(text: str) -> int:
     """Minutes after midnight of one time of day."""
-    if text in vocabulary.DAYPARTS:
-        return vocabulary.DAYPARTS[text]
+    if text in DAYPARTS:
+        return DAYPARTS[text]
     hour, minute = [*map(int, re.findall(r"\d+", text)), 0][:2]
     if text.startswith(("half", "quarter")):
         part = 30 if text.startswith("half") else 15
@@ -219,9 +278,9 @@ def minute_of_day(text: str) -> int:
 
 def zone_clause(draft: Draft, match: re.Match[str]) -> None:
     name = match["zone"].replace(" ", "_")
-    if name in vocabulary.AMBIGUOUS_ZONES:
+    if name in AMBIGUOUS_ZONES:
         raise NotUnderstood(f"{name.upper()} means several zones. Which city's time do you mean?")
-    draft.zone = vocabulary.ZONES.get(name) or zone_of_city(name)
+    draft.zone = ZONES.get(name) or zone_of_city(name)
     draft.now = draft.now.astimezone(ZoneInfo(draft.zone))
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent.errors import ToolError
-from agent.sandbox.disk_quota import DEEPEST, DiskQuota, DiskUsage, disk_usage
-from agent.sandbox.limits import HostRepo, SandboxLimits
+from agent.sandbox.limits import DEEPEST, DiskQuota, DiskUsage, HostRepo, SandboxLimits, disk_usage
 from agent.sandbox.sandbox import CommandResult, Sandbox
 from fakes.sandbox_box import opened
 from fakes.words import saying

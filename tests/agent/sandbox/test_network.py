@@ -125,7 +125,10 @@ async def test_nothing_is_left_open(box: Box, web: Site) -> None:
         *("127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1"),
         *("0.0.0.0", "224.0.0.1", "255.255.255.255", "192.0.2.1", "::1", "::", "fe80::1%eth0"),
         *("fc00::1", "ff02::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "2002:7f00:1::"),
-        *("64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "2001:db8::1"),
+        *("64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "2001:db8::1", "64:ff9b::a83f:8110"),
+        *("::127.0.0.1", "::ffff:0:127.0.0.1", "::ffff:0:8.8.8.8", "fec0::1", "168.63.129.16"),
+        *("::ffff:168.63.129.16", "64:ff9b:1::808:808", "2002:808:808::1", "2001::1", "3fff::1"),
+        *("192.0.0.192", "192.88.99.1", "5f00::1", "100::1", "fd00:ec2::254"),
     ],
 )
 def test_addresses_that_are_not_public(address: str) -> None:
@@ -133,7 +136,7 @@ def test_addresses_that_are_not_public(address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["1.1.1.1", "93.184.215.14", "2606:4700::1111", "::ffff:8.8.8.8"]
+    "address", ["1.1.1.1", "93.184.215.14", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"]
 )
 def test_addresses_that_are(address: str) -> None:
     assert is_public(address) is True

@@ -11,13 +11,11 @@ import pytest
 from agent.errors import AgentError, ToolError
 from agent.schedule.job_actions import JobAction, NothingToDo, SubmitTask, remind
 from agent.schedule.job_kind import JobClassifier
-from agent.schedule.job_runner import JobRunner, QuietHours
 from agent.schedule.planner import Planner
-from agent.schedule.scheduler import Scheduler
+from agent.schedule.scheduler import JobRunner, QuietHours, Scheduler
 from agent.schedule.times.rule import dump, load, next_times
 from agent.store import Incoming, Store
-from agent.store.jobs import Job, JobSpec
-from agent.store.occurrences import Occurrence
+from agent.store.jobs import Job, JobSpec, Occurrence
 from agent.store.outbox import OutboxRow
 from agent.trust import Taint
 from fakes.patience import SECONDS

@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from agent.memory.embeddings import Embedder, EmbeddingsUnavailable, SemanticSearch, fused
 from agent.memory.notes import ChatMemory
+from agent.memory.search import Embedder, EmbeddingsUnavailable, SemanticSearch, fused
 from agent.store import Store
 from agent.store.search import SearchHit
 from tests.agent.store.test_notes import said

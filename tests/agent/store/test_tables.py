@@ -8,8 +8,8 @@ from agent.approvals import ApprovalRequest, Approvals, question_id
 from agent.model import Completion
 from agent.schedule.times.rule import Every, dump
 from agent.store import Incoming, Store, backup, open_store
+from agent.store.chats import ChatFile
 from agent.store.errors import StoreError
-from agent.store.files import ChatFile
 from agent.store.jobs import JobSpec
 from agent.store.retention import DAY, vacuum
 from agent.store.usage import CacheReuse

@@ -21,8 +21,7 @@ from agent.summary.commit_range import (
     selected_diff,
     subjects,
 )
-from agent.summary.facts_text import facts_text
-from agent.summary.git_facts import collect
+from agent.summary.git_facts import collect, facts_text
 from tests.agent.summary.test_summary import Repository, git
 
 YEAR_9999 = 253_402_300_799

@@ -14,11 +14,15 @@ from agent.errors import BackendAway
 from agent.schedule.job_actions import NothingToDo, SummarizeRepo
 from agent.schedule.times.rule import Once, dump
 from agent.store import Store, open_store
-from agent.store.jobs import JobSpec
-from agent.store.occurrences import Occurrence
-from agent.summary.commit_range import EMPTY_TREE, CommitRange, NothingToSummarize, commit_range
+from agent.store.jobs import JobSpec, Occurrence
+from agent.summary.commit_range import (
+    EMPTY_TREE,
+    CommitRange,
+    NothingToSummarize,
+    RepoLocation,
+    commit_range,
+)
 from agent.summary.git_facts import collect
-from agent.summary.mirror import RepoLocation
 from agent.summary.repo_summaries import RepoSummaries
 from fakes import repository_large
 from fakes.words import saying

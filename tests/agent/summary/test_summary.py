@@ -16,9 +16,8 @@ from agent.summary.commit_range import (
     selected_diff,
     subjects,
 )
-from agent.summary.facts_text import facts_text
-from agent.summary.git_facts import FolderChange, RepoFacts, collect
-from agent.summary.prose import without_copied, without_unsupported, write_prose
+from agent.summary.git_facts import FolderChange, RepoFacts, collect, facts_text
+from agent.summary.repo_summaries import without_copied, without_unsupported, write_prose
 from fakes.words import saying
 
 

@@ -7,8 +7,7 @@ import pytest
 from agent.sandbox.limits import HostRepo
 from agent.tools.bash import bash
 from agent.tools.files import write_file
-from agent.tools.glob import beneath
-from agent.tools.search import grep, list_files
+from agent.tools.search import beneath, grep, list_files
 from fakes.sandbox_box import Box, opened, repository
 from fakes.words import saying
 

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from agent.errors import ToolError
 from agent.sandbox.hosts import Hosts
-from agent.web import Fetcher
+from agent.web.fetch import Fetcher
 from agent.web.html_text import html_text
 from fakes.web_server import Site, site
 

@@ -11,7 +11,7 @@ from PIL import Image
 from pydantic import Field
 
 from agent.sandbox.limits import SandboxLimits
-from agent.sandbox.sandboxes import Sandboxes, open_sandboxes
+from agent.sandbox.sandbox import Sandboxes, open_sandboxes
 from agent.tools.tool import Call, Output, tool
 from bot.localgram import is_final
 from fakes.bot_running import TelegramScenario

@@ -3,7 +3,13 @@
 from dataclasses import replace
 from itertools import pairwise
 
-from agent.sandbox.layout import InheritedFds, Layout, MountedRepo, arguments, nested_mount_points
+from agent.sandbox.bubblewrap import (
+    InheritedFds,
+    Layout,
+    MountedRepo,
+    arguments,
+    nested_mount_points,
+)
 
 LAYOUT = Layout(
     root="/s/root",

@@ -1,0 +1,64 @@
+# Git for the git tools, run in the sandbox:
+#   git.sh COMMAND FOLDER ...
+# Paths that follow are relative to the top of FOLDER's repository. Exit codes that tools/git.py knows:
+# 44 no repository; 45 the changes are not those that were approved; 46 nothing to commit.
+command=$1
+cd -- "$2" 2>/dev/null || exit 44
+shift 2
+top=$(git rev-parse --show-toplevel 2>/dev/null) && cd -- "$top" || exit 44
+base=HEAD
+git rev-parse --quiet --verify HEAD >/dev/null || base=$(git hash-object -t tree /dev/null)
+
+stable() { git --no-pager -c core.quotePath=false -c diff.external= -c protocol.allow=never "$@"; }
+difference() { stable diff --no-ext-diff --no-textconv --no-color "$@"; }
+
+# What a commit of these files (none: of all) would hold, in /tmp/preview, without writing into the repository.
+preview() {
+    objects=$(git rev-parse --path-format=absolute --git-path objects)
+    mkdir -p /tmp/objects
+    (
+        export GIT_INDEX_FILE=/tmp/index GIT_OBJECT_DIRECTORY=/tmp/objects
+        export GIT_ALTERNATE_OBJECT_DIRECTORIES=$objects
+        git read-tree "$base" && git add -A -- "${@:-.}" || exit
+        difference --cached --stat --patch "$base"
+    ) >/tmp/preview 2>/tmp/errors || { cat /tmp/errors /tmp/preview; exit 1; }
+    [ -s /tmp/preview ] || exit 46
+}
+
+case $command in
+status)
+    export GIT_OPTIONAL_LOCKS=0
+    stable status --short --branch --untracked-files=all -z
+    ;;
+diff) # a revision, a range or nothing; then paths
+    export GIT_OPTIONAL_LOCKS=0
+    revision=$1
+    shift
+    case $revision in
+    "")
+        difference "$base" -- "$@" || exit
+        new=$(git ls-files -z --others --exclude-standard -- "$@" | head -z -n 50 | tr '\n\0' '?\n')
+        [ -z "$new" ] || printf '\nNew files, not in the diff:\n%s\n' "$new"
+        ;;
+    *..*) difference --end-of-options "$revision" -- "$@" ;;
+    *)
+        stable show --no-ext-diff --no-textconv --no-color --date=short --first-parent -m \
+            --format='commit %h, %an, %ad: %s' --end-of-options "$revision" -- "$@"
+        ;;
+    esac
+    ;;
+preview) # files, or none for all
+    preview "$@"
+    sha256sum </tmp/preview
+    cat /tmp/preview
+    ;;
+commit) # the SHA-256 of the approved preview or nothing, the message, then files
+    approved=$1 message=$2
+    shift 2
+    preview "$@"
+    [ -z "$approved" ] || [ "$(sha256sum </tmp/preview)" = "$approved" ] || exit 45
+    git add -A -- "${@:-.}" || exit
+    [ $# = 0 ] || set -- -- "$@"
+    stable -c commit.gpgSign=false commit --no-verify --message="$message" "$@"
+    ;;
+esac
