@@ -18,5 +18,6 @@ model.py      what a model is to the agent
 errors.py     errors by who must act
 prompt.py     the fixed prefix, and the context block of a message
 approvals.py  what an owner must allow
+trust.py      whose text touches a chat, and what then asks
 aio.py        waiting, cancelling and background work
 """

@@ -2,6 +2,7 @@
 
 sandbox.py               one chat's: run a command; all chats', opened once by a program
 files.py                 its files, by the paths that commands see
+workspace_taints.py      whose text its files may hold
 sandbox_config.py        what all of them share, and how one call is put together
 limits.py                how much disk, memory and time; ends a call that uses more
 
