@@ -15,7 +15,7 @@ from agent.messages import Assistant, ToolCall, ToolResult, User
 from agent.model import Completion
 from agent.schedule.times.rule import Calendar, dump
 from agent.store import Incoming, Store, open_store
-from agent.store.files import ChatFile
+from agent.store.chats import ChatFile
 from agent.store.jobs import JobSpec
 from agent.store.turns import RenderedMessage, TurnEnd
 from agent.store.usage import CacheReuse
