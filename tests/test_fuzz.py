@@ -31,8 +31,8 @@ from agent.sandbox.proxy import parse_request
 from agent.schedule.times.draft import NotUnderstood
 from agent.schedule.times.parser import parse
 from agent.schedule.times.rule import dump, load, next_times
-from agent.store import message_codec
 from agent.store.set_aside import update_key
+from agent.store.transcript import SHORT, decoded_message
 from agent.summary.commit_range import CommitRange
 from agent.summary.git_facts import collect
 from agent.tools.git import NEW_SUBMODULE, changed_files
@@ -185,9 +185,9 @@ def times(text: str) -> None:
 
 def stored_message(text: str) -> None:
     with suppress(ValueError):
-        message_codec.message("tool", "", text)
+        decoded_message("tool", "", text)
     with suppress(ValueError):
-        message_codec.from_short("user", text)
+        decoded_message("user", *SHORT.validate_json(text))
 
 
 def sample_stream() -> bytes:
