@@ -1,7 +1,12 @@
 """read_file, write_file, edit_file: text in the workspace and the repositories."""
 
+import asyncio
 import difflib
+import heapq
 import posixpath
+import re
+import time
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from agent.errors import ToolError
@@ -11,6 +16,11 @@ from agent.tools.tool import Call, Output, tool
 
 MOST_BYTES = 8 << 20  # of a file that is read whole
 MOST_CHANGES = 20  # changed lines that the model is told of
+CONTEXT = 2  # lines around a change that are shown
+MOST_COMPARED = 400  # lines; of more, all are shown as removed and added
+COMPARED_CHARACTERS = 200
+NEAREST_SECONDS = 0.5
+NEAR_CHARACTERS = 1000  # of each near line
 
 
 @tool
@@ -46,13 +56,13 @@ async def edit_file(call: Call, path: str, old: str, new: str) -> Output:
     """Replace old by new in a file. old must be copied exactly and occur once."""
     await call.reads(call.sandbox.files.place(path))
     before = await read_text(call.sandbox.files, path)
-    after = replaced(before, old, new, path)
+    old, new = await matching_text(before, old, new, path)
+    at = before.index(old)
+    after = before[:at] + new + before[at + len(old) :]
     await call.writes(call.sandbox.files.resolve(path), f"{old}\n\n↓\n\n{new}")
     await call.sandbox.files.write(path, after.encode())
-    lines = difflib.unified_diff(
-        before.splitlines(), after.splitlines(), f"a/{path}", f"b/{path}", lineterm="", n=2
-    )
-    diff = clean("\n".join(islice(lines, 400)))
+    lines = changed_lines(before, at, old, new)
+    diff = clean("\n".join([f"--- a/{path}", f"+++ b/{path}", *islice(lines, 400)]))
     changed = [line for line in diff.splitlines()[2:] if line.startswith(("+", "-"))]
     if len(changed) > MOST_CHANGES:
         changed[MOST_CHANGES:] = [f"[... {len(changed) - MOST_CHANGES} more]"]
@@ -90,7 +100,7 @@ async def near_names(files: Files, path: str) -> str:
         except ToolError:
             continue
         folded = {each.casefold(): each for each in names}
-        if near := difflib.get_close_matches(name.casefold(), folded, 3, 0.5):
+        if near := await asyncio.to_thread(nearest, name.casefold(), list(folded), 3, 0.5):
             paths = (posixpath.join(place, folded[each]) for each in near)
             return f" Near names are: {', '.join(paths)}."
     return ""
@@ -106,7 +116,8 @@ def lines_within(lines: list[str], limit: int) -> list[str]:
     return lines
 
 
-def replaced(text: str, old: str, new: str, path: str) -> str:
+async def matching_text(text: str, old: str, new: str, path: str) -> tuple[str, str]:
+    """`old` and `new` with the file's line ends; ToolError where `old` does not occur once."""
     if not old:
         raise ToolError(
             "old is empty. Copy the lines to replace exactly; write_file makes a new file."
@@ -117,7 +128,7 @@ def replaced(text: str, old: str, new: str, path: str) -> str:
         old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
     count = text.count(old)
     if not count:
-        raise ToolError(not_found(text, old, path))
+        raise ToolError(await asyncio.to_thread(not_found, text, old, path))
     if count > 1:
         lines, at = [], -1
         for _ in range(min(count, 5)):
@@ -127,14 +138,61 @@ def replaced(text: str, old: str, new: str, path: str) -> str:
             f"old occurs {count} times in {path}, at lines {', '.join(lines)}. "
             "Copy more of the lines around the one you mean."
         )
-    return text.replace(old, new)
+    return old, new
+
+
+def changed_lines(text: str, at: int, old: str, new: str) -> Iterator[str]:
+    """Hunks of a unified diff of the lines around `old`, which stands `at` that character.
+
+    The rest of the file is not compared: it is the same, and difflib is quadratic.
+    """
+    begin, end = at, at + len(old)
+    for _ in range(CONTEXT + 1):
+        begin = max(text.rfind("\n", 0, begin), 0)
+        end = text.find("\n", end) + 1 or len(text)
+    begin += text[begin : begin + 1] == "\n" and begin < at
+    before = text[begin:end].splitlines()
+    after = (text[begin:at] + new + text[at + len(old) : end]).splitlines()
+    skipped = text.count("\n", 0, begin)
+    if max(len(before), len(after)) > MOST_COMPARED:
+        yield f"@@ -{skipped + 1},{len(before)} +{skipped + 1},{len(after)} @@"
+        yield from (f"-{line}" for line in before)
+        yield from (f"+{line}" for line in after)
+        return
+    for line in islice(difflib.unified_diff(before, after, lineterm="", n=CONTEXT), 2, None):
+        yield (
+            re.sub(r"(?<=[-+])\d+", lambda m: str(int(m[0]) + skipped), line)
+            if line.startswith("@@")
+            else line
+        )
+
+
+def nearest(word: str, candidates: Sequence[str], count: int, likeness: float) -> list[str]:
+    """Those most like the word (difflib's ratio), best first.
+
+    difflib is cubic in the worst case: only beginnings are compared, and no more of the candidates
+    than NEAREST_SECONDS allow.
+    """
+    matcher, end = (
+        difflib.SequenceMatcher(b=word[:COMPARED_CHARACTERS]),
+        time.monotonic() + NEAREST_SECONDS,
+    )
+    found = []
+    for candidate in candidates:
+        if time.monotonic() > end:
+            break
+        matcher.set_seq1(candidate[:COMPARED_CHARACTERS])
+        ratio = min(matcher.real_quick_ratio(), matcher.quick_ratio())
+        if ratio >= likeness and (ratio := matcher.ratio()) >= likeness:
+            found.append((ratio, candidate))
+    return [candidate for _, candidate in heapq.nlargest(count, found)]
 
 
 def not_found(text: str, old: str, path: str) -> str:
     lines, sought = text.splitlines(), old.strip("\n").splitlines() or [old]
-    best = difflib.get_close_matches(sought[0], lines[:20_000], 1, 0.4)
+    best = nearest(sought[0], lines[:20_000], 1, 0.4)
     if not best:
         return f"old does not occur in {path}. Read the file and copy the lines exactly."
     start = lines.index(best[0])
-    near = "\n".join(lines[start : start + min(len(sought), 12)])
+    near = "\n".join(line[:NEAR_CHARACTERS] for line in lines[start : start + min(len(sought), 12)])
     return f"old does not occur in {path}. The nearest lines, from line {start + 1}, are:\n{near}"

@@ -1,21 +1,28 @@
 """Pages from the hosts that the owner allows. The one place of the agent that fetches from the web."""
 
 import asyncio
+import re
 import socket
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from agent.aio import complete
 from agent.errors import ToolError
 from agent.sandbox.hosts import HostRefused, Hosts, Permit
 from agent.sandbox.output_buffer import clean
-from agent.web.html_text import html_text
 
 MOST_BYTES = 4 << 20  # of a page, decompressed
 MOST_REDIRECTS = 5
 SECONDS = 30
+READ_SECONDS = 10
+READ_MEMORY = 512 << 20  # bytes of address space
+CHARSET = re.compile(r"[A-Za-z0-9][\w.:-]{0,39}", re.ASCII)
+CODE = Path(__file__).parents[2]
 REDIRECTS = (301, 302, 303, 307, 308)
 TEXT = ("text/", "application/json", "application/xml", "application/xhtml", "application/rss")
 HEADERS = {
@@ -73,12 +80,23 @@ async def get(url: str, addresses: Sequence[str]) -> tuple[str, str]:
             session.get(url, allow_redirects=False) as response,
         ):
             if response.status in REDIRECTS:
-                return "", urljoin(url, response.headers.get("Location", ""))
+                return "", redirected(url, response.headers.get("Location", ""))
             return await response_text(url, response), ""
     except TimeoutError:
         raise ToolError(f"{url} did not answer within {SECONDS} s.") from None
     except (aiohttp.ClientError, OSError) as error:
         raise ToolError(f"{url} cannot be fetched: {str(error) or type(error).__name__}.") from None
+
+
+def redirected(url: str, location: str) -> str:
+    """The address that a page leads to; ToolError where that is none."""
+    try:
+        target = urljoin(url, location)
+    except ValueError:
+        target = ""
+    if not location or not target:
+        raise ToolError(f"{url} redirects to {location[:200]!r}, which is no address.")
+    return target
 
 
 class CheckedAddresses(AbstractResolver):
@@ -109,18 +127,50 @@ class CheckedAddresses(AbstractResolver):
 async def response_text(url: str, response: aiohttp.ClientResponse) -> str:
     kind = response.content_type
     if response.status >= 400:
-        raise ToolError(f"{url} answered {response.status} {response.reason or ''}".rstrip() + ".")
+        reason = clean(response.reason or "")[:100]
+        raise ToolError(f"{url} answered {response.status} {reason}".rstrip() + ".")
     if not kind.startswith(TEXT):
-        raise ToolError(f"{url} is {kind}, not text.")
+        raise ToolError(f"{url} is {clean(kind)[:100]}, not text.")
     raw = bytearray()
     async for piece in response.content.iter_chunked(1 << 16):
         raw += piece
         if len(raw) >= MOST_BYTES:
             break
-    page = bytes(raw[:MOST_BYTES])
+    return await page_text(bytes(raw[:MOST_BYTES]), response.charset or "", html="html" in kind)
+
+
+# The isolated interpreter has no site-packages: what it imports is of the standard library only.
+READ_PAGE = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, 2 * (int(sys.argv[2]),))
+resource.setrlimit(resource.RLIMIT_CPU, 2 * (int(sys.argv[3]),))
+sys.path.insert(0, sys.argv[1])
+from agent.web.html_text import main
+main(*sys.argv[4:])
+"""
+
+
+async def page_text(page: bytes, charset: str, *, html: bool, seconds: int = READ_SECONDS) -> str:
+    """The text of a page, read by a process of its own with bounds of time (seconds) and memory.
+
+    Its bytes are a stranger's: no regular expression, codec or entity of it may hold up this program.
+    """
+    limits = [str(READ_MEMORY), str(seconds)]
+    known = charset if CHARSET.fullmatch(charset) else "utf-8"
+    argv = ["-I", "-S", "-c", READ_PAGE, str(CODE), *limits, known, "html" if html else "plain"]
+    pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *argv, stdin=pipe, stdout=pipe, stderr=null, env={}, start_new_session=True
+    )
     try:
-        text = page.decode(response.charset or "utf-8", "replace")
-    except LookupError:
-        text = page.decode("utf-8", "replace")
-    # Beside the event loop: a hostile page takes seconds.
-    return clean(await asyncio.to_thread(html_text, text) if "html" in kind else text)
+        async with asyncio.timeout(seconds):
+            text, _ = await process.communicate(page)
+    except TimeoutError:
+        text = b""
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await complete(process.wait())
+    if process.returncode:
+        raise ToolError("The page takes too much time or memory to read.")
+    return text.decode()

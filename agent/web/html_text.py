@@ -1,4 +1,4 @@
-"""The text of an HTML page, as a person would read it. Pure.
+"""The text of an HTML page, as a person would read it.
 
 A scanner of our own, linear in the page's size: html.parser reads unclosed comments and tags
 anew from each start (minutes for 4 MiB), the fast tree builder (selectolax) is quadratic in depth,
@@ -6,8 +6,11 @@ and what finds "the article" (trafilatura, readability) loses forum answers and 
 """
 
 import re
+import sys
 from collections import defaultdict
 from html import unescape
+
+from agent.sandbox.output_buffer import clean
 
 RAW = {"script", "style", "iframe", "xmp", "noembed", "noframes"}  # no tags within
 HIDDEN = {"noscript", "template", "svg", "canvas", "select", "nav"}
@@ -39,6 +42,20 @@ def html_text(html: str) -> str:
         page.add_text(html[at : markup.start() if markup else None])
         at = after_markup(html, markup.start(), page) if markup else None
     return page.text()
+
+
+def main(charset: str, kind: str) -> None:
+    """From standard input to output (UTF-8): a page's text, without what drives terminals.
+
+    Run by an isolated interpreter (agent.web.fetch.page_text).
+    """
+    page = sys.stdin.buffer.read()
+    try:
+        text = page.decode(charset, "replace")
+    except (LookupError, ValueError):
+        text = page.decode("utf-8", "replace")
+    text = clean(html_text(text) if kind == "html" else text)
+    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
 
 
 def after_markup(html: str, at: int, page: "PageText") -> int | None:

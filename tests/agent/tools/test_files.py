@@ -1,4 +1,6 @@
+import asyncio
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -146,3 +148,55 @@ async def test_repositories_of_the_host(tmp_path: Path, uid: int) -> None:
         "b.txt",
         "c.txt",
     ]
+
+
+@pytest.mark.parametrize(
+    ("content", "old"),
+    [
+        ("\n".join("ab" * n + "c" for n in range(1, 2800)), "ba" * 3000),
+        ("ab" * (2 << 20), "ba" * 30_000 + "c"),
+        ("\n".join(["abcabcab" * 20] * 40_000), "bca" * 60),
+    ],
+)
+async def test_a_hostile_file_does_not_hold_up_the_program(
+    box: Box, content: str, old: str
+) -> None:
+    (box.sandbox.workspace / "hostile").write_text(content)
+    longest = 0.0
+
+    async def tick() -> None:
+        nonlocal longest
+        before = time.monotonic()
+        while True:
+            await asyncio.sleep(0.001)
+            longest, before = max(longest, time.monotonic() - before), time.monotonic()
+
+    ticking, began = asyncio.create_task(tick()), time.monotonic()
+    said = await box.error(edit_file, path="hostile", old=old, new="x")
+    took = time.monotonic() - began
+    ticking.cancel()
+    assert said.startswith("old does not occur in hostile.")
+    assert len(said) < 20_000
+    assert took < 0.5 or longest < took / 2
+
+
+async def test_an_edit_of_a_hostile_file_shows_its_own_lines_alone(box: Box) -> None:
+    content = "".join(f"{'ab' * 40}{n % 7}\n" for n in range(60_000))
+    (box.sandbox.workspace / "long").write_text(content.replace("\n", " here\n", 1))
+    output = await box.use(edit_file, path="long", old=" here", new=" there")
+    line = "ab" * 40
+    assert output.shown.splitlines()[2:] == [
+        "@@ -1,3 +1,3 @@",
+        f"-{line}0 here",
+        f"+{line}0 there",
+        f" {line}1",
+        f" {line}2",
+    ]
+
+
+async def test_a_change_of_many_lines_is_shown_as_removed_and_added(box: Box) -> None:
+    old = "".join(f"{n}\n" for n in range(500))
+    (box.sandbox.workspace / "many").write_text(f"first\n{old}last\n")
+    output = await box.use(edit_file, path="many", old=old, new="one\n")
+    assert output.shown.splitlines()[2:5] == ["@@ -1,502 +1,3 @@", "-first", "-0"]
+    assert (box.sandbox.workspace / "many").read_text() == "first\none\nlast\n"

@@ -1,14 +1,16 @@
 """Pages as text, from allowed hosts, however they redirect."""
 
+import asyncio
 import gzip
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from aiohttp import web
 
 from agent.errors import ToolError
 from agent.sandbox.hosts import Hosts
-from agent.web.fetch import Fetcher
+from agent.web.fetch import Fetcher, page_text
 from agent.web.html_text import html_text
 from fakes.web_server import Site, site
 
@@ -183,3 +185,58 @@ def test_text_of_html(html: str, text: str) -> None:
 def test_no_page_takes_minutes(html: str) -> None:
     """The time limit of a test is what fails here: a scanner that reads anew needs hours."""
     assert "<a" not in html_text(html)
+
+
+@pytest.mark.parametrize(
+    ("location", "said"),
+    [
+        ("http://[", "redirects to 'http://[', which is no address."),
+        ("", "redirects to '', which is no address."),
+        ("http://a:b/", "is not an address"),
+        ("//[::1", "which is no address."),
+        ("http://\xff\xfe/", "is not among the hosts"),
+    ],
+)
+async def test_broken_locations(served: Site, location: str, said: str) -> None:
+    served.pages["/r"] = lambda: web.Response(status=302, headers={"Location": location})
+    assert said in await _error(Fetcher(served.hosts()), f"http://{served.host}/r")
+
+
+@pytest.mark.parametrize("charset", ["nonsense", "hex", "idna", "undefined", "rot13", ""])
+async def test_unknown_charsets_are_read_as_utf_8(served: Site, charset: str) -> None:
+    headers = {"Content-Type": f"text/plain; charset={charset}"}
+    served.pages["/c"] = lambda: web.Response(body="zoë".encode(), headers=headers)
+    page = await Fetcher(served.hosts()).fetch(f"http://{served.host}/c", Permits())
+    assert page == "zoë"
+
+
+@pytest.mark.parametrize(
+    ("page", "charset", "html"),
+    [
+        (b"a-" + b"a" * (4 << 20), "punycode", False),  # quadratic
+        (b"&#" + b"9" * (4 << 20) + b";", "utf-8", True),
+        (b"<a " * (4 << 18), "utf-8", True),
+    ],
+)
+async def test_a_page_that_takes_too_long_is_given_up(
+    page: bytes, charset: str, html: bool
+) -> None:
+    """Whatever its bytes are, the text or one sentence comes, and no process is left."""
+    try:
+        await page_text(page, charset, html=html, seconds=2)
+    except ToolError as error:
+        assert str(error) == "The page takes too much time or memory to read."
+    assert children() == []
+
+
+def children() -> list[str]:
+    tasks = Path("/proc/self/task").iterdir()
+    pids = [pid for task in tasks for pid in (task / "children").read_text().split()]
+    return [pid for pid in pids if "html_text" in Path(f"/proc/{pid}/cmdline").read_text()]
+
+
+async def test_a_page_that_takes_for_ever_is_cancelled_at_once() -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(1):
+            await page_text(b"a-" + b"a" * (4 << 20), "punycode", html=False, seconds=60)
+    assert children() == []
