@@ -3,6 +3,7 @@
 api.py            its routes
 gpu_queue.py      whose request runs on the GPU next
 alerts.py         news for the owner, kept and streamed
+restart_history.py  when the model server was started again, and why
 speed.py          speed, cache use and energy of the last completions
 metrics.py        the status as Prometheus text
 proxy.py          a port for other local programs
