@@ -9,6 +9,7 @@ from agent.store.jobs import JobSpec
 from backend.client import BackendUnavailable
 from backend.protocol import Gpu, GpuMinute, Restart, ServerStatus, Speed, Status
 from bot.job_actions import HealthDigest
+from fakes.words import saying
 
 NOW = datetime(2026, 11, 20, 8, tzinfo=UTC)
 
@@ -72,4 +73,4 @@ async def test_a_day_in_six_lines(tmp_path: Path) -> None:
 async def test_without_a_backend_it_says_so(tmp_path: Path) -> None:
     async with open_store(tmp_path / "s.db") as store:
         text = await HealthDigest(store, Backend(gone=True), tmp_path, 0)(None, None)  # type: ignore[arg-type]
-    assert "The backend is away: No model backend is running." in text
+    assert text == saying("away", "No model backend is running.")

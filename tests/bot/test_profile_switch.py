@@ -23,6 +23,7 @@ from bot.job_actions import ProfileSwitch
 from bot.settings import load
 from fakes import gguf_maker, llama_server
 from fakes.backend_running import QUICK, Running, running
+from fakes.words import saying
 from tests.bot.cli.test_bad_input import voltaire
 
 HAND = '# mine\n[agent]\ntimezone = "Europe/Paris"  # at home\n\n[backend]\nprofile = "fake"\n'
@@ -76,7 +77,7 @@ async def test_a_planned_switch_stands_in_the_file_and_the_running_backend_obeys
     async with backend(home, clock) as it:
         words = ("jobs", "add", "--yes", "every day at 8 switch to the model other")
         code, out, _ = await voltaire(home, *words, config=HAND)
-        assert (code, out.partition(";")[0]) == (0, "Switch to the model other, every day at 08:00")
+        assert (code, out) == (0, saying("switch", "other, every day at 08:00"))
         entry = '\n[[backend.schedule]]\nat = "08:00"\nprofile = "other"\njob = 1\n'
         assert (home / "c.toml").read_text() == HAND + entry
         clock.set("06:59:59")  # in Paris it is nearly eight

@@ -9,6 +9,7 @@ from pathlib import Path
 from agent.store import Incoming, open_store
 from backend.client import BackendClient
 from fakes.patience import SECONDS
+from fakes.words import saying
 
 VOLTAIRE = Path(sys.executable).with_name("voltaire")
 
@@ -54,7 +55,7 @@ async def test_there_and_back_but_not_under_a_running_backend(tmp_path: Path) ->
         async with open_store(state / "voltaire.db") as store:
             await store.inbox.add(Incoming("cli", "cli", "2", "after"))
         refused = await voltaire(tmp_path, "restore", str(file))
-        assert refused == (1, "", "Bot or backend still run on this state; stop them first.\n")
+        assert refused == (1, "", saying("still run", "stop them"))
         assert await said(state) == ["before", "after"]
     finally:
         backend.terminate()
@@ -62,10 +63,7 @@ async def test_there_and_back_but_not_under_a_running_backend(tmp_path: Path) ->
     code, out, err = await voltaire(tmp_path, "restore", str(file))
     assert (code, err) == (0, "")
     (aside,) = tmp_path.glob("s-before-*")
-    assert out == (
-        f"Restored. The state before is at {aside}.\nThe configuration stays as it is here;"
-        f" the backup's own is shown by: tar -xzOf {file} config.toml\n"
-    )
+    assert out == saying(str(aside), f"tar -xzOf {file} config.toml\n")
     assert config.read_text() == "# another\n"
     shown = await asyncio.create_subprocess_exec(
         *out.split(": ")[1].split(), stdout=asyncio.subprocess.PIPE

@@ -54,7 +54,7 @@ async def test_a_member_is_not_offered_what_owners_do(scenario: TelegramScenario
         help_ = await mia.ask("/help")
         refused = await mia.ask("/approve")
     assert "/approve" not in help_.text
-    assert refused.text == "Only an owner can do that."
+    assert refused.text == TEXTS.only_owners
 
 
 async def test_new_and_resume_change_the_conversation(scenario: TelegramScenario) -> None:

@@ -10,6 +10,7 @@ from bot.localgram import Person
 from bot.telegram.app import TelegramApp
 from bot.texts import Texts
 from fakes.bot_running import RunningBot, TelegramScenario
+from fakes.words import saying
 
 
 async def models() -> list[str]:
@@ -52,25 +53,27 @@ async def test_one_job_is_told_and_changed_by_its_number(scenario: TelegramScena
         none = await said(scenario.owner, "/jobs 7")
         odd = await said(scenario.owner, "/jobs ²")  # a digit to Python, but no number
         long = await said(scenario.owner, f"/jobs {'7' * 23}")  # more than SQLite can hold
-    assert first.startswith("Task “stretch”, every day at 09:00; next: ")
-    assert first.endswith("\nWhen times were missed, it runs once.")
-    assert other.startswith("Job 1: Task “stretch”, every day at 09:00")
-    assert policy.endswith("\nWhen times were missed, it says so and does not run.")
-    assert moved.startswith("Job 1: Task “stretch”, every Monday at 10:00")
-    assert unclear.startswith("I did not understand when that is.")
-    assert "no job 7 " in none
+    assert first.splitlines() == [
+        saying("“stretch”", "every day at 09:00; next: "),
+        saying("missed", "once"),
+    ]
+    assert other == saying("job 1", "“stretch”", "every day at 09:00")
+    assert policy.splitlines()[-1] == saying("missed", "does not run")
+    assert moved == saying("job 1", "“stretch”", "every Monday at 10:00")
+    assert unclear == saying("did not understand")
+    assert none == saying("no job 7")
     assert odd.startswith("1. Task “stretch”")
-    assert f"no job {'7' * 23} " in long
+    assert long == saying(f"no job {'7' * 23}")
 
 
 async def test_a_switch_of_the_model_is_for_owners(scenario: TelegramScenario) -> None:
     member = scenario.gram.user("Max", id=222, started=True)
     scenario.config |= {"allow": frozenset({member.id})}
     async with scenario.open() as run:
-        told = await said(member, "/schedule every day at 8 switch to the model coder")
-        assert told == Texts().only_owners
-        unknown = await said(member, "/schedule every day at 8 switch to the model gone")
-        assert "gone" in unknown and "coder" in unknown
+        refused = await said(member, "/schedule every day at 8 switch to the model coder")
+        assert refused == Texts().only_owners
+        absent = await said(member, "/schedule every day at 8 switch to the model gone")
+        assert absent == saying("no model gone", "coder")
         await planned(scenario, "every day at 8 switch to the model coder")
         (job,) = await run.store.jobs.active()
     assert (job.spec.kind, job.spec.task, job.spec.chat) == ("profile", "coder", "tg:111")

@@ -15,6 +15,7 @@ from bot.localgram import Localgram, is_final
 from bot.telegram.updates import POLL_SECONDS, only_poller
 from fakes.bot_running import TOKEN, TelegramScenario
 from fakes.patience import SECONDS, soon
+from fakes.words import saying
 
 
 def said(scenario: TelegramScenario) -> list[str]:
@@ -55,7 +56,7 @@ async def test_a_server_that_is_away_at_start_is_told_and_waited_for(
         port = taken.getsockname()[1]
     scenario.config = {"base_url": f"http://127.0.0.1:{port}"}
     async with scenario.open() as run:
-        assert await trouble(run.bot.poll) == "Telegram cannot be reached (Connection refused)."
+        assert await trouble(run.bot.poll) == saying("Telegram", "Connection refused")
         assert run.bot.health.problem and run.bot.health.username is None
         assert run.serving and not run.serving.done()
         gram = urlsplit(scenario.gram.url)

@@ -13,6 +13,7 @@ from fakes.bot_process import Process
 from fakes.bot_running import OWNER, TelegramScenario
 from fakes.model_scripted import ModelServer, Reply, says
 from fakes.patience import soon
+from fakes.words import saying
 
 THINKS = {"enable_thinking": True, "thinking": True}
 
@@ -50,7 +51,7 @@ async def test_the_setting_of_a_chat_reaches_the_model_server(
             for person in (olga, mia):
                 await person.ask("hi")
     sent = [r for r in model.requests if "hi" in str(r["messages"][-1]["content"])]
-    assert told.text.startswith("Thinking before an answer, in tokens: 512\n")
+    assert told.text.splitlines()[0] == saying("thinking", "512")
     assert [r.get("reasoning_budget_tokens") for r in sent] == [512, None]
     assert [r.get("chat_template_kwargs") for r in sent] == [THINKS, None]
     assert sent[0]["messages"][0] == sent[1]["messages"][0]
