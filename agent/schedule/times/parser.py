@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from agent.schedule.times.cron import parse_cron
 from agent.schedule.times.draft import Draft, NotUnderstood
-from agent.schedule.times.rule import Rule
+from agent.schedule.times.rule import Rule, next_times
 
 NUMBERS: dict[str, float] = {
     word: number
@@ -73,6 +73,7 @@ def _index(patterns: tuple[str, ...], text: str) -> int:
 
 Clause = Callable[[Draft, re.Match[str]], None]
 ASK = "I did not understand when that is. Say it like: in 20 minutes, tomorrow at 9, every weekday at 8."
+TOO_FAR = "That is beyond any calendar. When do you mean?"
 JOIN = r"(?:\s*(?:,|and|&|or|plus)\s*)+"
 TIME = (
     r"(?:(?:half|quarter) (?:past|to) \d{1,2}(?!\d)|\d{1,2}[:.h]\d{2}(?:\s*[ap]\.?m\.?)?"
@@ -91,19 +92,29 @@ def parse(phrase: str, now: datetime) -> Rule:
         raise NotUnderstood(
             ASK if rest == tidy(phrase) else f"I did not understand “{rest}”. When do you mean?"
         )
-    return draft.rule()
+    return rule_of(draft)
+
+
+def rule_of(draft: Draft) -> Rule:
+    """The draft's rule, whose next times the calendar can hold; NotUnderstood asks back."""
+    try:
+        rule = draft.rule()
+        next_times(rule, draft.now, 3)
+    except OverflowError:
+        raise NotUnderstood(TOO_FAR) from None
+    return rule
 
 
 def parse_with_task(text: str, now: datetime) -> tuple[Rule, str]:
     """The rule at a text's beginning or end, and the task that is the rest."""
     draft, rest = scan(text, now)
     if rest and rest != tidy(text):
-        return draft.rule(), original_letters(text, rest)
+        return rule_of(draft), original_letters(text, rest)
     for word in list(re.finditer(r"\S+", text))[1:]:
         start = word.start()
         draft, rest = scan(text[start:], now)
         if not rest:
-            return draft.rule(), text[:start].strip(" ,;:")
+            return rule_of(draft), text[:start].strip(" ,;:")
     raise NotUnderstood(ASK if rest else "What shall I do then?")
 
 
@@ -124,7 +135,10 @@ def scan(phrase: str, now: datetime) -> tuple[Draft, str]:
     while rest:
         for pattern, apply in clauses():
             if match := pattern.match(rest):
-                apply(draft, match)
+                try:
+                    apply(draft, match)
+                except OverflowError:
+                    raise NotUnderstood(TOO_FAR) from None
                 rest = rest[match.end() :].lstrip(" ,;:")
                 break
         else:

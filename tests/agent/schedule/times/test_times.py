@@ -207,3 +207,22 @@ def test_an_interval_does_not_drift() -> None:
         START + timedelta(seconds=2700),
     ]
     assert next_times(rule, START - timedelta(days=1)) == [START + timedelta(seconds=900)]
+
+
+@pytest.mark.parametrize(
+    "phrase",
+    [
+        f"in {'9' * 30} minutes",
+        f"in {'9' * 400} hours",
+        f"in {'9' * 5000} minutes",
+        "in 99999999 days",
+        f"every {'9' * 30} days",
+        "every 9999999999999 seconds",
+        f"0 0 1 1 {'9' * 30}",
+    ],
+)
+def test_numbers_beyond_the_calendar_are_asked_back(phrase: str) -> None:
+    with pytest.raises(NotUnderstood):
+        parse(phrase, NOW)
+    with pytest.raises(NotUnderstood):
+        parse_with_task(f"{phrase} water the plants", NOW)
