@@ -24,7 +24,7 @@ TOO_LONG = (
     "This chat holds text of strangers, so an owner must see this step whole, and it is too long to be "
     "shown. Do it in smaller parts."
 )
-LONGEST = 12_000  # characters of a step that can be shown whole: a few messages
+LONGEST = 200_000  # characters of a step that somebody can still look through
 NOBODY = "This step needs the owner's approval, and nobody can be asked here, so it is denied."
 
 

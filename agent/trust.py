@@ -58,12 +58,13 @@ ACTS: Mapping[str, Act] = {
     "send": Act("send a file out of `/repos`", "unless granted", "always"),
 }  # fmt: skip
 
+OTHER = Act("anything else", "unless granted", "always")
+
 
 def asks(scope: str, *, touched: bool) -> Asks:
-    """Whether the act of a scope such as "commit:website" asks; what the table does not know always does."""
-    act = ACTS.get(scope.partition(":")[0])
-    if act is None:
-        return "always"
+    """Whether the act of a scope such as "commit:website" asks; what the table does not know
+    does, unless granted in an untouched chat."""
+    act = ACTS.get(scope.partition(":")[0], OTHER)
     return act.touched if touched else act.untouched
 
 

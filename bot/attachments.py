@@ -26,6 +26,7 @@ FETCH_SECONDS = 120.0
 TRANSCRIBE_SECONDS = 300.0
 PICTURES = 4  # shown to the model at once
 PICTURE_BYTES = 5 * MIB
+OWN_VOICE = ("voice", "video note")  # what a person says, unless it was forwarded
 ATTEMPTS = 2  # a link may be out of date
 NAME_CHARACTERS = 120
 
@@ -91,18 +92,26 @@ class AttachmentFetcher:
         return [replace(row, incoming=await self._with_files(row.incoming)) for row in rows]
 
     async def _with_files(self, incoming: Incoming) -> Incoming:
+        forwarded = bool(incoming.stranger)
         for attachment in from_json(incoming.body):
+            own = attachment.kind in OWN_VOICE and not forwarded
             try:
                 async with asyncio.timeout(FETCH_SECONDS):
                     content = await self._download(incoming.chat, attachment)
-                    path = await self._save(incoming, attachment, content)
+                    path = await self._save(incoming, attachment, content, own=own)
             except (ToolError, TimeoutError) as error:
                 why = str(error) or f"it could not be fetched within {FETCH_SECONDS:.0f} s"
                 line = f"{attachment.name} ({attachment.description}; not fetched: {why})"
                 incoming = replace(incoming, files=(*incoming.files, line))
+                seen = attachment.kind not in (*OWN_VOICE, "photo")  # by its name
             else:
                 attachment = replace(attachment, size=len(content))
+                pictures = len(incoming.images)
                 incoming = await self._add(incoming, attachment, path, content)
+                seen = attachment.kind != "photo" or len(incoming.images) > pictures
+            if seen and not own:
+                source = "; ".join(filter(None, [incoming.stranger, f"file {attachment.name}"]))
+                incoming = replace(incoming, stranger=source)
         return incoming
 
     async def _download(self, chat: str, attachment: Attachment) -> bytes:
@@ -118,14 +127,18 @@ class AttachmentFetcher:
                 reason = str(error)
         raise ToolError(reason)
 
-    async def _save(self, incoming: Incoming, attachment: Attachment, content: bytes) -> str:
+    async def _save(
+        self, incoming: Incoming, attachment: Attachment, content: bytes, *, own: bool
+    ) -> str:
         """Its path in the workspace; another file of the same name is not replaced."""
         known = {f.path: f.remote for f in await self.store.files.recent(incoming.chat, 500)}
         path = f"{RECEIVED}/{attachment.name}"
         if known.get(path, attachment.unique_id) != attachment.unique_id:
             name = PurePosixPath(attachment.name)
             path = f"{RECEIVED}/{name.stem}-{attachment.unique_id[-6:]}{name.suffix}"
-        await (await self.sandbox(incoming.chat)).files.write(path, content)
+        files = (await self.sandbox(incoming.chat)).files
+        await files.mark(*([] if own else [f"file {path}"]))
+        await files.write(path, content)
         if path not in known:
             file = ChatFile(
                 incoming.chat,

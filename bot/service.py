@@ -80,6 +80,7 @@ async def serve_bot(
                 agent.context,
                 agent.tool_contexts.planner,
                 selftests=agent.selftests,
+                sandbox=agent.sandboxes.of,
             )
         )
 

@@ -72,6 +72,9 @@ class Texts(NamedTuple):
     approval_from: str = " (asked in {chat})"
     approval_cut: str = "[... {more:,} characters in {lines:,} lines are in the file above ...]"
     approval_whole: str = "All {count:,} characters of the next question"
+    approval_touched: str = (
+        "This chat holds text that strangers may have written: {because}. /trust tells more."
+    )
     approve_once: str = "Allow once"
     approve_chat: str = "Always in this chat"
     deny: str = "Deny"
@@ -103,11 +106,31 @@ class Texts(NamedTuple):
         "schedule": "schedule a reminder or a task",
         "repos": "the repositories I can see",
         "summary": "what happened in a repository",
+        "trust": "text of strangers in this chat, and what of it is yours",
         "approve": "open questions and standing permissions",
         "export": "this chat as Markdown and JSON",
         "settings": "thinking and other settings",
         "timezone": "the time zone of this chat",
     }
+    touched: Mapping[str, str] = {
+        "chat": "**This chat** holds text that strangers may have written: {sources}.",
+        "files": "**Its files** may, too: {sources}.",
+        "note": "**Note {number}** was saved in such a chat ({source}): {text}",
+        "job": "**Job {number}** was planned in such a chat ({source}): {text}",
+    }
+    touched_how: str = (
+        "So I ask before I keep, plan or send anything. Only text that you wrote or know in whole is"
+        " yours; /new begins a chat without it."
+    )
+    untouched: str = "Nothing that strangers may have written is in this chat."
+    touched_status: str = "text of strangers here: {sources} (/trust)"
+    vouch: Mapping[str, str] = {
+        "chat": "All of this chat so far is mine",
+        "files": "These files are mine",
+        "note": "Note {number} is mine",
+        "job": "Job {number} is mine",
+    }
+    vouched: str = "Noted: it is yours."
     help: str = "Just write to me. I can work with files, commands and repositories.\n\n{commands}"
     new: str = "This is a new conversation. My notes are kept; /resume returns to an older one."
     go_on: str = "Go on"

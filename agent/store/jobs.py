@@ -87,6 +87,13 @@ class JobTable:
         sql = "UPDATE jobs SET state = ?, changed_at = ? WHERE id = ?"
         await self.database.execute(sql, state, self.database.clock(), id)
 
+    async def vouch(self, chat: str, id: int) -> bool:
+        """An owner takes a job for theirs; False when there is no stranger's with that id in that chat."""
+        sql = (
+            "UPDATE jobs SET stranger = '' WHERE id = ? AND chat = ? AND stranger <> '' RETURNING 1"
+        )
+        return bool(await self.database.execute(sql, id, chat))
+
     async def active_and_next(self) -> tuple[int, int | None]:
         """How many jobs are active, and the next due time."""
         sql = "SELECT count(*), min(next_at) FROM jobs WHERE state = 'active'"

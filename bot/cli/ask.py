@@ -46,7 +46,7 @@ async def command(options: Options, text: str, chat: str, as_json: bool) -> int:
         await agent.window.check()
         own = ChatOptions(frozenset({source}), settings.agent.timezone, resumes=False)
         async with open_chats(agent, own, printer) as chats:
-            await chats.submit(Incoming(chat, source, str(time.time_ns()), text))
+            await chats.submit(Incoming(chat, source, str(time.time_ns()), text, origin="owner"))
             finished = await printer.finished
     return EXIT_CODES.get(finished.reason, 1)
 

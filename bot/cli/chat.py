@@ -50,7 +50,7 @@ async def open_conversation(settings: Settings, chat: str) -> AsyncIterator["Con
     async def ask(request: ApprovalRequest) -> Decision | None:
         """agent.approvals.AskOwners: whoever is at the terminal is the owner."""
         text = question(table, request, elsewhere=False)
-        keyboard = approval_keyboard(table, request.id)
+        keyboard = approval_keyboard(table, request)
         try:
             await send_whole(terminal, request.chat, table, request)
             return decision(await terminal.ask(request.chat, text, keyboard))[1]
@@ -125,7 +125,9 @@ class Conversation:
         elif line.startswith("/"):
             self.terminal.console.print(f"There is no {line.split()[0]} here. {HELP}")
         else:
-            await self.chats.submit(Incoming(self.chat, self.source, str(time.time_ns()), line))
+            await self.chats.submit(
+                Incoming(self.chat, self.source, str(time.time_ns()), line, origin="owner")
+            )
             await self._wait_for_answer()
 
     async def _wait_for_answer(self) -> None:

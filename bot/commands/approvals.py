@@ -73,7 +73,7 @@ class OwnerApprovals:
     async def _send(self, chat: str, request: ApprovalRequest) -> str:
         """Two copies of one question are harmless, a missing one is not."""
         text = question(self.texts, request, elsewhere=chat != request.chat)
-        message = OutgoingMessage(text, approval_keyboard(self.texts, request.id))
+        message = OutgoingMessage(text, approval_keyboard(self.texts, request))
         for attempt in range(ATTEMPTS):
             try:
                 await send_whole(self.channel, chat, self.texts, request)
@@ -87,7 +87,9 @@ class OwnerApprovals:
 def question(texts: Texts, request: ApprovalRequest, *, elsewhere: bool) -> str:
     """What an owner is asked; `elsewhere`: in another chat than the request's."""
     where = texts.approval_from.format(chat=visible(request.chat)) if elsewhere else ""
-    return f"{texts.approval}{where}\n\n{fenced(excerpt(texts, request.what))}"
+    told = texts.approval_touched.format(because=request.because) if request.because else ""
+    shown = fenced(excerpt(texts, request.what))
+    return "\n\n".join(filter(None, [f"{texts.approval}{where}", shown, told]))
 
 
 async def send_whole(channel: Channel, chat: str, texts: Texts, request: ApprovalRequest) -> None:
@@ -127,14 +129,15 @@ def fenced(code: str) -> str:
     return f"{fence}\n{code}\n{fence}"
 
 
-def approval_keyboard(texts: Texts, id: str) -> Keyboard:
+def approval_keyboard(texts: Texts, request: ApprovalRequest) -> Keyboard:
+    """Nothing is allowed for good in a chat that strangers' text has touched."""
     once, always, deny = (
-        Button(f"{APPROVAL}:{id}:{letter}", label)
+        Button(f"{APPROVAL}:{request.id}:{letter}", label)
         for letter, label in zip(
             DECISIONS, (texts.approve_once, texts.approve_chat, texts.deny), strict=True
         )
     )
-    return [[once, deny], [always]]
+    return [[once, deny]] if request.because else [[once, deny], [always]]
 
 
 def decision(key: str) -> tuple[str, Decision | None]:
@@ -185,7 +188,7 @@ async def approve(context: HandlerContext, call: CommandCall) -> None:
         with suppress(ChannelError):  # without the whole of it the question is not asked again
             await send_whole(context.channel, call.chat, texts, request)
             text = question(texts, request, elsewhere=request.chat != call.chat)
-            await context.send(call.chat, text, approval_keyboard(texts, request.id))
+            await context.send(call.chat, text, approval_keyboard(texts, request))
     grants = await context.store.approvals.grants(call.chat)
     await context.send(call.chat, *grant_list(texts, grants))
 

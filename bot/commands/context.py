@@ -11,6 +11,7 @@ from agent.aio import BackgroundTasks
 from agent.approvals import Approvals
 from agent.chats.chats import Chats
 from agent.llm.selftest import SelftestStore
+from agent.sandbox.sandbox import Sandbox
 from agent.schedule.planner import Planner
 from agent.store import Store
 from backend.client import BackendClient
@@ -33,6 +34,7 @@ class Services:
     tokens: Callable[[str], Awaitable[Mapping[str, int]]] | None = None
     planner: Callable[[str], Awaitable[Planner]] | None = None
     selftests: SelftestStore | None = None
+    sandbox: Callable[[str], Awaitable[Sandbox]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

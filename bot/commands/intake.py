@@ -10,6 +10,7 @@ from agent.store import Incoming
 from bot import attachments
 from bot.attachments import MIB
 from bot.channel import Button
+from bot.commands import trust
 from bot.commands.access import AccessLevel, Sender
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
 
@@ -29,6 +30,8 @@ async def receive(context: HandlerContext, incoming: Incoming) -> None:
         await hold(context, incoming)
     elif not await context.services.chats.submit(incoming):
         return
+    if incoming.origin == "owner":
+        await trust.offer(context, incoming.chat, incoming.text)
     context.channel.received(incoming.chat, incoming.ref)
     limit = context.channel.limits(incoming.chat).download
     for file in attachments.from_json(incoming.body):

@@ -8,6 +8,7 @@ from agent.errors import AgentError
 from agent.llm.selftest import sentence
 from agent.model import ModelRefused
 from agent.store.outbox import OutboxState
+from agent.trust import told
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from backend.protocol import Gpu, Status
 from bot.channel import Button, ChannelError, Keyboard
@@ -37,6 +38,9 @@ async def status_report(context: HandlerContext, chat: str) -> tuple[str, Keyboa
     outbox = await context.store.outbox.counts()
     set_aside = await context.store.set_aside.count()
     lines.append(queue_line(texts, running, waiting, outbox, set_aside))
+    if sources := await context.store.taints.of_chat(chat):
+        zone = str((await context.local_time(chat)).tzinfo)
+        lines.append(texts.touched_status.format(sources=told(sources, zone)))
     if problem := context.problem():
         lines.append(texts.polling.format(problem=problem))
     at = f"{await context.local_time(chat):%H:%M}"

@@ -15,6 +15,7 @@ from bot.commands import (
     jobs,
     settings,
     status,
+    trust,
 )
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
 from bot.delivery import RESEND
@@ -65,6 +66,7 @@ COMMANDS: Sequence[Command] = (
     Command("schedule", jobs.schedule),
     Command("repos", jobs.repos),
     Command("summary", jobs.summary),
+    Command("trust", trust.trust, level="owner"),
     Command("approve", approvals.approve, level="owner"),
     Command("export", conversations.export, slow=True),
     Command("settings", settings.settings),
@@ -76,6 +78,7 @@ PressHandler = Callable[[HandlerContext, ButtonPress], Awaitable[PressResult]]
 BUTTONS: Mapping[str, PressHandler] = {
     approvals.APPROVAL: approvals.press_approval,
     approvals.REVOKE: approvals.press_revoke,
+    trust.TRUST: trust.press_trust,
     intake.LET_IN: intake.press_let_in,
     intake.REFUSE: intake.press_refuse,
     conversations.NOTE: conversations.press_note,
@@ -96,6 +99,7 @@ OWNERS_ONLY = {
     intake.LET_IN,
     intake.REFUSE,
     status.MODEL,
+    trust.TRUST,
 }
 
 

@@ -30,6 +30,7 @@ from telegram.ext import (
     filters,
 )
 
+from agent.trust import Origin
 from bot.channel import Button
 from bot.commands import intake
 from bot.commands.access import Sender
@@ -86,7 +87,9 @@ async def on_message(context: HandlerContext, update: Update) -> None:
     level = context.access.level(sender)
     if await intake.may_write(context, str(chat_of(message)), sender, level):
         me = message.get_bot().bot
-        await intake.receive(context, incoming_message(update.update_id, message, me))
+        origin: Origin = "owner" if level == "owner" else "person"
+        incoming = incoming_message(update.update_id, message, me, origin=origin)
+        await intake.receive(context, incoming)
 
 
 async def on_edit(context: HandlerContext, update: Update) -> None:

@@ -7,6 +7,7 @@ from typing import Any, cast
 from telegram import Message, MessageEntity, User
 
 from agent.store import Incoming
+from agent.trust import Origin
 from bot.attachments import Attachment, safe_name, to_json
 from bot.telegram.message_calls import SOURCE, ChatKey
 
@@ -21,7 +22,12 @@ SUFFIXES = {"voice": ".oga", "photo": ".jpg", "video note": ".mp4"}
 
 
 def incoming_message(
-    update_id: int, message: Message, me: User, *, edited: bool = False
+    update_id: int,
+    message: Message,
+    me: User,
+    *,
+    edited: bool = False,
+    origin: Origin = "person",
 ) -> Incoming:
     """The inbox row of a message; its files are downloaded when its turn begins."""
     chat = chat_of(message)
@@ -47,6 +53,8 @@ def incoming_message(
         body=to_json(files),
         settle_s=settle,
         at=message.date.timestamp(),
+        origin=origin,
+        stranger="; ".join(strangers_text(message, me)),
     )
 
 
@@ -118,6 +126,26 @@ def forward_note(message: Message) -> tuple[str, ...]:
     hidden = getattr(origin, "sender_user_name", "")
     name = display_name(user) if user else chat.effective_name if chat else hidden
     return (f"forwarded from {name or 'somebody'}, {origin.date:%Y-%m-%d}",)
+
+
+def strangers_text(message: Message, me: User) -> list[str]:
+    """What in it the person who sends it need not have written; files are judged when they are fetched."""
+    found = [note.replace("forwarded", "message", 1) for note in forward_note(message)]
+    if message.via_bot:
+        found.append(f"message by the bot {display_name(message.via_bot)}")
+    if message.contact:
+        found.append("contact card")
+    replied, own = (
+        message.reply_to_message,
+        {me.id, message.from_user.id if message.from_user else 0},
+    )
+    if replied is not None:
+        author = replied.from_user.id if replied.from_user else None
+        if author not in own or replied.forward_origin or attachments(replied):
+            found.append(f"message of {display_name(replied.from_user)} that is answered")
+    elif message.quote:
+        found.append("quotation from another chat")
+    return found
 
 
 def display_name(user: User | None) -> str:

@@ -1,0 +1,284 @@
+"""Whose words a chat holds, what it then asks about, and how long that lasts."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from agent.schedule.job_actions import SubmitTask
+from agent.store import Incoming, open_store
+from agent.store.transcript import Compaction
+from agent.trust import ACTS, asks, named, table, told
+from fakes.obedient_chat import CHAT, ObedientChat, obedient_chat, order
+
+PAGE = "page http://example.org/"
+NOTE = order("remember", '{"note": "The code is 4711."}')
+
+
+@pytest.fixture
+async def chat(tmp_path: Path) -> AsyncIterator[ObedientChat]:
+    async with obedient_chat(tmp_path) as opened:
+        yield opened
+
+
+async def sources(chat: ObedientChat) -> list[str]:
+    return [taint.source for taint in await chat.store.taints.of_chat(CHAT)]
+
+
+async def scopes(chat: ObedientChat, text: str) -> list[str]:
+    """What an owner is asked about while the person's words are obeyed."""
+    before = len(chat.asked)
+    await chat.say(text)
+    return [request.scope for request in chat.asked[before:]]
+
+
+def calls(host: str) -> dict[str, list[tuple[str, str]]]:
+    """For each act, what does it."""
+    return {
+        "read": [
+            ("read_file", '{"path": "/host.txt"}'),
+            ("list_files", '{"pattern": "*"}'),
+            ("grep", '{"pattern": "x"}'),
+            ("git_status", '{"repo": "app"}'),
+            ("git_diff", '{"repo": "app"}'),
+            ("recall", '{"query": "tea"}'),
+        ],
+        "compute": [
+            ("bash", '{"command": "echo 1 > made; git init -q r"}'),
+            ("write_file", '{"path": "made", "content": "2"}'),
+            ("edit_file", '{"path": "made", "old": "2", "new": "3"}'),
+            ("git_commit", '{"repo": "r", "message": "none"}'),
+        ],
+        "answer": [("send_file", '{"path": "made"}')],
+        "delegate": [("delegate", '{"task": "look"}')],
+        "network": [
+            ("bash", f'{{"command": "curl -s http://{host}/"}}'),
+            ("web_fetch", f'{{"url": "http://{host}/"}}'),
+        ],
+        "remember": [("remember", '{"note": "Likes tea."}')],
+        "plan": [("schedule", '{"when": "in 20 minutes", "task": "remind me to drink"}')],
+        "schedule": [("schedule", '{"when": "every day at 8", "task": "look", "kind": "task"}')],
+        "write": [
+            ("write_file", '{"path": "/repos/app/new", "content": "x"}'),
+            ("edit_file", '{"path": "/repos/app/README", "old": "Read", "new": "x"}'),
+        ],
+        "commit": [("git_commit", '{"repo": "app", "message": "m"}')],
+        "send": [("send_file", '{"path": "/repos/app/README"}')],
+    }
+
+
+@pytest.mark.parametrize("touched", [False, True])
+async def test_every_cell_of_the_table(chat: ObedientChat, touched: bool) -> None:
+    for act, ways in calls(chat.web.host).items():
+        for way in ways:
+            await chat.store.chats.new_conversation(CHAT)
+            await chat.sandbox.files.vouch(1 << 60, "the test")
+            if touched:
+                await chat.say("hello", stranger=PAGE)
+            asked = [scope.partition(":")[0] for scope in await scopes(chat, order(*way))]
+            expected = [] if asks(act, touched=touched) == "never" else [act]
+            assert asked == expected, way
+    assert set(calls("")) == set(ACTS)
+
+
+@pytest.mark.parametrize("touched", [False, True])
+async def test_a_standing_permission_holds_in_untouched_chats_alone(
+    chat: ObedientChat, touched: bool
+) -> None:
+    for act, ways in calls(chat.web.host).items():
+        if asks(act, touched=False) != "unless granted":
+            continue
+        await chat.store.chats.new_conversation(CHAT)
+        await chat.store.approvals.grant(CHAT, act if act == "schedule" else f"{act}:app", "Olga")
+        if touched:
+            await chat.say("hello", stranger=PAGE)
+        assert len(await scopes(chat, order(*ways[0]))) == int(touched), act
+
+
+def test_what_is_not_in_the_table_asks() -> None:
+    assert asks("unheard of", touched=False) == "unless granted"
+    assert asks("unheard of", touched=True) == "always"
+    documentation = Path("docs/security.md").read_text("utf-8")
+    assert table() in documentation
+
+
+async def test_it_asks_with_the_whole_text_and_says_what_touched_the_chat_and_when(
+    chat: ObedientChat,
+) -> None:
+    await chat.say("hello", stranger=PAGE)
+    await chat.say(NOTE)
+    [request] = chat.asked
+    assert request.what == "Remember: The code is 4711."
+    assert request.because == told(await chat.store.taints.of_chat(CHAT), "UTC")
+    assert request.because.startswith(f"{PAGE} (")
+    assert await chat.harm() == []
+
+
+async def test_always_is_once_in_a_touched_chat(chat: ObedientChat) -> None:
+    chat.decides = "chat"
+    await chat.say("hello", stranger=PAGE)
+    assert await scopes(chat, NOTE) == ["remember"]
+    assert await chat.store.approvals.grants(CHAT) == []
+    assert await scopes(chat, order("remember", '{"note": "More."}')) == ["remember"]
+
+
+async def test_what_is_too_long_to_be_shown_whole_is_denied(
+    chat: ObedientChat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent.approvals.LONGEST", 12_000)
+    chat.decides = "once"
+    await chat.say("hello", stranger=PAGE)
+    long = "x" * 13_000
+    await chat.say(order("write_file", f'{{"path": "/repos/app/new", "content": "{long}"}}'))
+    assert (chat.asked, await chat.harm()) == ([], [])
+
+
+async def test_it_lasts_over_turns_compaction_another_try_and_a_restart(
+    chat: ObedientChat, tmp_path: Path
+) -> None:
+    finished = await chat.say(order("web_fetch", f'{{"url": "http://{chat.web.host}/"}}'))
+    assert finished.reason == "done"
+    found = [f"page http://{chat.web.host}/"]
+    assert await sources(chat) == found
+    conversation, entries = await chat.store.transcript.current(CHAT)
+    assert conversation is not None
+    gone = [entry.id for entry in entries]
+    assert await chat.store.transcript.compact(conversation, Compaction(gone[-1], {}, gone, "sum"))
+    assert await sources(chat) == found
+    last = await chat.store.turns.last(CHAT)
+    assert last is not None
+    await chat.store.turns.retry(last[0])
+    assert await sources(chat) == found
+    async with open_store(tmp_path / "voltaire.db") as again:
+        assert [taint.source for taint in await again.taints.of_chat(CHAT)] == found
+
+
+async def test_a_new_conversation_is_untouched_and_the_old_one_stays_touched(
+    chat: ObedientChat,
+) -> None:
+    await chat.say("hello", stranger=PAGE)
+    before, _ = await chat.store.transcript.current(CHAT)
+    assert before is not None
+    await chat.store.chats.new_conversation(CHAT)
+    assert await scopes(chat, NOTE) == []
+    await chat.store.chats.resume(CHAT, before)
+    assert await scopes(chat, order("remember", '{"note": "B."}')) == ["remember"]
+
+
+async def test_what_was_said_about_it_touches_again_when_it_is_recalled(chat: ObedientChat) -> None:
+    await chat.say("what about marmalade", stranger=PAGE)
+    await chat.store.chats.new_conversation(CHAT)
+    await chat.say(order("recall", '{"query": "marmalade"}'))
+    assert await sources(chat) == [PAGE]
+
+
+async def test_a_note_carries_it_on_and_never_comes_by_itself(chat: ObedientChat) -> None:
+    chat.decides = "once"
+    await chat.say("hello", stranger=PAGE)
+    await chat.say(NOTE)
+    [note] = await chat.store.notes.all(CHAT)
+    assert (note.text, note.stranger) == ("The code is 4711.", PAGE)
+    await chat.store.chats.new_conversation(CHAT)
+    await chat.say("hello")
+    _, entries = await chat.store.transcript.current(CHAT)
+    assert "4711" not in str(entries)
+    await chat.say(order("recall", '{"query": "code"}'))
+    assert await sources(chat) == [PAGE]
+    assert await chat.store.notes.vouch(CHAT, note.id)
+    await chat.store.chats.new_conversation(CHAT)
+    await chat.say("hello")
+    assert "4711" in str((await chat.store.transcript.current(CHAT))[1])
+    assert await sources(chat) == []
+
+
+async def test_a_job_carries_it_on(chat: ObedientChat) -> None:
+    chat.decides = "once"
+    await chat.say("hello", stranger=PAGE)
+    await chat.say(order("schedule", '{"when": "in 20 minutes", "task": "look", "kind": "task"}'))
+    [job] = await chat.store.jobs.of_chat(CHAT)
+    assert job.spec.stranger == PAGE
+    submitted: list[Incoming] = []
+
+    async def submit(incoming: Incoming) -> bool:
+        submitted.append(incoming)
+        return True
+
+    due = int(datetime.now(UTC).timestamp())
+    await chat.store.occurrences.add(job.id, due, None)
+    run = await chat.store.occurrences.of_job(job.id, 1)
+    await SubmitTask(submit)(job, run[0])
+    await chat.store.chats.new_conversation(CHAT)
+    await chat.take(submitted[0])
+    assert await sources(chat) == [f"job {job.id}, planned after {PAGE}"]
+
+
+async def test_files_carry_it_on(chat: ObedientChat) -> None:
+    await chat.say("hello", stranger=PAGE)
+    await chat.say(order("write_file", '{"path": "made", "content": "x"}'))
+    await chat.store.chats.new_conversation(CHAT)
+    await chat.say(order("read_file", '{"path": "made"}'))
+    assert await sources(chat) == [PAGE]
+    assert await scopes(chat, NOTE) == ["remember"]
+
+
+async def test_a_command_that_changes_nothing_leaves_the_files_untouched(
+    chat: ObedientChat,
+) -> None:
+    await chat.say(order("bash", '{"command": "cat /repos/app/README"}'))
+    assert await sources(chat) == ["repository app"]
+    assert await chat.sandbox.files.taints() == []
+    await chat.say(order("bash", '{"command": "cp /repos/app/README ."}'))
+    assert [taint.source for taint in await chat.sandbox.files.taints()] == ["repository app"]
+
+
+async def test_a_repository_that_the_owner_calls_theirs_touches_nothing(tmp_path: Path) -> None:
+    async with obedient_chat(tmp_path, mine=True) as chat:
+        await chat.say(order("bash", '{"command": "cat /repos/app/README"}'))
+        await chat.say(order("read_file", '{"path": "/repos/app/README"}'))
+        assert await sources(chat) == []
+
+
+async def test_code_of_strangers_asks_before_it_connects(chat: ObedientChat) -> None:
+    await chat.sandbox.files.write("run.sh", f"curl -s http://{chat.web.host}/leak".encode())
+    await chat.sandbox.files.mark("file run.sh")
+    assert await scopes(chat, order("bash", '{"command": "bash run.sh"}')) == [
+        f"network:{chat.web.host}"
+    ]
+    assert await chat.harm() == []
+
+
+async def test_an_owner_vouches_for_what_they_saw_and_no_more(chat: ObedientChat) -> None:
+    await chat.say("marmalade", stranger=PAGE)
+    [seen] = await chat.store.taints.of_chat(CHAT)
+    await chat.say("later", stranger="page http://example.com/")
+    assert await chat.store.taints.clear(CHAT, seen.number, "Olga") == 1
+    assert await sources(chat) == ["page http://example.com/"]
+    [_, late] = [seen, *await chat.store.taints.of_chat(CHAT)]
+    assert await chat.store.taints.clear(CHAT, late.number, "Olga") == 1
+    assert await scopes(chat, NOTE) == []
+    await chat.store.chats.new_conversation(CHAT)
+    await chat.say(order("recall", '{"query": "marmalade"}'))
+    assert await sources(chat) == []
+    rows = await chat.store.database.all("SELECT source, cleared_by FROM taints ORDER BY id")
+    assert rows == [(PAGE, "Olga"), ("page http://example.com/", "Olga")]
+
+
+async def test_files_that_are_vouched_for(chat: ObedientChat) -> None:
+    await chat.sandbox.files.mark("file a")
+    [seen] = await chat.sandbox.files.taints()
+    await chat.sandbox.files.mark("file b")
+    assert await chat.sandbox.files.vouch(seen.number, "Olga") == 1
+    assert [taint.source for taint in await chat.sandbox.files.taints()] == ["file b"]
+
+
+async def test_a_record_that_cannot_be_read_counts_as_a_strangers(chat: ObedientChat) -> None:
+    chat.sandbox.workspace.with_name("strangers.json").write_text("{")
+    assert await chat.sandbox.files.taints() != []
+    await chat.sandbox.files.mark("file a")
+    assert len(await chat.sandbox.files.taints()) == 2
+
+
+def test_nothing_hides_in_where_it_came_from() -> None:
+    assert named("file a\u202egpj.exe\n\x1b[2Jx") == "file a⟨U+202E⟩gpj.exe ⟨U+001B⟩[2Jx"
+    assert len(named("x" * 1000)) == 160

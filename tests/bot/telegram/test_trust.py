@@ -1,0 +1,113 @@
+"""Text of strangers in a Telegram chat: what touches it, what the owner is shown, how they clear it."""
+
+from pathlib import Path
+
+import pytest
+
+from agent.sandbox.limits import SandboxLimits
+from agent.sandbox.sandbox import open_sandboxes
+from agent.tools.tool import Call, Output, tool
+from bot.commands.trust import VOUCHING
+from bot.localgram import Message, is_final
+from bot.texts import Texts
+from fakes.bot_running import TelegramScenario
+from fakes.model_scripted import calls, says
+
+
+@tool
+async def remember(call: Call, note: str) -> Output:
+    """Save a note."""
+    await call.approve(f"Remember: {note}", scope="remember")
+    return Output("saved")
+
+
+HIDDEN = "a\u202eb"
+
+
+def noting(scenario: TelegramScenario) -> None:
+    """Each turn saves a note, then says so."""
+    scenario.tools = [remember]
+    scenario.script = lambda request: (
+        says("Done.")
+        if request.messages[-1].__class__.__name__ == "ToolResult"
+        else calls("remember", note=HIDDEN)
+    )
+
+
+def is_question(message: Message) -> bool:
+    return message.text.startswith("May I do this?")
+
+
+async def test_a_forwarded_message_touches_the_chat_until_the_owner_vouches(
+    scenario: TelegramScenario,
+) -> None:
+    noting(scenario)
+    owner = scenario.owner
+    eve = scenario.gram.user("Eve")
+    async with scenario.open() as run:
+        await owner.send("hello")
+        await owner.next_message(where=is_final)
+        assert not any(is_question(m) for m in owner.messages())
+        await owner.forward(await eve.send("do this"))
+        first = await owner.next_message(where=is_question)
+        await owner.press(first, "Deny")
+        await owner.next_message(where=is_final)
+        await owner.send("and now?")
+        second = await owner.next_message(where=is_question)
+        await owner.press(second, "Deny")
+        await owner.next_message(where=is_final)
+        await owner.send("/status")
+        status = await owner.next_message(where=lambda m: m.keyboard)
+        await owner.send("/trust")
+        listed = await owner.next_message(where=lambda m: m.keyboard)
+        await owner.press(listed, "All of this chat so far is mine")
+        cleared = await owner.until(listed, lambda m: not m.keyboard)
+        await owner.send("once more")
+        await owner.next_message(where=is_final)
+        rows = await run.store.database.all("SELECT origin FROM transcript WHERE role = 'user'")
+        by = await run.store.database.all("SELECT cleared_by FROM taints")
+    assert "Remember: a⟨U+202E⟩b" in first.text
+    assert "message from Eve" in first.text
+    assert "message from Eve" in second.text
+    assert [b["text"] for row in first.keyboard for b in row] == ["Allow once", "Deny"]
+    assert "message from Eve" in status.text
+    assert "message from Eve" in listed.text
+    assert cleared.text == Texts().untouched
+    assert len([m for m in owner.messages() if is_question(m)]) <= 2
+    assert [origin for (origin,) in rows] == ["owner"] * 4
+    assert by == [("Olga Owner",)]
+
+
+async def test_a_document_touches_the_chat_and_its_files_but_a_voice_does_not(
+    scenario: TelegramScenario, tmp_path: Path
+) -> None:
+    async with open_sandboxes(
+        tmp_path / "boxes", limits=SandboxLimits(), repos=[], zone="UTC", report=str
+    ) as sandboxes:
+        scenario.sandbox = sandboxes.of
+        box = await sandboxes.of("tg:111")
+        async with scenario.open() as run:
+            await scenario.owner.send_file("voice", b"ogg", name="voice.oga")
+            await scenario.owner.next_message(where=is_final)
+            assert await run.store.taints.of_chat("tg:111") == []
+            assert await box.files.taints() == []
+            await scenario.owner.send_file("document", b"text", name="offer.txt", caption="read")
+            await scenario.owner.next_message(where=is_final)
+            taints = await run.store.taints.of_chat("tg:111")
+            files = await box.files.taints()
+    assert [taint.source for taint in taints] == ["file offer.txt"]
+    assert [taint.source for taint in files] == ["file received/offer.txt"]
+
+
+@pytest.mark.parametrize(
+    ("words", "vouches"),
+    [
+        ("this page is mine", True),
+        ("The document is from me.", True),
+        ("you can trust this", True),
+        ("is this page good?", False),
+        ("what is mine?", False),
+    ],
+)
+def test_words_that_bring_the_buttons(words: str, vouches: bool) -> None:
+    assert bool(VOUCHING.search(words)) is vouches
