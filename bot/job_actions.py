@@ -8,14 +8,12 @@ from time import monotonic
 
 from agent.errors import AgentError, ToolError
 from agent.llm.gpu_queue import QueuedModel
-from agent.messages import System, User
-from agent.model import Completion, ModelRefused, Request
-from agent.prompt import system_text
 from agent.schedule.job_actions import NothingToDo
 from agent.store import Store
 from agent.store.jobs import Job, Occurrence
 from agent.summary.commit_range import Git, RepoLocation, fetch_mirror
 from agent.summary.repo_summaries import RepoSummaries
+from agent.turn.reader import ANSWER_TOKENS, Reader
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from backend.protocol import SCHEDULED, Gpu, GpuMinute, Status
 from bot.composition import Agent
@@ -23,7 +21,6 @@ from bot.composition import Agent
 GIB = 2**30
 DAY_MINUTES = 24 * 60
 GIT_SECONDS = 300
-ANSWER_TOKENS = 800
 BYTES_PER_TOKEN = 2  # of commit messages and diffs, on the safe side
 
 
@@ -108,8 +105,9 @@ class ProfileSwitch:
 
 
 def repo_summaries(agent: Agent) -> RepoSummaries:
-    async def ask(question: str) -> str:
-        return await ask_model(agent, question)
+    # What stands in commits is a stranger's: it is summed up by a model call without tools.
+    model = QueuedModel(agent.model, agent.window.queue, "summary", SCHEDULED)
+    reader = Reader(model, agent.schemas)
 
     async def prompt_bytes() -> int:
         budget = await agent.window.budget()
@@ -124,7 +122,7 @@ def repo_summaries(agent: Agent) -> RepoSummaries:
         return RepoLocation(path)
 
     return RepoSummaries(
-        agent.store, lambda chat: sandboxed_git(agent, chat), ask, prompt_bytes, locate
+        agent.store, lambda chat: sandboxed_git(agent, chat), reader.ask, prompt_bytes, locate
     )
 
 
@@ -146,16 +144,3 @@ def sandboxed_git(agent: Agent, chat: str, *, network: bool = False) -> Git:
         return result.output.encode()
 
     return run
-
-
-async def ask_model(agent: Agent, question: str) -> str:
-    """One answer behind the same fixed prefix as every conversation's, so that its cache holds."""
-    request = Request((System(system_text()), User(question)), agent.schemas, "none", ANSWER_TOKENS)
-    model = QueuedModel(agent.model, agent.window.queue, "summary", SCHEDULED)
-    try:
-        async for piece in model.stream(request):
-            if isinstance(piece, Completion):
-                return piece.text.strip()
-    except ModelRefused as error:
-        raise AgentError(f"The model refused: {error}.") from None
-    raise AgentError("The model gave no answer.")

@@ -106,6 +106,10 @@ class ObedientChat:
         work = Turn(model, journal, tools, schemas, context, approvals)
         return await run_turn(work, self.events.append)
 
+    def amend(self, message: str) -> None:
+        """Give the one commit of the repository this message."""
+        git(self.app, "commit", "-q", "--amend", "--only", "-m", message)
+
     async def harm(self) -> list[str]:
         """What left, and what lasts."""
         jobs = await self.store.jobs.of_chat(CHAT)

@@ -73,6 +73,10 @@ Delegate = Callable[[str, list[str]], Awaitable[str]]
 """A task to the conclusion of an inner turn; the list is given where text of strangers that it read
 comes from, also when it fails."""
 
+Read = Callable[[str, str], Awaitable[str]]
+"""A wish and a stranger's text to what that says to it, by a model call without tools; AgentError
+where there is none."""
+
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
@@ -84,3 +88,4 @@ class ToolContext:
     file_sender: FileSender | None = None
     delegate: Delegate | None = None
     web: Web | None = None
+    read: Read | None = None

@@ -1,16 +1,32 @@
 """web_fetch: the text of a page on an allowed host."""
 
-from agent.errors import ToolError
+from typing import Annotated
+
+from pydantic import Field
+
+from agent.errors import AgentError, ToolError
 from agent.sandbox.output_buffer import truncate_middle
 from agent.tools.tool import Call, Output, tool
 
+READ_SHARE = 3  # of a page that is read for a question: three eighths of the window
+
 
 @tool
-async def web_fetch(call: Call, url: str) -> Output:
-    """Read a web page as text."""
+async def web_fetch(
+    call: Call,
+    url: str,
+    question: Annotated[str, Field(description="to get its answer alone")] = "",
+) -> Output:
+    """Read a web page as text, or what it says to a question."""
     if call.context.web is None:
         raise ToolError("There is no network; the owner can allow it in the configuration.")
     call.strangers.append(f"page {url}")  # an error of it, too
     page = await call.context.web.fetch(url, call.host_permit(url))
+    if question.strip() and page and call.context.read is not None:
+        shown, _ = truncate_middle(page, READ_SHARE * call.output_bytes)
+        try:
+            return Output(await call.context.read(question, shown))
+        except AgentError as error:
+            raise ToolError(f"The page could not be read for that: {error}") from None
     text, _ = truncate_middle(page, call.output_limit)
     return Output(text or "The page has no text.")

@@ -21,6 +21,7 @@ from agent.turn import texts
 from agent.turn.answer_checks import AnswerChecks
 from agent.turn.delegate import delegating
 from agent.turn.model_caller import ModelCaller, thought_alone
+from agent.turn.reader import Reader
 from agent.turn.step import Step, read_step
 from agent.turn.tool_runner import ToolRunner
 from agent.turn.transcript import TurnTranscript, calls_of
@@ -76,6 +77,8 @@ class TurnLoop:
 
     def __init__(self, turn: Turn, emit: Emit) -> None:
         self.transcript = TurnTranscript(turn.journal)
+        reader = Reader(turn.model, turn.schemas, self.transcript.called_aside)
+        turn = replace(turn, context=replace(turn.context, read=reader.extract))
         turn = delegating(turn, run_turn, self.transcript.called_aside)
         self.turn = turn
         self.limits = turn.limits

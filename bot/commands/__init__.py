@@ -7,6 +7,7 @@ intake.py         messages into the inbox; /start CODE, /pair: letting people an
 conversations.py  /new, /resume, /stop, /retry, /export, [Continue]; /memory, /forget
 jobs.py           /jobs, /schedule, /repos, /summary
 status.py         /status, /gpu, /context, /model
+trust.py          text of strangers in a chat, /trust
 approvals.py      questions to owners, /approve
 settings.py       /settings, /timezone
 """

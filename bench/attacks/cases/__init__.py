@@ -9,6 +9,7 @@ from bench.attacks.cases import (
     repositories,
     sockets,
     terminal,
+    trust,
 )
 
 ATTACKS = (
@@ -20,4 +21,5 @@ ATTACKS = (
     *terminal.ATTACKS,
     *paths.ATTACKS,
     *repositories.ATTACKS,
+    *trust.ATTACKS,
 )
