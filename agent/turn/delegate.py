@@ -18,6 +18,7 @@ from agent.prompt import system_text
 from agent.trust import Taint, named
 from agent.turn import texts
 from agent.turn.journal import TurnState
+from agent.turn.reader import Spend, uncounted
 from agent.turn.turn import Turn
 
 TOOL = "delegate"
@@ -27,7 +28,6 @@ LEAST_TOKENS = 8192
 SHORT = 200  # characters that are kept of an old tool result when the window is full
 
 Run = Callable[[Turn, Emit], Awaitable[TurnFinished]]
-Spend = Callable[[Completion], Awaitable[None]]
 
 
 def delegating(turn: Turn, run: Run, spend: Spend) -> Turn:
@@ -67,10 +67,6 @@ def delegating(turn: Turn, run: Run, spend: Spend) -> Turn:
         raise ToolError(finished.text)
 
     return replace(turn, context=replace(turn.context, delegate=delegate))
-
-
-async def uncounted(completion: Completion) -> None:
-    """The `spend` of a turn whose tokens are not counted."""
 
 
 @dataclass

@@ -28,8 +28,8 @@ Text:
 Spend = Callable[[Completion], Awaitable[None]]
 
 
-async def unspent(completion: Completion) -> None:
-    """Tokens that nobody counts."""
+async def uncounted(completion: Completion) -> None:
+    """The `spend` of a call whose tokens are not counted."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Reader:
 
     model: Model
     schemas: Sequence[Mapping[str, Any]]
-    spend: Spend = unspent
+    spend: Spend = uncounted
 
     async def extract(self, wish: str, text: str) -> str:
         """What the text says to a person's wish. AgentError where the model gives nothing."""

@@ -70,9 +70,12 @@ class Options:
         return self._with_access(keep_root=True)
 
     def _with_access(self, *, keep_root: bool) -> "Settings":
-        from bot.cli.owner import act_as_owner
+        from bot.cli.owner import NotTheOwner, act_as_owner
 
-        act_as_owner(self.configured.state_dir, keep_root=keep_root)
+        try:
+            act_as_owner(self.configured.state_dir, keep_root=keep_root)
+        except NotTheOwner as error:
+            raise Failed(str(error)) from None
         return self.configured
 
 

@@ -8,14 +8,17 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from bot.cli.command import Failed
 from bot.state import give
 
 GROUP = "voltaire"  # its members may read the status
 
 
+class NotTheOwner(Exception):
+    """One sentence: whose the state is, and the command to use instead."""
+
+
 def act_as_owner(state: Path, *, keep_root: bool = False) -> None:
-    """Become the state's owner where root runs this; Failed for anybody else who is not the owner.
+    """Become the state's owner where root runs this; NotTheOwner for anybody else.
 
     Where the owner cannot read this program (it lies in root's home), root goes on, and at the
     end gives the owner what it made. With `keep_root` it stays root, and sees to that itself.
@@ -49,10 +52,10 @@ def act_as_owner(state: Path, *, keep_root: bool = False) -> None:
     os.setuid(owner.st_uid)
 
 
-def refused(state: Path, owner: str) -> Failed:
+def refused(state: Path, owner: str) -> NotTheOwner:
     typed = f"sudo voltaire {' '.join(sys.argv[1:])}".strip()
     others = f"; members of the group {GROUP} may run `voltaire status`" if has_group() else ""
-    return Failed(f"The state in {state} belongs to {owner}: use `{typed}`{others}.")
+    return NotTheOwner(f"The state in {state} belongs to {owner}: use `{typed}`{others}.")
 
 
 def has_group() -> bool:

@@ -11,11 +11,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from agent.llm.openai.prompt_form import NATIVE, PromptForm, messages_json
+from agent.llm.openai.prompt_form import NATIVE, Json, PromptForm, messages_json
 from agent.llm.tool_call_parser import SPECIAL_TOKENS
 from agent.model import UNBOUNDED, Request
 
-Json = dict[str, Any]
 UNBOUNDED_ROOM = 16_384  # tokens, on top of the answer's, for thought without a budget
 
 # What only llama-server takes; others may refuse a field that they do not know.

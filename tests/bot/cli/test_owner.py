@@ -140,13 +140,12 @@ def as_stranger(script: str) -> tuple[int, str]:
 REFUSED = """
 import sys
 from pathlib import Path
-from bot.cli.command import Failed
-from bot.cli.owner import act_as_owner
+from bot.cli.owner import NotTheOwner, act_as_owner
 sys.argv = ["voltaire", "ask", "hi"]
 try:
     act_as_owner(Path({state!r}))
-except Failed as error:
-    said(error.message)
+except NotTheOwner as error:
+    said(error)
 """
 
 
