@@ -24,7 +24,7 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 
@@ -40,6 +40,7 @@ from agent.messages import Assistant, Message, System, User
 from agent.model import Completion, Piece, Request
 from agent.prompt import system_text
 from agent.store import Incoming, open_store
+from agent.tools.context import ToolContext
 from agent.tools.registry import chosen
 from agent.tools.tool import Call, Output
 from agent.turn.loop import run_turn
@@ -139,7 +140,7 @@ async def voltaire(name: str, folder: Path, endpoint: Endpoint, turns: int) -> F
                 journal=assignment.journal,
                 tools=tools,
                 schemas=schemas,
-                context=None,  # type: ignore[arg-type]
+                context=ToolContext(sandbox=cast("Any", None)),
                 approvals=Approvals(store.approvals, None),
                 limits=TurnLimits(reply_tokens=REPLY_TOKENS),
             )

@@ -28,7 +28,7 @@ from contextlib import aclosing
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 
@@ -42,6 +42,7 @@ from agent.llm.openai import OpenAIModel
 from agent.llm.tool_call_parser import KnownTools, ParsedCall, ToolCallParser
 from agent.model import Completion, ModelRefused, Piece, Request
 from agent.store import Incoming, open_store
+from agent.tools.context import ToolContext
 from agent.tools.registry import chosen
 from agent.tools.tool import Call, Output
 from agent.turn.loop import run_turn
@@ -224,7 +225,7 @@ async def converse(
                 journal=assignment.journal,
                 tools=tools,
                 schemas=schemas,
-                context=None,  # type: ignore[arg-type]
+                context=ToolContext(sandbox=cast("Any", None)),
                 approvals=Approvals(store.approvals, None),
                 limits=TurnLimits(trouble_seconds=0.0, away_seconds=5.0),
                 thinking=thinking,

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -18,6 +19,7 @@ from agent.llm.gpu_queue import QueuedModel
 from agent.messages import Assistant, ToolCall, User
 from agent.model import Request
 from agent.store import Incoming, Store, open_store
+from agent.tools.context import ToolContext
 from agent.tools.tool import Call, Output, Tool, tool
 from agent.turn.journal import TurnReply
 from agent.turn.loop import run_turn
@@ -109,7 +111,7 @@ class Bench:
             assignment.journal,
             self.tools,
             self.schemas,
-            context=None,  # type: ignore[arg-type]
+            context=ToolContext(sandbox=cast("Any", None)),
             approvals=Approvals(self._store.approvals, None),
             stop=assignment.stop,
             answer_now=assignment.answer_now,
