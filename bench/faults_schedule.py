@@ -253,10 +253,15 @@ class Campaign:
 
     def _told_of(self, word: str, job: int) -> bool:
         """Cut off so often that it was given up, which is said: of the job, or as its turn's answer."""
-        (message,) = self._row(f"SELECT message_id FROM occurrences WHERE job = {job}")
+        message, detail = self._row(
+            f"SELECT message_id, iif(state = 'failed', detail, '') FROM occurrences WHERE job = {job}"
+        )
         answer = self.olga.chat().messages.get(int(message or 0))
         given_up = answer is not None and answer.text == texts.GIVEN_UP
-        told = given_up or any("failed" in m.text and word in m.text for m in self._texts())
+        failures = [m.text for m in self._texts() if "failed" in m.text]
+        alike = self._rows("SELECT detail FROM occurrences WHERE state = 'failed'").count((detail,))
+        named = any(word in text for text in failures)  # a summary's word stands in no notice
+        told = given_up or named or sum(detail in text for text in failures) >= alike > 0
         self.report.given_up += told
         return told
 
