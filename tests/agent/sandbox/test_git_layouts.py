@@ -313,10 +313,10 @@ def test_a_way_through_a_link_cannot_be_guarded(tmp_path: Path, file: str, text:
 def test_shared_objects_in_the_tree_are_closed(tmp_path: Path) -> None:
     top = tmp_path / "app"
     plain(top)
-    shutil.copytree(top / ".git/objects", top / "shared")
+    shutil.copytree(top / ".git/objects", top / "pool")
     (top / ".git/objects/info").mkdir(exist_ok=True)
-    (top / ".git/objects/info/alternates").write_text("../../shared\n")
-    assert "shared" in gitdirs.find_guard(top).closed
+    (top / ".git/objects/info/alternates").write_text("../../pool\n")
+    assert "pool" in gitdirs.find_guard(top).closed
 
 
 async def test_too_large_a_tree_is_read_only(
