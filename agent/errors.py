@@ -2,6 +2,7 @@
 
     AgentError
     ├── ToolError       a tool failed: the model reads the advice and goes on
+    │   └── NoSandbox   no command can be isolated here: the turn ends, a person reads why
     ├── TurnError       a turn failed: a person reads the one sentence
     │   ├── ContextFull the window cannot hold what must be sent
     │   ├── ToolLimit   calls, seconds or tokens of the turn are used up
@@ -20,6 +21,10 @@ class AgentError(Exception):
 
 
 class ToolError(AgentError):
+    pass
+
+
+class NoSandbox(ToolError):
     pass
 
 

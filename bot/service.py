@@ -15,6 +15,7 @@ from agent.chats.maintenance import Maintenance
 from agent.context.window import WindowTooSmall
 from agent.errors import AgentError
 from agent.events import Event
+from agent.sandbox.isolation_probe import probe
 from agent.schedule.job_actions import JobAction, SubmitTask, SummarizeRepo, remind
 from agent.schedule.scheduler import JobRunner, QuietHours, Scheduler
 from agent.store import Store
@@ -163,6 +164,7 @@ async def background_work(
             group.create_task(watch_backend(agent, apps)),
             group.create_task(pass_on_alerts(agent.backend, store, apps.owner_chats)),
             group.create_task(maintenance.run()),
+            group.create_task(check_sandbox(agent, apps)),
             group.create_task(keep_backups(settings, store, apps.owner_chats)),
         ]
         try:
@@ -221,6 +223,17 @@ async def watch_backend(agent: Agent, apps: Apps) -> None:
                 except AgentError:
                     pass  # no model serves yet
         await asyncio.sleep(LOOK_SECONDS)
+
+
+async def check_sandbox(agent: Agent, apps: Apps) -> None:
+    """Tell the owners where tools cannot run: the chat goes on without them."""
+    found = await probe(await agent.sandboxes.of("doctor"))
+    if found.status == "fail":
+        text = f"{found.detail} {found.remedy}".strip()
+        log.error("%s", text)
+        with suppress(StoreError):
+            for chat in apps.owner_chats():
+                await agent.store.outbox.add(chat, [payload(f"⚠️ {text}")])
 
 
 async def pass_on_alerts(

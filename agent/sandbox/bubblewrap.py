@@ -180,7 +180,8 @@ DOCKER = (
 )
 APPARMOR = (
     "AppArmor forbids user namespaces: install the profile bwrap-userns-restrict "
-    "(package apparmor-profiles), or one with `userns,` for /usr/bin/bwrap."
+    "(package apparmor-profiles: sudo ln -s /usr/share/apparmor/extra-profiles/bwrap-userns-restrict "
+    "/etc/apparmor.d/ && sudo systemctl reload apparmor), or one with `userns,` for /usr/bin/bwrap."
 )
 REMEDIES = {
     "setting up uid map: Permission denied": APPARMOR,
@@ -192,8 +193,8 @@ REMEDIES = {
         f"ProtectKernelLogs and ProcSubset. {DOCKER}"
     ),
     "max_user_namespaces": (
-        "User namespaces are off: set the sysctls user.max_user_namespaces above 0 and, on "
-        "Debian, kernel.unprivileged_userns_clone to 1."
+        "User namespaces are off: sudo sysctl user.max_user_namespaces=65536 and, on Debian, "
+        "kernel.unprivileged_userns_clone=1."
     ),
     "No permissions to creat": (
         "User namespaces are off: in a systemd unit leave out RestrictNamespaces; else set the "
@@ -205,8 +206,8 @@ REMEDIES = {
         f"CAP_SYS_ADMIN. {DOCKER}"
     ),
     "Creating new namespace failed": (
-        "Namespaces are used up or off: look at the sysctls user.max_user_namespaces, "
-        "user.max_pid_namespaces and user.max_net_namespaces."
+        "Namespaces are used up or off: sudo sysctl user.max_user_namespaces=65536; if that is "
+        "no help, the same with user.max_pid_namespaces and user.max_net_namespaces."
     ),
 }
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from agent.aio import complete
-from agent.errors import ToolError
+from agent.errors import NoSandbox
 from agent.sandbox import gitdirs, rootfs, seccomp
 from agent.sandbox.bubblewrap import (
     REPOS,
@@ -88,7 +88,7 @@ class SandboxConfig:
         network: bool = False,
         group: CallGroup | None = None,
     ) -> Invocation:
-        """How a command is started; ToolError where it cannot be isolated.
+        """How a command is started; NoSandbox where it cannot be isolated.
 
         A repository without its guard in `guards` is mounted read-only.
         """
@@ -117,11 +117,11 @@ class SandboxConfig:
             nested_mounts=nested,
         )
 
-    def broken(self, message: str) -> ToolError:
+    def broken(self, message: str) -> NoSandbox:
         """For a call that could not be isolated, so that its command was not started."""
         why = message.strip() or "bubblewrap ended without a word."
         advice = f" Remedy: {remedy(message)}" if remedy(message) else ""
-        return ToolError(f"The sandbox does not work here, so nothing was run: {why}{advice}")
+        return NoSandbox(f"The sandbox does not work here, so nothing was run: {why}{advice}")
 
 
 class GuardedRepos:

@@ -22,6 +22,7 @@ import signal
 import socket
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any, NoReturn
 
@@ -122,9 +123,11 @@ def start(
     """Exec `argv` in a fork, with the last of `fds` as its output and the others at `numbers`."""
     mapped: list[tuple[str, int | None]] = []
     for source in sources:
-        owner = os.stat(source)
-        own = owner.st_uid == uid
-        mapped.append((source, None if own else mapping_namespace(owner.st_uid, owner.st_gid, uid)))
+        owner, namespace = os.stat(source), None
+        if owner.st_uid != uid:
+            with suppress(OSError):  # bubblewrap will say why there are no user namespaces
+                namespace = mapping_namespace(owner.st_uid, owner.st_gid, uid)
+        mapped.append((source, namespace))
     pid = os.fork()
     if not pid:
         become_program(argv, fds, numbers, uid, base, mapped)

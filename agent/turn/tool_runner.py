@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from agent.approvals import GuardedCall
-from agent.errors import Looping, ToolError
+from agent.errors import Looping, NoSandbox, ToolError, TurnError
 from agent.events import CallRefused, Emit, ToolCalled, ToolFinished, ToolProgress
 from agent.llm.tool_call_parser import arguments_of
 from agent.messages import ToolCall
@@ -39,6 +39,7 @@ class ToolRunner:
         self._emit = emit
         self._lines: list[str] = []
         self._detector = ToolLoopDetector()
+        self._no_sandbox = ""  # why
 
     def remember(self, call: ToolCall, result: str) -> None:
         """A call from before a restart."""
@@ -63,7 +64,8 @@ class ToolRunner:
 
         The collections hold ids: `unreadable` calls have arguments that are no JSON
         object, `interrupted` ones had started when the program was killed. Raises
-        Looping when a cycle of calls has been repeated too often.
+        Looping when a cycle of calls has been repeated too often, TurnError when no
+        command can be run here.
         """
         most, refused = self._turn.limits.max_tool_calls, False
         for call in calls:
@@ -96,6 +98,8 @@ class ToolRunner:
             await self._transcript.result(call, text, strangers)
             if verdict == "end":
                 raise Looping(self.report(texts.LOOPING.format(call=described(call))))
+            if self._no_sandbox:
+                raise TurnError(self._no_sandbox)
         self.malformed += refused
 
     def _known(self, name: str) -> Tool:
@@ -129,6 +133,8 @@ class ToolRunner:
             output = await tool.run(context, arguments)
         except ToolError as error:
             output = Output(str(error), ok=False)
+            if isinstance(error, NoSandbox):
+                self._no_sandbox = str(error)
         seconds = asyncio.get_running_loop().time() - began
         self._detector.ran(call.name, arguments, output.text)
         self._lines.append(f"{described(call)}: {'ok' if output.ok else 'failed'}")

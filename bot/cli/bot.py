@@ -13,7 +13,7 @@ from backend.client import BackendClient
 from backend.control.sd_notify import notify
 from bot.app import Apps
 from bot.cli.command import Misused, Options, pass_options, serves, start_logging
-from bot.cli.connect import backend_client, running_backend
+from bot.cli.connect import backend_client, require_sandbox, running_backend
 from bot.service import serve_bot
 from bot.settings import Settings
 from bot.telegram.app import TelegramConfig, telegram_app
@@ -37,6 +37,7 @@ async def command(options: Options) -> None:
 async def run(options: Options, model: str) -> None:
     """Where there is no systemd."""
     start_logging(options.verbose, service=True)
+    await require_sandbox(options.settings)
     async with running_backend(options.settings, model) as backend:
         await serve(options.settings, backend)
 

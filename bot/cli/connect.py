@@ -4,6 +4,7 @@ backend_client    the control API, whether or not a backend answers
 running_backend   the backend that runs; where none does, one of the command's own
 running_agent     the agent over that backend
 chat_sandboxes    the sandboxes alone: no database, no model
+require_sandbox   ends a command where they isolate nothing
 """
 
 import logging
@@ -18,10 +19,12 @@ from backend.client import BackendClient, BackendUnavailable, default_socket
 from backend.config import BackendConfig, ScheduledProfile, ThermalLimits
 from backend.models.profile import Profile, Source
 from backend.models.profile import load as load_profile
+from bot.cli.command import Failed
 from bot.settings import ConfigurationError, Settings, config_folder, load
 
 if TYPE_CHECKING:  # the backend's process loads nothing of the agent: 4 MiB
     from agent.approvals import AskOwners
+    from agent.sandbox.isolation_probe import ProbeResult
     from agent.sandbox.sandbox import Sandboxes
     from agent.tools.context import FileSender
     from backend.service import RunningBackend
@@ -81,6 +84,25 @@ async def chat_sandboxes(settings: Settings) -> "AsyncIterator[Sandboxes]":
             host.status = await backend.status()
     async with open_sandboxes(settings, host) as opened:
         yield opened
+
+
+async def sandbox_probe(settings: Settings) -> "ProbeResult":
+    """Whether commands are isolated here, by a command."""
+    from agent.errors import AgentError
+    from agent.sandbox.isolation_probe import ProbeResult, probe
+
+    try:
+        async with chat_sandboxes(settings) as sandboxes:
+            return await probe(await sandboxes.of("doctor"))
+    except AgentError as error:
+        return ProbeResult("fail", str(error), "See docs/security.md.")
+
+
+async def require_sandbox(settings: Settings) -> None:
+    """Raise Failed, with the remedy, where no command can be isolated: every tool would fail."""
+    found = await sandbox_probe(settings)
+    if found.status == "fail":
+        raise Failed(f"{found.detail} {found.remedy}".strip())
 
 
 # -- a backend of the command's own -------------------------------------------

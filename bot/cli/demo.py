@@ -15,7 +15,7 @@ from agent.events import TurnFinished
 from bot.cli.ask import TextPrinter, TurnPrinter
 from bot.cli.bot import serve, serve_until
 from bot.cli.command import Failed, Misused, runs
-from bot.cli.connect import running_backend
+from bot.cli.connect import require_sandbox, running_backend
 from bot.localgram import Localgram, Person
 from bot.settings import (
     AgentSection,
@@ -57,6 +57,7 @@ async def command(text: str | None, port: int, model: str | None) -> int:
             backend=BackendSection(),
             state=StateSection(dir=state),
         )
+        await require_sandbox(settings)
         if text:
             return await one_answer(settings, owner, text, model or "")
         async with running_backend(settings, model or "") as backend:

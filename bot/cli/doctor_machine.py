@@ -15,12 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from agent.errors import AgentError
-from agent.sandbox.isolation_probe import probe
 from agent.store import open_store
 from agent.store.backup import integrity_error
 from agent.store.errors import StoreBusy, StoreError, StoreFull, StoreNewer
-from bot.cli.connect import chat_sandboxes
+from bot.cli.connect import sandbox_probe
 from bot.settings import Settings, read_toml
 from bot.setup.telegram import get_me
 from bot.setup.units import SystemdScope, systemd_runs, unit_states
@@ -62,11 +60,7 @@ async def python(_: Settings) -> list[Finding]:
 
 
 async def sandbox(settings: Settings) -> list[Finding]:
-    try:
-        async with chat_sandboxes(settings) as sandboxes:
-            found = await probe(await sandboxes.of("doctor"))
-    except AgentError as error:
-        return [failure("sandbox", str(error), "See docs/security.md.")]
+    found = await sandbox_probe(settings)
     return [Finding("sandbox", found.status, found.detail, found.remedy)]
 
 

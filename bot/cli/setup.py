@@ -8,6 +8,7 @@ that Return gives.
 import asyncio
 import grp
 import os
+import tempfile
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,10 +26,12 @@ from backend.server.launch import EMBEDDED, CannotStart, find_binary
 from bot import config_file
 from bot.cli.bot import serve_until
 from bot.cli.command import Failed, Options, pass_options, runs
-from bot.cli.connect import profile_of, running_backend
+from bot.cli.connect import profile_of, require_sandbox, running_backend
 from bot.cli.server import machine
 from bot.settings import (
     ConfigurationError,
+    Settings,
+    StateSection,
     config_folder,
     default_state_dir,
     find_file,
@@ -85,10 +88,18 @@ async def command(
         elif upgrade:
             print_units("Restarted", await wizard.upgrade())
         else:
+            await check_sandbox()
             await (greet(wizard) if await wizard.run() else serve_meanwhile(wizard))
             click.echo(f"Configuration: {config}")
     except (SetupError, ProfileError, PullError, CannotStart, CannotBuild) as error:
         raise Failed(str(error)) from None
+
+
+async def check_sandbox() -> None:
+    """Before anything is asked: whether this machine lets tools be isolated."""
+    with tempfile.TemporaryDirectory(prefix="voltaire-setup-") as folder:
+        here = Settings.model_construct(state=StateSection(dir=Path(folder)))
+        await require_sandbox(here)
 
 
 def print_units(done: str, names: list[str]) -> None:
