@@ -220,8 +220,9 @@ class CallApprover:
         if asks(scope, touched=bool(taints)) == "never":
             return
         # A host is asked for while its command runs already.
+        running = scope.startswith(("network:", "request:"))
         request, decision, reason = await self.approvals.settle(
-            self.call, what, scope, taints, running=scope.startswith("network:")
+            self.call, what, scope, taints, running=running
         )
         self.emit(ApprovalAsked(request.id, what, decision))
         if decision == "denied":

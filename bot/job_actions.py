@@ -8,6 +8,7 @@ from time import monotonic
 
 from agent.errors import AgentError, ToolError
 from agent.llm.gpu_queue import QueuedModel
+from agent.sandbox.hosts import HostRequest
 from agent.schedule.job_actions import NothingToDo
 from agent.store import Store
 from agent.store.jobs import Job, Occurrence
@@ -130,7 +131,7 @@ def sandboxed_git(agent: Agent, chat: str, *, network: bool = False) -> Git:
     """Commands in the chat's sandbox: read-only with their whole output, or with `network` to the
     hosts that the owner allows."""
 
-    async def allow(_host: str) -> None:
+    async def allow(_request: HostRequest) -> None:
         """The owner asked for this by setting `fetch`; other hosts the proxy refuses."""
 
     async def run(argv: Sequence[str]) -> bytes:

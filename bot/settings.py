@@ -78,7 +78,7 @@ class SandboxSection(Section):
     network: bool = False
     """Let tools reach HTTP(S) through a proxy that knows only `allow_hosts`."""
     allow_hosts: list[str] = []
-    """Host names that the proxy lets through, such as "docs.python.org"."""
+    """Hosts that the proxy lets through, for reading (GET and HEAD): "docs.python.org", "*.lan:8443". A method and a path give more, or less: "POST api.example.org/v1/", "* api.example.org". Of TLS the proxy sees no more than the host, so a host without a path is open to what a command sends by TLS."""
     memory_mib: int = Field(2048, ge=64)
     """Memory of one call, in MiB."""
     pids: int = Field(256, ge=16)
@@ -91,6 +91,15 @@ class SandboxSection(Section):
     """Time of one command unless the model asks for another."""
     output_kib: int = Field(8, ge=1)
     """Output that the model sees of one call; never more than 1/8 of the window."""
+
+    @field_validator("allow_hosts")
+    @classmethod
+    def _hosts(cls, entries: list[str]) -> list[str]:
+        from agent.sandbox.hosts import ListedHost
+
+        for entry in entries:
+            ListedHost.parse(entry)
+        return entries
 
 
 class RepoSection(Section):

@@ -36,7 +36,7 @@ from agent.store.transcript import SHORT, decoded_message
 from agent.summary.commit_range import CommitRange
 from agent.summary.git_facts import collect
 from agent.tools.git import NEW_SUBMODULE, changed_files
-from agent.web.fetch import host_and_port
+from agent.web.fetch import parts_of
 from agent.web.html_text import html_text
 from backend.models.gguf_header import NotAModel, read_open
 from bot import settings as configuration
@@ -139,7 +139,7 @@ def proxy_request(raw: bytes) -> None:
 
 def address(text: str) -> None:
     try:
-        host_and_port(text)
+        parts_of(text)
     except ToolError:
         return
 

@@ -1,11 +1,14 @@
-"""Which hosts may be reached, and at which addresses: never one that is not public."""
+"""Which hosts may be reached and what of them, at which addresses: never one that is not public."""
 
 import asyncio
+import hashlib
 import ipaddress
+import re
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 DEFAULT_PORTS = (80, 443)
 RESOLVE_SECONDS = 10
@@ -28,12 +31,101 @@ SPECIAL = [
     )
 ]
 
-Permit = Callable[[str], Awaitable[None]]
-"""Awaited with "host:port" before the first connection to it; ToolError when it is not allowed."""
+READING = ("GET", "HEAD")
+LONGEST_PATH = 300  # characters that a permission shows
+TUNNEL = "CONNECT"
+ENTRY = re.compile(r"(?:(\*|[A-Z]+) +)?([^\s:/@]+)(?::(\d{1,5}))?(/\S*)?")
+# What one server reads as another path than the next one does: dot segments, also encoded.
+AMBIGUOUS = re.compile(r"%(?:2e|2f|5c|25)|\\|/\.{1,2}(?:[/;]|$)", re.IGNORECASE)
 
 
 class HostRefused(Exception):
     """`str(error)` is one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostRequest:
+    """What is asked of a host, as far as it can be seen.
+
+    The `method` of a tunnel is CONNECT: its content is encrypted or no HTTP, and it has no
+    `target` (path and query). `program` is the one that asks, "" where that is not known.
+    `listed`: the owner's list covers it.
+    """
+
+    method: str
+    host: str
+    port: int
+    target: str = ""
+    scheme: str = "http"
+    program: str = ""
+    listed: bool = False
+
+    @property
+    def place(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    @property
+    def path(self) -> str:
+        return self.target.partition("?")[0]
+
+    @property
+    def scope(self) -> str:
+        """What a permission for it covers (agent.trust): a path with any query; nothing but the host
+        where no more is seen. What is not listed is that program's alone. A long path is told by its
+        digest."""
+        digest = f"/sha256:{hashlib.sha256(self.path.encode()).hexdigest()}"
+        path = self.path if len(self.path) <= LONGEST_PATH else digest
+        url = f"{self.scheme}://{self.place}{path}"
+        wish = self.place if self.method == TUNNEL else f"{self.method} {url}"
+        return f"network:{wish}" if self.listed else f"request:{wish} by {self.program or '?'}"
+
+    def __str__(self) -> str:
+        if self.method == TUNNEL:
+            return f"Connect to {self.place}. What passes is encrypted or no HTTP: it is not seen."
+        return f"{self.method} {self.scheme}://{self.place}{self.target}"
+
+
+Permit = Callable[[HostRequest], Awaitable[None]]
+"""Awaited before a request that was not permitted before; ToolError when it is not allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedHost:
+    """An entry of the owner's list. `method` "": reading, and tunnels where no path is given."""
+
+    method: str
+    pattern: str
+    ports: tuple[int, ...]
+    path: str
+
+    @classmethod
+    def parse(cls, entry: str) -> "ListedHost":
+        """From "[METHOD ]HOST[:PORT][/PATH]"; ValueError with a sentence for anything else."""
+        found = ENTRY.fullmatch(entry.strip())
+        if found is None:
+            raise ValueError(
+                f"{entry!r} is no host such as docs.python.org, git.lan:8443 or "
+                "POST api.example.org/v1/, without http://"
+            )
+        method, pattern, port, path = found.groups("")
+        return cls(method, pattern.lower(), (int(port),) if port else DEFAULT_PORTS, path)
+
+    def names(self, host: str, port: int) -> bool:
+        return port in self.ports and fnmatchcase(host.rstrip(".").lower(), self.pattern)
+
+    def covers(self, request: HostRequest) -> bool:
+        if not self.names(request.host, request.port):
+            return False
+        if request.method == TUNNEL:
+            return not self.path and self.method in ("", "*", TUNNEL)
+        methods = READING if self.method in ("", "GET") else (self.method,)
+        folder = self.path if self.path.endswith("/") else f"{self.path}/"
+        within = request.path == self.path or request.path.startswith(folder)
+        right_path = not self.path or (within and not AMBIGUOUS.search(request.path))
+        return right_path and (self.method == "*" or request.method in methods)
+
+
+listed_host = lru_cache(ListedHost.parse)
 
 
 def is_public(address: str) -> bool:
@@ -46,7 +138,8 @@ def is_public(address: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """`allowed` are names, `*.example.org`, or either with `:port`; without one, 80 and 443.
+    """`allowed` are entries for ListedHost: names, `*.example.org`, or either with `:port`; without one,
+    80 and 443.
 
     `reachable` tells for each address whether it may be connected to.
     """
@@ -55,13 +148,21 @@ class Hosts:
     reachable: Callable[[str], bool] = is_public
 
     def allow(self, host: str, port: int) -> bool:
-        name = host.rstrip(".").lower()
-        for entry in self.allowed:
-            pattern, _, wanted = entry.lower().partition(":")
-            right_port = port == int(wanted) if wanted.isdigit() else port in DEFAULT_PORTS
-            if right_port and fnmatchcase(name, pattern):
-                return True
-        return False
+        return any(listed_host(entry).names(host, port) for entry in self.allowed)
+
+    def request(
+        self,
+        method: str,
+        host: str,
+        port: int,
+        target: str = "",
+        scheme: str = "http",
+        program: str = "",
+    ) -> HostRequest:
+        """With what the list says to it."""
+        request = HostRequest(method, host, port, target, scheme, program)
+        listed = any(listed_host(entry).covers(request) for entry in self.allowed)
+        return replace(request, listed=listed)
 
     async def addresses(self, host: str, port: int) -> list[str]:
         """Public addresses of an allowed host, looked up once; HostRefused says why there are none."""

@@ -15,7 +15,9 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from agent.errors import ToolError
@@ -221,11 +223,7 @@ def process_tree(init: int) -> list[int]:
     found, unread = [], [init]
     while unread:
         found.append(unread.pop())
-        try:
-            threads = os.listdir(f"/proc/{found[-1]}/task")  # noqa: PTH208 - names are enough
-        except OSError:
-            continue
-        for thread in threads:
+        for thread in names_of(f"/proc/{found[-1]}/task"):
             unread += map(int, proc_text(found[-1], f"task/{thread}/children").split())
     return found
 
@@ -267,6 +265,33 @@ def deleted(pids: Sequence[int], workspace: Path) -> int:
             except OSError:
                 continue
     return sum(sizes.values())
+
+
+MOST_DESCRIPTORS = 5000  # that are looked through
+PLAIN_PATH = re.compile(r"/[!-~]*")
+
+
+def program_at(init: int, port: int) -> str:
+    """The executable, as the sandbox names it, whose TCP connection comes from that port; empty where
+    that cannot be known, or its name might be read as something else."""
+    tables = (proc_text(init, f"net/{name}").splitlines()[1:] for name in ("tcp", "tcp6"))
+    rows = (line.split() for table in tables for line in table)
+    sockets = [f"socket:[{row[9]}]" for row in rows if int(row[1].rpartition(":")[2], 16) == port]
+    links = ((pid, link) for pid in process_tree(init) for link in names_of(f"/proc/{pid}/fd"))
+    for pid, link in islice(links, MOST_DESCRIPTORS):
+        with suppress(OSError):
+            if str(Path(f"/proc/{pid}/fd/{link}").readlink()) in sockets:
+                path = str(Path(f"/proc/{pid}/exe").readlink())
+                return path if PLAIN_PATH.fullmatch(path) else ""
+    return ""
+
+
+def names_of(directory: str) -> list[str]:
+    """Empty where it is gone or closed."""
+    try:
+        return os.listdir(directory)  # noqa: PTH208 - names are enough
+    except OSError:
+        return []
 
 
 def sum_lines(pids: Sequence[int], name: str, starts: tuple[str, ...]) -> int:

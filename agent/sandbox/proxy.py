@@ -3,7 +3,8 @@
 It takes CONNECT and absolute http:// addresses, looks a name up once, connects to
 a public address of it, adds no credentials and bounds connections, bytes and time. One server
 may answer for many names, so a request's Host header and the name in a TLS handshake must be that
-of the host that was asked for.
+of the host that was asked for. Each request that can be seen is permitted by itself, also in a
+tunnel; of TLS no more than the host is seen.
 """
 
 import asyncio
@@ -12,14 +13,14 @@ import ipaddress
 import logging
 import re
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from agent.aio import BackgroundTasks
 from agent.errors import ToolError
-from agent.sandbox.hosts import HostRefused, Hosts, Permit
+from agent.sandbox.hosts import TUNNEL, HostRefused, HostRequest, Hosts, Permit
 
 log = logging.getLogger(__name__)
 
@@ -33,19 +34,24 @@ CLOSE_SECONDS = 5
 RETRY_SECONDS = 0.2  # after a connection that could not be accepted
 DROPPED = (b"host", b"connection", b"proxy-connection", b"proxy-authorization", b"keep-alive")
 TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"  # RFC 9110
-REQUEST_LINE = re.compile(TOKEN + rb" [!-~]+ HTTP/1\.[01]")
+REQUEST_LINE = re.compile(rb"(" + TOKEN + rb") ([!-~]+) HTTP/1\.[01]")
 HEADER = re.compile(rb"(" + TOKEN + rb"):[^\r\n\0]*")
 TLS_HANDSHAKE = 22
+MOST_PERMITTED = 1000  # requests that are remembered
 
 
 @dataclass(slots=True)
 class EgressProxy:
-    """`reached` are the hosts ("name:port") that were connected to."""
+    """`reached` are the hosts ("name:port") that were connected to. `program_at` names the program in
+    the sandbox whose connection comes from that port."""
 
     hosts: Hosts
     permit: Permit
+    program_at: Callable[[int], str] = lambda port: ""
     reached: set[str] = field(default_factory=set)
-    bytes: int = 0
+    permitted: set[HostRequest] = field(default_factory=set)
+    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    passed: int = 0  # bytes
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection from the sandbox."""
@@ -54,12 +60,20 @@ class EgressProxy:
                 async with asyncio.timeout(HEAD_SECONDS):
                     head = await reader.readuntil(b"\r\n\r\n")
                 host, port, request = parse_request(head)
-                host_reader, host_writer = await self.connect(host, port)
+                addresses = await self.hosts.addresses(host, port)
+                client = writer.get_extra_info("peername")[1]
+                await self.allow(host, port, request, client)
+                async with asyncio.timeout(CONNECT_SECONDS):
+                    host_reader, host_writer = await asyncio.open_connection(addresses[0], port)
                 async with closing(host_writer), asyncio.TaskGroup() as both:
                     if not request:
                         writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
                     both.create_task(self.relay(host_reader, writer))
-                    host_writer.write(request or await tunnel_start(reader, host, port))
+                    if not request:
+                        request = await tunnel_start(reader, host, port)
+                        if REQUEST_LINE.match(request):
+                            await self.allow(host, port, request, client)
+                    host_writer.write(request)
                     await self.relay(reader, host_writer)
             except* (HostRefused, ToolError) as errors:
                 log.info("refused: %s", errors.exceptions[0])
@@ -67,24 +81,30 @@ class EgressProxy:
             except* (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
                 writer.write(refusal("The host did not answer.", 502))
 
-    async def connect(
-        self, host: str, port: int
-    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        addresses = await self.hosts.addresses(host, port)
-        if (name := f"{host}:{port}") not in self.reached:
-            await self.permit(name)
-            self.reached.add(name)
-            log.info("connected to %s", name)
-        async with asyncio.timeout(CONNECT_SECONDS):
-            return await asyncio.open_connection(addresses[0], port)
+    async def allow(self, host: str, port: int, head: bytes, client: int) -> None:
+        """Permit a request, or a tunnel where there is none: once, and one after another, so that the
+        same one is not asked about twice. `client` is the port from which it comes."""
+        line = REQUEST_LINE.match(head)
+        method, target = (line[1].decode(), line[2].decode()) if line else (TUNNEL, "")
+        request = self.hosts.request(method, host, port, target)
+        async with self.asking:
+            if request in self.permitted:
+                return
+            program = await asyncio.to_thread(self.program_at, client)
+            await self.permit(replace(request, program=program))
+            if len(self.permitted) >= MOST_PERMITTED:
+                self.permitted.clear()
+            self.permitted.add(request)
+            self.reached.add(request.place)
+            log.info("connected to %s", request.place)
 
     async def relay(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-        while self.bytes < MOST_BYTES:
+        while self.passed < MOST_BYTES:
             async with asyncio.timeout(IDLE_SECONDS):
                 piece = await source.read(1 << 16)
             if not piece:
                 break
-            self.bytes += len(piece)
+            self.passed += len(piece)
             sink.write(piece)
             await sink.drain()
         if sink.can_write_eof():
@@ -156,7 +176,10 @@ async def tunnel_start(reader: asyncio.StreamReader, host: str, port: int) -> by
         head, end_of_head, body = text.partition(b"\r\n\r\n")
         if not REQUEST_LINE.fullmatch(line.rstrip(b"\r")):
             raise HostRefused("This request is not plain HTTP/1.1.")
-        return plain_request(head + end_of_head, line.split(b" ")[1], host, port) + body
+        path = line.split(b" ")[1]
+        if not path.startswith(b"/"):
+            raise HostRefused("A request in a tunnel must name a path, not an address.")
+        return plain_request(head + end_of_head, path, host, port) + body
     raise HostRefused("A tunnel must begin with a whole TLS handshake or request.")
 
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Self
@@ -20,8 +20,15 @@ from agent.sandbox import bubblewrap, cgroup, rootfs
 from agent.sandbox.bubblewrap import WriteAccess
 from agent.sandbox.bwrap_process import BwrapProcess, Invocation, run_bwrap
 from agent.sandbox.files import Files
-from agent.sandbox.hosts import Hosts, Permit
-from agent.sandbox.limits import DiskQuota, HostRepo, SandboxLimits, over_memory, watch_usage
+from agent.sandbox.hosts import HostRequest, Hosts, Permit
+from agent.sandbox.limits import (
+    DiskQuota,
+    HostRepo,
+    SandboxLimits,
+    over_memory,
+    program_at,
+    watch_usage,
+)
 from agent.sandbox.mountinfo import verify_mounts
 from agent.sandbox.output_buffer import decode_fields
 from agent.sandbox.privileges import CurrentUser, open_tool_user
@@ -83,7 +90,7 @@ class Sandbox:
 
         `seconds` are at most five times the owner's `command_seconds`, `output_bytes` at
         most the owner's `output_kib`. Where the owner allows network, `permit` is
-        awaited before each host; without it there is none. `progress` gets new lines
+        awaited before each request that it has not permitted; without it there is none. `progress` gets new lines
         while the command runs. `strangers` names whose text it gets to see: with the hosts it
         reaches, they are recorded for the workspace if it changes a file there. Without
         `write_repos` all repositories are read-only.
@@ -93,10 +100,11 @@ class Sandbox:
         began = time.time()
         marks = await self.files.mark(*strangers) if strangers else []
 
-        async def permit_and_mark(host: str) -> None:
+        async def permit_and_mark(request: HostRequest) -> None:
             if permit:
-                await permit(host)
-            marks.extend(await self.files.mark(host))
+                await permit(request)
+            if proxy and request.place not in proxy.reached:
+                marks.extend(await self.files.mark(request.place))
 
         proxy = EgressProxy(hosts, permit_and_mark) if hosts and permit else None
         process, reason, notice = await self._execute(
@@ -203,6 +211,7 @@ class Sandbox:
             await verify_mounts(init, process.ended, invocation.nested_mounts)
         if proxy:
             proxy.permit = time_limit.paused_during(proxy.permit)
+            proxy.program_at = partial(program_at, init)
             try:
                 listener = await self.config.user.listen(init)
             except OSError as error:
@@ -230,13 +239,13 @@ class TimeLimit:
         self._timer.cancel()
 
     def paused_during(self, permit: Permit) -> Permit:
-        async def ask(host: str) -> None:
+        async def ask(request: HostRequest) -> None:
             if not self._pauses:
                 self._timer.cancel()
                 self._left -= self._loop.time() - self._since
             self._pauses += 1
             try:
-                await permit(host)
+                await permit(request)
             finally:
                 self._pauses -= 1
                 if not self._pauses:

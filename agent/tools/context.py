@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, Literal, Protocol
 
+from agent.sandbox.hosts import Permit
 from agent.sandbox.sandbox import Sandbox
 from agent.trust import Taint
 
@@ -62,10 +63,10 @@ class FileSender(Protocol):
 
 
 class Web(Protocol):
-    async def fetch(self, url: str, permit: Callable[[str], Awaitable[None]]) -> str:
+    async def fetch(self, url: str, permit: Permit) -> str:
         """The text of a page on an allowed host, bounded; ToolError says why there is none.
 
-        `permit` is awaited with "host:port" before each connection.
+        `permit` is awaited before each request.
         """
 
 

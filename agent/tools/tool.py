@@ -19,9 +19,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from agent.errors import ToolError
 from agent.sandbox.files import SandboxPath
+from agent.sandbox.hosts import HostRequest, Permit
 from agent.sandbox.sandbox import Sandbox
 from agent.tools.context import Approver, ToolContext
 from agent.trust import Taint
+
+REQUEST_ONCE = "Allowed once, it may be sent as often as this step likes, until it ends."
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +70,13 @@ class Call:
         """How many bytes an output may have: `output_bytes`, at most the owner's `output_kib`."""
         return min(self.output_bytes, self.sandbox.config.limits.output_kib << 10)
 
-    def host_permit(
-        self, purpose: str, touched: Sequence[Taint] = ()
-    ) -> Callable[[str], Awaitable[None]]:
-        """For agent.sandbox.hosts.Permit. `touched`: strangers' text that acts by itself, in files."""
+    def host_permit(self, purpose: str, touched: Sequence[Taint] = ()) -> Permit:
+        """`touched`: strangers' text that acts by itself, in files."""
 
-        async def permit(host: str) -> None:
-            what = f"Connect to {host}, for: {purpose}"
-            await self.approve(what, scope=f"network:{host}", touched=touched)
+        async def permit(request: HostRequest) -> None:
+            program = request.program or "a program that could not be found"
+            what = f"{request}\nby {program}, for:\n\n{purpose}\n\n{REQUEST_ONCE}"
+            await self.approve(what, scope=request.scope, touched=touched)
 
         return permit
 

@@ -40,12 +40,12 @@ class Fetcher:
     async def fetch(self, url: str, permit: Permit) -> str:
         """The text of a page; each redirect is a new address to check and to permit."""
         for _ in range(MOST_REDIRECTS + 1):
-            host, port = host_and_port(url)
+            host, port, scheme, target = parts_of(url)
             try:
                 addresses = await self._hosts.addresses(host, port)
             except HostRefused as error:
                 raise ToolError(str(error)) from None
-            await permit(f"{host}:{port}")
+            await permit(self._hosts.request("GET", host, port, target, scheme, "web_fetch"))
             page, location = await get(url, addresses)
             if not location:
                 return page
@@ -53,7 +53,8 @@ class Fetcher:
         raise ToolError("The page redirects too often.")
 
 
-def host_and_port(url: str) -> tuple[str, int]:
+def parts_of(url: str) -> tuple[str, int, str, str]:
+    """Host, port, scheme, and path with query."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -61,7 +62,9 @@ def host_and_port(url: str) -> tuple[str, int]:
         raise ToolError(f"{url} is not an address.") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ToolError("url must begin with https:// or http:// and name a host.")
-    return parts.hostname, port or (443 if parts.scheme == "https" else 80)
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    port = port or (443 if parts.scheme == "https" else 80)
+    return parts.hostname, port, parts.scheme, target
 
 
 async def get(url: str, addresses: Sequence[str]) -> tuple[str, str]:

@@ -8,6 +8,7 @@ import click
 
 from agent.approvals import GuardedCall
 from agent.errors import ToolError
+from agent.sandbox.hosts import HostRequest
 from agent.tools.tool import Call, Output, untouched
 from bot.cli.command import (
     Failed,
@@ -81,8 +82,10 @@ async def sandbox(options: Options, chat: str, where: bool, argv: tuple[str, ...
     if bool(argv) == where:
         raise Misused("Give a command after --, or --where alone.")
 
-    async def allowed(_host: str) -> None:
+    async def allowed(request: HostRequest) -> None:
         """The owner runs it, so the list of hosts alone decides."""
+        if not request.listed:
+            raise ToolError(f"{request}: agent.sandbox.allow_hosts does not have it.")
 
     async with chat_sandboxes(options.settings) as sandboxes:
         box = await sandboxes.of(chat)

@@ -88,8 +88,10 @@ def question(texts: Texts, request: ApprovalRequest, *, elsewhere: bool) -> str:
     """What an owner is asked; `elsewhere`: in another chat than the request's."""
     where = texts.approval_from.format(chat=visible(request.chat)) if elsewhere else ""
     told = texts.approval_touched.format(because=request.because) if request.because else ""
+    once, always = texts.approve_once, texts.approve_chat
+    covers = texts.approval_covers.format(once=once, always=always, scope=code(request.scope))
     shown = fenced(excerpt(texts, request.what))
-    return "\n\n".join(filter(None, [f"{texts.approval}{where}", shown, told]))
+    return "\n\n".join(filter(None, [f"{texts.approval}{where}", shown, told or covers]))
 
 
 async def send_whole(channel: Channel, chat: str, texts: Texts, request: ApprovalRequest) -> None:
@@ -127,6 +129,12 @@ def fenced(code: str) -> str:
     """A code block with a fence that nothing in the code can close."""
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", code)), default=0))
     return f"{fence}\n{code}\n{fence}"
+
+
+def code(scope: str) -> str:
+    """A permission's scope as inline code that nothing in it can close."""
+    shown = visible(scope).replace("`", "⟨U+0060⟩").replace("\n", "⟨U+000A⟩")
+    return f"`{shown}`"
 
 
 def approval_keyboard(texts: Texts, request: ApprovalRequest) -> Keyboard:
@@ -204,9 +212,7 @@ async def press_revoke(context: HandlerContext, press: ButtonPress) -> PressResu
 def grant_list(texts: Texts, grants: Sequence[Grant]) -> tuple[str, Keyboard]:
     if not grants:
         return texts.no_grants, []
-    lines = "\n".join(
-        f"- `{visible(grant.scope)}` ({visible(grant.granted_by)})" for grant in grants
-    )
+    lines = "\n".join(f"- {code(grant.scope)} ({visible(grant.granted_by)})" for grant in grants)
     keyboard = [
         [Button(f"{REVOKE}:{scope_digest(g.scope)}", f"✕ {g.scope}"[:LABEL_CHARACTERS])]
         for g in grants[:SHOWN_GRANTS]

@@ -1,5 +1,6 @@
 """Whose words a chat holds, what it then asks about, and how long that lasts."""
 
+import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ from agent.trust import ACTS, asks, named, table, told
 from fakes.obedient_chat import CHAT, ObedientChat, obedient_chat, order
 
 PAGE = "page http://example.org/"
+POST = "request:POST http://{host}/ by /usr/bin/curl"
 NOTE = order("remember", '{"note": "The code is 4711."}')
 
 
@@ -56,6 +58,7 @@ def calls(host: str) -> dict[str, list[tuple[str, str]]]:
             ("bash", f'{{"command": "curl -s http://{host}/"}}'),
             ("web_fetch", f'{{"url": "http://{host}/"}}'),
         ],
+        "request": [("bash", f'{{"command": "curl -s -d x http://{host}/"}}')],
         "remember": [("remember", '{"note": "Likes tea."}')],
         "plan": [("schedule", '{"when": "in 20 minutes", "task": "remind me to drink"}')],
         "schedule": [("schedule", '{"when": "every day at 8", "task": "look", "kind": "task"}')],
@@ -90,10 +93,30 @@ async def test_a_standing_permission_holds_in_untouched_chats_alone(
         if asks(act, touched=False) != "unless granted":
             continue
         await chat.store.chats.new_conversation(CHAT)
-        await chat.store.approvals.grant(CHAT, act if act == "schedule" else f"{act}:app", "Olga")
+        grants = {"schedule": "schedule", "request": POST.format(host=chat.web.host)}
+        await chat.store.approvals.grant(CHAT, grants.get(act, f"{act}:app"), "Olga")
         if touched:
             await chat.say("hello", stranger=PAGE)
         assert len(await scopes(chat, order(*ways[0]))) == int(touched), act
+
+
+async def test_a_permission_covers_what_it_named_and_no_more(chat: ObedientChat) -> None:
+    host, approvals = chat.web.host, chat.store.approvals
+    await approvals.grant(CHAT, f"network:{host}", "Olga")  # as questions about hosts once were
+    await approvals.grant(CHAT, POST.format(host=host), "Olga")
+
+    async def asked(command: str) -> int:
+        await chat.store.chats.new_conversation(CHAT)  # what a host answers touches the old one
+        return len(await scopes(chat, order("bash", json.dumps({"command": command}))))
+
+    script = f"import urllib.request as u; u.urlopen('http://{host}/', b'x')"
+    assert await asked(f"curl -sd x http://{host}/") == 0
+    assert await asked(f"curl -sd y http://{host}/?c=d") == 0
+    assert chat.web.seen == [f"{host}/", f"{host}/?c=d"]
+    assert await asked(f"curl -sd x http://{host}/b") == 1
+    assert await asked(f"curl -sX PUT http://{host}/") == 1
+    assert await asked(f'python3 -c "{script}"') == 1
+    assert len(chat.web.seen) == 2
 
 
 def test_what_is_not_in_the_table_asks() -> None:
@@ -243,7 +266,7 @@ async def test_code_of_strangers_asks_before_it_connects(chat: ObedientChat) -> 
     await chat.sandbox.files.write("run.sh", f"curl -s http://{chat.web.host}/leak".encode())
     await chat.sandbox.files.mark("file run.sh")
     assert await scopes(chat, order("bash", '{"command": "bash run.sh"}')) == [
-        f"network:{chat.web.host}"
+        f"network:GET http://{chat.web.host}/leak"
     ]
     assert await chat.harm() == []
 

@@ -52,7 +52,7 @@ def acts(host: str) -> list[str]:
     return [order(name, json.dumps(given).replace("/", "\\u002f")) for name, given in every]
 
 
-ASKED = {"remember", "plan", "schedule", "network", "commit", "write", "send"}
+ASKED = {"remember", "plan", "schedule", "network", "request", "commit", "write", "send"}
 
 
 def dressed(host: str, shift: int) -> list[str]:

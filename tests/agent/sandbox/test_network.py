@@ -57,8 +57,9 @@ async def test_after_strangers_text_the_owner_is_asked(box: Box, web: Site) -> N
     box.tainted = True
     command = f"curl -sS http://{web.host}/; curl -sS http://{web.host}/again"
     assert await box.text(bash, command=command) == "hellohello"
-    asked = (f"Connect to {web.host}, for: {command}", f"network:{web.host}")
-    assert box.asked == [asked]
+    assert [scope for _, scope in box.asked] == [
+        f"network:GET http://{web.host}/{path}" for path in ("", "again")
+    ]
     box.allows = False
     assert (await box.text(bash, command=command)).splitlines() == [saying("owner said no")] * 2
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.sandbox.hosts import HostRequest
 from agent.sandbox.proxy import MOST_CONNECTIONS, EgressProxy, serve_proxy
 from fakes.web_server import Site, site
 
@@ -21,7 +22,7 @@ async def web() -> AsyncIterator[Site]:
         yield served
 
 
-async def permit(host: str) -> None:
+async def permit(request: HostRequest) -> None:
     pass
 
 
@@ -92,6 +93,15 @@ async def test_http_in_a_tunnel_is_for_that_host(web: Site, before: bytes, piece
         received = await answer(port, f"CONNECT {web.host} HTTP/1.1\r\n\r\n".encode(), *cut)
     assert received.endswith(b"hello")
     assert web.seen == [f"{web.host}/t"]
+
+
+@pytest.mark.parametrize("target", ["http://evil.example/t", "*"])
+async def test_a_request_in_a_tunnel_names_a_path(web: Site, target: str) -> None:
+    request = f"GET {target} HTTP/1.1\r\n\r\n".encode()
+    async with proxy_for(web) as port:
+        received = await answer(port, f"CONNECT {web.host} HTTP/1.1\r\n\r\n".encode(), request)
+    assert b"HTTP/1.1 403 " in received
+    assert web.seen == []
 
 
 def hello_for(name: str | None) -> bytes:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from agent.sandbox.hosts import HostRequest
 from agent.sandbox.limits import HostRepo
 from agent.sandbox.sandbox import Sandbox
 from agent.summary.commit_range import Git, RepoLocation, commit_range, fetch_mirror, subjects
@@ -51,7 +52,7 @@ class Scene:
 
 
 def reaching(sandbox: Sandbox) -> Git:
-    async def allowed(_host: str) -> None:
+    async def allowed(_request: HostRequest) -> None:
         pass
 
     async def run(argv: Sequence[str]) -> bytes:

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from agent.errors import ToolError
-from agent.sandbox.hosts import Hosts
+from agent.sandbox.hosts import HostRequest, Hosts
 from agent.web.fetch import Fetcher, page_text
 from agent.web.html_text import html_text
 from fakes.web_server import Site, site
@@ -23,10 +23,10 @@ async def served() -> AsyncIterator[Site]:
 
 class Permits:
     def __init__(self) -> None:
-        self.hosts: list[str] = []
+        self.asked: list[str] = []
 
-    async def __call__(self, host: str) -> None:
-        self.hosts.append(host)
+    async def __call__(self, request: HostRequest) -> None:
+        self.asked.append(str(request))
 
 
 async def _error(fetcher: Fetcher, url: str) -> str:
@@ -41,7 +41,7 @@ async def test_a_page_is_text(served: Site) -> None:
     permits = Permits()
     page = await Fetcher(served.hosts()).fetch(f"http://{served.host}/p", permits)
     assert page == "T\n\n# Head\n\nSome bold text"
-    assert permits.hosts == [served.host]
+    assert permits.asked == [f"GET http://{served.host}/p"]
 
 
 async def test_redirects_are_followed_and_each_is_checked(served: Site) -> None:
@@ -50,7 +50,7 @@ async def test_redirects_are_followed_and_each_is_checked(served: Site) -> None:
     permits = Permits()
     url = f"http://{served.host}/a"
     assert await Fetcher(served.hosts()).fetch(url, permits) == "there"
-    assert permits.hosts == [served.host] * 2
+    assert permits.asked == [f"GET http://{served.host}/{name}" for name in "ab"]
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,10 @@ async def test_allowed_once_then_asked_again(scenario: TelegramScenario) -> None
         denied = await scenario.owner.until(second, lambda m: not m.keyboard)
         await scenario.owner.next_message(where=is_final)
         results = [m.text for r in run.model.requests[-1:] for m in r.messages[-1:]]
-    assert first.text.endswith("\n\npush A")
-    assert [e["type"] for e in first.entities] == ["bold", "pre"]
+    assert first.text == saying(
+        "May I do this?\n\npush A\n\n", "commit:push, in this chat", "/approve"
+    )
+    assert [e["type"] for e in first.entities] == ["bold", "pre", "code", "bot_command"]
     assert not first.silent
     assert told.text == "Allowed."
     assert decided.text == saying("push A\n\n✓", "once", "Olga Owner")
@@ -207,7 +209,7 @@ async def test_what_is_not_seen_is_shown_as_its_code(scenario: TelegramScenario)
         asked = await scenario.owner.next_message(where=is_question)
     codes = "202E 200B E0041 001B [8m 000D 0000 2028 3164 FE0F 00A0 |".split()
     shown = "".join(c if c in ("[8m", "|") else f"⟨U+{c}⟩" for c in codes)
-    assert asked.text == f"May I do this?\n\npush {shown}"
+    assert asked.text.startswith(f"May I do this?\n\npush {shown}\n\n")
 
 
 @pytest.mark.parametrize("filler", ["x" * 20_000, "\n" * 2990, " " * 4000, "\n\t " * 2000])
@@ -221,7 +223,7 @@ async def test_the_end_of_a_long_step_is_shown_and_all_of_it_sent(
         asked = await scenario.owner.next_message(where=is_question)
     media = [message.media for message in scenario.owner.messages() if message.media]
     files = {each.file.name: each.file.content for each in media}
-    assert "push BEGIN" in asked.text and asked.text.endswith("rm -rf END⟨U+200B⟩")
+    assert "push BEGIN" in asked.text and "rm -rf END⟨U+200B⟩\n\n" in asked.text
     assert len(asked.text) < 4096 and re.search(r"\d,?\d{3} ", asked.text)
     assert files["approval.txt"] == f"push {step}".encode()
     assert files["approval-codes.txt"].endswith("END⟨U+200B⟩".encode())
@@ -240,8 +242,15 @@ async def test_a_step_whose_file_cannot_be_sent_is_not_asked(scenario: TelegramS
 
 def test_no_command_can_end_its_own_block() -> None:
     asked = ApprovalRequest("i", "t", "c", "tg:1", "echo ```` && rm -rf x\n```\n**bold**", "s", 0.0)
-    assert question(Texts(), asked, elsewhere=False) == (
-        "**May I do this?**\n\n`````\necho ```` && rm -rf x\n```\n**bold**\n`````"
+    assert question(Texts(), asked, elsewhere=False).startswith(
+        "**May I do this?**\n\n`````\necho ```` && rm -rf x\n```\n**bold**\n`````\n\n"
+    )
+
+
+def test_no_scope_can_end_its_own_code() -> None:
+    asked = ApprovalRequest("i", "t", "c", "tg:1", "x", "request:GET http://h/` or *all*\n", 0.0)
+    assert "`request:GET http://h/⟨U+0060⟩ or *all*⟨U+000A⟩`" in question(
+        Texts(), asked, elsewhere=False
     )
 
 
