@@ -37,8 +37,8 @@ class Shape:
 
 
 def make(folder: Path, name: str) -> Path:
-    """Write the file of a model in SHAPES."""
-    shape, path = SHAPES[name], folder / f"{name}.gguf"
+    """Write the file of a model in SHAPES or DRAFTERS."""
+    shape, path = {**SHAPES, **DRAFTERS}[name], folder / f"{name}.gguf"
     writer = gguf.GGUFWriter(path, shape.kind)
     for key, value in shape.values.items():
         add_value(writer, f"{shape.kind}.{key}", value)
@@ -78,8 +78,11 @@ def tensors(shape: Shape) -> Tensors:
     yield "output_norm.weight", (shape.width,)
     if shape.output:
         yield "output.weight", (shape.width, shape.vocabulary)
-    if shape.kind == "gemma4":
+    if shape.kind.startswith("gemma4"):
         yield "rope_freqs.weight", (shape.values["attention.key_length"] // 2,)
+    if wider := shape.values.get("embedding_length_out"):
+        yield "nextn.pre_projection.weight", (2 * wider, shape.width)
+        yield "nextn.post_projection.weight", (shape.width, wider)
     for index in range(shape.values["block_count"]):
         for name, dimensions in shape.layer(shape.values, index):
             yield f"blk.{index}.{name}", dimensions
@@ -124,6 +127,12 @@ def experts(values: Mapping[str, Any], *, gate: bool = True) -> Tensors:
 
 def dense(values: Mapping[str, Any], index: int) -> Tensors:
     yield from attention(values, index, norms=True)
+    yield "ffn_norm.weight", (values["embedding_length"],)
+    yield from feed_forward(values["embedding_length"], values["feed_forward_length"])
+
+
+def dense_plain(values: Mapping[str, Any], index: int) -> Tensors:
+    yield from attention(values, index, norms=False)
     yield "ffn_norm.weight", (values["embedding_length"],)
     yield from feed_forward(values["embedding_length"], values["feed_forward_length"])
 
@@ -187,6 +196,40 @@ def gemma4(values: Mapping[str, Any], index: int) -> Tensors:
     yield "ffn_down_exps.scale", (count,)
     for name in ("attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm", "pre_ffw_norm_2", "post_ffw_norm_1", "post_ffw_norm_2"):  # fmt: skip
         yield f"{name}.weight", (width,)
+
+
+def gemma4_assistant(values: Mapping[str, Any], index: int) -> Tensors:
+    """The drafter: its layers see the keys and values of the model that it drafts for."""
+    width, heads = values["embedding_length"], values["attention.head_count"]
+    sliding = values["attention.sliding_window_pattern"][index]
+    head = values["attention.key_length_swa" if sliding else "attention.key_length"]
+    yield "attn_q.weight", (width, heads * head)
+    yield "attn_output.weight", (heads * head, width)
+    yield "attn_q_norm.weight", (head,)
+    yield "layer_output_scale.weight", (1,)
+    yield from feed_forward(width, values["feed_forward_length"])
+    for name in ("attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm"):
+        yield f"{name}.weight", (width,)
+
+
+def deepseek2(values: Mapping[str, Any], index: int) -> Tensors:
+    """DeepSeek V2 Lite as its GGUF files of 2024 have it: keys and values of every head are kept."""
+    width, heads = values["embedding_length"], values["attention.head_count"]
+    rank, key, value = (values[f"attention.{of}"] for of in ("kv_lora_rank", "key_length", "value_length"))  # fmt: skip
+    turned = values["rope.dimension_count"]
+    yield "attn_norm.weight", (width,)
+    yield "attn_q.weight", (width, heads * key)
+    yield "attn_kv_a_mqa.weight", (width, rank + turned)
+    yield "attn_kv_a_norm.weight", (rank,)
+    yield "attn_kv_b.weight", (rank, heads * (key - turned + value))
+    yield "attn_output.weight", (heads * value, width)
+    yield "ffn_norm.weight", (width,)
+    if index < values["leading_dense_block_count"]:
+        yield from feed_forward(width, values["feed_forward_length"])
+        return
+    yield from experts(values)
+    shared = values["expert_feed_forward_length"] * values["expert_shared_count"]
+    yield from feed_forward(width, shared, "_shexp")
 
 
 def qwen35(values: Mapping[str, Any], index: int) -> Tensors:
@@ -318,6 +361,13 @@ SHAPES = {
     "qwen3.6-27b": Shape("qwen35", 248_320, {
         **common(65, 5120, 24, 4, 256, 17_408), **delta_net(48),
     }, qwen35),
+    "devstral-small-2-24b": Shape("mistral3", 131_072, common(40, 5120, 32, 8, 128, 32_768), dense_plain),
+    "llama3.3-70b": Shape("llama", 128_256, common(80, 8192, 64, 8, 128, 28_672), dense_plain),
+    "deepseek-coder-v2-lite": Shape("deepseek2", 102_400, {
+        **common(27, 2048, 16, 16, 192, 10_944), **moe(64, 6, 1408), "attention.value_length": 128,
+        "attention.kv_lora_rank": 512, "rope.dimension_count": 64, "leading_dense_block_count": 1,
+        "expert_shared_count": 2, "expert_weights_scale": 1.0,
+    }, deepseek2),
     "nemotron-3-nano-30b-a3b": Shape("nemotron_h_moe", 131_072, {
         **common(52, 2688, 32, [2 if kind == "*" else 0 for kind in NEMOTRON], 128,
                  [1856 if kind == "E" else 0 for kind in NEMOTRON]),
@@ -325,4 +375,13 @@ SHAPES = {
         "expert_group_count": 1, "expert_group_used_count": 1, "attention.layer_norm_epsilon": 1e-5,
         "ssm.conv_kernel": 4, "ssm.state_size": 128, "ssm.group_count": 8, "ssm.time_step_rank": 64, "ssm.inner_size": 4096,
     }, nemotron_h_moe),
+}  # fmt: skip
+
+DRAFTERS = {
+    "gemma4-26b-a4b-mtp": Shape("gemma4-assistant", 262_144, {
+        **common(4, 1024, 16, [8, 8, 8, 2], 512, 8192), "embedding_length_out": 2816, "nextn_predict_layers": 4,
+        "attention.shared_kv_layers": 4, "attention.sliding_window": 1024,
+        "attention.sliding_window_pattern": [True, True, True, False],
+        "attention.key_length_swa": 256, "attention.value_length_swa": 256, "rope.dimension_count_swa": 256,
+    }, gemma4_assistant, output=False),
 }  # fmt: skip

@@ -72,6 +72,7 @@ def named(enum: str, prefix: str) -> Callable[[str], Any]:
 
 CACHE_TYPE = named("ggml_type", "GGML_TYPE_")
 LOAD_MODE = named("llama_load_mode", "LLAMA_LOAD_MODE_")
+SPLIT_MODE = named("llama_split_mode", "LLAMA_SPLIT_MODE_")
 REASONING_FORMAT = named("common_reasoning_format", "COMMON_REASONING_FORMAT_")
 DRAFTING = named("common_speculative_type", "COMMON_SPECULATIVE_TYPE_")
 
@@ -81,6 +82,33 @@ def flash_attention(value: str) -> Any:
     if value not in names:
         raise ValueError("it must be on, off or auto")
     return named("llama_flash_attn_type", "LLAMA_FLASH_ATTN_TYPE_")(names[value])
+
+
+def load_mode(value: str) -> Any:
+    names = {"mmap+mlock": "mmap_mlock", "dio": "direct_io"}
+    return LOAD_MODE(names.get(value, value))
+
+
+def experts_on_host(params: Params, layers: int) -> None:
+    """As llama-server's own `--n-cpu-moe`: a pattern of tensor names for each layer."""
+    if layers < 0:
+        raise ValueError("it cannot be negative")
+    patterns = (rf"blk\.{n}\.ffn_(up|down|gate|gate_up)_(ch|)exps=CPU" for n in range(layers))
+    params.tensor_buft_overrides = ",".join(patterns)
+
+
+def tensor_split(params: Params, value: str) -> None:
+    """Shares of the cards, such as "3,1"; those that are not named get none."""
+    shares, devices = [float(share) for share in value.split(",")], len(params.tensor_split)
+    if len(shares) > devices:
+        raise ValueError(f"there can be {devices} devices")
+    params.tensor_split = [*shares, *[0.0] * (devices - len(shares))]
+
+
+def existing_file(path: str) -> str:
+    if not Path(path).is_file():
+        raise ValueError("no such file")
+    return path
 
 
 def add_template_values(params: Params, text: str) -> None:
@@ -123,15 +151,21 @@ FLAGS: tuple[Flag, ...] = (
     option("-ctk, --cache-type-k TYPE", str, to("cache_type_k", CACHE_TYPE), "KV cache type for K"),
     option("-ctv, --cache-type-v TYPE", str, to("cache_type_v", CACHE_TYPE), "KV cache type for V"),
     option("-ngl, --gpu-layers, --n-gpu-layers N", int, "n_gpu_layers", "layers to keep in VRAM"),
+    option("-ncmoe, --n-cpu-moe N", int, experts_on_host, "keep the experts of the first N layers in host memory"),
+    option("-sm, --split-mode none|layer|row|tensor", str, to("split_mode", SPLIT_MODE), "how a model is split over several GPUs"),
+    option("-ts, --tensor-split N0,N1,N2,...", str, tensor_split, "share of the model on each GPU"),
+    option("-mm, --mmproj FILE", str, to("mmproj.path", existing_file), "projector of images and sound (GGUF)"),
     option("-sps, --slot-prompt-similarity SIMILARITY", float, "slot_prompt_similarity", "how much of a prompt must match to use a slot"),
     option("-cram, --cache-ram N", int, "cache_ram_mib", "prompt cache in RAM, MiB"),
     option("--cache-reuse N", int, "n_cache_reuse", "least chunk to reuse by KV shifting"),
-    option("--ctx-checkpoints, --swa-checkpoints N", int, "n_ctx_checkpoints", "context checkpoints per slot"),
+    option("-ctxcp, --ctx-checkpoints, --swa-checkpoints N", int, "n_ctx_checkpoints", "context checkpoints per slot"),
+    option("-cms, --checkpoint-min-step N", int, "checkpoint_min_step", "fewest tokens between two context checkpoints"),
     switch("-kvu, --kv-unified", constant("kv_unified", True), "one KV buffer for all slots"),
     switch("--no-kv-unified", constant("kv_unified", False), "a KV buffer for each slot"),
     switch("--cache-idle-slots", constant("cache_idle_slots", True), "save idle slots to the RAM cache"),
     switch("--no-cache-idle-slots", constant("cache_idle_slots", False), "leave idle slots as they are"),
     switch("--swa-full", constant("swa_full", True), "full-size cache for sliding-window layers"),
+    option("-lm, --load-mode MODE", str, to("load_mode", load_mode), "auto, none, mmap, mlock, mmap+mlock or dio"),
     switch("--mlock", to("load_mode", lambda _: LOAD_MODE("MMAP_MLOCK")), "keep the model in RAM"),
     switch("--no-mmap", to("load_mode", lambda _: LOAD_MODE("NONE")), "read the model instead of mapping it"),
     option("--slot-save-path PATH", str, to("slot_save_path", lambda v: v.rstrip("/") + "/"), "folder of slot files"),
@@ -157,6 +191,10 @@ FLAGS: tuple[Flag, ...] = (
     option("--spec-type TYPE", str, to("speculative.types", lambda v: [DRAFTING(name) for name in v.split(",")]), "kinds of drafting, separated by commas: draft-simple, draft-mtp, ngram-mod"),
     option("--spec-draft-n-max N", int, "speculative.draft.n_max", "most tokens to draft"),
     option("--spec-draft-n-min N", int, "speculative.draft.n_min", "fewest tokens to draft"),
+    option("--spec-draft-p-min, --draft-p-min P", float, "speculative.draft.p_min", "least probability of a drafted token"),
+    option("-ctkd, --spec-draft-type-k, --cache-type-k-draft TYPE", str, to("speculative.draft.cache_type_k", CACHE_TYPE), "KV cache type for K of what drafts"),
+    option("-ctvd, --spec-draft-type-v, --cache-type-v-draft TYPE", str, to("speculative.draft.cache_type_v", CACHE_TYPE), "KV cache type for V of what drafts"),
+    option("-ngld, --spec-draft-ngl, --gpu-layers-draft N", int, "speculative.draft.n_gpu_layers", "layers of the draft model to keep in VRAM"),
     switch("--warmup", constant("warmup", True), "an empty run after loading"),
     switch("--no-warmup", constant("warmup", False), "no empty run after loading"),
     option("-lv, --verbosity, --log-verbosity N", int, "verbosity", "how much is logged (3: info, 4: trace, 5: debug)"),

@@ -9,11 +9,10 @@ recall only the task suite can tell.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from backend.measure.bench import BenchRow
-from backend.models.profile import Profile
-from backend.server.memory_fallback import DRAFTING
+from backend.models.profile import DRAFTING, Profile
 
 READ, WRITE = 1500, 300  # tokens of a typical turn that finds its past cached
 GAIN = 0.03  # less is noise
@@ -53,7 +52,7 @@ def axes(profile: Profile, threads: Sequence[int]) -> list[Axis]:
     """What is varied, one after the other."""
     ubatch = one_flag("-ub {}", "--ubatch-size", ("256", "512", "1024", "2048"), unset="512")
     found = [ubatch, one_flag("-t {}", "--threads", list(map(str, threads))), cache_types]
-    if profile.draft or profile.flag("--spec-type"):
+    if profile.drafts:
         found += [no_drafting, one_flag("{} drafted", "--spec-draft-n-max", ("2", "4", "8"))]
     return found
 
@@ -65,7 +64,7 @@ def one_flag(words: str, flag: str, values: Sequence[str], unset: str = "") -> A
     """
 
     def variants(now: Profile) -> Iterator[Variant]:
-        if flag in DRAFTING and not (now.draft or now.flag("--spec-type")):
+        if flag in DRAFTING and not now.drafts:
             return
         for value in values:
             if value != (now.flag(flag) or unset):
@@ -82,7 +81,7 @@ def cache_types(now: Profile) -> Iterator[Variant]:
 
 
 def no_drafting(now: Profile) -> Iterator[Variant]:
-    yield "no drafting", replace(now.without_flags(*DRAFTING), draft=None)
+    yield "no drafting", now.without_drafting()
 
 
 def turn_seconds(row: BenchRow | None) -> float | None:

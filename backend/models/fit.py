@@ -19,7 +19,7 @@ from backend.models.memory import (
 )
 from backend.models.profile import Profile
 
-MIB = 2**20
+MIB, GIB = 2**20, 2**30
 HEADROOM = 300 * MIB  # left free: allocations are not exact, a desktop may draw
 CONTEXTS = (8192, 16384, 32768, 65536, 131072)
 CACHE_TYPES = ("f16", "q8_0")  # never below q8_0: q4_0 loses JSON and recall first
@@ -48,12 +48,16 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class FitReport:
-    """`own` is the profile as it stands; `refusal` one sentence why it cannot run at all."""
+    """`own` is the profile as it stands; `refusal` one sentence why it cannot run at all.
+
+    `draft_refusal` is why its draft model cannot be used: it is left out then.
+    """
 
     model: Header
     own: Fit
     rows: tuple[Fit, ...]
     refusal: str = ""
+    draft_refusal: str = ""
 
     @property
     def best(self) -> Fit | None:
@@ -67,25 +71,28 @@ def fit_report(
     profile: Profile, model: Header, draft: Header | None, free: FreeMemory
 ) -> FitReport:
     """The profile as it stands, and every usual window with every cache type."""
+    draft_refused = draft_refusal(model, draft)
+    if draft_refused:
+        profile, draft = profile.without_drafting(), None
     options = run_options(profile, model, free)
-    left = without_draft(free, draft, options)
     contexts = {options.context, *(c for c in CONTEXTS if c <= trained_context(model))}
     rows = [
-        fit_with_experts(model, replace(options, context=c, cache_k=kind, cache_v=kind), left)
+        fit_with_experts(
+            model, replace(options, context=c, cache_k=kind, cache_v=kind), free, draft
+        )
         for c in sorted(contexts)
         for kind in CACHE_TYPES
     ]
     own = fit_profile(profile, model, draft, free)
-    return FitReport(model, own, tuple(rows), refusal(profile, model, draft))
+    return FitReport(model, own, tuple(rows), refusal(profile, model), draft_refused)
 
 
 def fit_profile(profile: Profile, model: Header, draft: Header | None, free: FreeMemory) -> Fit:
     """The profile as it stands, experts moved to host memory where it says "auto"."""
     options = run_options(profile, model, free)
-    left = without_draft(free, draft, options)
     if profile.flag("--n-cpu-moe") == "auto" and options.gpu:
-        return fit_with_experts(model, options, left)
-    return fit_options(model, options, left)
+        return fit_with_experts(model, options, free, draft)
+    return fit_options(model, options, free, draft)
 
 
 def run_options(profile: Profile, model: Header, free: FreeMemory) -> RunOptions:
@@ -103,6 +110,9 @@ def run_options(profile: Profile, model: Header, free: FreeMemory) -> RunOptions
         gpu=profile.gpu and free.gpu > 0,
         devices=free.devices,
         mtp_tokens=mtp_tokens(profile),
+        draft_k=profile.flag("--spec-draft-type-k") or "f16",
+        draft_v=profile.flag("--spec-draft-type-v") or "f16",
+        expert_cache=int(profile.flag("--moe-cache-mib") or 0) * MIB,
         checkpoints=0 if engine else int(profile.flag("--ctx-checkpoints") or CHECKPOINTS),
         swa_full=engine or profile.flag("--swa-full") is not None,
         all_logits=engine,
@@ -112,42 +122,36 @@ def run_options(profile: Profile, model: Header, free: FreeMemory) -> RunOptions
 def mtp_tokens(profile: Profile) -> int:
     """Tokens that the model's own head drafts at once; 0 where it does not draft."""
     kinds = profile.flag("--spec-type") or ""
-    if "mtp" not in kinds:
+    if "mtp" not in kinds or profile.draft:  # a drafter in a file of its own
         return 0
     inline = re.search(r"n_max=(\d+)", kinds)  # ik_llama.cpp: "mtp:n_max=3,p_min=0.75"
     return int(inline[1] if inline else profile.flag("--spec-draft-n-max") or DRAFTED)
 
 
-def without_draft(free: FreeMemory, draft: Header | None, options: RunOptions) -> FreeMemory:
-    """What a draft model leaves of the GPU: its weights, its cache and its compute buffer."""
-    if draft is None or not options.gpu:
-        return free
-    # Its cache is f16 whatever the model's own is (--spec-draft-type-k).
-    alone = replace(options, cpu_experts=0, cache_k="f16", cache_v="f16", mtp_tokens=0)
-    need = memory_need(draft, alone)
-    return replace(free, gpu=free.gpu - need.weights - need.kv - need.compute)
-
-
-def fit_options(model: Header, options: RunOptions, free: FreeMemory) -> Fit:
-    need = memory_need(model, options)
+def fit_options(
+    model: Header, options: RunOptions, free: FreeMemory, draft: Header | None = None
+) -> Fit:
+    need = memory_need(model, options, draft)
     left = free.gpu - need.gpu - HEADROOM if options.gpu else free.host - need.host
     return Fit(options, need, left >= 0 and need.host <= free.host, left)
 
 
-def fit_with_experts(model: Header, options: RunOptions, free: FreeMemory) -> Fit:
+def fit_with_experts(
+    model: Header, options: RunOptions, free: FreeMemory, draft: Header | None = None
+) -> Fit:
     """The fewest layers' experts in host memory that let the GPU hold the rest."""
-    best = fit_options(model, options, free)
+    best = fit_options(model, options, free, draft)
     for count in range(1, expert_layers(model) + 1):
         if best.fits:
             break
-        best = fit_options(model, replace(options, cpu_experts=count), free)
+        best = fit_options(model, replace(options, cpu_experts=count), free, draft)
     return best
 
 
 # -- what cannot run, whatever the memory -------------------------------------
 
 
-def refusal(profile: Profile, model: Header, draft: Header | None) -> str:
+def refusal(profile: Profile, model: Header) -> str:
     """One sentence why this can never run well; empty when nothing speaks against it."""
     if profile.flag("--split-mode") == "row":
         return "--split-mode row crashes at load on Volta; use layer, or tensor for a dense model."
@@ -156,9 +160,17 @@ def refusal(profile: Profile, model: Header, draft: Header | None) -> str:
             "ik_llama.cpp keeps sliding-window layers in full, which costs many times the memory for"
             f" {model.architecture}; run it on upstream llama.cpp."
         )
-    if draft and not same_vocabulary(draft, model):
-        return "The draft model has another vocabulary than the model it drafts for; it cannot be used."
     return ""
+
+
+def draft_refusal(model: Header, draft: Header | None) -> str:
+    """One sentence why this draft model cannot be used, which llama.cpp would refuse; empty where it can."""
+    if draft is None or same_vocabulary(draft, model):
+        return ""
+    sizes = f"{draft.vocabulary:,} tokens, and the model's {model.vocabulary:,}"
+    if draft.vocabulary == model.vocabulary:
+        sizes = f"other tokens among its {draft.vocabulary:,}"
+    return f"The draft model has another vocabulary ({sizes}), so it runs without drafting."
 
 
 def same_vocabulary(draft: Header, model: Header) -> bool:
@@ -197,6 +209,27 @@ def verdict(name: str, report: FitReport) -> str:
 
 
 def shortage(name: str, fit: Fit) -> str:
-    """How much memory is missing, and where."""
-    place = "on the card" if fit.options.gpu else "in memory"
-    return f"{name} with a window of {fit.options.context:,} tokens needs {-fit.free / MIB:,.0f} MiB more {place}"
+    """How much memory is missing, where, and what all of it is for."""
+    cards = "card" if fit.options.devices == 1 else f"{fit.options.devices} cards"
+    place = f"on the {cards}" if fit.options.gpu else "in memory"
+    return (
+        f"{name} with a window of {fit.options.context:,} tokens needs {-fit.free / MIB:,.0f} MiB more"
+        f" {place} ({sum_text(fit)})"
+    )
+
+
+def sum_text(fit: Fit) -> str:
+    """What is needed where it runs, part by part, as "12.1 weights + 1.3 cache + ... = 14.9 GiB"."""
+    need, gpu = fit.need, fit.options.gpu
+    parts = {
+        "weights": need.weights if gpu else need.host_weights,
+        "cache": need.kv,
+        "compute": need.compute,
+        "draft": need.draft,
+        "CUDA": need.overhead - fit.options.expert_cache if gpu else 0,
+        "cached experts": fit.options.expert_cache if gpu else 0,
+        "checkpoints": 0 if gpu else need.checkpoints,
+        "headroom": HEADROOM if gpu else 0,
+    }
+    words = " + ".join(f"{size / GIB:.2f} {name}" for name, size in parts.items() if size)
+    return f"{words} = {sum(parts.values()) / GIB:.2f} GiB"

@@ -8,7 +8,7 @@ attention scores alone take hundreds of MiB.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from backend.models.gguf_header import Header
@@ -20,6 +20,7 @@ CUDA_OVERHEAD = 600 * MIB  # context and kernels: 0.5-1 GB reported on V100s
 # Which layers see a sliding window, where the file does not say: every n-th sees all.
 SLIDING_WINDOW_PERIOD = {"gemma2": 2, "gemma3": 6, "gemma3n": 5, "gpt-oss": 2, "cohere2": 4, "exaone4": 4}  # fmt: skip
 RECURRENT_PERIOD = {"qwen3next": 4, "qwen35": 4, "qwen35moe": 4}
+SHARES_CACHE = "gemma4-assistant"
 EXPERT = re.compile(r"blk\.(\d+)\.ffn_(up|down|gate|gate_up)_(ch)?exps\.")
 BLOCK = re.compile(r"blk\.(\d+)\.")
 FEED_FORWARD = re.compile(r"blk\.\d+\.ffn_(up|gate_up)(_exps)?\.weight")
@@ -32,6 +33,8 @@ class RunOptions:
     `gpu` False: everything in host memory. `cpu_experts` counts the layers whose
     experts stay in host memory (`--n-cpu-moe`). `devices` share the model.
     `mtp_tokens` are drafted by the model's own head; 0: it does not draft.
+    `draft_k` and `draft_v` are the cache types of what drafts. `expert_cache` bytes
+    on the GPU hold experts that stay in host memory (`--moe-cache-mib`).
     ik_llama.cpp always keeps sliding-window layers in full (`swa_full`), and
     the logits of a whole micro-batch (`all_logits`), as llama.cpp once did.
     """
@@ -46,6 +49,9 @@ class RunOptions:
     gpu: bool = True
     devices: int = 1
     mtp_tokens: int = 0
+    draft_k: str = "f16"
+    draft_v: str = "f16"
+    expert_cache: int = 0
     checkpoints: int = 32
     swa_full: bool = False
     all_logits: bool = False
@@ -53,9 +59,9 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class MemoryNeed:
-    """Bytes. `weights`, `kv`, `compute` and `overhead` lie on the GPU, or in host memory without one.
+    """Bytes. `weights`, `kv`, `compute`, `draft` and `overhead` lie on the GPU, or in host memory without one.
 
-    `checkpoints` are copies of recurrent states and sliding windows that a long
+    `draft` is all that a draft model takes. `checkpoints` are copies of recurrent states and sliding windows that a long
     chat fills host memory with, beside the prompt cache.
     """
 
@@ -66,30 +72,52 @@ class MemoryNeed:
     host_weights: int
     checkpoints: int
     on_gpu: bool
+    draft: int = 0
+
+    @property
+    def together(self) -> int:
+        """What lies on the GPU, or beside the weights without one."""
+        return self.weights + self.kv + self.compute + self.draft + self.overhead
 
     @property
     def gpu(self) -> int:
-        return self.weights + self.kv + self.compute + self.overhead if self.on_gpu else 0
+        return self.together if self.on_gpu else 0
 
     @property
     def host(self) -> int:
-        return self.host_weights + self.checkpoints + (0 if self.on_gpu else self.kv + self.compute)
+        return self.host_weights + self.checkpoints + (0 if self.on_gpu else self.together)
 
 
-def memory_need(model: Header, options: RunOptions) -> MemoryNeed:
+def memory_need(model: Header, options: RunOptions, draft: Header | None = None) -> MemoryNeed:
     kv, compute = kv_bytes(model, options), compute_bytes(model, options)
     checkpoints = options.checkpoints * options.slots * checkpoint_bytes(model, options)
     weights = loaded_weights(model, options)
+    drafting = draft_bytes(draft, options) if draft else 0
     if not options.gpu:
-        return MemoryNeed(0, kv, compute, 0, weights, checkpoints, on_gpu=False)
+        return MemoryNeed(0, kv, compute, 0, weights, checkpoints, False, drafting)
     # llama.cpp keeps the input embedding in host memory, and the experts it is told to.
     embeddings = tensor_bytes(model, "token_embd", "per_layer_token_embd")
     host = embeddings + expert_bytes(model, options.cpu_experts)
     # A model without an output layer uses the input embedding, which is then on the GPU as well.
     tied = 0 if tensor_bytes(model, "output.weight") else tensor_bytes(model, "token_embd.weight")
-    overhead = CUDA_OVERHEAD * options.devices
+    overhead = CUDA_OVERHEAD * options.devices + options.expert_cache
     on_gpu = weights - host + tied
-    return MemoryNeed(on_gpu, kv, compute, overhead, host, checkpoints, on_gpu=True)
+    return MemoryNeed(on_gpu, kv, compute, overhead, host, checkpoints, True, drafting)
+
+
+def draft_bytes(draft: Header, options: RunOptions) -> int:
+    """What a draft model takes: weights, cache, compute buffer.
+
+    Gemma 4's drafter keeps no cache: it reads that of the model it drafts for. Its compute buffer
+    was 3 MiB smaller than this (build 11549, at 8k and 131k).
+    """
+    alone = replace(options, cpu_experts=0, cache_k=options.draft_k, cache_v=options.draft_v, mtp_tokens=0, expert_cache=0)  # fmt: skip
+    if draft.architecture == SHARES_CACHE:
+        layers = range(int(draft.get("block_count", 0)))
+        windows = {attention_layer(draft, index).window for index in layers}
+        return draft.weights + compute_bytes(draft, alone) + mask_bytes(windows, alone)
+    need = memory_need(draft, alone)
+    return need.weights + need.kv + need.compute + (0 if options.gpu else need.host_weights)
 
 
 def trained_context(model: Header) -> int:
@@ -156,10 +184,10 @@ def kv_bytes(model: Header, options: RunOptions) -> int:
     # A recurrent state cannot be rolled back: one more is kept for each drafted token.
     states = options.slots * (1 + options.mtp_tokens)
     kept = sum(layer.cache(options) + layer.state * states for layer in cached_layers(model))
-    # The head's cache is f16 whatever the model's own is (--spec-draft-type-k).
-    plain = replace(options, cache_k="f16", cache_v="f16")
+    # The head's cache is of a type of its own (--spec-draft-type-k).
+    drafting = replace(options, cache_k=options.draft_k, cache_v=options.draft_v)
     heads = range(blocks(model), int(model.get("block_count", 0))) if options.mtp_tokens else ()
-    return kept + sum(attention_layer(model, index).cache(plain) for index in heads)
+    return kept + sum(attention_layer(model, index).cache(drafting) for index in heads)
 
 
 def checkpoint_bytes(model: Header, options: RunOptions) -> int:
@@ -258,9 +286,7 @@ def compute_bytes(model: Header, options: RunOptions) -> int:
     to 25 % above what is allocated for it (its allocator's holes decide).
     """
     batch, width = min(options.ubatch, options.context), int(model.get("embedding_length", 0))
-    windows = {layer.window for layer in cached_layers(model) if layer.key}
-    streams = 1 if options.unified else options.slots
-    masks = sum(cells(window, options) // streams for window in windows) * batch * 2
+    masks = mask_bytes({layer.window for layer in cached_layers(model) if layer.key}, options)
     activations = 4 * batch * feed_forward_elements(model)
     needed = activations + masks
     if options.all_logits:
@@ -268,9 +294,15 @@ def compute_bytes(model: Header, options: RunOptions) -> int:
     if options.mtp_tokens:
         queries = int(of_layer(model.get("attention.head_count", 0), 0))
         attention = 4 * queries * int(model.get("attention.key_length", 0)) + 2 * width
-        mask = cells(0, options) // streams * batch * 2
-        needed += max(activations, 4 * batch * attention + mask)
+        needed += max(activations, 4 * batch * attention + mask_bytes({0}, options))
     return needed * options.devices
+
+
+def mask_bytes(windows: Collection[int], options: RunOptions) -> int:
+    """Attention masks (f16) of one micro-batch: one for each kind of window (0: the whole context)."""
+    streams = 1 if options.unified else options.slots
+    batch = min(options.ubatch, options.context)
+    return sum(cells(window, options) // streams for window in windows) * batch * 2
 
 
 def feed_forward_elements(model: Header) -> int:

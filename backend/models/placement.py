@@ -12,7 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from backend.gpu.nvml import look
-from backend.models.fit import HEADROOM, MIB, Fit, FreeMemory, fit_profile, refusal, shortage
+from backend.models.fit import (  # fmt: skip
+    HEADROOM,
+    MIB,
+    Fit,
+    FreeMemory,
+    draft_refusal,
+    fit_profile,
+    refusal,
+    shortage,
+)
 from backend.models.gguf_header import Header
 from backend.models.profile import Profile
 from backend.programs import output_of
@@ -67,8 +76,10 @@ def place(
     profile: Profile, model: Header, draft: Header | None, devices: Sequence[Device], host: int
 ) -> Placement:
     """The choice of devices with the largest window; DoesNotFit when there is none. `host` in bytes."""
-    if refused := refusal(profile, model, draft):
+    if refused := refusal(profile, model):
         raise DoesNotFit(f"{profile.name} cannot run: {refused}")
+    if draft_refused := draft_refusal(model, draft):
+        profile, draft = profile.without_drafting(), None
     choices = list(device_choices(profile, devices, host))
     if not choices:
         there = "there is one" if devices else "none was found"
@@ -77,7 +88,8 @@ def place(
     if not found:
         own = fit_profile(choices[-1].profile, model, draft, choices[-1].free)
         raise DoesNotFit(f"{shortage(profile.name, own)}; no window fits.")
-    return max(found, key=lambda placement: placement.profile.context)
+    best = max(found, key=lambda placement: placement.profile.context)
+    return replace(best, changed=" ".join(filter(None, (draft_refused, best.changed))))
 
 
 def device_choices(

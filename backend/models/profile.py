@@ -26,6 +26,7 @@ from backend.server.flags import spellings
 
 BUILTIN = Path(__file__).parent / "profiles"
 PACKAGE = Path(__file__).parent.parent
+DRAFTING = ("--spec-type", "--spec-draft-n-max", "--spec-draft-n-min", "--spec-draft-p-min", "-ngld", "-ctkd", "-ctvd")  # fmt: skip
 SECTIONS = {"flags", "template", "memory"}  # of ProfileFile; the others are fields of Profile
 
 
@@ -136,6 +137,13 @@ class Profile:
             required={k: v for k, v in self.required.items() if k not in dropped},
             optional={k: v for k, v in self.optional.items() if k not in dropped},
         )
+
+    @property
+    def drafts(self) -> bool:
+        return self.draft is not None or self.flag("--spec-type") is not None
+
+    def without_drafting(self) -> "Profile":
+        return replace(self.without_flags(*DRAFTING), draft=None)
 
     @property
     def sources(self) -> list[Source]:

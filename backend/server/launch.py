@@ -153,7 +153,9 @@ async def placement(
 
 def extra_flags(config: BackendConfig, profile: Profile, binary: Binary) -> dict[str, str]:
     """Flags for any server that has them."""
-    extras = {"--slot-save-path": str(config.slots_folder), "--metrics": "", "--slots": ""}
+    # Older builds read tools with a chat template only when told; newer ones always do.
+    switches = {"--metrics": "", "--slots": "", "--jinja": ""}
+    extras = {"--slot-save-path": str(config.slots_folder), **switches}
     if TRACE_LEVEL.search(binary.help):
         # Names devices, layers and buffers; at 5 prompts would be in the log (llama.cpp b9752 and later).
         extras["-lv"] = "4"

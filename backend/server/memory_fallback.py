@@ -14,7 +14,6 @@ from backend.models.profile import Profile
 LEAST_UBATCH, LEAST_CONTEXT, MORE_EXPERTS = 128, 4096, 4
 Q8_SHARE = 0.47  # of an f16 KV cache that q8_0 saves
 UBATCH, EXPERTS, KV = "--ubatch-size", "--n-cpu-moe", ("--cache-type-k", "--cache-type-v")
-DRAFTING = ("--spec-type", "--spec-draft-n-max", "--spec-draft-n-min", "-ngld")
 BUFFER = re.compile(r"(?:CUDA|Vulkan|ROCm)\d*\s+(compute|KV|model) buffer size\s*=\s*([\d.]+) MiB")
 LAYERS = re.compile(r"n_layer\s*=\s*(\d+)")
 
@@ -103,7 +102,7 @@ def reductions(profile: Profile, buffers: Buffers) -> Iterator[Reduction]:
         less = profile.with_flag(str(more), EXPERTS)
         yield Reduction(f"experts {more}", f"the experts of {more} layers in RAM", less, saved)
     if profile.draft:
-        less = replace(profile.without_flags(*DRAFTING), draft=None)
+        less = profile.without_drafting()
         yield Reduction("draft none", "no draft model", less, buffers.draft)
     if all((profile.flag(name) or "f16") in ("f16", "f32", "bf16") for name in KV):
         less = profile

@@ -14,7 +14,7 @@ from agent.errors import AgentError
 from agent.llm.selftest import sentence
 from agent.model import ModelRefused
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
-from backend.models.fit import Fit, FitReport, FreeMemory, fit_report, verdict
+from backend.models.fit import Fit, FitReport, FreeMemory, fit_report, sum_text, verdict
 from backend.models.gguf_header import NotAModel
 from backend.models.outlook import GIB, MIB, Machine, profile_headers, size_text
 from backend.models.profile import Profile, Source, load, locate, names
@@ -196,6 +196,8 @@ async def fit(
         return 1 if misfit else 0
     print_table(profile, free, report)
     click.echo(misfit or outlook(profile, free, report))
+    if report.draft_refusal:
+        click.echo(report.draft_refusal)
     for other, on_it in smaller:
         print_table(profile, other, on_it)
         click.echo(verdict(profile.name, on_it) or "It fits this card as well.")
@@ -211,6 +213,7 @@ def report_fields(profile: Profile, free: FreeMemory, report: FitReport) -> dict
             "host_weights": row.need.host_weights,
             "kv": row.need.kv,
             "compute": row.need.compute,
+            "draft": row.need.draft,
             "experts_in_ram": row.options.cpu_experts,
             "fits": row.fits,
         }
@@ -223,6 +226,7 @@ def report_fields(profile: Profile, free: FreeMemory, report: FitReport) -> dict
         "card": free.gpu,
         "host": free.host,
         "refusal": report.refusal,
+        "draft_refusal": report.draft_refusal,
         "fits": report.own.fits and not report.refusal,
         "rows": rows,
     }
@@ -261,7 +265,8 @@ def outlook(profile: Profile, free: FreeMemory, report: FitReport) -> str:
     """What will run, how fast, and what the memory that is left is used for."""
     options, known = report.own.options, profile.reference
     text = f"It runs with a window of {options.context:,} tokens and a {options.cache_k} cache"
-    text += f", experts of {options.cpu_experts} layers in RAM." if options.cpu_experts else "."
+    text += f", experts of {options.cpu_experts} layers in RAM" if options.cpu_experts else ""
+    text += f": {sum_text(report.own)} on the card." if options.gpu else "."
     if known.decode_tok_s:
         text += f" {known.decode_tok_s:g} tokens/s reported ({known.source})."
     if profile.flag("--cache-ram") == "auto":

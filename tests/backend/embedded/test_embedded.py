@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ import pytest
 from backend import proc
 from backend.config import BackendConfig
 from backend.embedded.__main__ import command_line, params_of
+from backend.server.launch import free_port
+from fakes import gguf_kinds, gguf_projector
 from fakes.patience import SECONDS, soon, within
 from tests.backend.conftest import running
 
@@ -116,3 +119,68 @@ def test_thoughts_of_earlier_turns_stay_unless_it_is_told_otherwise(
     params = params_of(command_line().parse_args(["-m", "x.gguf", *flags]))
     assert params.default_template_kwargs == kept
     assert params.sampling.reasoning_budget_tokens == budget
+
+
+async def test_flags_of_placement_change_what_is_loaded(tmp_path: Path) -> None:
+    """As far as a machine without a card can show: experts that stay, how a file is read, a projector."""
+    model = gguf_kinds.make(tmp_path / "m.gguf", "qwen3moe")
+    projector = gguf_projector.make(tmp_path / "mmproj.gguf", gguf_kinds.WIDTH)
+    port = str(free_port())
+    given = ("--n-cpu-moe", "2", "--load-mode", "none", "--mmproj", str(projector), "-ts", "1,1")
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "backend.embedded", "-m", str(model), "--port", port),
+        *("-c", "512", "-np", "1", "-lv", "5", "--no-warmup", *given),
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stderr
+    log = ""
+    try:
+        async with asyncio.timeout(SECONDS):
+            while "server is listening" not in log:
+                log += (line := (await process.stderr.readline()).decode("utf-8", "replace"))
+                assert line, log[-2000:]
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"http://127.0.0.1:{port}/props") as answer,
+        ):
+            seen = (await answer.json())["modalities"]["vision"]
+    finally:
+        process.kill()
+        await process.wait()
+    moved = re.findall(r"tensor (blk\.\d+\.ffn_\w+)\.weight .* buffer type overridden to CPU", log)
+    parts = ("ffn_gate_exps", "ffn_down_exps", "ffn_up_exps")
+    assert set(moved) == {f"blk.{layer}.{part}" for layer in (0, 1) for part in parts}
+    assert "load_mode = mmap" not in log and "CPU_Mapped" not in log
+    assert seen is True
+
+
+async def test_a_split_that_this_machine_cannot_do_ends_the_start(noise: Path) -> None:
+    code, out = await embedded("-m", str(noise), "--port", "0", "--split-mode", "tensor")
+    assert code == 1 and "error: the server could not start" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("--n-cpu-moe", "-1"), "cannot be negative"),
+        (("--tensor-split", "1,x"), "could not convert"),
+        (("--tensor-split", ",".join(["1"] * 500)), "devices"),
+        (("--split-mode", "half"), "half is not one of its values"),
+        (("--mmproj", "/nowhere.gguf"), "no such file"),
+        (("--load-mode", "slow"), "slow is not one of its values"),
+    ],
+    ids=["experts", "share", "shares", "mode", "projector", "load"],
+)
+def test_a_wrong_value_is_told(
+    words: tuple[str, str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        params_of(command_line().parse_args(["-m", "x.gguf", *words]))
+    said = capsys.readouterr().err
+    assert ended.value.code == 1 and reason in said and len(said.splitlines()) == 1
+    assert said.startswith(f"error: invalid value for {words[0]}")
+
+
+def test_how_a_model_is_split_reaches_the_library() -> None:
+    params = params_of(command_line().parse_args("-m x.gguf -sm tensor -ts 3,1".split()))
+    assert (params.split_mode, params.tensor_split[:3]) == (3, [3.0, 1.0, 0.0])

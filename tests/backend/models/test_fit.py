@@ -11,20 +11,23 @@ import pytest
 
 from backend.models.fit import (
     FreeMemory,
+    draft_refusal,
     fit_options,
     fit_profile,
     fit_report,
     fit_with_experts,
     refusal,
     run_options,
+    shortage,
+    sum_text,
     verdict,
-    without_draft,
 )
 from backend.models.gguf_header import Header, NotAModel, Tensor, read_header
 from backend.models.memory import (
     RunOptions,
     checkpoint_bytes,
     compute_bytes,
+    draft_bytes,
     kv_bytes,
     loaded_weights,
     memory_need,
@@ -36,7 +39,7 @@ from fakes.gguf_kinds import KINDS, make
 from fakes.gguf_maker import Kind, Shape
 from fakes.gguf_shapes import SHAPES
 from fakes.gguf_shapes import make as make_shape
-from fakes.llama_dry_run import dry_run
+from fakes.llama_dry_run import dry_run, server_log
 from fakes.words import saying
 
 MIB, GIB = 2**20, 2**30
@@ -292,9 +295,9 @@ def test_recurrent_layers_keep_a_state_and_no_cache() -> None:
 def test_what_can_never_run_is_refused_with_the_reason(folder: Path) -> None:
     gemma, llama = (read_header(make(folder / f"r-{k}.gguf", k)) for k in ("gemma3", "llama"))
     plain = Profile("p", "P", 8192, Source(path="x"))
-    assert refusal(plain, gemma, llama) == ""
-    assert "upstream llama.cpp" in refusal(replace(plain, engine="ik_llama.cpp"), gemma, None)
-    assert "row crashes" in refusal(replace(plain, required={"--split-mode": "row"}), llama, None)
+    assert refusal(plain, gemma) == ""
+    assert "upstream llama.cpp" in refusal(replace(plain, engine="ik_llama.cpp"), gemma)
+    assert "row crashes" in refusal(replace(plain, required={"--split-mode": "row"}), llama)
 
 
 def test_a_draft_with_another_vocabulary_is_refused_and_a_padded_one_is_not() -> None:
@@ -306,14 +309,14 @@ def test_a_draft_with_another_vocabulary_is_refused_and_a_padded_one_is_not() ->
         "tokenizer.ggml.bos_token_id": 151_643,
         "tokenizer.ggml.eos_token_id": 151_645,
     }
-    plain, target = Profile("p", "P", 8192, Source(path="x")), Header(qwen, ())
+    target = Header(qwen, ())
 
     def said(**changes: object) -> str:
         draft = {
             **qwen,
             **{f"tokenizer.ggml.{k}".replace("__", "."): v for k, v in changes.items()},
         }
-        return refusal(plain, target, Header(draft, ()))
+        return draft_refusal(target, Header(draft, ()))
 
     # Qwen2.5-Coder 0.5B for 14B: the same words, padded to another size; another end of text.
     assert said(tokens__length=151_936, bos_token_id=1, eos_token_id=151_643) == ""
@@ -379,8 +382,55 @@ def test_flags_that_cost_memory_are_read_from_the_profile() -> None:
     assert compute_bytes(moe(), options[2]) > 151_936 * 512 * 4 > compute_bytes(moe(), options[0])
 
 
-def test_a_draft_model_keeps_an_f16_cache_whatever_the_models_own_is() -> None:
-    free = FreeMemory(16 * GIB, 64 * GIB)
+def test_a_draft_model_has_cache_types_of_its_own() -> None:
     options = RunOptions(8192, cache_k="q8_0", cache_v="q8_0")
-    left = without_draft(free, moe(), options)
-    assert left == without_draft(free, moe(), replace(options, cache_k="f16", cache_v="f16"))
+    plain = memory_need(moe(), options, moe())
+    assert plain.gpu - memory_need(moe(), options).gpu == plain.draft > moe().weights - 300 * MIB
+    other = replace(options, cache_k="f16", cache_v="f16")
+    assert memory_need(moe(), other, moe()).draft == plain.draft
+    less = memory_need(moe(), replace(options, draft_k="q8_0", draft_v="q8_0"), moe())
+    assert plain.draft - less.draft == kv_bytes(moe(), other) - kv_bytes(moe(), options)
+    head = {**moe().values, "qwen3moe.nextn_predict_layers": 1}
+    drafting = [
+        kv_bytes(Header(head, moe().tensors), replace(options, mtp_tokens=3, draft_k=k, draft_v=k))
+        for k in ("f16", "q8_0")
+    ]
+    assert drafting[0] - drafting[1] == 8192 * 4 * 128 * 2 * (2 - 34 / 32)
+
+
+async def test_gemmas_drafter_reads_the_cache_of_its_model(tmp_path: Path) -> None:
+    target, drafter = (make_shape(tmp_path, n) for n in ("gemma4-26b-a4b", "gemma4-26b-a4b-mtp"))
+    draft = read_header(drafter)
+    for context in (8192, 32_768, 131_072):
+        flags = ("-c", str(context), "-np", "1", "-ub", "512", "-fa", "on", "-md", str(drafter))
+        found = await dry_run(target, *flags, "--spec-type", "draft-mtp")
+        whole = draft_bytes(draft, RunOptions(context)) / MIB
+        assert whole == pytest.approx(draft.weights / MIB + found.mtp_compute, rel=0.02)
+    log = await server_log(target, *flags, "--spec-type", "draft-mtp")
+    assert log.count(b" KV buffer size") == 2  # the model's own: full layers and sliding ones
+
+
+def test_the_sum_names_every_part_and_is_what_is_missing() -> None:
+    model = moe()
+    options = RunOptions(32_768, cache_k="q8_0", cache_v="q8_0", expert_cache=512 * MIB)
+    free = FreeMemory(10 * GIB, 48 * GIB)
+    fit = fit_options(model, options, free, model)
+    said = sum_text(fit)
+    parts, _, whole = said.partition(" = ")
+    assert [part.split(" ", 1)[1] for part in parts.split(" + ")] == [
+        "weights",
+        "cache",
+        "compute",
+        "draft",
+        "CUDA",
+        "cached experts",
+        "headroom",
+    ]
+    assert float(whole.removesuffix(" GiB")) * GIB == pytest.approx(free.gpu - fit.free, rel=0.001)
+    assert sum(float(part.split()[0]) for part in parts.split(" + ")) == pytest.approx(
+        float(whole.removesuffix(" GiB")), abs=0.04
+    )
+    assert said in shortage("big", fit)
+    on_host = fit_options(model, replace(options, gpu=False), FreeMemory(0, 8 * GIB))
+    whole = sum_text(on_host).partition(" = ")[2].removesuffix(" GiB")
+    assert float(whole) * GIB == pytest.approx(8 * GIB - on_host.free, rel=0.001)

@@ -39,7 +39,9 @@ def test_what_fits_is_told_with_window_speed_and_reason(small: Profile) -> None:
 
 
 def test_what_does_not_fit_is_told(small: Profile) -> None:
-    line = "small with a window of 16,384 tokens needs 354 MiB more on the card; no window fits."
+    parts = "0.02 weights + 0.02 cache + 0.02 compute + 0.59 CUDA + 0.29 headroom = 0.95 GiB"
+    missing = f"needs 354 MiB more on the card ({parts}); no window fits."
+    line = f"small with a window of 16,384 tokens {missing}"
     assert outlook(small, machine(0.6)) == Outlook("small", False, line)
     line = "small wants a card, and none was found."
     assert outlook(small, machine()) == Outlook("small", False, line)
