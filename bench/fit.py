@@ -1,6 +1,7 @@
 """What backend.models.memory computes for real models, beside what llama.cpp's own log says.
 
 python -m bench.fit [--ubatch 512]
+python -m bench.fit --profiles      GiB of each profile's sum, on the cards that it is for
 
 Models are sparse files with the shapes of real ones (fakes.gguf_shapes); the
 server sizes its buffers and loads nothing, so that no GPU and little memory
@@ -10,14 +11,16 @@ is needed. Figures in MiB; the error is that of the sum, weights left out.
 import argparse
 import asyncio
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
+from backend.models.fit import GIB, HEADROOM, MIB, FreeMemory, fit_profile, sum_text
 from backend.models.gguf_header import read_header
 from backend.models.memory import RunOptions, compute_bytes, kv_bytes
 from fakes.gguf_shapes import SHAPES, make
 from fakes.llama_dry_run import Buffers, dry_run
+from fakes.profile_shapes import KNOWN, model_of
 
-MIB = 2**20
 CONTEXTS = (8192, 32_768, 131_072)
 DRAFTED = 3
 
@@ -63,7 +66,27 @@ async def table(ubatch: int) -> None:
                     print(await row(path, RunOptions(context, ubatch, mtp_tokens=tokens)))
 
 
+def profiles() -> None:
+    print("| profile | cards | at 8k | 32k | 131k | its own window | of which |")
+    print("|---|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, known in KNOWN.items():
+            profile, model, draft = model_of(name, Path(folder))
+            free = FreeMemory(known.cards * known.card, 64 * GIB, known.cards)
+            cells = []
+            for context in (*CONTEXTS, profile.context):
+                fit = fit_profile(replace(profile, context=context), model, draft, free)
+                cells.append(f"{(fit.need.gpu + HEADROOM) / GIB:.1f}{'' if fit.fits else ' (no)'}")
+            cards = f"{known.cards} x {known.card / GIB:.1f}"
+            print(f"| `{name}` | {cards} | {' | '.join(cells)} | {sum_text(fit)} |")
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ubatch", type=int, default=512)
-    asyncio.run(table(parser.parse_args().ubatch))
+    parser.add_argument("--profiles", action="store_true")
+    chosen = parser.parse_args()
+    if chosen.profiles:
+        profiles()
+    else:
+        asyncio.run(table(chosen.ubatch))

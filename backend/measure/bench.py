@@ -79,6 +79,7 @@ class BenchRow:
     acceptance: float | None = None
     tokens_per_joule: float | None = None
     cache_hit: float | None = None
+    rewind_ms: float | None = None
 
     @property
     def throttled(self) -> bool:
@@ -163,6 +164,10 @@ class Bench:
             timed.acceptance,
             joule,
         )
+
+    async def rewind_ms(self, context: int) -> float:
+        """Milliseconds to the first token of a prompt whose end has changed since it was read."""
+        return (await self.probe.rewound(context)).ttft_ms
 
     async def _first_tokens(self, context: int) -> AsyncIterator[BenchRow]:
         async with recording(self.sampler) as seen:

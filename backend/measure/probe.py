@@ -90,6 +90,15 @@ class Probe:
         more = await self.tokens(NEW)
         return cold, await self.complete([*first, *more], write=1)
 
+    async def rewound(self, prompt: int) -> TimedCompletion:
+        """A prompt whose last tokens differ from those of the one that was just read.
+
+        A model with recurrent layers goes back to a context checkpoint for that, or reads it all.
+        """
+        first = await self.tokens(prompt)
+        await self.complete(first, write=1)
+        return await self.complete([*first[: -4 * NEW], *await self.tokens(NEW)], write=1)
+
     async def cache_reuse(self, shared: int = SHARED) -> float:
         """The share of old prompt tokens that came from the cache when chats take turns."""
         fixed = await self.tokens(shared)

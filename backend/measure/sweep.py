@@ -1,8 +1,9 @@
 """`voltaire bench sweep`: which flags are the fastest on this machine, tried one after the other.
 
-    result = await sweep(profile, measure, threads=(6, 12))
+    result = await sweep(profile, measure, Choices(threads=(6, 12), flags=known(help_text)))
 
-The score is the time of a typical turn. What seems better is measured once
+The score is the time of a typical turn, and where the model needs context
+checkpoints that of one whose last message was changed. What seems better is measured once
 more, back to back with what it would replace, because heat and other programs
 fake gains. No KV type below q8_0 is tried: what that costs in
 recall only the task suite can tell.
@@ -48,12 +49,34 @@ class SweepResult:
         return before / after - 1 if before and after else 0.0
 
 
-def axes(profile: Profile, threads: Sequence[int]) -> list[Axis]:
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What can be varied here: numbers of threads, the flags that the server's `--help` names, and
+    whether the model needs context checkpoints (recurrent layers, sliding windows)."""
+
+    threads: Sequence[int]
+    flags: frozenset[str] = frozenset()
+    checkpoints: bool = False
+
+
+def axes(profile: Profile, choices: Choices) -> list[Axis]:
     """What is varied, one after the other."""
     ubatch = one_flag("-ub {}", "--ubatch-size", ("256", "512", "1024", "2048"), unset="512")
-    found = [ubatch, one_flag("-t {}", "--threads", list(map(str, threads))), cache_types]
+    found = [ubatch, one_flag("-t {}", "--threads", list(map(str, choices.threads))), cache_types]
     if profile.drafts:
-        found += [no_drafting, one_flag("{} drafted", "--spec-draft-n-max", ("2", "4", "8"))]
+        least = one_flag("drafts above {}", "--spec-draft-p-min", ("0", "0.5", "0.75"), unset="0")
+        found += [no_drafting, one_flag("{} drafted", "--spec-draft-n-max", ("2", "4", "8")), least]
+    if profile.flag("--n-cpu-moe") and "--moe-cache-mib" in choices.flags:
+        sizes = ("1024", "2048", "4096")
+        found.append(one_flag("{} MiB of hot experts", "--moe-cache-mib", sizes, unset="0"))
+    if choices.checkpoints:
+        if "--ctx-checkpoints" in choices.flags:
+            found.append(one_flag("{} checkpoints", "--ctx-checkpoints", ("8", "64"), unset="32"))
+        if "--checkpoint-min-step" in choices.flags:
+            steps = ("512", "2048")
+            found.append(
+                one_flag("one each {} tokens", "--checkpoint-min-step", steps, unset="8192")
+            )
     return found
 
 
@@ -88,13 +111,13 @@ def turn_seconds(row: BenchRow | None) -> float | None:
     """Time of a typical turn; None for a row that was throttled or has no figures."""
     if row is None or row.throttled or not row.prefill_tok_s or not row.decode_tok_s:
         return None
-    return READ / row.prefill_tok_s + WRITE / row.decode_tok_s
+    return READ / row.prefill_tok_s + WRITE / row.decode_tok_s + (row.rewind_ms or 0) / 1000
 
 
 async def sweep(
     profile: Profile,
     measure: MeasureProfile,
-    threads: Sequence[int],
+    choices: Choices,
     report: Callable[[TriedVariant], None] = lambda tried: None,
 ) -> SweepResult:
     """Measure the profile as it is, then each axis on top of the best so far."""
@@ -107,7 +130,7 @@ async def sweep(
         return tried[-1]
 
     best = await one("as it is", profile)
-    for axis in axes(profile, threads):
+    for axis in axes(profile, choices):
         base = best.profile
         for words, variant in axis(base):
             candidate = await one(words, variant)

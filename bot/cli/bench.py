@@ -26,10 +26,22 @@ from backend.measure.bench import (
     sizes_of,
 )
 from backend.measure.probe import CannotMeasure, open_probe
-from backend.measure.sweep import READ, WRITE, SweepResult, TriedVariant, changed_flags, sweep
-from backend.models.profile import Profile, ProfileError
+from backend.measure.sweep import (
+    READ,
+    WRITE,
+    Choices,
+    SweepResult,
+    TriedVariant,
+    changed_flags,
+    sweep,
+)
+from backend.models.fit import FreeMemory, run_options
+from backend.models.gguf_header import NotAModel, read_header
+from backend.models.memory import checkpoint_bytes
+from backend.models.profile import Profile, ProfileError, locate
 from backend.pictures import DrawFailed, draw_bench
-from backend.server.launch import with_context
+from backend.server.flags import known
+from backend.server.launch import CannotStart, find_binary, with_context
 from bot.cli.command import Failed, Misused, Options, json_option, pass_options, runs
 from bot.cli.connect import (
     backend_client,
@@ -94,6 +106,10 @@ async def sweep_flags(options: Options, as_json: bool) -> None:
     profile = await profile_to_start(settings)
     cores = os.cpu_count() or 1
     threads = sorted({max(1, cores // 2), cores})
+    try:
+        choices = await sweep_choices(settings, profile, threads)
+    except CannotStart as error:
+        raise Failed(str(error)) from None
     table = Table(shares=False, turns=True)
     try:
         async with gpu_sampler() as sampler:
@@ -102,15 +118,31 @@ async def sweep_flags(options: Options, as_json: bool) -> None:
                 """None when it does not start."""
                 try:
                     async with own_server(settings, variant, sampler) as bench:
-                        return await bench.at(min(2048, variant.context // 2))
+                        size = min(2048, variant.context // 2)
+                        row = await bench.at(size)
+                        rewound = await bench.rewind_ms(size) if choices.checkpoints else None
+                        return replace(row, rewind_ms=rewound)
                 except CannotMeasure:
                     return None
 
             print_tried = (lambda tried: None) if as_json else table.tried
-            result = await sweep(profile, try_variant, threads, print_tried)
+            result = await sweep(profile, try_variant, choices, print_tried)
     except CannotMeasure as error:
         raise Failed(str(error)) from None
     print_sweep(profile, result, as_json)
+
+
+async def sweep_choices(settings: Settings, profile: Profile, threads: Sequence[int]) -> Choices:
+    """What can be varied with this server and this model. Raises CannotStart."""
+    config = backend_config(settings)
+    names = known((await find_binary(config)).help)
+    path = Path(config.model) if config.model else locate(profile.model, config.models_folder)
+    try:
+        model = await asyncio.to_thread(read_header, path)
+        needed = checkpoint_bytes(model, run_options(profile, model, FreeMemory(0, 0))) > 0
+    except (NotAModel, OSError):  # its start will say so
+        needed = False
+    return Choices(threads, names, needed)
 
 
 async def measure_running(settings: Settings, output: "BenchOutput") -> None:

@@ -23,10 +23,12 @@ from backend.measure.bench import (
     sizes_of,
 )
 from backend.measure.probe import CannotMeasure
-from backend.measure.sweep import changed_flags, sweep, turn_seconds
+from backend.measure.sweep import Choices, changed_flags, sweep, turn_seconds
 from backend.models.profile import Profile, Source, load
 from backend.pictures import DrawFailed, draw_bench
 from backend.protocol import Gpu
+from fakes import gguf_maker
+from fakes.gguf_maker import Shape
 
 SETTING = Setting("p", "b1", "-ub 512", "f16")
 PLAIN = Profile("p", "P", 8192, Source(path="x"), optional={"--ubatch-size": "512"})
@@ -170,7 +172,7 @@ def bigger_is_better(profile: Profile) -> tuple[float, float] | None:
 
 
 async def test_the_best_of_each_axis_is_kept() -> None:
-    found = await sweep(PLAIN, speeds(bigger_is_better), (6, 12))
+    found = await sweep(PLAIN, speeds(bigger_is_better), Choices((6, 12)))
     assert changed_flags(PLAIN, found.best.profile) == {"--ubatch-size": "1024", "--threads": "6"}
     assert found.gain == pytest.approx((1500 / 512 + 300 / 55) / (1500 / 1024 + 300 / 60) - 1)
     assert [tried.words + " again" * tried.again for tried in found.tried] == [
@@ -197,36 +199,87 @@ async def test_a_gain_that_a_second_look_does_not_show_is_none() -> None:
         seen.append(profile)
         return (2.0, 2.0) if len(seen) == 2 else (1.0, 1.0)
 
-    found = await sweep(PLAIN, speeds(by_chance), ())
+    found = await sweep(PLAIN, speeds(by_chance), Choices(()))
     assert changed_flags(PLAIN, found.best.profile) == {}
     assert found.gain == 0
 
 
 async def test_a_throttled_variant_never_wins() -> None:
-    found = await sweep(PLAIN, speeds(bigger_is_better), (99,))
+    found = await sweep(PLAIN, speeds(bigger_is_better), Choices((99,)))
     assert "--threads" not in changed_flags(PLAIN, found.best.profile)
 
 
 async def test_kv_types_below_q8_0_are_not_tried() -> None:
-    found = await sweep(PLAIN, speeds(lambda profile: (1.0, 1.0)), ())
+    found = await sweep(PLAIN, speeds(lambda profile: (1.0, 1.0)), Choices(()))
     kinds = {tried.profile.flag("-ctk") for tried in found.tried}
     assert kinds == {None, "q8_0"}
     from_q8 = PLAIN.with_flag("q8_0", "-ctk").with_flag("q8_0", "-ctv")
-    found = await sweep(from_q8, speeds(lambda profile: (1.0, 1.0)), ())
+    found = await sweep(from_q8, speeds(lambda profile: (1.0, 1.0)), Choices(()))
     assert {tried.profile.flag("-ctk") for tried in found.tried} == {"f16", "q8_0"}
 
 
 async def test_drafting_is_varied_where_there_is_any() -> None:
     drafting = replace(PLAIN, optional={"--spec-type": "draft-mtp", "--spec-draft-n-max": "3"})
-    slow = await sweep(drafting, speeds(lambda p: (1.0, 2.0 if p.flag("--spec-type") else 1.0)), ())
+    slow = await sweep(
+        drafting, speeds(lambda p: (1.0, 2.0 if p.flag("--spec-type") else 1.0)), Choices(())
+    )
     words = [tried.words for tried in slow.tried if not tried.again]
-    assert words[-4:] == ["no drafting", "2 drafted", "4 drafted", "8 drafted"]
-    fast = await sweep(drafting, speeds(lambda p: (1.0, 1.0 if p.flag("--spec-type") else 2.0)), ())
+    assert words[-6:] == [
+        *("no drafting", "2 drafted", "4 drafted", "8 drafted"),
+        *("drafts above 0.5", "drafts above 0.75"),
+    ]
+    fast = await sweep(
+        drafting, speeds(lambda p: (1.0, 1.0 if p.flag("--spec-type") else 2.0)), Choices(())
+    )
     assert changed_flags(drafting, fast.best.profile) == {
         "--spec-type": "",
         "--spec-draft-n-max": "",
     }
     assert "2 drafted" not in [tried.words for tried in fast.tried]
+
+
+NEWEST = frozenset({"--moe-cache-mib", "--ctx-checkpoints", "--checkpoint-min-step"})
+
+
+async def test_hot_experts_and_checkpoints_are_tried_where_server_and_model_have_them() -> None:
+    def speed(profile: Profile) -> tuple[float, float]:
+        return 1.0, 2.0 if profile.flag("--moe-cache-mib") == "2048" else 1.0
+
+    experts = replace(PLAIN, required={"--n-cpu-moe": "8"})
+    newest = Choices((), NEWEST, checkpoints=True)
+    found = await sweep(experts, speeds(speed), newest)
+    assert [tried.words for tried in found.tried if not tried.again][-7:] == [
+        *(f"{size} MiB of hot experts" for size in (1024, 2048, 4096)),
+        *("8 checkpoints", "64 checkpoints", "one each 512 tokens", "one each 2048 tokens"),
+    ]
+    assert changed_flags(experts, found.best.profile) == {"--moe-cache-mib": "2048"}
+    for profile, choices in (
+        (experts, replace(newest, flags=frozenset())),
+        (PLAIN, replace(newest, checkpoints=False)),
+    ):
+        found = await sweep(profile, speeds(speed), choices)
+        assert not [t for t in found.tried if "experts" in t.words or "heckpoint" in t.words]
+
+
+async def test_a_changed_end_counts_where_checkpoints_are_needed() -> None:
+    async def measure(profile: Profile) -> BenchRow:
+        slow = profile.flag("--checkpoint-min-step") is None
+        return BenchRow("r", SETTING, Conditions(), 2048, 1e3, 1e2, rewind_ms=2000 if slow else 100)
+
+    found = await sweep(PLAIN, measure, Choices((), NEWEST, checkpoints=True))
+    assert changed_flags(PLAIN, found.best.profile) == {"--checkpoint-min-step": "512"}
+
+
+async def test_a_recurrent_model_goes_back_to_a_checkpoint(
+    config: BackendConfig, tmp_path: Path
+) -> None:
+    model = gguf_maker.make(tmp_path / "m.gguf", Shape("lfm2", width=64))
+    profile = replace(load("pocket"), context=4096).with_flag("256", "--checkpoint-min-step")
+    async with gpu_sampler() as sampler:
+        own = replace(config, model=str(model))
+        async with bench_server(own, profile, sampler) as bench:
+            timed = await bench.probe.rewound(2048)
+    assert 0 < timed.cached < 2048 - 4 * 64
 
 
 def test_a_turn_without_figures_has_no_score() -> None:

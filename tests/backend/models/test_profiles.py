@@ -9,51 +9,18 @@ import pytest
 
 from backend.embedded.__main__ import command_line, params_of
 from backend.models.fit import FreeMemory, fit_profile, fit_report, sum_text, verdict
-from backend.models.gguf_header import Header, read_header
+from backend.models.gguf_header import Header
 from backend.models.placement import Device, DoesNotFit, place
-from backend.models.profile import Profile, load, names
+from backend.models.profile import load, names
 from backend.server import flags
-from fakes.gguf_shapes import make
 from fakes.llama_server_flags import LLAMA_SERVER_FLAGS
+from fakes.profile_shapes import KNOWN, V100, model_of, sized
 
 MIB, GIB = 2**20, 2**30
-V100 = 16_144 * MIB  # what the driver gives of 16 GB
 HOST = 64 * GIB
 UPSTREAM = [name for name in names() if load(name).engine == "llama.cpp"]
-# Where the shapes are known: the file's size in GB, its shape, the cards it is for.
-KNOWN = {
-    "gemma4-26b-a4b": (14.4, "gemma4-26b-a4b", 1, V100),
-    "gemma4-26b-a4b-mtp": (14.4, "gemma4-26b-a4b", 1, V100),
-    "gpt-oss-20b": (12.11, "gpt-oss-20b", 1, V100),
-    "devstral-small-2": (12.78, "devstral-small-2-24b", 1, V100),
-    "deepseek-coder-v2-lite": (10.4, "deepseek-coder-v2-lite", 1, V100),
-    "qwen3.6-35b-a3b-16gb": (13.4, "qwen3.6-35b-a3b", 1, V100),
-    "qwen3.6-35b-a3b-32gb": (22.66, "qwen3.6-35b-a3b", 1, 2 * V100),
-    "qwen3.8-27b": (17.56, "qwen3.6-27b", 1, 2 * V100),
-    "llama3.3-70b-2x": (27.5, "llama3.3-70b", 2, V100),
-}
 # The placement reads the first; llama-server alone makes four slots of its own accord.
 ELSEWHERE = {("--split-mode", "layer"), ("--parallel", "1")}
-
-
-@pytest.fixture(scope="module")
-def headers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Header]:
-    folder = tmp_path_factory.mktemp("shapes")
-    shapes = {shape for _, shape, _, _ in KNOWN.values()} | {"gemma4-26b-a4b-mtp"}
-    return {shape: read_header(make(folder, shape)) for shape in shapes}
-
-
-def sized(header: Header, gigabytes: float) -> Header:
-    """The shape with the weights of a file of this size."""
-    factor = gigabytes * 1e9 / header.weights
-    tensors = (replace(tensor, size=round(tensor.size * factor)) for tensor in header.tensors)
-    return Header(header.values, tuple(tensors), header.size)
-
-
-def model_of(name: str, headers: dict[str, Header]) -> tuple[Profile, Header, Header | None]:
-    size, shape, _, _ = KNOWN[name]
-    draft = headers["gemma4-26b-a4b-mtp"] if name == "gemma4-26b-a4b-mtp" else None
-    return load(name), sized(headers[shape], size), draft
 
 
 # -- flags ----------------------------------------------------------------------
@@ -100,9 +67,9 @@ def test_a_flag_that_does_nothing_is_noticed() -> None:
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_a_profile_fits_the_cards_that_it_is_for(name: str, headers: dict[str, Header]) -> None:
-    profile, model, draft = model_of(name, headers)
-    _, _, cards, size = KNOWN[name]
+def test_a_profile_fits_the_cards_that_it_is_for(name: str, tmp_path: Path) -> None:
+    profile, model, draft = model_of(name, tmp_path)
+    cards, size = KNOWN[name].cards, KNOWN[name].card
     devices = [Device(index, size) for index in range(cards)]
     placed = place(profile, model, draft, devices, HOST)
     assert (placed.profile.context, placed.changed) == (profile.context, "")
@@ -113,11 +80,11 @@ def test_a_profile_fits_the_cards_that_it_is_for(name: str, headers: dict[str, H
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_the_sum_grows_with_the_window_by_what_the_cache_and_the_masks_take(
-    name: str, headers: dict[str, Header]
+    name: str, tmp_path: Path
 ) -> None:
-    profile, model, draft = model_of(name, headers)
-    _, _, cards, size = KNOWN[name]
-    free = FreeMemory(cards * size, HOST, cards)
+    profile, model, draft = model_of(name, tmp_path)
+    known = KNOWN[name]
+    free = FreeMemory(known.cards * known.card, HOST, known.cards)
     fits = [
         fit_profile(replace(profile, context=context), model, draft, free)
         for context in (8192, 32_768, 131_072)
@@ -131,11 +98,9 @@ def test_the_sum_grows_with_the_window_by_what_the_cache_and_the_masks_take(
         assert whole and float(whole[1]) * GIB == pytest.approx(fit.need.gpu + 300 * MIB, rel=0.001)
 
 
-def test_a_70b_of_four_bits_is_refused_on_two_cards_with_the_sum(
-    headers: dict[str, Header],
-) -> None:
-    profile = load("llama3.3-70b-2x")
-    model = sized(headers["llama3.3-70b"], 42.5)
+def test_a_70b_of_four_bits_is_refused_on_two_cards_with_the_sum(tmp_path: Path) -> None:
+    profile, smaller, _ = model_of("llama3.3-70b-2x", tmp_path)
+    model = sized(smaller, 42.5)
     with pytest.raises(DoesNotFit) as refused:
         place(profile, model, None, [Device(0, V100), Device(1, V100)], HOST)
     found = re.search(
@@ -153,10 +118,8 @@ def test_a_70b_of_four_bits_is_refused_on_two_cards_with_the_sum(
 # -- the pair of the sources ------------------------------------------------------
 
 
-def test_a_draft_of_another_vocabulary_is_left_out_and_that_is_said(
-    headers: dict[str, Header],
-) -> None:
-    profile, model, _ = model_of("deepseek-coder-v2-lite", headers)
+def test_a_draft_of_another_vocabulary_is_left_out_and_that_is_said(tmp_path: Path) -> None:
+    profile, model, _ = model_of("deepseek-coder-v2-lite", tmp_path)
     words = {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.tokens.length": 102_400}
     model = Header({**model.values, **words}, model.tensors)
     qwen = Header({**words, "tokenizer.ggml.tokens.length": 151_936}, ())
