@@ -1,5 +1,6 @@
-"""Compiling a llama-server for this machine: `voltaire server build`.
+"""A llama-server for this machine: released (`voltaire server get`) or compiled (`voltaire server build`).
 
-recipe.py   how: toolkits, compilers, CMake's arguments; or what is missing
+release.py  the project's own build: which, fetched, checked, installed
+recipe.py   compiling: toolkits, compilers, CMake's arguments; or what is missing
 build.py    sources, configuring, compiling, installing
 """

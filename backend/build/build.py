@@ -70,8 +70,10 @@ class BuildTools:
     ninja: str
 
 
-async def build(recipe: Recipe, sources: Sources, state_dir: Path, say: Say) -> BuiltServer:
-    """CannotBuild with the failing step and where its log lies."""
+async def build(
+    recipe: Recipe, sources: Sources, state_dir: Path, say: Say, *, use: bool = True
+) -> BuiltServer:
+    """CannotBuild with the failing step and where its log lies. `use`: it is the one to start from now on."""
     began = monotonic()
     servers = state_dir / "servers"
     state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -81,13 +83,25 @@ async def build(recipe: Recipe, sources: Sources, state_dir: Path, say: Say) -> 
             server = await compile_server(recipe, sources, servers, say)
             version = await answer(server, "--version", recipe.path)
             devices = await answer(server, "--list-devices", recipe.path)
-            link = servers / "llama-server.new"
-            link.unlink(missing_ok=True)
-            link.symlink_to(server)
-            link.replace(servers / "llama-server")
+            if use:
+                use_server(servers, server)
     except BlockingIOError:
         raise CannotBuild(f"Another build is going on in {servers}.") from None
     return BuiltServer(server, monotonic() - began, server.stat().st_size, version, devices)
+
+
+def use_server(servers: Path, server: Path) -> None:
+    """Let `server = "auto"` stand for this one, from the next start on."""
+    link = servers / "llama-server.new"
+    link.unlink(missing_ok=True)
+    link.symlink_to(server)
+    link.replace(servers / "llama-server")
+
+
+def used_server(servers: Path) -> Path | None:
+    """The one that `server = "auto"` stands for; None where none was installed here."""
+    link = servers / "llama-server"
+    return link.resolve() if link.exists() else None
 
 
 async def compile_server(recipe: Recipe, sources: Sources, servers: Path, say: Say) -> Path:

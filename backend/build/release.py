@@ -1,0 +1,312 @@
+"""A llama-server that the llama.cpp project built and released: `voltaire server get`.
+
+    got = await get_release("vulkan", state_dir, print)
+
+The newest release that has one for this machine. The archive is checked by the
+digest that the release publishes, the server is tried, and only then is it put
+beside the compiled ones and used. The archives are those of llama.cpp's
+release workflow (.github/workflows/release.yml): a folder with the programs,
+their libraries and one library for each backend, for Ubuntu 22.04 or newer.
+"""
+
+import asyncio
+import hashlib
+import os
+import platform
+import re
+import shutil
+import tarfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from time import monotonic
+from typing import Literal
+from urllib.parse import urlsplit
+
+import aiohttp
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from backend.build.build import Say, use_server
+from backend.files import exclusive_lock
+from backend.models.placement import parse_devices
+from backend.programs import output_of
+
+RELEASES = "https://api.github.com/repos/ggml-org/llama.cpp/releases"
+RELEASES_VARIABLE = "LLAMA_CPP_RELEASES"  # in the environment: another address that answers alike
+LOOKED_AT = 10  # releases: now and then the build of one platform has failed
+MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
+ASSETS = {"vulkan": "-bin-ubuntu-vulkan-{}.tar.gz", "cpu": "-bin-ubuntu-{}.tar.gz"}
+CONNECT_SECONDS, SILENT_SECONDS, ANSWER_SECONDS = 15.0, 30.0, 60.0
+TRIES = 5  # a download that was cut goes on where it stopped
+PIECE = 1 << 18
+LONGEST_LIST, LARGEST = 32 << 20, 4 << 30  # bytes: of the list of releases, unpacked
+SPARE = 1 << 30  # bytes left free on the disk
+# What a fresh system lacks (libgomp: llama.cpp issue 22503).
+PACKAGES = {"libgomp.so.1": "libgomp1", "libvulkan.so.1": "libvulkan1", "libssl.so.3": "libssl3"}
+MISSING = re.compile(r"(lib[\w.+-]+): cannot open shared object file")
+TOO_OLD = re.compile(r"version `(GLIBC\w*_[\d.]+)' not found")
+
+ReleaseKind = Literal["vulkan", "cpu"]
+
+
+class CannotGet(Exception):
+    """No released server was installed; `str` is one sentence with what to do."""
+
+
+class Asset(BaseModel):
+    """A file of a release. `digest` is "sha256:..."; `size` in bytes."""
+
+    name: str
+    size: int
+    browser_download_url: str
+    digest: str | None = None
+
+
+class Release(BaseModel):
+    tag_name: str
+    draft: bool = False
+    assets: list[Asset] = []
+
+
+@dataclass(frozen=True, slots=True)
+class GotServer:
+    """`size` is the archive's, in bytes; `version` and `devices` are what the server says itself."""
+
+    server: Path
+    release: str
+    size: int
+    seconds: float
+    version: str
+    devices: str
+
+
+async def get_release(kind: ReleaseKind, state_dir: Path, say: Say) -> GotServer:
+    """Fetch, check, try and use the newest released server; CannotGet leaves all as it was."""
+    began = monotonic()
+    servers = state_dir / "servers"
+    state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    servers.mkdir(exist_ok=True)
+    timeout = aiohttp.ClientTimeout(
+        total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENT_SECONDS
+    )
+    try:
+        with exclusive_lock(servers / "get.lock"):
+            async with aiohttp.ClientSession(timeout=timeout) as session:
+                release, asset = await newest(session, kind)
+                say(f"{asset.name}, {asset.size / 1e6:.0f} MB")
+                archive = await download(session, asset, servers / "downloads", say)
+            target = servers / f"released-{release.tag_name}-{kind}"
+            server = await install(archive, target, kind)
+            version = await answer(server, "--version")
+            devices = await answer(server, "--list-devices")
+            use_server(servers, server)
+            archive.unlink()
+            for old in servers.glob(f"released-*-{kind}"):
+                if old != target:
+                    shutil.rmtree(old, ignore_errors=True)
+    except BlockingIOError:
+        raise CannotGet(f"Another download of a server is going on in {servers}.") from None
+    except OSError as error:
+        raise CannotGet(f"{servers} cannot be written: {error.strerror or error}.") from None
+    seconds = monotonic() - began
+    return GotServer(server, release.tag_name, asset.size, seconds, version, devices)
+
+
+# -- which one --------------------------------------------------------------------
+
+
+async def newest(session: aiohttp.ClientSession, kind: ReleaseKind) -> tuple[Release, Asset]:
+    """The newest release with a server for this machine, and that file."""
+    machine = MACHINES.get(platform.machine())
+    if machine is None:
+        raise CannotGet(f"Nothing is released for {platform.machine()}: voltaire server build")
+    ending = ASSETS[kind].format(machine)
+    for release in await releases(session):
+        for asset in () if release.draft else release.assets:
+            if asset.name == f"llama-{release.tag_name}{ending}":
+                check_names(release, asset)
+                return release, asset
+    raise CannotGet(
+        f"None of the last {LOOKED_AT} releases has llama-*{ending}; try again later, or compile"
+        " one: voltaire server build"
+    )
+
+
+async def releases(session: aiohttp.ClientSession) -> list[Release]:
+    address = os.environ.get(RELEASES_VARIABLE) or RELEASES
+    host = urlsplit(address).hostname
+    headers = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
+    try:
+        async with session.get(
+            address, params={"per_page": str(LOOKED_AT)}, headers=headers
+        ) as found:
+            if found.status in (403, 429):
+                raise CannotGet(limited(found.headers, host))
+            if found.status != 200:
+                raise CannotGet(f"{host} answers HTTP {found.status} to the list of releases.")
+            text = await found.content.read(LONGEST_LIST)
+            while len(text) < LONGEST_LIST and (more := await found.content.read(PIECE)):
+                text += more
+        return TypeAdapter(list[Release]).validate_json(text)
+    except ValidationError:
+        raise CannotGet(f"{host} answers something that is no list of releases.") from None
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise CannotGet(f"{host} cannot be reached ({reason(error)}).") from None
+
+
+def limited(headers: Mapping[str, str], host: str | None) -> str:
+    """GitHub's limit: 60 questions an hour from an address that does not log in."""
+    reset, after = headers.get("x-ratelimit-reset", ""), headers.get("retry-after", "")
+    if headers.get("x-ratelimit-remaining") == "0" and reset.isdigit():
+        when = datetime.fromtimestamp(int(reset)).astimezone()
+        return (
+            f"{host} takes no more questions from this address until {when:%H:%M}: try again then."
+        )
+    if after.isdigit():
+        return f"{host} takes no questions now: try again in {max(1, int(after) // 60)} min."
+    return f"{host} refuses to list the releases (HTTP 403); try again later."
+
+
+def check_names(release: Release, asset: Asset) -> None:
+    """CannotGet unless the release can be checked and its names are plain file names."""
+    if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", release.tag_name):
+        raise CannotGet(f"The release is called {release.tag_name!r}, which is no plain name.")
+    if not re.fullmatch(r"sha256:[0-9a-f]{64}", asset.digest or ""):
+        raise CannotGet(f"The release publishes no SHA-256 digest of {asset.name}.")
+    if not 0 < asset.size < LARGEST:
+        raise CannotGet(f"{asset.name} is said to have {asset.size:,} bytes.")
+
+
+# -- download -----------------------------------------------------------------------
+
+
+async def download(session: aiohttp.ClientSession, asset: Asset, folder: Path, say: Say) -> Path:
+    """The whole archive, checked; what a cut download left is gone on with."""
+    folder.mkdir(exist_ok=True)
+    part = folder / f"{asset.name}.part"
+    free = shutil.disk_usage(folder).free
+    if free < 5 * asset.size + SPARE:  # unpacked, it is about three times as large
+        raise CannotGet(f"{folder} has {free / 2**30:.1f} GiB free, which is too little.")
+    for left in reversed(range(TRIES)):
+        try:
+            await fetch(session, asset, part)
+        except (aiohttp.ClientError, TimeoutError, ConnectionError) as error:
+            if not left:
+                raise CannotGet(
+                    f"The download of {asset.name} broke off ({reason(error)}); call it again: it goes"
+                    " on where it stopped."
+                ) from None
+            continue
+        if part.stat().st_size == asset.size:
+            break
+        say(f"It was cut at {part.stat().st_size / 1e6:.0f} MB and goes on.")
+    else:
+        raise CannotGet(f"The download of {asset.name} is cut again and again; try later.")
+    if await asyncio.to_thread(sha256, part) != asset.digest:
+        part.unlink()
+        raise CannotGet(
+            f"{asset.name} is not what the release published (its digest differs); it was removed."
+            " Get it again."
+        )
+    return part
+
+
+async def fetch(session: aiohttp.ClientSession, asset: Asset, part: Path) -> None:
+    """Add to `part` what is missing of it."""
+    have = part.stat().st_size if part.exists() else 0
+    if have >= asset.size:
+        return
+    headers = {"Range": f"bytes={have}-"} if have else {}
+    async with session.get(asset.browser_download_url, headers=headers) as found:
+        if found.status == 416:
+            part.unlink()
+            return
+        if found.status not in (200, 206):
+            raise CannotGet(f"{found.url.host} answers HTTP {found.status} to {asset.name}.")
+        goes_on = found.status == 206 and (found.headers.get("Content-Range") or "").startswith(
+            f"bytes {have}-"
+        )
+        with part.open("ab" if goes_on else "wb") as file:
+            async for piece in found.content.iter_chunked(PIECE):
+                file.write(piece)
+                if file.tell() > asset.size:
+                    break
+    if part.stat().st_size > asset.size:
+        part.unlink()
+        raise CannotGet(f"{asset.name} is longer than the release says; it was removed.")
+
+
+def sha256(path: Path) -> str:
+    """As releases publish it."""
+    with path.open("rb") as file:
+        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+
+
+def reason(error: Exception) -> str:
+    text = str(error).splitlines()
+    return text[0][:120].rstrip(".") if text and text[0] else type(error).__name__
+
+
+# -- installing -----------------------------------------------------------------------
+
+
+async def install(archive: Path, target: Path, kind: ReleaseKind) -> Path:
+    """Unpack beside the others, try it, and only then give the folder its name; the server's path."""
+    fresh = target.with_name(f"{target.name}.new")
+    try:
+        inside = await asyncio.to_thread(unpack, archive, fresh)
+        await answer(fresh / inside, "--version")
+        devices = await answer(fresh / inside, "--list-devices")
+        if kind == "vulkan" and not parse_devices(devices):
+            raise CannotGet(
+                "The released server runs but finds no card through Vulkan: apt install libvulkan1, and"
+                " with an NVIDIA card the part of its driver that has Vulkan (nvidia-vulkan-icd on"
+                " Debian, libnvidia-gl on Ubuntu)."
+            )
+        if target.exists():  # the same release, got again
+            shutil.rmtree(target)
+        fresh.replace(target)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    return target / inside
+
+
+def unpack(archive: Path, fresh: Path) -> Path:
+    """Where llama-server is in `fresh`; CannotGet for an archive that would write elsewhere."""
+    shutil.rmtree(fresh, ignore_errors=True)
+    try:
+        with tarfile.open(archive, "r:gz") as tar:
+            if sum(member.size for member in tar) > LARGEST:
+                raise CannotGet(f"{archive.stem} is too large unpacked.")
+            tar.extractall(fresh, filter="data")
+    except tarfile.FilterError as error:
+        raise CannotGet(f"The archive is refused: {reason(error)}.") from None
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        raise CannotGet(f"The archive cannot be unpacked ({reason(error)}).") from None
+    found = [path for path in fresh.rglob("llama-server") if path.is_file()]
+    if len(found) != 1:
+        raise CannotGet("The archive holds no llama-server.")
+    found[0].chmod(0o755)
+    return found[0].relative_to(fresh)
+
+
+async def answer(server: Path, flag: str) -> str:
+    """What the server prints to a flag; CannotGet with what this machine lacks."""
+    try:
+        output = await output_of((str(server), flag), seconds=ANSWER_SECONDS)
+    except TimeoutError:
+        raise CannotGet(f"The released server does not answer {flag}.") from None
+    except OSError as error:
+        raise CannotGet(f"The released server cannot be run: {error.strerror}.") from None
+    if not output.code:
+        return output.text.strip()
+    if missing := MISSING.search(output.text):
+        package = PACKAGES.get(missing[1], missing[1])
+        raise CannotGet(f"The released server needs {missing[1]}: apt install {package}")
+    if old := TOO_OLD.search(output.text):
+        raise CannotGet(
+            f"The released server is made for a newer system ({old[1]}): voltaire server build"
+        )
+    raise CannotGet(f"The released server ended with code {output.code} on {flag}.")

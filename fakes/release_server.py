@@ -1,0 +1,132 @@
+"""A server that answers like GitHub's API for releases and like the store of their files.
+
+async with ReleaseServer(archive(SERVER)).running() as releases:
+    ... LLAMA_CPP_RELEASES=releases.url
+"""
+
+import gzip
+import hashlib
+import io
+import random
+import tarfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+TAG = "b11560"
+NAME = f"llama-{TAG}-bin-ubuntu-vulkan-x64.tar.gz"
+DEVICES = "Available devices:\n  Vulkan0: Tesla V100 (16384 MiB, 16000 MiB free)"
+LIBRARY = random.Random(1).randbytes(200_000)
+SERVER = f"""#!/bin/sh
+case "$1" in
+--version) echo "version: 11560 (abc)" ;;
+--list-devices) echo "{DEVICES}" ;;
+--help) echo "-m, --model FNAME   the model"; echo "--list-devices   print them" ;;
+esac
+"""
+
+
+def archive(
+    server: str = SERVER,
+    more: Mapping[str, bytes] | None = None,
+    links: Mapping[str, str] | None = None,
+) -> bytes:
+    """A released archive: a folder with the server and a library, and what else is to be in it."""
+    files = {
+        f"llama-{TAG}/llama-server": server.encode(),
+        f"llama-{TAG}/libggml.so.0.9": LIBRARY,
+        **(more or {}),
+    }
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(content), 0o755
+            tar.addfile(member, io.BytesIO(content))
+        for name, target in {
+            f"llama-{TAG}/libggml.so.0": "libggml.so.0.9",
+            **(links or {}),
+        }.items():
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = tarfile.SYMTYPE, target
+            tar.addfile(member)
+    return gzip.compress(packed.getvalue(), 1)
+
+
+@dataclass
+class ReleaseServer:
+    """`cuts` downloads break off half-way; `status` and `headers` are the list's own answer.
+
+    `assets` are fields that replace those of the file (None: without it).
+    """
+
+    content: bytes = field(default_factory=archive)
+    cuts: int = 0
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    list_text: str | None = None
+    asset: Mapping[str, Any] | None = field(default_factory=dict)
+    older: bool = False  # the newest release lacks the file, the one before has it
+    redirects: bool = True
+    ranges: list[int] = field(default_factory=list)
+    url: str = ""
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator["ReleaseServer"]:
+        app = web.Application()
+        app.router.add_get("/releases", self._list)
+        app.router.add_get("/download/{name}", self._redirect)
+        app.router.add_get("/store/{name}", self._store)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}/releases"
+        try:
+            yield self
+        finally:
+            await runner.cleanup()
+
+    async def _list(self, request: web.Request) -> web.Response:
+        if self.status != 200 or self.list_text is not None:
+            return web.Response(status=self.status, text=self.list_text, headers=self.headers)
+        base = self.url.removesuffix("/releases")
+        digest = hashlib.sha256(self.content).hexdigest()
+        ours = {
+            "name": NAME,
+            "size": len(self.content),
+            "digest": f"sha256:{digest}",
+            "browser_download_url": f"{base}/download/{NAME}",
+            **(self.asset or {}),
+        }
+        other = {**ours, "name": f"llama-{TAG}-bin-win-cpu-x64.zip"}
+        assets = [other] if self.asset is None else [other, ours]
+        found = [{"tag_name": TAG, "draft": False, "id": 1, "assets": assets}]
+        if self.older:
+            found.insert(0, {"tag_name": "b11561", "draft": False, "assets": []})
+        return web.json_response(found)
+
+    async def _redirect(self, request: web.Request) -> web.StreamResponse:
+        if self.redirects:
+            raise web.HTTPFound(f"/store/{request.match_info['name']}")
+        return await self._store(request)
+
+    async def _store(self, request: web.Request) -> web.StreamResponse:
+        first = request.http_range.start or 0
+        self.ranges.append(first)
+        whole = len(self.content)
+        response = web.StreamResponse(status=206 if first else 200)
+        response.content_length = whole - first
+        if first:
+            response.headers["Content-Range"] = f"bytes {first}-{whole - 1}/{whole}"
+        await response.prepare(request)
+        if self.cuts:
+            self.cuts -= 1
+            await response.write(self.content[first : first + (whole - first) // 2])
+            assert request.transport
+            request.transport.close()
+            return response
+        await response.write(self.content[first:])
+        return response

@@ -1,0 +1,232 @@
+"""A released server: fetched, checked, tried, and used; or one sentence, and nothing is changed."""
+
+import fcntl
+import platform
+import re
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from backend.build.build import use_server, used_server
+from backend.build.release import RELEASES_VARIABLE, TRIES, CannotGet, get_release
+from backend.config import BackendConfig
+from backend.server.launch import find_binary
+from fakes.release_server import NAME, SERVER, TAG, ReleaseServer, archive
+from fakes.toolkits import program
+
+
+@pytest.fixture(autouse=True)
+def machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+
+
+@pytest.fixture
+async def releases(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ReleaseServer]:
+    async with ReleaseServer().running() as server:
+        monkeypatch.setenv(RELEASES_VARIABLE, server.url)
+        yield server
+
+
+def left(state: Path) -> list[str]:
+    """What there is of servers, without locks."""
+    servers = state / "servers"
+    return sorted(
+        p.name for p in servers.iterdir() if p.suffix != ".lock" and p.name != "downloads"
+    )
+
+
+async def refused(state: Path) -> str:
+    """The one sentence; a server that was in use before is in use after."""
+    servers = state / "servers"
+    old = program(servers / "compiled" / "llama-server", "exit 0")
+    use_server(servers, old)
+    with pytest.raises(CannotGet) as failed:
+        await get_release("vulkan", state, lambda line: None)
+    assert left(state) == ["compiled", "llama-server"]
+    assert used_server(servers) == old
+    sentence = str(failed.value)
+    assert "\n" not in sentence and "Traceback" not in sentence
+    return sentence
+
+
+async def test_a_released_server_is_fetched_and_used(
+    tmp_path: Path, releases: ReleaseServer
+) -> None:
+    said: list[str] = []
+    got = await get_release("vulkan", tmp_path, said.append)
+    folder = tmp_path / "servers" / f"released-{TAG}-vulkan" / f"llama-{TAG}"
+    assert got.server == folder / "llama-server"
+    assert (got.release, got.size, got.version) == (
+        TAG,
+        len(releases.content),
+        "version: 11560 (abc)",
+    )
+    assert "Vulkan0" in got.devices and said == [f"{NAME}, 0 MB"]
+    assert (folder / "libggml.so.0").resolve() == folder / "libggml.so.0.9"
+    used = await find_binary(BackendConfig(state_dir=tmp_path))
+    assert Path(used.command[0]).resolve() == got.server
+    assert list((tmp_path / "servers" / "downloads").iterdir()) == []
+
+
+async def test_the_release_before_is_taken_and_an_older_one_removed(
+    tmp_path: Path, releases: ReleaseServer
+) -> None:
+    releases.older = True
+    gone = program(tmp_path / "servers" / "released-b1-vulkan" / "llama-server", "exit 0")
+    kept = program(tmp_path / "servers" / "llama.cpp-11434-cuda" / "bin" / "llama-server", "exit 0")
+    for _ in range(2):  # the second time over the first
+        got = await get_release("vulkan", tmp_path, lambda line: None)
+    assert (got.server.exists(), gone.exists(), kept.exists()) == (True, False, True)
+
+
+async def test_a_cut_download_goes_on_where_it_stopped(
+    tmp_path: Path, releases: ReleaseServer
+) -> None:
+    releases.cuts = 2
+    got = await get_release("vulkan", tmp_path, lambda line: None)
+    assert got.server.is_file()
+    whole = len(releases.content)
+    assert releases.ranges == [0, whole // 2, whole // 2 + (whole - whole // 2) // 2]
+
+
+async def test_a_download_that_is_cut_for_ever_is_told_and_taken_up_later(
+    tmp_path: Path, releases: ReleaseServer
+) -> None:
+    releases.cuts = TRIES
+    assert "goes on where it stopped" in await refused(tmp_path)
+    await get_release("vulkan", tmp_path, lambda line: None)
+    assert len(releases.ranges) == TRIES + 1 and releases.ranges[-1] > 0
+
+
+async def test_another_digest_installs_nothing_and_keeps_nothing(
+    tmp_path: Path, releases: ReleaseServer
+) -> None:
+    releases.asset = {"digest": "sha256:" + "0" * 64}
+    assert "its digest differs" in await refused(tmp_path)
+    assert list((tmp_path / "servers" / "downloads").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"digest": None}, "no SHA-256 digest"),
+        ({"digest": "md5:abc"}, "no SHA-256 digest"),
+        ({"size": 1 << 40}, "is said to have"),
+        ({"size": 1000}, "longer than the release says"),
+        (None, "None of the last"),
+    ],
+    ids=["no digest", "another digest", "huge", "longer", "missing"],
+)
+async def test_a_release_that_cannot_be_checked_is_refused(
+    tmp_path: Path, releases: ReleaseServer, fields: dict[str, object] | None, words: str
+) -> None:
+    releases.asset = fields
+    assert words in await refused(tmp_path)
+
+
+async def test_githubs_limit_is_told_with_its_end(tmp_path: Path, releases: ReleaseServer) -> None:
+    reset = int(time.time()) + 1800
+    releases.status = 403
+    releases.headers = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(reset)}
+    when = time.strftime("%H:%M", time.localtime(reset))
+    assert re.search(rf"no more questions .* until {when}", await refused(tmp_path))
+    releases.status, releases.headers = 429, {"retry-after": "300"}
+    assert "in 5 min" in await refused(tmp_path)
+    releases.headers = {}
+    assert "try again later" in await refused(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "words"),
+    [
+        (500, "", "HTTP 500"),
+        (404, "{}", "HTTP 404"),
+        (200, "<html>", "no list of releases"),
+        (200, '[{"assets": []}]', "no list of releases"),
+        (200, "[]", "None of the last"),
+    ],
+    ids=["broken", "moved", "no json", "another form", "empty"],
+)
+async def test_a_list_that_cannot_be_read_is_told(
+    tmp_path: Path, releases: ReleaseServer, status: int, text: str, words: str
+) -> None:
+    releases.status, releases.list_text = status, text
+    assert words in await refused(tmp_path)
+
+
+async def test_a_name_that_leads_elsewhere_is_refused(
+    tmp_path: Path, releases: ReleaseServer
+) -> None:
+    url = releases.url.replace("/releases", "/store/x")
+    tag = "../../b1"
+    asset = f'{{"name": "llama-{tag}-bin-ubuntu-vulkan-x64.tar.gz", "size": 9, "browser_download_url": "{url}"}}'
+    releases.list_text = f'[{{"tag_name": "{tag}", "assets": [{asset}]}}]'
+    assert "no plain name" in await refused(tmp_path)
+
+
+async def test_no_network_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(RELEASES_VARIABLE, "http://127.0.0.1:9/releases")
+    assert "127.0.0.1 cannot be reached" in await refused(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (archive(more={"../outside": b"x"}), "refused"),
+        (archive(more={"/etc/outside": b"x", f"llama-{TAG}/x/../../../outside": b"x"}), "refused"),
+        (archive(links={f"llama-{TAG}/link": "../../../etc"}), "refused"),
+        (archive(links={f"llama-{TAG}/link": "/etc/passwd"}), "refused"),
+        (archive(more={"other/llama-server": b"x"}), "no llama-server"),
+        (b"no archive at all", "cannot be unpacked"),
+        (archive()[:-99_000], "cannot be unpacked"),
+    ],
+    ids=["above", "absolute", "link above", "absolute link", "two", "nonsense", "half"],
+)
+async def test_an_archive_that_would_write_elsewhere_or_is_none_is_refused(
+    tmp_path: Path, releases: ReleaseServer, content: bytes, words: str
+) -> None:
+    releases.content = content
+    state = tmp_path / "a" / "state"
+    assert words in await refused(state)
+    assert not list(tmp_path.rglob("outside")) and not Path("/etc/outside").exists()
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("echo 'x: libgomp.so.1: cannot open shared object file: No such file' >&2; exit 127", "apt install libgomp1"),
+        ("echo \"x: version \\`GLIBC_2.38' not found\" >&2; exit 1", "GLIBC_2.38"),
+        ("exit 3", "code 3 on --version"),
+        ("echo version", "no card through Vulkan"),
+    ],
+    ids=["library", "newer system", "code", "no card"],
+)  # fmt: skip
+async def test_a_server_that_cannot_run_here_is_told_with_the_remedy(
+    tmp_path: Path, releases: ReleaseServer, script: str, words: str
+) -> None:
+    releases.content = archive(f"#!/bin/sh\n{script}\n")
+    assert words in await refused(tmp_path)
+
+
+async def test_one_for_the_processor_needs_no_card(tmp_path: Path, releases: ReleaseServer) -> None:
+    releases.content = archive(SERVER.replace("Vulkan0", "nothing"))
+    releases.asset = {"name": NAME.replace("vulkan-", "")}
+    got = await get_release("cpu", tmp_path, lambda line: None)
+    assert got.server.parents[1].name == f"released-{TAG}-cpu"
+
+
+async def test_another_machine_is_told(
+    tmp_path: Path, releases: ReleaseServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
+    assert "Nothing is released for riscv64" in await refused(tmp_path)
+
+
+async def test_a_second_download_is_refused(tmp_path: Path, releases: ReleaseServer) -> None:
+    servers = tmp_path / "servers"
+    servers.mkdir()
+    with (servers / "get.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert "Another download" in await refused(tmp_path)
