@@ -82,8 +82,8 @@ class ApprovalRows(Protocol):
         """Keep a new request. `running`: its call has done something already."""
         ...
 
-    async def take(self, turn: str, call: str) -> None:
-        """That call has its answer and may now run."""
+    async def take(self, request: ApprovalRequest, unasked: tuple[Decision, str] | None) -> None:
+        """Its call has its answer and may now run. `unasked`: the decision, and why nobody was asked."""
         ...
 
     async def decide(
@@ -164,14 +164,14 @@ class Approvals:
         """
         found = await self._rows.find(call.turn, call.call, what)
         request, decision = found or (self._request(call, what, scope, taints), None)
-        reason = DENIED
+        reason, unasked = DENIED, ""
         standing = asks(scope, touched=bool(taints)) == "unless granted"
         if decision is None and standing and await self._rows.granted(call.chat, scope):
-            decision = "chat"
+            decision, unasked = "chat", "standing permission"
         if decision is None and taints and len(what) > LONGEST:
-            decision, reason = "denied", TOO_LONG
+            decision, reason, unasked = "denied", TOO_LONG, "too long to be shown"
         if decision is None and self._ask is None:
-            decision, reason = "denied", NOBODY
+            decision, reason, unasked = "denied", NOBODY, "nobody to ask"
         if decision is None and self._ask:
             if found is None:
                 await self._rows.open(request, running=running)
@@ -185,7 +185,7 @@ class Approvals:
             finally:
                 del self._waiting[request.id]
         assert decision
-        await self._rows.take(call.turn, call.call)
+        await self._rows.take(request, (decision, unasked) if unasked else None)
         return request, decision, reason
 
     def _request(
@@ -203,7 +203,7 @@ class Approvals:
             return found[1]
         answer = await ask(request)
         if answer is not None:
-            await self.decide(request.id, answer)
+            await self.decide(request.id, answer, "on the spot")
         return await self._waiting[request.id]
 
 

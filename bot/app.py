@@ -5,13 +5,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Self
+from zoneinfo import ZoneInfo
 
 from agent.approvals import ApprovalRequest
 from agent.chats.assignment import Assignment
 from agent.events import Decision, Event
 from agent.store import Store
 from agent.store.errors import StoreError
+from agent.store.ledger import Verification
+from agent.store.ledger_head import tell_head
 from agent.turn.journal import TurnReply
 from bot.channel import Channel, ChannelFileSender, OutgoingMessage
 from bot.commands.access import Access
@@ -168,10 +172,11 @@ class Apps:
         async with asyncio.TaskGroup() as group:
             for app in self.apps:
                 group.create_task(app.serve(services))
-            group.create_task(self._tell_set_aside())
+            group.create_task(self._tell_owners())
 
-    async def _tell_set_aside(self) -> None:
-        """Tell of what was set aside: each chat of its own, the owners of everything once a day."""
+    async def _tell_owners(self) -> None:
+        """Tell of what was set aside, each chat of its own, the owners of everything once a day; and
+        the owners each day of the ledger's head, with what is wrong in it."""
         store, texts = self.apps[0].store, self.apps[0].texts
 
         def to_chat(chat: str, table: str, count: int) -> str | None:
@@ -185,9 +190,17 @@ class Apps:
             what = set_aside_kinds(texts, counts)
             return OutgoingMessage(texts.set_aside_anywhere.format(what=what)).to_json()
 
+        def head(found: Verification) -> str:
+            broken = texts.ledger_broken.format(problem=found.problem) if found.problem else ""
+            text = texts.ledger_head.format(rows=found.rows, head=found.head)
+            return OutgoingMessage(f"{broken}\n{text}".strip()).to_json()
+
         while True:
+            now = datetime.fromtimestamp(store.clock(), ZoneInfo(self.apps[0].timezone))
+            midnight = now.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
             with suppress(StoreError):  # it is told at the next look
-                if await store.set_aside.tell(self.owner_chats(), to_chat, to_owners):
+                told = await store.set_aside.tell(self.owner_chats(), to_chat, to_owners)
+                if await tell_head(store.ledger, self.owner_chats(), head, midnight) or told:
                     store.outbox.added.set()
             await asyncio.sleep(self._look_seconds)
 

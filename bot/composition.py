@@ -14,9 +14,11 @@ from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
     asynccontextmanager,
+    nullcontext,
     suppress,
 )
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from agent.approvals import Approvals, AskOwners
@@ -41,6 +43,8 @@ from agent.schedule.job_kind import JobClassifier
 from agent.schedule.planner import Planner
 from agent.store import Store
 from agent.store.chats import Chat
+from agent.store.errors import StoreError
+from agent.store.ledger import LedgerTable
 from agent.store.retention import Retention
 from agent.tools.context import FileSender, ToolContext
 from agent.tools.registry import chosen
@@ -49,7 +53,7 @@ from agent.turn.loop import run_turn
 from agent.turn.turn import Turn, TurnLimits
 from agent.web.fetch import Fetcher
 from backend.client import BackendClient, BackendUnavailable
-from backend.protocol import Status
+from backend.protocol import Endpoint, Status
 from bot.config_file import sync_config
 from bot.settings import ConfigurationError, Settings
 from bot.state import make_private, open_state
@@ -173,10 +177,10 @@ class ToolContexts:
     async def of(self, chat: str, zone: str | None = None) -> ToolContext:
         """The context of a chat; `zone` is its IANA time zone where the caller knows it."""
         zone = zone or zone_of(await self.store.chats.get(chat), self.settings)
-        hosts = allowed_hosts(self.settings)
+        hosts, sandbox = allowed_hosts(self.settings), await self.sandboxes.of(chat)
         return ToolContext(
-            sandbox=await self.sandboxes.of(chat),
-            web=Fetcher(hosts) if hosts else None,
+            sandbox=sandbox,
+            web=Fetcher(hosts, sandbox.observer) if hosts else None,
             notes=ChatMemory(self.store, chat, zone, semantic_search(self.store, self.settings)),
             jobs=await self.planner(chat, zone),
             file_sender=self.file_sender(chat) if self.file_sender else None,
@@ -221,8 +225,17 @@ async def open_agent(
     async with AsyncExitStack() as stack:
         if store is None:
             store = await stack.enter_async_context(open_state(settings))
-        boxes = await stack.enter_async_context(open_sandboxes(settings, host))
-        model = await stack.enter_async_context(OpenAIModel(backend.endpoint))
+        ledger = store.ledger
+        boxes = await stack.enter_async_context(open_sandboxes(settings, host, store))
+
+        async def endpoint() -> Endpoint:
+            """Where the model is; that the owner's key is used there is recorded once a day."""
+            found = await backend.endpoint()
+            if settings.backend.kind == "external" and found.api_key:
+                await ledger.secret_used("backend.api_key", found.url)
+            return found
+
+        model = await stack.enter_async_context(OpenAIModel(endpoint))
 
         async def spill(chat: str, text: str, stranger: str) -> str:
             """Keep an old output in the chat's workspace; empty where it has no room."""
@@ -249,7 +262,35 @@ async def open_agent(
         )
 
 
-def open_sandboxes(settings: Settings, host: HostReport) -> AbstractAsyncContextManager[Sandboxes]:
+@dataclass(frozen=True)
+class LedgerObserver:
+    """agent.sandbox.observer.Observer; without a store it opens the state's for each entry."""
+
+    settings: Settings
+    store: Store | None
+    chat: str
+
+    async def connection(self, host: str, refused: str = "") -> None:
+        async with self._ledger() as ledger:
+            await ledger.connection(self.chat, host, refused)
+
+    async def tainted(self, source: str) -> None:
+        async with self._ledger() as ledger:
+            await ledger.record("taint", self.chat, what="files", source=source)
+
+    @asynccontextmanager
+    async def _ledger(self) -> AsyncIterator[LedgerTable]:
+        try:
+            opened = nullcontext(self.store) if self.store else open_state(self.settings)
+            async with opened as store:
+                yield store.ledger
+        except StoreError as error:
+            raise ToolError(f"It cannot be recorded, so it is not done: {error}") from None
+
+
+def open_sandboxes(
+    settings: Settings, host: HostReport, store: Store | None = None
+) -> AbstractAsyncContextManager[Sandboxes]:
     """The sandboxes of all chats, within the configured limits."""
     make_private(settings.state_dir)
     box = settings.agent.sandbox
@@ -266,6 +307,7 @@ def open_sandboxes(settings: Settings, host: HostReport) -> AbstractAsyncContext
         zone=settings.agent.timezone,
         report=host.text,
         hosts=allowed_hosts(settings),
+        observe=partial(LedgerObserver, settings, store),
     )
 
 
@@ -282,7 +324,9 @@ def thinking_tokens(chat: Chat | None) -> int | None:
 
 def retention_of(settings: Settings) -> Retention:
     kept = settings.state
-    return Retention(kept.keep_days, kept.records_days, kept.usage_days, kept.keep_mib << 20)
+    return Retention(
+        kept.keep_days, kept.records_days, kept.usage_days, kept.ledger_days, kept.keep_mib << 20
+    )
 
 
 def turn_limits(settings: Settings) -> TurnLimits:

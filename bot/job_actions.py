@@ -91,6 +91,7 @@ class ProfileSwitch:
     """A JobAction: the task is the profile's name; reports when it does not come to serve."""
 
     backend: BackendClient
+    store: Store
 
     async def __call__(self, job: Job, _occurrence: Occurrence) -> None:
         name, began = job.spec.task, monotonic()
@@ -98,6 +99,8 @@ class ProfileSwitch:
             server = (await self.backend.status()).backend
             if server.profile == name and server.state in ("ready", "busy", "sleeping"):
                 raise NothingToDo("It serves.")
+            facts = {"act": "model", "to": name, "by": f"job {job.id}"}
+            await self.store.ledger.record("admin", job.spec.chat, **facts)
             async for _ in self.backend.use_profile(name):
                 pass
         except (BackendRefused, BackendUnavailable) as error:

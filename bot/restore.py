@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from agent.store import open_store
 from agent.store.backup import check_copy
 from agent.store.database import migrations
 from agent.store.errors import StoreError
@@ -67,6 +68,9 @@ async def restore(source: Path, state: Path, configuration: Path | None = None) 
         new = folder / "state"
         new.mkdir(exist_ok=True)
         await check(source, folder / DATABASE, manifest.schema)
+        async with open_store(folder / DATABASE) as store:
+            facts = {"act": "restore", "file": str(source), "made_at": manifest.made_at}
+            await store.ledger.record("admin", **facts)
         (folder / DATABASE).rename(new / DATABASE)
         new.chmod(0o700)
         if state.exists():

@@ -1,6 +1,7 @@
 """The bot as a service: messaging apps, the agent, the schedule and the backend's alerts in one loop."""
 
 import asyncio
+import hashlib
 import logging
 import os
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
@@ -49,6 +50,7 @@ AGAIN_SECONDS = 5.0
 BACKUP_LOOK_SECONDS = 600.0
 JOB = "job"
 LAST_ALERT = "alert"
+CONFIGURATION = "configuration"  # its SHA-256 at the last start
 ALERT_MARKS = {"critical": "🔥", "warning": "⚠️", "over": "✅", "info": "·"}
 OpenApps = Callable[[Settings, Store], AbstractAsyncContextManager[Apps]]
 
@@ -72,6 +74,7 @@ async def serve_bot(
         open_scheduler(agent, chats) as scheduler,
         background_work(agent, apps, chats, notify),
     ):
+        await record_configuration(settings, store)
         agent.tool_contexts.jobs_changed = scheduler.wake
         await apps.serve(
             Services(
@@ -84,6 +87,17 @@ async def serve_bot(
                 sandbox=agent.sandboxes.of,
             )
         )
+
+
+async def record_configuration(settings: Settings, store: Store) -> None:
+    """Record in the ledger that the configuration is another one than at the last start."""
+    if settings.path is None:
+        return
+    digest = hashlib.sha256(await asyncio.to_thread(settings.path.read_bytes)).hexdigest()
+    if digest != await store.key_values.get(CONFIGURATION, str):
+        facts = {"act": "configuration", "file": str(settings.path), "sha256": digest}
+        await store.ledger.record("admin", **facts)
+        await store.key_values.put(CONFIGURATION, digest)
 
 
 @dataclass(frozen=True)
@@ -128,7 +142,7 @@ async def open_scheduler(agent: Agent, chats: Chats) -> AsyncIterator[Scheduler]
         "task": SubmitTask(chats.submit),
         "summary": SummarizeRepo(repo_summaries(agent), payload),
         "digest": digest,
-        config_file.PROFILE_JOB: ProfileSwitch(agent.backend),
+        config_file.PROFILE_JOB: ProfileSwitch(agent.backend, agent.store),
     }
     runner = JobRunner(agent.store, actions, payload, agent.store.clock, quiet)
     await config_file.sync_config(agent.store, agent.settings.path, settings.timezone)

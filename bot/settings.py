@@ -201,6 +201,8 @@ class StateSection(Section):
     """Where the bot puts a backup each day, without secrets: those of 7 days and of 4 weeks are kept. Empty: none."""
     usage_days: int = Field(365, ge=0)
     """Days that the figures of model calls and past runs of jobs are kept; 0: for ever."""
+    ledger_days: int = Field(365, ge=0)
+    """Days that the ledger (`voltaire audit`) is kept, and up to a month longer; 0: for ever."""
 
 
 class Settings(BaseSettings):

@@ -30,6 +30,13 @@ def open_state(settings: Settings) -> AbstractAsyncContextManager[Store]:
     return open_store(settings.state_dir / DATABASE)
 
 
+async def record_act(state: Path, **facts: str | float) -> None:
+    """Record what somebody did in the terminal in the ledger, where there is a state."""
+    if (state / DATABASE).exists():
+        async with open_store(state / DATABASE) as store:
+            await store.ledger.record("admin", by="terminal", **facts)
+
+
 class Presence(BaseModel):
     """`started` is the process's start in clock ticks since boot, so that a reused pid is not it."""
 

@@ -36,6 +36,8 @@ class Texts(NamedTuple):
         "chats": "{count} settings of a chat",
     }
     set_aside_other: str = "{count} stored entries"
+    ledger_head: str = "The ledger has {rows:,} rows; its head:\n`{head}`"
+    ledger_broken: str = "⚠️ The ledger was tampered with, or is damaged: {problem}"
 
     # who may talk
     hello: str = "Hello. Write to me, or see /help."

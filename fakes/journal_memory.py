@@ -97,10 +97,10 @@ class MemoryApprovals:
     async def open(self, request: ApprovalRequest, *, running: bool = False) -> None:
         self.requests[request.id] = request
         if running:
-            await self.take(request.turn, request.call)
+            await self.take(request, None)
 
-    async def take(self, turn: str, call: str) -> None:
-        self.taken.add((turn, call))
+    async def take(self, request: ApprovalRequest, unasked: tuple[Decision, str] | None) -> None:
+        self.taken.add((request.turn, request.call))
 
     async def decide(
         self, id: str, decision: Decision, at: float, by: str = ""

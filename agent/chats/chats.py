@@ -116,13 +116,13 @@ class Chats:
         self.wake(chat)
         return True
 
-    async def forget(self, chat: str) -> None:
+    async def forget(self, chat: str, by: str = "") -> None:
         """Delete a chat with everything that belongs to it; its turn, and what waits, end first."""
         waiting = await self.store.inbox.waiting(chat, self.options.sources)
         await self.store.inbox.discard(chat, [row.id for row in waiting])
         if worker := self._workers.get(chat):
             await worker.emptied()
-        await self.store.chats.forget(chat)
+        await self.store.chats.forget(chat, by)
         await self.store.key_values.put(SNAPSHOT, 0)  # the last good copy is not to remember it
 
     def _start(self, chat: str) -> None:

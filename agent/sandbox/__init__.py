@@ -21,6 +21,7 @@ openat2.py               files beneath a directory, whatever the path says
 
 cgroup.py                the kernel's own accounting, where systemd delegates it
 
+observer.py              what is told for the ledger
 hosts.py                 which hosts may be reached
 proxy.py                 the way to them, for one call
 output_buffer.py         output, cleaned and truncated

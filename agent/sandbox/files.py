@@ -16,6 +16,7 @@ from agent.sandbox import openat2
 from agent.sandbox.bubblewrap import REPORT, REPOS, WORKSPACE
 from agent.sandbox.gitdirs import in_git_directory
 from agent.sandbox.limits import DiskQuota
+from agent.sandbox.observer import Observer
 from agent.sandbox.sandbox_config import SandboxConfig
 from agent.sandbox.workspace_taints import WorkspaceTaints
 from agent.trust import Taint
@@ -46,8 +47,11 @@ class SandboxPath:
 class Files:
     """Every failure is a ToolError that names the path."""
 
-    def __init__(self, config: SandboxConfig, workspace: Path, quota: DiskQuota) -> None:
+    def __init__(
+        self, config: SandboxConfig, workspace: Path, quota: DiskQuota, observer: Observer
+    ) -> None:
         self._config = config
+        self._observer = observer
         self._workspace = workspace
         self._quota = quota
         self._taints = WorkspaceTaints(workspace.with_name(TAINTS))
@@ -154,10 +158,13 @@ class Files:
         older = await self._from_before()
         return [Taint(older, 0.0, 0)] if older else []
 
-    async def mark(self, *sources: str) -> list[int]:
-        """The workspace is about to hold text of these sources; the numbers of those that were not
-        there. Without a source it is only recorded that from now on each is. ToolError where that fails.
-        """
+    async def mark(self, *sources: str) -> None:
+        """The workspace is about to hold text of these sources. Without one it is only recorded that
+        from now on each is. ToolError where that fails."""
+        await self._tell(await self.mark_for_now(*sources))
+
+    async def mark_for_now(self, *sources: str) -> list[int]:
+        """The same until `unmark`; the numbers of the sources that were not there."""
         older = "" if self._taints.exists() else await self._from_before()
         try:
             return await asyncio.to_thread(self._taints.add, *filter(None, (older, *sources)))
@@ -167,10 +174,17 @@ class Files:
             ) from None
 
     async def unmark(self, numbers: list[int], since: float) -> None:
-        """Withdraw what `mark` recorded if nothing in the workspace has changed since then."""
+        """Withdraw what was marked for now if nothing in the workspace has changed since then."""
         if numbers and not await asyncio.to_thread(changed_since, self._workspace, since):
             with suppress(OSError):
                 await asyncio.to_thread(self._taints.withdraw, numbers)
+        elif numbers:
+            await self._tell(numbers)
+
+    async def _tell(self, numbers: list[int]) -> None:
+        for taint in self._taints.open() if numbers else ():
+            if taint.number in numbers:
+                await self._observer.tainted(taint.source)
 
     async def vouch(self, upto: int, by: str) -> int:
         """An owner takes the files, as they are up to a taint's number, for theirs; how many that clears."""

@@ -21,11 +21,13 @@ from urllib.parse import urlsplit
 from agent.aio import BackgroundTasks
 from agent.errors import ToolError
 from agent.sandbox.hosts import TUNNEL, HostRefused, HostRequest, Hosts, Permit
+from agent.sandbox.observer import Observer, Unobserved
 
 log = logging.getLogger(__name__)
 
 MOST_CONNECTIONS = 64  # of one call, with two descriptors each; a service may have 1,024
 MOST_BYTES = 256 << 20  # of one call, both directions
+MOST_REFUSED = 64  # hosts of one call whose refusal is told to the observer
 HEAD_BYTES = 32 << 10
 HEAD_SECONDS = 15
 CONNECT_SECONDS = 15
@@ -48,6 +50,8 @@ class EgressProxy:
     hosts: Hosts
     permit: Permit
     program_at: Callable[[int], str] = lambda port: ""
+    observer: Observer = field(default_factory=Unobserved)
+    refused: set[str] = field(default_factory=set)  # hosts, as far as they were told
     reached: set[str] = field(default_factory=set)
     permitted: set[HostRequest] = field(default_factory=set)
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -55,11 +59,13 @@ class EgressProxy:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection from the sandbox."""
+        name = ""
         async with closing(writer):
             try:
                 async with asyncio.timeout(HEAD_SECONDS):
                     head = await reader.readuntil(b"\r\n\r\n")
                 host, port, request = parse_request(head)
+                name = f"{host}:{port}"
                 addresses = await self.hosts.addresses(host, port)
                 client = writer.get_extra_info("peername")[1]
                 await self.allow(host, port, request, client)
@@ -78,6 +84,10 @@ class EgressProxy:
             except* (HostRefused, ToolError) as errors:
                 log.info("refused: %s", errors.exceptions[0])
                 writer.write(refusal(str(errors.exceptions[0]), 403))
+                if name and name not in self.refused and len(self.refused) < MOST_REFUSED:
+                    self.refused.add(name)
+                    with suppress(ToolError):  # nothing was done
+                        await self.observer.connection(name, str(errors.exceptions[0]))
             except* (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
                 writer.write(refusal("The host did not answer.", 502))
 
@@ -94,6 +104,8 @@ class EgressProxy:
             await self.permit(replace(request, program=program))
             if len(self.permitted) >= MOST_PERMITTED:
                 self.permitted.clear()
+            if request.place not in self.reached:
+                await self.observer.connection(request.place)
             self.permitted.add(request)
             self.reached.add(request.place)
             log.info("connected to %s", request.place)

@@ -30,6 +30,7 @@ from agent.sandbox.limits import (
     watch_usage,
 )
 from agent.sandbox.mountinfo import verify_mounts
+from agent.sandbox.observer import Observe, unobserved
 from agent.sandbox.output_buffer import decode_fields
 from agent.sandbox.privileges import CurrentUser, open_tool_user
 from agent.sandbox.proxy import EgressProxy, serve_proxy
@@ -73,7 +74,8 @@ class Sandbox:
         self.workspace = workspace
         self.config = config
         self.quota = DiskQuota(workspace, config.limits)
-        self.files = Files(config, workspace, self.quota)
+        self.observer = config.observe(chat)
+        self.files = Files(config, workspace, self.quota, self.observer)
 
     async def run(
         self,
@@ -98,15 +100,17 @@ class Sandbox:
         limit = self.config.limits.command_seconds
         hosts = self.config.hosts
         began = time.time()
-        marks = await self.files.mark(*strangers) if strangers else []
+        marks = await self.files.mark_for_now(*strangers) if strangers else []
 
         async def permit_and_mark(request: HostRequest) -> None:
             if permit:
                 await permit(request)
             if proxy and request.place not in proxy.reached:
-                marks.extend(await self.files.mark(request.place))
+                marks.extend(await self.files.mark_for_now(request.place))
 
-        proxy = EgressProxy(hosts, permit_and_mark) if hosts and permit else None
+        proxy = None
+        if hosts and permit:
+            proxy = EgressProxy(hosts, permit_and_mark, observer=self.observer)
         process, reason, notice = await self._execute(
             command,
             min(seconds or limit, 5 * limit),
@@ -334,10 +338,12 @@ async def open_sandboxes(
     zone: str,
     report: Callable[[], str],
     hosts: Hosts | None = None,
+    observe: Observe = unobserved,
 ) -> AsyncIterator[Sandboxes]:
     """Prepare what sandboxes need below the state directory; on leaving, what was started is ended.
 
-    `hosts` may be reached through a proxy; None: there is no network at all.
+    `hosts` may be reached through a proxy; None: there is no network at all. `observe` gives
+    whom a chat's sandbox tells what it does.
     """
     prepared = await asyncio.to_thread(rootfs.prepare, state / "sandbox", zone)
     async with open_tool_user() as user:
@@ -349,6 +355,7 @@ async def open_sandboxes(
             zone=zone,
             report=report,
             hosts=hosts,
+            observe=observe,
             # Another user may not join a group that root's service was given.
             cgroups=cgroup.delegated() if isinstance(user, CurrentUser) else None,
             bwrap=await bubblewrap.find(),

@@ -30,6 +30,7 @@ from agent.sandbox.gitdirs import Guard
 from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import MIB, HostRepo, SandboxLimits
 from agent.sandbox.netns_listener import PROXY_PORT
+from agent.sandbox.observer import Observe, unobserved
 from agent.sandbox.privileges import ToolUser
 from agent.sandbox.rootfs import Rootfs
 
@@ -50,6 +51,7 @@ class SandboxConfig:
     report: Callable[[], str]
     bwrap: Bubblewrap
     hosts: Hosts | None = None  # None: no network
+    observe: Observe = unobserved
     cgroups: Cgroups | None = None  # None: memory is watched
     slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 

@@ -20,6 +20,8 @@ usage.py          tokens of each model call
 key_values.py     small values of the program itself
 unreadable.py     rows that cannot be read are taken out of the way
 set_aside.py      what was, and at what the program crashed: counted and told
+ledger.py         what was asked, decided, reached and changed, as a chain of hashes
+ledger_head.py    its head to the owners, once a day
 taints.py         strangers' text in conversations
 retention.py      deletion by age and size, VACUUM
 backup.py         checks, snapshots, copies
@@ -37,6 +39,7 @@ from agent.store.inbox import InboxTable, Incoming
 from agent.store.jobs import JobTable, OccurrenceTable
 from agent.store.key_values import KeyValueTable
 from agent.store.leases import LeaseTable
+from agent.store.ledger import LedgerTable
 from agent.store.notes import NoteTable
 from agent.store.outbox import OutboxTable
 from agent.store.people import PeopleTable
@@ -74,6 +77,7 @@ class Store:
         self.key_values = KeyValueTable(database)
         self.taints = TaintTable(database)
         self.set_aside = SetAsideTable(database)
+        self.ledger = LedgerTable(database)
 
 
 @asynccontextmanager

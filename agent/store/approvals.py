@@ -6,6 +6,7 @@ from agent.approvals import ApprovalRequest
 from agent.events import Decision
 from agent.store import chats
 from agent.store.database import Database, Transaction, columns, storable
+from agent.store.ledger import digest, record
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +54,18 @@ class ApprovalTable:
                 taken=running,
                 because=storable(request.because),
             )
+            facts = {"id": request.id, "scope": request.scope, "because": request.because}
+            await record(tx, "question", request.chat, **facts, shown=digest(request.what))
 
-    async def take(self, turn: str, call: str) -> None:
-        """Record that the call has its answer and may now run."""
-        sql = "UPDATE approvals SET taken = 1 WHERE turn = ? AND call = ?"
-        await self.database.execute(sql, turn, call)
+    async def take(self, request: ApprovalRequest, unasked: tuple[Decision, str] | None) -> None:
+        """Record that the call has its answer and may now run. `unasked`: what was decided without
+        asking anybody, and why."""
+        async with self.database.write() as tx:
+            sql = "UPDATE approvals SET taken = 1 WHERE turn = ? AND call = ?"
+            await tx.run(sql, request.turn, request.call)
+            if unasked:
+                facts = {"scope": request.scope, "decision": unasked[0], "by": unasked[1]}
+                await record(tx, "decision", request.chat, **facts, shown=digest(request.what))
 
     async def decide(
         self, id: str, decision: Decision, at: float, by: str = ""
@@ -85,14 +93,15 @@ class ApprovalTable:
                 by,
                 id,
             )
+            await record(tx, "decision", request.chat, id=id, decision=decision, by=by)
             if decision == "chat":
-                await tx.run(_GRANT, request.chat, request.scope, by, at)
+                await _grant(tx, request.chat, request.scope, by)
         return request
 
     async def withdraw(self, chat: str) -> None:
         """Close a chat's open questions: its turn was stopped, so a later press grants nothing."""
         async with self.database.write() as tx:
-            await tx.run(f"{_WITHDRAW} AND chat = ?", WITHDRAWN, tx.now, chat)
+            await _withdraw(tx, "chat = ?", chat)
 
     async def withdrawn(self, turn: str) -> list[str]:
         """Ids of the questions of a turn that were closed because it was stopped or had ended."""
@@ -148,16 +157,31 @@ class ApprovalTable:
     async def grant(self, chat: str, scope: str, by: str) -> None:
         async with self.database.write() as tx:
             await chats.ensure(tx, chat)
-            await tx.run(_GRANT, chat, scope, by, tx.now)
+            await _grant(tx, chat, scope, by)
 
-    async def revoke(self, chat: str, scope: str) -> bool:
-        sql = "DELETE FROM grants WHERE chat = ? AND scope = ? RETURNING 1"
-        return bool(await self.database.execute(sql, chat, scope))
+    async def revoke(self, chat: str, scope: str, by: str = "") -> bool:
+        async with self.database.write() as tx:
+            sql = "DELETE FROM grants WHERE chat = ? AND scope = ? RETURNING 1"
+            gone = await tx.all(sql, chat, scope)
+            if gone:
+                await record(tx, "grant-ended", chat, scope=scope, by=by)
+        return bool(gone)
 
 
 async def withdraw_turn(tx: Transaction, turn: str) -> None:
     """Close what a turn that ends has asked and nobody has answered."""
-    await tx.run(f"{_WITHDRAW} AND turn = ?", WITHDRAWN, tx.now, turn)
+    await _withdraw(tx, "turn = ?", turn)
+
+
+async def _withdraw(tx: Transaction, condition: str, value: str) -> None:
+    sql = f"{_WITHDRAW} AND {condition} RETURNING id, chat"
+    for id, chat in await tx.all(sql, WITHDRAWN, tx.now, value):
+        await record(tx, "decision", chat, id=id, decision="denied", by=WITHDRAWN)
+
+
+async def _grant(tx: Transaction, chat: str, scope: str, by: str) -> None:
+    if await tx.all(_GRANT, chat, scope, by, tx.now):
+        await record(tx, "grant", chat, scope=scope, by=by)
 
 
 WITHDRAWN = "stopped"  # `decided_by` of a question whose turn was stopped
@@ -165,7 +189,7 @@ _WITHDRAW = (
     "UPDATE approvals SET state = 'denied', decided_by = ?, decided_at = ? WHERE state = 'asked'"
 )
 _COLUMNS = "id, turn, call, chat, what, scope, expires_at, because"
-_GRANT = "INSERT INTO grants (chat, scope, granted_by, granted_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_GRANT = "INSERT INTO grants (chat, scope, granted_by, granted_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING 1"
 _DECISIONS: dict[str, Decision] = {
     "once": "once",
     "chat": "chat",

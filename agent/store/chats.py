@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from pydantic import TypeAdapter
 
 from agent.store.database import Database, Row, Transaction, columns
+from agent.store.ledger import record
 from agent.store.unreadable import readable
 
 SETTINGS = TypeAdapter(dict[str, Any])
@@ -69,15 +70,16 @@ class ChatTable:
     async def count(self) -> int:
         return int(await self.database.value("SELECT count(*) FROM chats"))
 
-    async def set(self, key: str, **settings: Any) -> Chat:
-        """Change settings of the chat; None removes one."""
+    async def set(self, key: str, by: str = "", /, **settings: Any) -> Chat:
+        """Change settings of the chat; None removes one. `by` is who did it."""
         old = await self.open(key)
         new = {k: v for k, v in {**old.settings, **settings}.items() if v is not None}
-        sql = "UPDATE chats SET settings = ? WHERE key = ?"
-        await self.database.execute(sql, json.dumps(new), key)
+        async with self.database.write() as tx:
+            await tx.run("UPDATE chats SET settings = ? WHERE key = ?", json.dumps(new), key)
+            await record(tx, "admin", key, act="settings", to=json.dumps(settings), by=by)
         return replace(old, settings=new)
 
-    async def set_timezone(self, key: str, timezone: str) -> None:
+    async def set_timezone(self, key: str, timezone: str, by: str = "") -> None:
         """An IANA name, or empty for the agent's; ValueError for one that this machine does not know."""
         if timezone:
             try:
@@ -87,6 +89,7 @@ class ChatTable:
         async with self.database.write() as tx:
             await ensure(tx, key)
             await tx.run("UPDATE chats SET timezone = ? WHERE key = ?", timezone, key)
+            await record(tx, "admin", key, act="settings", to=f"timezone {timezone}", by=by)
 
     async def set_blocked(self, key: str, blocked: bool) -> None:
         """A message from the chat also unblocks it."""
@@ -101,14 +104,15 @@ class ChatTable:
         )
         return bool(await self.database.execute(sql, new, old))
 
-    async def forget(self, key: str) -> None:
-        """Delete a chat with everything that belongs to it."""
+    async def forget(self, key: str, by: str = "") -> None:
+        """Delete a chat with everything that belongs to it but its rows in the ledger."""
         async with self.database.write() as tx:
             # Its index entries go by trigger, which need the chat's row still there.
             sql = "DELETE FROM transcript WHERE conversation IN (SELECT id FROM conversations WHERE chat = ?)"
             await tx.run(sql, key)
             await tx.run("DELETE FROM notes WHERE chat = ?", key)
             await tx.run("DELETE FROM chats WHERE key = ?", key)
+            await record(tx, "admin", key, act="forget", by=by)
 
     async def new_conversation(self, key: str) -> int:
         async with self.database.write() as tx:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agent.store.database import Database, columns
+from agent.store.ledger import record
 
 Role = Literal["owner", "member", "asked", "refused", "stranger"]
 DAY = 86_400.0
@@ -42,11 +43,20 @@ class PeopleTable:
 
     async def put(self, source: str, person: str, name: str, role: Role, by: str = "") -> None:
         """Give somebody a role, whatever it was."""
-        await self.database.execute(_PUT, source, person, name, role, by, self.database.clock())
+        async with self.database.write() as tx:
+            await tx.run(_PUT, source, person, name, role, by, tx.now)
+            if role != "asked":
+                who = f"{source}:{person}"
+                await record(tx, "admin", act="pairing", who=who, name=name, role=role, by=by)
 
     async def remove(self, source: str, person: str) -> bool:
-        sql = "DELETE FROM people WHERE source = ? AND person = ? RETURNING 1"
-        return bool(await self.database.execute(sql, source, person))
+        async with self.database.write() as tx:
+            sql = "DELETE FROM people WHERE source = ? AND person = ? RETURNING 1"
+            gone = await tx.all(sql, source, person)
+            if gone:
+                who = f"{source}:{person}"
+                await record(tx, "admin", act="pairing", who=who, role="none")
+        return bool(gone)
 
     async def stranger_notice_due(self, source: str, person: str, name: str) -> bool:
         """Whether a stranger is due the fixed line now, at most once a day each; counts as sent."""
@@ -60,6 +70,7 @@ class PeopleTable:
         async with self.database.write() as tx:
             times = {"created_at": tx.now, "expires_at": tx.now + seconds}
             await tx.insert("pairing_codes", digest=_digest(code), role=role, **times)
+            await record(tx, "admin", act="pairing code", role=role)
         return code
 
     async def use_code(self, source: str, person: str, name: str, code: str) -> Role | None:
@@ -72,6 +83,8 @@ class PeopleTable:
             role: Role | None = await tx.value(sql, f"{source}:{person}", tx.now, _digest(code))
             if role:
                 await tx.run(_PUT, source, person, name, role, "code", tx.now)
+                who = f"{source}:{person}"
+                await record(tx, "admin", act="pairing", who=who, name=name, role=role, by="code")
         return role
 
 

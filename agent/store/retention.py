@@ -20,6 +20,7 @@ class Retention:
     transcript: int = 0
     records: int = 30
     usage: int = 365
+    ledger: int = 365
     most_bytes: int = 0
 
 
@@ -64,6 +65,8 @@ async def prune(store: Store, retention: Retention) -> int:
     ):
         for sql in statements if days else ():
             removed += await _delete_all(store, sql, store.clock() - days * DAY)
+    if retention.ledger:
+        removed += await store.ledger.prune(store.clock() - retention.ledger * DAY)
     return removed + await _shrink(store, retention.most_bytes)
 
 

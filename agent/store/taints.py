@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent.store.database import Database, Transaction, storable
+from agent.store.ledger import record
 from agent.trust import Taint, named
 
 
@@ -40,21 +41,26 @@ class TaintTable:
             )
             if cleared:
                 await tx.run(_OWNED, conversation, max(at for (at,) in cleared))
+                facts = {"conversation": conversation, "upto": upto, "count": len(cleared)}
+                await record(tx, "taint-cleared", chat, what="chat", by=by, **facts)
         return len(cleared)
 
 
 async def enter(tx: Transaction, conversation: int, sources: Sequence[str]) -> None:
     """Record that text of these sources enters a conversation; each stands once until it is cleared."""
-    rows = [(conversation, storable(named(source)), tx.now) for source in sources]
-    await tx.many(
-        "INSERT INTO taints (conversation, source, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-        rows,
-    )
+    for source in map(named, sources):
+        new = await tx.all(_ENTER, conversation, storable(source), tx.now)
+        for (chat,) in new:
+            await record(tx, "taint", chat, what="chat", source=source, conversation=conversation)
 
 
 _OPEN = (
     "SELECT source, at, id FROM taints WHERE conversation = ? AND cleared_at IS NULL ORDER BY id"
 )
+_ENTER = """
+INSERT INTO taints (conversation, source, at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING
+RETURNING coalesce((SELECT chat FROM conversations WHERE id = ?1), '')
+"""
 _OWNED = """
 UPDATE transcript SET origin = iif(role = 'assistant', 'program', 'owner'), stranger = ''
 WHERE conversation = ?1 AND origin = 'stranger' AND (at <= ?2 OR NOT EXISTS

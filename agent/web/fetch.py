@@ -14,6 +14,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from agent.aio import complete
 from agent.errors import ToolError
 from agent.sandbox.hosts import HostRefused, Hosts, Permit
+from agent.sandbox.observer import Observer, Unobserved
 from agent.sandbox.output_buffer import clean
 
 MOST_BYTES = 4 << 20  # of a page, decompressed
@@ -34,18 +35,22 @@ HEADERS = {
 class Fetcher:
     """agent.tools.context.Web over the owner's list of hosts."""
 
-    def __init__(self, hosts: Hosts) -> None:
+    def __init__(self, hosts: Hosts, observer: Observer | None = None) -> None:
         self._hosts = hosts
+        self._observer = observer or Unobserved()
 
     async def fetch(self, url: str, permit: Permit) -> str:
         """The text of a page; each redirect is a new address to check and to permit."""
         for _ in range(MOST_REDIRECTS + 1):
             host, port, scheme, target = parts_of(url)
+            name = f"{host}:{port}"
             try:
                 addresses = await self._hosts.addresses(host, port)
-            except HostRefused as error:
+                await permit(self._hosts.request("GET", host, port, target, scheme, "web_fetch"))
+            except (HostRefused, ToolError) as error:
+                await self._observer.connection(name, str(error))
                 raise ToolError(str(error)) from None
-            await permit(self._hosts.request("GET", host, port, target, scheme, "web_fetch"))
+            await self._observer.connection(name)
             page, location = await get(url, addresses)
             if not location:
                 return page

@@ -30,6 +30,7 @@ COMMANDS = {
     "context": "tokens by part",
     "replay": "a recorded turn once more, dry",
     "status": "what runs, and how well",
+    "audit": "what was asked, allowed, reached and changed; whether the record is whole",
     "doctor": "check everything, with remedies",
     "setup": "the wizard: token, owner, model, server, units",
     "model": "profiles: list, fit, pull, use",

@@ -14,7 +14,7 @@ from bot.cli.connect import backend_client
 from bot.cli.setup import state_folder
 from bot.restore import CONFIG, BackupError, restore
 from bot.settings import PREFIX, config_folder, find_file
-from bot.state import read_presence
+from bot.state import read_presence, record_act
 
 
 @click.command("backup", help="The whole state into one file, consistent, while everything runs.")
@@ -30,6 +30,7 @@ async def command(options: Options, file: Path, secrets: bool) -> None:
         manifest = await backup(state, file, config, secrets=secrets)
     except BackupError as error:
         raise Failed(str(error)) from None
+    await record_act(state, act="backup", file=str(file), secrets=secrets)
     note = "with secrets: keep it safe" if manifest.secrets else "without secrets"
     click.echo(f"{file}: {file.stat().st_size / 2**20:.1f} MiB, {note}.")
 

@@ -26,6 +26,7 @@ from bot.cli.command import Failed, NoBackend, Options, json_option, pass_option
 from bot.cli.connect import backend_client, backend_config, profile_of, profiles_folder
 from bot.composition import open_agent
 from bot.settings import Settings, find_file
+from bot.state import record_act
 
 BAR = 32
 
@@ -111,6 +112,7 @@ async def use(options: Options, model: str) -> None:
             except BackendUnavailable as error:
                 raise NoBackend(str(error)) from None
         keep(options, profile.name)
+        await record_act(settings.state_dir, act="model", to=profile.name)
         if await backend.answers():
             await selftest(options.settings, backend)
 

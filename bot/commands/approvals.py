@@ -204,7 +204,7 @@ async def approve(context: HandlerContext, call: CommandCall) -> None:
 async def press_revoke(context: HandlerContext, press: ButtonPress) -> PressResult:
     for grant in await context.store.approvals.grants(press.chat):
         if scope_digest(grant.scope) == press.argument:
-            await context.store.approvals.revoke(press.chat, grant.scope)
+            await context.store.approvals.revoke(press.chat, grant.scope, press.sender.name)
     left = await context.store.approvals.grants(press.chat)
     return PressResult("", *grant_list(context.texts, left))
 

@@ -167,7 +167,7 @@ async def press_forget(context: HandlerContext, press: ButtonPress) -> PressResu
 
     async def forget_chat() -> tuple[str, Keyboard]:
         """A turn that runs is ended first, which may take a moment."""
-        await context.services.chats.forget(press.chat)
+        await context.services.chats.forget(press.chat, press.sender.name)
         return context.texts.all_forgotten, []
 
     return PressResult(later=forget_chat)

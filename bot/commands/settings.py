@@ -26,7 +26,7 @@ async def press_setting(context: HandlerContext, press: ButtonPress) -> PressRes
     chosen = {str("" if tokens is None else tokens): tokens for tokens in THINKING}
     if name != "thinking" or value not in chosen:
         return PressResult(context.texts.expired)
-    await context.store.chats.set(press.chat, thinking=chosen[value])
+    await context.store.chats.set(press.chat, press.sender.name, thinking=chosen[value])
     return PressResult("", *await setting_list(context, press.chat))
 
 
@@ -68,7 +68,7 @@ async def timezone(context: HandlerContext, call: CommandCall) -> None:
         near = nearest_timezones(call.argument)
         hint = texts.timezone_near.format(zones=", ".join(near)) if near else texts.timezone_how
         raise AgentError(f"{texts.timezone_unknown.format(zone=call.argument)} {hint}")
-    await context.store.chats.set_timezone(chat, zone)
+    await context.store.chats.set_timezone(chat, zone, call.sender.name)
     text = texts.timezone.format(zone=zone, at=f"{await context.local_time(chat):%H:%M}")
     if context.services.planner is not None:
         planner = await context.services.planner(chat)

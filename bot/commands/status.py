@@ -184,6 +184,8 @@ async def press_model(context: HandlerContext, press: ButtonPress) -> PressResul
     """Switching goes on in the background; the chat is told how it ended."""
     if context.services.backend is None:
         return PressResult(context.texts.expired)
+    facts = {"act": "model", "to": press.argument, "by": press.sender.name}
+    await context.store.ledger.record("admin", press.chat, **facts)
     context.start(switch(context, context.services.backend, press.chat, press.argument))
     return PressResult("", context.texts.switching.format(name=press.argument))
 

@@ -98,7 +98,8 @@ class TelegramApp(MessagingApp):
         pause = 0.5
         while True:
             try:
-                return await self.application.initialize()
+                await self.application.initialize()
+                break
             except InvalidToken:
                 raise AppUnavailable(
                     "Telegram does not know this bot token; see @BotFather.", refused=True
@@ -107,6 +108,7 @@ class TelegramApp(MessagingApp):
                 self.poll.failed(error)
             await asyncio.sleep(pause)
             pause = min(LONGEST_BACKOFF, 1.5 * pause)
+        await self.store.ledger.secret_used("telegram.token", self.config.root)
 
     async def listen(self, context: HandlerContext) -> None:
         self.application.add_handlers(handlers(context))

@@ -1,5 +1,6 @@
 """A switch of the model that is planned in words: job, configuration file, the backend obeys."""
 
+import json
 import time
 import tomllib
 from collections.abc import AsyncIterator
@@ -74,7 +75,7 @@ async def test_a_planned_switch_stands_in_the_file_and_the_running_backend_obeys
 ) -> None:
     (home / "c.toml").write_text(HAND)
     clock = Clock("05:00:00")
-    async with backend(home, clock) as it:
+    async with backend(home, clock) as it, open_store(home / "s.db") as store:
         words = ("jobs", "add", "--yes", "every day at 8 switch to the model other")
         code, out, _ = await voltaire(home, *words, config=HAND)
         assert (code, out) == (0, saying("switch", "other, every day at 08:00"))
@@ -83,17 +84,22 @@ async def test_a_planned_switch_stands_in_the_file_and_the_running_backend_obeys
         clock.set("06:59:59")  # in Paris it is nearly eight
         await it.until(lambda s: s.backend.profile == "other" and s.backend.state == "ready")
         with pytest.raises(NothingToDo, match="It serves"):
-            await ProfileSwitch(it.client)(switch_job("other"), None)  # type: ignore[arg-type]
+            await ProfileSwitch(it.client, store)(switch_job("other"), None)  # type: ignore[arg-type]
 
 
 async def test_where_the_file_says_nothing_the_job_switches_itself(home: Path) -> None:
     (home / "c.toml").write_text(HAND)
-    async with backend(home, Clock("12:00:00")) as it:
+    async with backend(home, Clock("12:00:00")) as it, open_store(home / "s.db") as store:
         with pytest.raises(NothingToDo, match=r"It is ready after \d+ s"):
-            await ProfileSwitch(it.client)(switch_job("other"), None)  # type: ignore[arg-type]
+            await ProfileSwitch(it.client, store)(switch_job("other"), None)  # type: ignore[arg-type]
         assert (await it.client.status()).backend.profile == "other"
+        [row] = await store.ledger.rows()
+        assert (row.kind, json.loads(row.facts)) == (
+            "admin",
+            {"act": "model", "to": "other", "by": "job 1"},
+        )
         with pytest.raises(AgentError, match="no profile called gone"):
-            await ProfileSwitch(it.client)(switch_job("gone"), None)  # type: ignore[arg-type]
+            await ProfileSwitch(it.client, store)(switch_job("gone"), None)  # type: ignore[arg-type]
 
 
 def switch_job(profile: str) -> Job:

@@ -37,7 +37,7 @@ async def test_an_approval_is_decided_once(store: Store, clock: Clock) -> None:
     assert await store.approvals.decided(Q1) == ("once", "ann", clock.now)
     assert await store.approvals.find("t1", "c1", "git commit -m x") == (request(), "once")
     assert await store.approvals.not_taken("t1") == {"c1"}
-    await store.approvals.take("t1", "c1")
+    await store.approvals.take(request(), None)
     assert await store.approvals.not_taken("t1") == frozenset()
     assert not await store.approvals.granted("tg:1", "commit:web")
 

@@ -157,7 +157,7 @@ async def test_an_answer_given_before_the_restart_counts_and_nothing_runs_twice(
     await bench.rows.open(request)
     await bench.rows.decide(ASK1, "once", 0.0, "111")
     if taken:
-        await bench.rows.take("t1", "c")
+        await bench.rows.take(request, None)
     await bench.run(says("Let me check."))
     # Once it had the answer, it may have run in part before the program was killed.
     assert bench.ran == ([] if taken else [("git_commit", {"repo": "website"})])

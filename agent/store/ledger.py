@@ -1,0 +1,207 @@
+"""A ledger that shows tampering: what was asked, decided, allowed, reached, vouched for and administered.
+
+Each row holds the SHA-256 of the row before's hash and of its own canonical bytes, and is written in the
+transaction of what it records. A row that was changed, removed, inserted or moved breaks the chain; what was
+cut off at the end, or written anew from some row on, shows against a head ("NUMBER:HASH") that somebody kept
+elsewhere: the day's goes to the owners' chats. Rows are removed by age alone, and a row that is kept names
+the hash of the last one removed. Texts are not in it, but their SHA-256.
+"""
+
+import hashlib
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Literal
+
+from agent.store.database import Database, Transaction, columns, storable
+
+Kind = Literal[
+    "question",  # to an owner: id, SHA-256 of what was shown, scope, what of strangers was the reason
+    "decision",  # of a question by its id, or of what nobody was asked: the answer, by whom
+    "grant",  # a standing permission: scope, by whom
+    "grant-ended",
+    "connection",  # host, and why it was refused where it was
+    "secret",  # which was used, for whom; once a day each
+    "taint",  # strangers' text in a chat or its files: where from
+    "taint-cleared",  # of what, by whom
+    "admin",  # backup, restore, pairing, model, settings, freezing
+    "removed",  # rows by age: the last one's number and hash
+]
+CONNECTIONS = 500  # rows of a chat in 24 hours; then one that says so
+CHARACTERS = 500  # of a fact
+DAY = 86_400.0
+SLACK = 30 * DAY  # rows are removed a month's worth at a time: each time leaves a row
+BATCH = 5_000  # rows that are verified at once
+TOLD = "ledger_told"  # key of the head that the owners were told last
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRow:
+    """`facts` is JSON with sorted keys; `at` in seconds since the epoch."""
+
+    number: int
+    at: float
+    kind: str
+    chat: str
+    facts: str
+    hash: str
+
+    def follows(self, before: str) -> bool:
+        """Whether it is what was written after the row with that hash."""
+        return self.hash == chained(before, self)
+
+    @property
+    def head(self) -> str:
+        return f"{self.number}:{self.hash}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Of the whole ledger: its rows, its head, and what is wrong as a sentence; empty for nothing."""
+
+    rows: int
+    head: str
+    problem: str = ""
+
+
+class Broken(Exception):
+    """The chain does not hold; `str` is a sentence."""
+
+
+def chained(before: str, row: LedgerRow) -> str:
+    """The hash of a row behind one with the hash `before`, which is empty for the first."""
+    own = json.dumps([before, row.number, row.at, row.kind, row.chat, row.facts])
+    return hashlib.sha256(own.encode()).hexdigest()
+
+
+def digest(text: str) -> str:
+    """The SHA-256 by which the ledger knows a text; `sha256sum` gives it for the same as a file."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+async def record(tx: Transaction, kind: Kind, chat: str = "", /, **facts: str | float) -> None:
+    """Append a row in the transaction of what it records."""
+    last = await tx.one(_LAST)
+    number, before = (last[0] + 1, last[5]) if last else (1, "")
+    row = LedgerRow(number, float(tx.now), kind, storable(chat), canonical(facts), "")
+    values = (row.number, row.at, row.kind, row.chat, row.facts, chained(before, row))
+    await tx.run("INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?)", *values)
+
+
+def canonical(facts: dict[str, str | float]) -> str:
+    bounded = {
+        name: storable(value)[:CHARACTERS] if isinstance(value, str) else value
+        for name, value in facts.items()
+    }
+    return json.dumps(bounded, ensure_ascii=False, sort_keys=True)
+
+
+@dataclass(frozen=True)
+class LedgerTable:
+    database: Database
+
+    async def record(self, kind: Kind, chat: str = "", /, **facts: str | float) -> None:
+        """Append a row for what is no write to the database."""
+        async with self.database.write() as tx:
+            await record(tx, kind, chat, **facts)
+
+    async def connection(self, chat: str, host: str, refused: str = "") -> None:
+        """Before a connection to "name:port", or after one was refused. A chat has CONNECTIONS
+        rows a day; beyond them one says that there were more."""
+        facts = {"host": host, "refused": refused} if refused else {"host": host}
+        async with self.database.write() as tx:
+            today = "kind = 'connection' AND chat = ? AND at > ?"
+            sql = f"SELECT count(*) FROM ledger WHERE {today}"
+            count = await tx.value(sql, storable(chat), tx.now - DAY)
+            if count < CONNECTIONS:
+                await record(tx, "connection", chat, **facts)
+            elif count == CONNECTIONS:
+                await record(tx, "connection", chat, host="(more than are listed)")
+
+    async def secret_used(self, name: str, where: str) -> None:
+        """A configured secret goes to that address; the first time in a day is recorded."""
+        facts = canonical({"name": name, "to": where})
+        sql = "SELECT 1 FROM ledger WHERE kind = 'secret' AND chat = '' AND at > ? AND facts = ?"
+        if not await self.database.value(sql, self.database.clock() - DAY, facts):
+            await self.record("secret", name=name, to=where)
+
+    async def rows(self, since: float = 0.0, chat: str | None = None) -> list[LedgerRow]:
+        """Oldest first."""
+        sql = f"{_SELECT} WHERE at >= ?1 AND (?2 IS NULL OR chat = ?2) ORDER BY number"
+        return [LedgerRow(*row) for row in await self.database.all(sql, since, chat)]
+
+    async def verify(self, head: str = "") -> Verification:
+        """Check the whole chain, and that it holds `head` and the head that was told last."""
+        sought = dict(filter(None, map(parsed, (await self.told(), head))))
+        before, number, rows, problem = "", 0, 0, ""
+        try:
+            if head and not parsed(head):
+                raise Broken(f"{head} is no head: it looks like NUMBER:HASH.")
+            async for row in self._all():
+                if not rows and row.number > 1:
+                    number, before = row.number - 1, await self._removed(row.number - 1)
+                    if not before:
+                        raise Broken(
+                            f"Rows 1 to {number} are missing, and no row accounts for them."
+                        )
+                if row.number > number + 1:
+                    raise Broken(f"Rows {number + 1} to {row.number - 1} are missing.")
+                if row.number <= number or not row.follows(before):
+                    raise Broken(f"Row {row.number} is not what was written there.")
+                if sought.pop(row.number, row.hash) != row.hash:
+                    raise Broken(
+                        f"Row {row.number} is not the one of the head: it was written anew."
+                    )
+                rows, number, before = rows + 1, row.number, row.hash
+            if beyond := [known for known in sought if known > number]:
+                raise Broken(f"The ledger ends at row {number}, the head is of row {max(beyond)}.")
+            if sought:
+                raise Broken(
+                    f"Row {min(sought)} was removed by age, so its head cannot be compared."
+                )
+        except Broken as error:
+            problem = str(error)
+        return Verification(rows, f"{number}:{before}" if rows else "", problem)
+
+    async def _all(self) -> AsyncIterator[LedgerRow]:
+        sql = f"{_SELECT} WHERE number > ? ORDER BY number LIMIT {BATCH}"
+        after = -(1 << 62)
+        while batch := await self.database.all(sql, after):
+            for row in batch:
+                yield LedgerRow(*row)
+            after = batch[-1][0]
+
+    async def _removed(self, number: int) -> str:
+        """The hash of the last row that was removed by age, where it has that number; else empty."""
+        sql = (
+            "SELECT json_extract(facts, '$.hash') FROM ledger WHERE kind = 'removed'"
+            " AND json_valid(facts) AND json_extract(facts, '$.upto') = ?"
+        )
+        return str(await self.database.value(sql, number) or "")
+
+    async def told(self) -> str:
+        """The head that the owners were told last; empty before the first."""
+        sql = "SELECT json_extract(value, '$') FROM facts WHERE key = ? AND json_valid(value)"
+        return str(await self.database.value(sql, TOLD) or "")
+
+    async def prune(self, before: float) -> int:
+        """Remove the oldest rows once some are a month older than that instant; how many. The row
+        that says so lets the rest be verified."""
+        async with self.database.write() as tx:
+            first = await tx.one(f"{_SELECT} ORDER BY number LIMIT 1")
+            if first is None or LedgerRow(*first).at >= before - SLACK:
+                return 0
+            sql = f"{_SELECT} WHERE number < coalesce((SELECT min(number) FROM ledger WHERE at >= ?), 1 << 53) ORDER BY number DESC LIMIT 1"
+            last = LedgerRow(*(await tx.all(sql, before))[0])
+            await record(tx, "removed", upto=last.number, hash=last.hash, reason="age")
+            gone = await tx.all("DELETE FROM ledger WHERE number <= ? RETURNING 1", last.number)
+        return len(gone)
+
+
+def parsed(head: str) -> tuple[int, str] | None:
+    number, _, hash = head.strip().partition(":")
+    return (int(number), hash.lower()) if number.isdecimal() and len(number) < 17 and hash else None
+
+
+_SELECT = f"SELECT {columns(LedgerRow)} FROM ledger"
+_LAST = f"{_SELECT} WHERE number < 1 << 53 ORDER BY number DESC LIMIT 1"

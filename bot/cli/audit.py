@@ -1,0 +1,96 @@
+"""voltaire audit: what was asked, decided, allowed, reached and changed, and whether the record is whole."""
+
+import json
+import re
+from datetime import UTC, datetime
+
+import click
+
+from agent.sandbox.output_buffer import visible
+from agent.store.ledger import LedgerRow, Verification
+from bot.cli.command import Failed, Misused, Options, json_option, pass_options, runs
+from bot.state import DATABASE, open_state
+
+SECONDS = {"m": 60, "h": 3600, "d": 86_400}
+
+
+@click.command("audit", help="The ledger, oldest first. Exit code 1 where it is not whole.")
+@click.option("--since", default="", help="A day (2026-11-22), an instant, or 30m, 12h, 7d ago.")
+@click.option("--chat", default=None, help="Of one chat alone.")
+@json_option
+@click.option(
+    "--verify",
+    "head",
+    is_flag=False,
+    flag_value="",
+    default=None,
+    metavar="[HEAD]",
+    help="List nothing; HEAD is one that a chat got: the ledger must still hold it.",
+)
+@pass_options
+@runs
+async def command(
+    options: Options, since: str, chat: str | None, as_json: bool, head: str | None
+) -> int:
+    settings, rows = options.settings, list[LedgerRow]()
+    if not (settings.state_dir / DATABASE).exists():
+        raise Failed(f"There is no state at {settings.state_dir} yet.")
+    async with open_state(settings) as store:
+        found = await store.ledger.verify(head or "")
+        if head is None:
+            rows = await store.ledger.rows(instant(since, store.clock()), chat)
+    if as_json:
+        click.echo(json.dumps([fields(row) for row in rows] if head is None else summary(found)))
+    else:
+        for row in rows:
+            click.echo(line(row))
+        if head is not None and not found.problem:
+            click.echo(f"The ledger is whole: {found.rows:,} rows. Its head: {found.head}")
+    if found.problem:
+        click.echo(f"The ledger is not whole. {found.problem}", err=True)
+    return 1 if found.problem else 0
+
+
+def instant(text: str, now: float) -> float:
+    """Seconds since the epoch; 0 for an empty text."""
+    if ago := re.fullmatch(r"(\d{1,9})([mhd])", text):
+        return now - int(ago[1]) * SECONDS[ago[2]]
+    try:
+        return datetime.fromisoformat(text).timestamp() if text else 0.0
+    except (ValueError, OverflowError):
+        raise Misused("--since is a day (2026-11-22), an instant, or 30m, 12h, 7d ago.") from None
+
+
+def line(row: LedgerRow) -> str:
+    try:
+        at = f"{datetime.fromtimestamp(row.at, UTC).astimezone():%Y-%m-%d %H:%M:%S}"
+    except (ValueError, OverflowError, OSError):  # of a row that was tampered with
+        at = str(row.at)
+    told = " ".join(f"{name}={value}" for name, value in facts(row).items() if value != "")
+    return visible(f"{row.number} {at} {row.kind} {row.chat or '-'} {told}").replace("\n", " ")
+
+
+def facts(row: LedgerRow) -> dict[str, object]:
+    try:
+        found = json.loads(row.facts)
+    except (ValueError, RecursionError):
+        found = None
+    return found if isinstance(found, dict) else {"facts": row.facts}
+
+
+def fields(row: LedgerRow) -> dict[str, object]:
+    try:
+        at = datetime.fromtimestamp(row.at, UTC).isoformat()
+    except (ValueError, OverflowError, OSError):
+        at = str(row.at)
+    of_row = {"number": row.number, "at": at, "kind": row.kind, "chat": row.chat}
+    return {**of_row, "facts": facts(row), "hash": row.hash}
+
+
+def summary(found: Verification) -> dict[str, object]:
+    return {
+        "whole": not found.problem,
+        "rows": found.rows,
+        "head": found.head,
+        "problem": found.problem or None,
+    }

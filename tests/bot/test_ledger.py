@@ -1,0 +1,180 @@
+"""What is done beside the chats is in the ledger: connections, files of strangers, keys, the terminal."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from agent.errors import ToolError
+from agent.sandbox.hosts import HostRequest, Hosts
+from agent.sandbox.sandbox import open_sandboxes
+from agent.store import Store, open_store
+from agent.store.errors import StoreFull
+from agent.tools.bash import bash
+from agent.web.fetch import Fetcher
+from backend.client import BackendClient
+from backend.protocol import Endpoint
+from bot.cli import exit_code
+from bot.composition import LedgerObserver, open_agent
+from bot.service import record_configuration
+from bot.settings import BackendSection, Settings, StateSection, load
+from fakes.sandbox_box import LIMITS, Box
+from fakes.web_server import site
+
+
+async def of_kind(store: Store, kind: str) -> list[tuple[str, dict[str, Any]]]:
+    assert not (await store.ledger.verify()).problem
+    return [(r.chat, json.loads(r.facts)) for r in await store.ledger.rows() if r.kind == kind]
+
+
+@asynccontextmanager
+async def boxed(folder: Path, store: Store | None, hosts: Hosts) -> AsyncIterator[Box]:
+    settings = Settings(state=StateSection(dir=folder))
+    async with open_sandboxes(
+        folder,
+        limits=LIMITS,
+        repos=(),
+        zone="UTC",
+        report=lambda: "",
+        hosts=hosts,
+        observe=partial(LedgerObserver, settings, store),
+    ) as sandboxes:
+        yield Box(await sandboxes.of("tg:1"))
+
+
+async def test_connections_of_commands_and_what_they_left(tmp_path: Path) -> None:
+    async with (
+        site() as web,
+        open_store(tmp_path / "voltaire.db") as store,
+        boxed(tmp_path, store, web.hosts()) as box,
+    ):
+        get = f"curl -s http://{web.host}/"
+        await box.use(
+            bash, command=f"{get}; {get}again -o page; {get.replace('curl', 'curl -m 5')}"
+        )
+        await box.use(bash, command="for n in 1 2 3; do curl -s http://elsewhere.test:81/$n; done")
+        connections = await of_kind(store, "connection")
+        taints = await of_kind(store, "taint")
+    elsewhere = "elsewhere.test:81"
+    refused = f"{elsewhere} is not among the hosts that the owner allows."
+    assert connections == [
+        ("tg:1", {"host": web.host}),
+        ("tg:1", {"host": elsewhere, "refused": refused}),
+    ]
+    assert taints == [("tg:1", {"what": "files", "source": web.host})]
+
+
+async def test_a_connection_that_cannot_be_recorded_is_not_made(tmp_path: Path) -> None:
+    async with site() as web, open_store(tmp_path / "voltaire.db") as store:
+        [(pages,)] = await store.database.all("PRAGMA page_count")
+        async with store.database.without_transaction() as tx:  # a full disk
+            await tx.run(f"PRAGMA max_page_count = {pages}")
+        for size in (500, 20, 0):
+            with pytest.raises(StoreFull):
+                while True:
+                    await store.ledger.record("admin", act="x" * size)
+        async with boxed(tmp_path, store, web.hosts()) as box:
+            text = await box.text(bash, command=f"curl -s http://{web.host}/")
+    assert "cannot be recorded" in text
+    assert web.seen == []
+
+
+async def test_a_command_of_the_terminal_records_without_a_running_bot(tmp_path: Path) -> None:
+    async with site() as web, boxed(tmp_path, None, web.hosts()) as box:
+        await box.use(bash, command=f"curl -s http://{web.host}/")
+    async with open_store(tmp_path / "voltaire.db") as store:
+        assert await of_kind(store, "connection") == [("tg:1", {"host": web.host})]
+
+
+async def test_pages_that_are_fetched_and_refused(tmp_path: Path) -> None:
+    async def permit(request: HostRequest) -> None:
+        if refuse:
+            raise ToolError("denied")
+
+    async with site() as web, open_store(tmp_path / "voltaire.db") as store:
+        observer = LedgerObserver(Settings(), store, "tg:1")
+        for refuse in (False, True):
+            try:
+                await Fetcher(web.hosts(), observer).fetch(f"http://{web.host}/", permit)
+            except ToolError:
+                assert refuse
+        connections = [facts for _, facts in await of_kind(store, "connection")]
+    assert connections == [{"host": web.host}, {"host": web.host, "refused": "denied"}]
+
+
+async def test_the_owners_key_of_a_model_server(tmp_path: Path) -> None:
+    settings = Settings(
+        state=StateSection(dir=tmp_path),
+        backend=BackendSection(kind="external", api_key=SecretStr("k3y")),
+    )
+
+    class Backend(BackendClient):
+        async def endpoint(self) -> Endpoint:
+            return Endpoint(url="http://127.0.0.1:9", api_key="k3y", n_ctx=8192, kind="external")
+
+    async with (
+        open_store(tmp_path / "voltaire.db") as store,
+        open_agent(settings, Backend(tmp_path / "none"), store) as agent,
+    ):
+        for _ in range(2):
+            await agent.model._endpoint()
+        assert await of_kind(store, "secret") == [
+            ("", {"name": "backend.api_key", "to": "http://127.0.0.1:9"})
+        ]
+
+
+async def test_a_configuration_that_was_changed(tmp_path: Path) -> None:
+    path = tmp_path / "c.toml"
+    async with open_store(tmp_path / "voltaire.db") as store:
+        for text in ("", "", "[agent]\nmax_tool_calls = 9\n"):
+            path.write_text(text)
+            await record_configuration(load(path), store)
+        changes = await of_kind(store, "admin")
+    assert [facts["act"] for _, facts in changes] == ["configuration"] * 2
+
+
+def test_audit_after_backup_and_restore(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state, file = tmp_path / "s" / "voltaire.db", tmp_path / "b.tar.gz"
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "c"))
+    monkeypatch.setenv("VOLTAIRE_STATE__DIR", str(state.parent))
+    monkeypatch.setenv("VOLTAIRE_BACKEND__SOCKET", str(tmp_path / "b.sock"))
+
+    def voltaire(*words: str) -> tuple[int, str, str]:
+        code = exit_code(list(words))
+        return code, *capsys.readouterr()
+
+    async def changed(sql: str = "") -> None:
+        async with open_store(state) as store:
+            if sql:
+                await store.database.execute(sql)
+            else:
+                await store.ledger.record("admin", "tg:1", act="first")
+
+    asyncio.run(changed())
+    assert voltaire("backup", str(file))[0] == 0
+    assert voltaire("audit")[1].splitlines()[-1].split()[4:6] == ["-", "act=backup"]
+    assert voltaire("restore", str(file))[0] == 0
+    code, out, err = voltaire("audit")
+    assert (code, err) == (0, "")
+    assert [line.split()[5] for line in out.splitlines()] == ["act=first", "act=restore"]
+    code, out, _ = voltaire("audit", "--json", "--chat", "tg:1", "--since", "1d")
+    assert (code, [row["facts"] for row in json.loads(out)]) == (0, [{"act": "first"}])
+    code, out, _ = voltaire("audit", "--verify", "--json")
+    whole = json.loads(out)
+    assert (code, whole["whole"], whole["rows"]) == (0, True, 2)
+    assert voltaire("audit", "--verify", whole["head"])[0] == 0
+    asyncio.run(changed("DELETE FROM ledger WHERE number = 2"))
+    code, _, err = voltaire("audit", "--verify", whole["head"])
+    assert (code, "ends at row 1" in err) == (1, True)
+    assert voltaire("audit", "--verify")[0] == 0  # only the head shows it
+    asyncio.run(changed("UPDATE ledger SET chat = 'tg:2' WHERE number = 1"))
+    assert voltaire("audit")[0] == 1
+    assert voltaire("audit", "--since", "soon")[0] == 2
