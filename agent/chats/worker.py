@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
-from agent.aio import BackgroundTasks, complete, move_on_when, set_within
+from agent.aio import BackgroundTasks, move_on_when, set_within
 from agent.chats.assignment import Assignment, ChatOptions, Listener, RunTurn
 from agent.context import user_message
 from agent.context.window import ModelWindow
@@ -90,8 +90,7 @@ class Worker:
             return False
         table, key = self.handling
         try:
-            if table == "turns":  # of a message, attempts are counted when they begin
-                await self.store.set_aside.crashed(table, key, error)
+            await self.store.set_aside.crashed(table, key, error)
         except StoreError as failure:
             log.error("%s waits: %s", self.chat, failure)  # noqa: TRY400 - one sentence
         await set_within(self.wake, CRASH_RETRY_SECONDS)
@@ -185,15 +184,10 @@ class Worker:
         """The turn; None where the first message took the program down too often and is set aside."""
         first = rows[0].id
         self.handling = "inbox", first
-        if not await self.store.set_aside.attempt("inbox", first):
-            return None
-        try:
-            turn = await self._rendered(rows)
-        except (asyncio.CancelledError, StoreError):  # no fault of the message
-            with suppress(StoreError):
-                await complete(self.store.set_aside.passed("inbox", first))
-            raise
-        self.handling = "turns", turn.id
+        async with self.store.set_aside.attempt("inbox", first) as allowed:
+            turn = await self._rendered(rows) if allowed else None
+        if turn:
+            self.handling = "turns", turn.id
         return turn
 
     async def _rendered(self, rows: Sequence[InboxRow]) -> OpenTurn:

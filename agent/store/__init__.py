@@ -54,9 +54,9 @@ __all__ = ["Incoming", "Store", "open_store"]
 
 
 class Store:
-    """The tables of one database; `clock` gives seconds since the epoch."""
+    """The tables of one database, and the folder of SetAsideTable; `clock` gives seconds since the epoch."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, attempts: Path) -> None:
         self.database = database
         self.clock = database.clock
         self.chats = ChatTable(database)
@@ -76,7 +76,7 @@ class Store:
         self.files = FileTable(database)
         self.key_values = KeyValueTable(database)
         self.taints = TaintTable(database)
-        self.set_aside = SetAsideTable(database)
+        self.set_aside = SetAsideTable(database, attempts)
         self.ledger = LedgerTable(database)
 
 
@@ -84,4 +84,6 @@ class Store:
 async def open_store(path: Path, clock: Clock = time.time) -> AsyncIterator[Store]:
     """Open or create the state's database; raises store.errors.StoreError with a plain sentence."""
     async with open_database(path, clock) as database:
-        yield Store(database)
+        attempts = path.with_name("attempts")
+        attempts.mkdir(mode=0o700, exist_ok=True)
+        yield Store(database, attempts)

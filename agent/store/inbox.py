@@ -163,12 +163,6 @@ async def _correct_waiting(tx: Transaction, edit: Incoming) -> bool:
 async def take(tx: Transaction, turn: str, ids: Sequence[int]) -> None:
     sql = "UPDATE inbox SET state = 'taken', turn = ? WHERE id IN (SELECT value FROM json_each(?))"
     await tx.run(sql, turn, json.dumps(list(ids)))
-    # Nothing took the program down before it was taken (SetAsideTable.attempt).
-    await tx.run(
-        "DELETE FROM set_aside WHERE table_name = 'inbox' AND at IS NULL"
-        " AND row_id IN (SELECT value FROM json_each(?))",
-        json.dumps([str(id) for id in ids]),
-    )
 
 
 async def done(tx: Transaction, turn: str) -> None:

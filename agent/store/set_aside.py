@@ -2,12 +2,20 @@
 
 A row is ended in its own table (unreadable); an update of a messaging app, which has none, is
 acknowledged.
+
+Attempts at what may take the whole program down are counted as the bytes of a file each: they
+must outlive the process, not a power cut, and a transaction is synced to the disk, which each
+message would wait for.
 """
 
+import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+import os
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from agent.store import chats, outbox
 from agent.store.database import Database, Transaction, columns, storable
@@ -41,40 +49,39 @@ class SetAsideTable:
     """`raw` is given for an update alone, whose key is `update_key`."""
 
     database: Database
+    attempts: Path  # the folder of their files
+    alone: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def add(self, table: str, key: object, error: BaseException, raw: str = "") -> None:
         """Set a row aside; again: nothing new."""
         async with self.database.write() as tx:
             await set_aside(tx, table, key, error, raw)
 
-    async def crashed(
-        self,
-        table: str,
-        key: object,
-        error: BaseException,
-        raw: str = "",
-        *,
-        attempted: bool = False,
-    ) -> bool:
-        """Count a crash at a row; whether that was the third and it is set aside now.
-
-        `attempted`: it was counted by `attempt`.
-        """
+    async def crashed(self, table: str, key: object, error: BaseException, raw: str = "") -> bool:
+        """Count a crash at a row; whether that was the third and it is set aside now."""
         async with self.database.write() as tx:
-            crashes = await tx.value(_COUNT, table, str(key), 0 if attempted else 1)
+            crashes = await tx.value(_COUNT, table, str(key))
             if crashes >= CRASHES:
                 await set_aside(tx, table, key, error, raw)
         return bool(crashes >= CRASHES)
 
-    async def attempt(self, table: str, key: object, raw: str = "") -> bool:
-        """Count an attempt at a row that may take the program down; False where so many came to
-        no end that it is set aside. `passed` ends the attempt."""
-        [(attempts,)] = await self.database.execute(_COUNT, table, str(key), 1)
-        if attempts <= CRASHES:
-            return True
-        error = RuntimeError(f"The program ended {CRASHES} times at it.")
-        await self.add(table, key, error, raw)
-        return False
+    @asynccontextmanager
+    async def attempt(self, table: str, key: object, raw: str = "") -> AsyncIterator[bool]:
+        """Around what may take the program down; gives False where three programs ended at it,
+        and it is set aside. A row at which one ended is attempted alone, so that no other that
+        was under way is counted when the next one ends.
+        """
+        file = self.attempts / f"{table}-{key}"
+        async with self.alone if file.exists() else nullcontext():
+            try:
+                attempts = _count_attempt(file)
+                if attempts > CRASHES:
+                    error = RuntimeError(f"The program ended {CRASHES} times at it.")
+                    await self.add(table, key, error, raw)
+                yield attempts <= CRASHES
+            finally:
+                with suppress(OSError):
+                    file.unlink()
 
     async def passed(self, table: str, key: object) -> None:
         """Forget the crashes at a row that was handled after all."""
@@ -116,6 +123,16 @@ def update_key(source: str, raw: str) -> str:
     return f"{source}:{hashlib.sha256(storable(raw).encode()).hexdigest()}"
 
 
+def _count_attempt(file: Path) -> int:
+    """How many attempts have begun, this one included; 0 where that cannot be written down."""
+    try:
+        with file.open("ab", buffering=0) as counted:
+            counted.write(b".")
+            return os.fstat(counted.fileno()).st_size
+    except OSError:
+        return 0
+
+
 async def _put(tx: Transaction, chat: str, payload: str, *, silent: bool) -> bool:
     await chats.ensure(tx, chat)
     await outbox.put(tx, chat, [payload], silent=silent)
@@ -124,7 +141,7 @@ async def _put(tx: Transaction, chat: str, payload: str, *, silent: bool) -> boo
 
 _COUNT = """
 INSERT INTO set_aside (table_name, row_id, crashes) VALUES (?1, ?2, 1)
-ON CONFLICT DO UPDATE SET crashes = crashes + ?3 RETURNING crashes
+ON CONFLICT DO UPDATE SET crashes = crashes + 1 RETURNING crashes
 """
 _UNTOLD = """
 SELECT chat, table_name, count(*) FROM set_aside

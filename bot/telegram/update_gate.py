@@ -9,7 +9,6 @@ import asyncio
 import json
 import logging
 from collections import OrderedDict
-from contextlib import suppress
 from typing import Any
 
 from telegram import Update
@@ -23,7 +22,6 @@ from bot.telegram.message_calls import SOURCE
 log = logging.getLogger(__name__)
 
 KNOWN = 2000  # update ids kept to pass over a second delivery
-DELIVERED_AGAIN = 100  # updates at a start that an earlier process may have died at: one poll's
 FIRST_RETRY = 1.0
 LONGEST_RETRY = 30.0
 
@@ -44,9 +42,9 @@ class UpdateGate:
     ) -> None:
         self._application = application
         self._set_aside = set_aside
-        self._taken = 0
         self._known: OrderedDict[int, None] = OrderedDict()
         self._errors: dict[int, Exception] = {}
+        self._crashed: set[tuple[str, str]] = set()
         application.add_error_handler(self._keep_error)
 
     async def take(self, raw: object) -> None:
@@ -55,39 +53,39 @@ class UpdateGate:
         if number in self._known:
             return
         row = UPDATES, update_key(SOURCE, text)
-        self._taken += 1
-        counted = self._taken <= DELIVERED_AGAIN
-        attempted, pause = False, FIRST_RETRY
-        while True:
+        handled, pause = False, FIRST_RETRY
+        while not handled:
             try:
-                if counted and not attempted:
-                    if not await self._set_aside.attempt(*row, text):
-                        break
-                    attempted = True
-                crash = await self._handled(raw)
-                if crash is None:
-                    break
-                log.warning("update %s failed (%s)", number, type(crash).__name__)
-                if isinstance(crash, Unparsable):
-                    await self._set_aside.add(*row, crash.why, text)
-                    break
-                if await self._set_aside.crashed(*row, crash, text, attempted=attempted):
-                    log.error("update %s crashed each time", number, exc_info=crash)
-                    break
-                counted = attempted = False
+                async with self._set_aside.attempt(*row, text) as allowed:
+                    handled = not allowed or await self._handled(raw, row, text)
             except StoreError as error:
                 log.warning("update %s waits: %s", number, error)
                 await asyncio.sleep(pause)
                 pause = min(LONGEST_RETRY, 2 * pause)
-        if attempted:
-            with suppress(StoreError):
-                await self._set_aside.passed(*row)
         if number is not None:
             self._known[number] = None
             if len(self._known) > KNOWN:
                 self._known.popitem(last=False)
 
-    async def _handled(self, raw: object) -> Exception | None:
+    async def _handled(self, raw: object, row: tuple[str, str], text: str) -> bool:
+        """Whether it is handled or set aside; False to try again. Raises StoreError."""
+        crash = await self._crash(raw)
+        if crash is None:
+            if row in self._crashed:
+                self._crashed.discard(row)
+                await self._set_aside.passed(*row)
+            return True
+        log.warning("update %s failed (%s)", update_number(raw), type(crash).__name__)
+        if isinstance(crash, Unparsable):
+            await self._set_aside.add(*row, crash.why, text)
+            return True
+        self._crashed.add(row)
+        if await self._set_aside.crashed(*row, crash, text):
+            log.error("update %s crashed each time", update_number(raw), exc_info=crash)
+            return True
+        return False
+
+    async def _crash(self, raw: object) -> Exception | None:
         """What a handler crashed with, or Unparsable; None when it is handled. Raises StoreError."""
         try:
             update = parsed(raw, self._application)

@@ -1,5 +1,6 @@
 """A row that cannot be read is set aside and told, once; what stands beside it is read as ever."""
 
+import asyncio
 import json
 import sqlite3
 from collections.abc import Awaitable, Callable
@@ -20,8 +21,10 @@ from agent.store import Incoming, Store, open_store
 from agent.store.database import migrations
 from agent.store.errors import StoreDamaged
 from agent.store.jobs import JobSpec
+from agent.store.set_aside import CRASHES
 from agent.store.turns import OpenTurn, RenderedMessage, TurnEnd
 from agent.store.unreadable import UPDATES
+from fakes.patience import SECONDS
 from tests.agent.store.conftest import Clock
 
 CHAT = "tg:1"
@@ -163,15 +166,57 @@ async def test_the_third_crash_at_a_row_sets_it_aside(store: Store) -> None:
     assert (row.row_id, row.error) == ("1", "KeyError: 'x'")
 
 
-async def test_a_message_that_takes_the_program_down_is_begun_three_times(store: Store) -> None:
+def died_at(store: Store, *keys: int) -> None:
+    """What a process leaves that ends while these messages are attempted."""
+    for key in keys:
+        with (store.set_aside.attempts / f"inbox-{key}").open("a") as file:
+            file.write(".")
+
+
+async def attempted(store: Store, key: int) -> bool:
+    async with store.set_aside.attempt("inbox", key) as allowed:
+        return allowed
+
+
+async def test_a_message_at_which_three_programs_ended_is_set_aside(store: Store) -> None:
     await fill(store)
-    assert [await store.set_aside.attempt("inbox", 1) for _ in range(4)] == [True] * 3 + [False]
+    for _ in range(CRASHES - 1):
+        died_at(store, 1)
+    assert await attempted(store, 1)
+    for _ in range(CRASHES):
+        died_at(store, 1)
+    assert not await attempted(store, 1)
     assert await texts(store) == ["two"]
-    assert await store.set_aside.attempt("inbox", 2)
-    rows = await store.inbox.waiting(CHAT, ["s"])
-    await store.turns.begin("third", rows, RenderedMessage("", User("two")))  # it came through
-    count = await store.database.value("SELECT count(*) FROM set_aside WHERE at IS NULL")
-    assert count == 0
+    assert await attempted(store, 2)
+    assert not list(store.set_aside.attempts.iterdir())
+
+
+async def test_what_a_program_died_at_is_attempted_alone(store: Store) -> None:
+    """So that what ran beside it is not counted when the next program ends."""
+    died_at(store, 1, 2)
+    first, second = asyncio.Event(), asyncio.Event()
+
+    async def hold() -> None:
+        async with store.set_aside.attempt("inbox", 1):
+            first.set()
+            await second.wait()
+
+    async with asyncio.TaskGroup() as tasks, asyncio.timeout(SECONDS):
+        tasks.create_task(hold())
+        await first.wait()
+        waiting = tasks.create_task(attempted(store, 2))
+        async with store.set_aside.attempt("inbox", 3) as allowed:
+            assert allowed
+        sizes = {file.name: file.stat().st_size for file in store.set_aside.attempts.iterdir()}
+        assert sizes == {"inbox-1": 2, "inbox-2": 1}
+        second.set()
+        assert await waiting
+
+
+async def test_attempts_that_cannot_be_written_down_hold_nothing_up(store: Store) -> None:
+    store.set_aside.attempts.rmdir()
+    for _ in range(CRASHES + 1):
+        assert await attempted(store, 1)
 
 
 async def test_a_job_of_a_rule_that_is_past_is_read_as_ever(store: Store) -> None:
