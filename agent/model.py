@@ -18,7 +18,8 @@ class Request:
     so; None leaves that to the profile. `brief`: this call alone goes without thought,
     and what a template says of thinking ahead of everything stays as it is. `raw`: the
     server is not to look for calls and thoughts in the answer, its parser having failed
-    with it.
+    with it. `prompt`: these tokens are read as they are, nothing is generated, and
+    `messages` only say what they were made of (`Model.ahead`).
     """
 
     messages: tuple[Message, ...]
@@ -29,6 +30,20 @@ class Request:
     thinking: int | None = None
     brief: bool = False
     raw: bool = False
+    prompt: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """What the next message's request begins with, in the server's tokens, whatever that message is.
+
+    `repeats`: it goes on from the last request and its answer, so the server has it already.
+    `others_kept`: reading it pushes no other chat's prompt out, the server keeps several.
+    """
+
+    tokens: tuple[int, ...]
+    repeats: bool
+    others_kept: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +113,13 @@ class Model(Protocol):
 
     async def count(self, request: Request) -> int:
         """Tokens of the rendered request: exact where the server can count, else on the safe side."""
+        ...
+
+    async def ahead(self, request: Request) -> Ahead | None:
+        """What the request behind these messages and one more of a person's will begin with.
+
+        None where the server cannot show it.
+        """
         ...
 
 

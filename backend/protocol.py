@@ -20,6 +20,7 @@ Priority = Literal[0, 1, 2]
 PERSON: Final = 0
 SCHEDULED: Final = 1
 IDLE: Final = 2
+EVAL: Final = "eval"  # the chat under which the task suite queues, at IDLE
 
 
 class Value(BaseModel):
@@ -113,6 +114,13 @@ class MemoryUse(Value):
     server: float | None = None
 
 
+class IdleWork(Value):
+    """What the GPU did between turns in the last 24 hours: seconds, and watt-hours where a card tells."""
+
+    seconds: float = 0
+    wh: float | None = None
+
+
 class Status(Value):
     version: str
     uptime_s: float
@@ -121,11 +129,13 @@ class Status(Value):
     gpus: list[Gpu] = Field(default_factory=list)
     memory_mib: MemoryUse = MemoryUse()
     waiting: int = 0  # for the GPU
+    idle: IdleWork = IdleWork()
 
 
 class Endpoint(Value):
     """Where completions go. `extras`: llama-server's own routes and fields are there.
 
+    `keeps_prompts`: a prompt that gives way to another chat's is kept in host memory.
     `url` has no `/v1`. `sampling` and `template` (chat_template_kwargs) belong
     in every request's body; `useful_context` is in tokens, from the profile.
     """
@@ -137,6 +147,7 @@ class Endpoint(Value):
     kind: BackendKind = "managed"
     extras: bool = True
     vision: bool = False  # takes pictures
+    keeps_prompts: bool = False
     profile: str | None = None
     sampling: dict[str, Any] = Field(default_factory=dict)
     template: dict[str, Any] = Field(default_factory=dict)

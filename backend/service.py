@@ -67,7 +67,7 @@ async def serve_backend(
         if reboot := last_sample.unclean_reboot():
             state.alerts.add("reboot", "warning", reboot)
         health = Health(config.thermal, state.gpu_queue, state.speed, state.alerts.add)
-        state.sampler.listeners.append(health.sample)
+        state.sampler.listeners += [health.sample, state.idle_cost.sample]
         server: ModelServer = (
             ExternalServers(config, state.status)
             if config.kind == "external"

@@ -16,6 +16,7 @@ from backend import proc
 from backend.config import BackendConfig
 from backend.control.alerts import Alerts
 from backend.control.gpu_queue import GpuRequestQueue
+from backend.control.idle_cost import IdleCost
 from backend.control.restart_history import RestartHistory
 from backend.control.speed import Speedometer
 from backend.gpu.nvml import Sampler
@@ -93,6 +94,7 @@ class BackendState:
     prefixes: PrefixStore
     timing: Timing
     restarts: RestartHistory
+    idle_cost: IdleCost
     gpu_queue: GpuRequestQueue = field(default_factory=GpuRequestQueue)
     speed: Speedometer = field(default_factory=Speedometer)
     sampler: Sampler = field(default_factory=Sampler)
@@ -111,7 +113,10 @@ class BackendState:
         alerts.read()
         prefixes = PrefixStore(config.state_dir / "prefix.json")
         prefixes.read()
-        return cls(config, status, alerts, prefixes, timing, history)
+        idle = IdleCost(config.state_dir / "idle.json", timing.clock)
+        idle.read()
+        queue = GpuRequestQueue(on_idle=idle.held)
+        return cls(config, status, alerts, prefixes, timing, history, idle, queue)
 
     @property
     def server_record(self) -> Path:
@@ -135,6 +140,7 @@ class BackendState:
                 server=proc.rss_mib(server.pid) if server.pid else None,
             ),
             waiting=len(self.gpu_queue.waiters),
+            idle=self.idle_cost.work(),
         )
 
 

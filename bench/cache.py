@@ -37,7 +37,7 @@ from agent.events import Emit, Event, TurnFinished
 from agent.llm.gpu_queue import QueuedModel
 from agent.llm.openai import OpenAIModel
 from agent.messages import Assistant, Message, System, User
-from agent.model import Completion, Piece, Request
+from agent.model import Ahead, Completion, Piece, Request
 from agent.prompt import system_text
 from agent.store import Incoming, open_store
 from agent.tools.context import ToolContext
@@ -247,6 +247,10 @@ class Counted:
     async def count(self, request: Request) -> int:
         tokens: int = await self.model.count(request)
         return tokens
+
+    async def ahead(self, request: Request) -> Ahead | None:
+        found: Ahead | None = await self.model.ahead(request)
+        return found
 
 
 @asynccontextmanager

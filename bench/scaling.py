@@ -29,7 +29,7 @@ from agent.llm.gpu_queue import QueuedModel, backend_queue
 from agent.llm.openai import OpenAIModel
 from agent.llm.tool_call_parser import KnownTools
 from agent.messages import System, User
-from agent.model import Model, Piece, Request
+from agent.model import Ahead, Model, Piece, Request
 from agent.tools.registry import chosen
 from agent.turn.model_caller import ModelCaller
 from agent.turn.turn import TurnLimits
@@ -141,6 +141,9 @@ class Counted:
 
     async def count(self, request: Request) -> int:
         return await self.model.count(request)
+
+    async def ahead(self, request: Request) -> Ahead | None:
+        return await self.model.ahead(request)
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,21 @@
 """What real chat templates make of our conversations: every template, on the real server, with the real agent.
 
-    python -m bench.templates [NAME...] [--thinking off|default|on] [--json]
+    python -m bench.templates [NAME...] [--thinking off|default|on] [--kind lfm2|gemma3] [--json]
 
 For each template a toy model says, in the family's own format, what the script
 wants: calls with and without words before them, thoughts where the template has
 them, answers; two chats take turns. Printed per template: calls that were read,
 arguments that were right, calls and results found again in the last prompt,
 answers shown without a tag, tokens read again per tool step and per new message,
-and where the prompt first differs from what the server had read.
+those of a new message that were still read again while the person waited, and
+where the prompt first differs from what the server had read. With the template's own
+way to think the last turn but one has ten calls with results of 1,000 tokens. The model has full attention, or the layers
+of a hybrid (lfm2) or of a sliding-window model (gemma3), which cannot go back.
 
 Read again is what the next prompt does not repeat of the last one and its answer
 (the rendered texts, in the server's tokens), and what its cache did not give of
-the part that is the same (`cache_n`).
+the part that is the same (`cache_n`). Waited for is what of the prompt in front of the
+new message its cache did not give, after what was read in between.
 """
 
 import argparse
@@ -23,7 +27,7 @@ import statistics
 import sys
 import tempfile
 from collections import deque
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -40,18 +44,18 @@ from agent.events import Emit, Event, TurnFinished
 from agent.llm.gpu_queue import QueuedModel
 from agent.llm.openai import OpenAIModel
 from agent.llm.tool_call_parser import KnownTools, ParsedCall, ToolCallParser
-from agent.model import Completion, ModelRefused, Piece, Request
+from agent.model import Ahead, Completion, ModelRefused, Piece, Request
 from agent.store import Incoming, open_store
 from agent.tools.context import ToolContext
 from agent.tools.registry import chosen
 from agent.tools.tool import Call, Output
 from agent.turn.loop import run_turn
 from agent.turn.turn import Turn, TurnLimits
-from backend.protocol import IDLE, PERSON, Endpoint
+from backend.protocol import PERSON, Endpoint
 from fakes import spoken
 from fakes.gpu_queue_local import LocalGpuQueue
 from fakes.llama_embedded import serve
-from fakes.scripted_gguf import make_scripted, saying
+from fakes.scripted_gguf import LAYERS, Kind, make_scripted, saying
 
 CHATS = ("tg:1", "tg:2")
 MODES: dict[str, dict[str, Any]] = {"off": {"enable_thinking": False}, "default": {}, "on": {}}
@@ -60,7 +64,8 @@ WORDS = "I look into it first."
 THOUGHT = "The person wants this done, so the tool it is; nothing else will do."
 MARK = "result-"
 SECONDS = 60.0  # for one turn
-CONTEXT = 16384
+CONTEXT = 32768
+WAITED = 16  # tokens of a new message's prompt that may be read again while a person waits
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,12 @@ SCRIPT: tuple[tuple[Act, ...], ...] = (
     ),
     (Act(words="You are welcome."),),
 )
-ACTS = [act for turn in SCRIPT for act in turn]
+LONG: tuple[tuple[Act, ...], ...] = (  # in the first chat alone
+    (*(Act("bash", {"command": f"cat part {n}"}) for n in range(10)), Act(words="All read.")),
+    (Act(words="Until then."),),
+)
+ACTS = [act for turn in (*SCRIPT, *LONG) for act in turn]
+SENTENCE = "It is as it should be. "
 
 
 @dataclass
@@ -104,6 +114,7 @@ class Row:
 
     template: str
     thinking: str
+    long: bool = True
     read: int = 0
     turns: int = 0
     calls: int = 0
@@ -112,32 +123,33 @@ class Row:
     answers: int = 0
     step: list[int] = field(default_factory=list)
     message: list[int] = field(default_factory=list)
+    waited: list[int] = field(default_factory=list)
     difference: str = ""
     failed: str = ""
 
     @property
     def sound(self) -> bool:
         """Every turn ended with its answer, every call was made as it was meant and is seen again."""
-        acts = [act for _ in CHATS for turn in SCRIPT for act in turn]
-        calls = sum(bool(act.tool) for act in acts)
-        turns = len(CHATS) * len(SCRIPT)
-        return (self.turns, self.calls, self.right, self.again, self.answers) == (
-            (turns, calls, calls, calls, turns)
-        )
+        made = [acts for _, acts in turns(long=self.long)]
+        calls = sum(bool(act.tool) for acts in made for act in acts)
+        figures = (self.turns, self.calls, self.right, self.again, self.answers)
+        return figures == (len(made), calls, calls, calls, len(made))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*")
     parser.add_argument("--thinking", choices=MODES, action="append")
+    parser.add_argument("--kind", choices=LAYERS, action="append")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     logging.getLogger("agent").setLevel(logging.CRITICAL)  # the table says it
     rows = []
     if not asked.json:
         print(HEADER)
-    for name in asked.names or spoken.templates():
-        for row in asyncio.run(measure(name, asked.thinking or ("off", "default"))):
+    names, kinds = asked.names or spoken.templates(), asked.kind or ["llama"]
+    for name, kind in itertools.product(names, kinds):
+        for row in asyncio.run(measure(name, asked.thinking or ("off", "default"), kind)):
             rows.append(row)
             if not asked.json:
                 print(line(row), flush=True)
@@ -148,8 +160,13 @@ def main() -> int:
     return 0 if all(row.sound for row in rows) else 1
 
 
-async def measure(name: str, thinking: Sequence[str]) -> list[Row]:
-    """The script in two chats that take turns, with one template, once in each way to think."""
+async def measure(
+    name: str,
+    thinking: Sequence[str],
+    kind: Kind = "llama",
+    long: Collection[str] = ("default", "on"),
+) -> list[Row]:
+    """The script in two chats that take turns, with one template, once in each way to think; LONG, too, where `long` names that."""
     template = spoken.template(name)
     known = KnownTools.of(tool.schema for tool in chosen([]))
     rows = []
@@ -162,13 +179,14 @@ async def measure(name: str, thinking: Sequence[str]) -> list[Row]:
                 texts[how] = await said(name, server, how)
         model = Path(folder) / "said.gguf"
         every = [text for spoken_so in texts.values() for text in spoken_so.values()]
-        ids = make_scripted(model, every, template, context=CONTEXT)
+        ids = make_scripted(model, every, template, context=CONTEXT, kind=kind)
         async with serve(model, CONTEXT) as endpoint, Server(endpoint, every) as server:
             for how in thinking:
                 spoken_ids = {act: (text, ids[text]) for act, text in texts[how].items()}
-                row = Row(name, how)
+                row = Row(name if kind == "llama" else f"{kind}: {name}", how, how in long)
                 row.read = sum(read_by_us(act, texts[how][id(act)], known) for act in ACTS)
-                await converse(row, Path(folder) / f"{how}.db", server, spoken_ids)
+                path = Path(folder) / f"{how}.db"
+                await converse(row, path, server, spoken_ids)
                 rows.append(row)
     return rows
 
@@ -201,7 +219,8 @@ async def converse(
     async def answered(tool: str, _: Call, **arguments: Any) -> Output:
         ran.append((tool, arguments))
         results.append(f"{MARK}{len(results)}.")
-        return Output(f"{results[-1]} " + "It is as it should be. " * 40)
+        long = str(arguments.get("command", "")).startswith("cat part")
+        return Output(f"{results[-1]} " + SENTENCE * (115 if long else 40))
 
     endpoint = server.endpoint.model_copy(
         update={"template": MODES[row.thinking], "profile": row.template}
@@ -232,22 +251,23 @@ async def converse(
             )
             return await run_turn(turn, emit)
 
+        for chat in CHATS:
+            await store.chats.set(chat, thinking=thinking)
         async with Chats(
             store, run, window, ChatOptions(frozenset({"bench"})), Ends(ended)
         ) as chats:
-            for number, (chat, acts) in enumerate(turns()):
+            for number, (chat, acts) in enumerate(turns(long=row.long)):
                 before = len(ran)
                 actors[chat].begin([texts[id(act)] for act in acts])
-                words = f"Message {number}: please look after {'the things that we spoke of, ' * 24}thanks."
+                words = f"Message {number}, {row.thinking}: please look after {'the things that we spoke of, ' * 24}thanks."
                 await chats.submit(Incoming(chat, "bench", str(number), words))
                 finished = await asyncio.wait_for(ended.get(), SECONDS)
                 _judge(row, acts, finished, ran[before:])
-                async with queue("bench", IDLE):  # what is read while nobody waits
-                    pass
+                await chats.tasks.ended()  # what is read while nobody waits
         for chat in CHATS:
             await _reread(row, actors[chat].asked, server)
         last = "".join(actors[chat].asked[-1].prompt for chat in CHATS if actors[chat].asked)
-        calls = [act for _, acts in turns() for act in acts if act.tool]
+        calls = [act for _, acts in turns(long=row.long) for act in acts if act.tool]
         seen = [spoken.mark_of(act.arguments) in last for act in calls]
         row.again = sum(one and result in last for one, result in zip(seen, results, strict=False))
 
@@ -263,10 +283,12 @@ def read_by_us(act: Act, text: str, known: KnownTools) -> bool:
     )
 
 
-def turns() -> Iterator[tuple[str, Sequence[Act]]]:
+def turns(*, long: bool) -> Iterator[tuple[str, Sequence[Act]]]:
     for acts in SCRIPT:
         for chat in CHATS:
             yield chat, acts
+    for acts in LONG if long else ():
+        yield CHATS[0], acts
 
 
 def _judge(
@@ -305,11 +327,17 @@ async def _reread(row: Row, asked: Sequence[Asked], server: "Server") -> None:
         kept = await server.tokens(same)
         lost += max(0, kept - now.cached - SLACK)
         (row.message if now.first else row.step).append(lost)
+        if now.first:
+            ahead = kept - SLACK  # all of it is known, and what follows is new
+            if known != same:
+                ahead = await server.tokens(now.prompt[: now.prompt.rindex(BEGINS)])
+            row.waited.append(max(0, ahead - now.cached))
         if lost and not row.difference:
             had, has = known[len(same) :], now.prompt[len(same) :]
             row.difference = f"{same[-12:]!r}: {had[:24]!r} became {has[:24]!r}"
 
 
+BEGINS = "<context>\n"  # each message of a person
 CUT = "\0"
 SLACK = 2  # tokens at the seam of what is compared; the last one of a prompt is always read
 
@@ -346,6 +374,9 @@ class Actor:
 
     async def count(self, request: Request) -> int:
         return await self._model.count(request)
+
+    async def ahead(self, request: Request) -> Ahead | None:
+        return await self._model.ahead(request)
 
 
 class Ends:
@@ -403,14 +434,15 @@ class Server:
 
 HEADER = (
     f"{'template':<50}{'thinking':<9}{'read':>5}{'turns':>6}{'calls':>6}{'right':>6}{'again':>6}{'shown':>6}"
-    f"{'step':>11}{'message':>11}  first difference, or what failed"
+    f"{'step':>11}{'message':>12}{'waited for':>12}  first difference, or what failed"
 )
 
 
 def line(row: Row) -> str:
     return (
         f"{row.template[:49]:<50}{row.thinking:<9}{row.read:>5}{row.turns:>6}{row.calls:>6}{row.right:>6}"
-        f"{row.again:>6}{row.answers:>6}{_tokens(row.step):>11}{_tokens(row.message):>11}"
+        f"{row.again:>6}{row.answers:>6}{_tokens(row.step):>11}{_tokens(row.message):>12}"
+        f"{_tokens(row.waited):>12}"
         f"  {' '.join((row.failed or row.difference).split())[:150]}"
     )
 
@@ -422,7 +454,13 @@ def _tokens(values: Sequence[int]) -> str:
 def summary(rows: Sequence[Row]) -> str:
     sound = sum(row.sound for row in rows)
     still = sum(row.sound and not any((*row.step, *row.message)) for row in rows)
-    return f"{len(rows)} runs: {sound} sound, {still} of them without one token read again"
+    waits = sum(
+        row.sound and bool(row.waited) and statistics.median(row.waited) > WAITED for row in rows
+    )
+    return (
+        f"{len(rows)} runs: {sound} sound, {still} of them without one token read again, {waits} in which a"
+        f" new message waits for more than {WAITED} in the median"
+    )
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ class Agent:
             context=await self.tool_contexts.of(chat, zone_of(known, self.settings)),
             approvals=self.approvals,
             limits=turn_limits(self.settings),
-            thinking=thinking_tokens(known),
+            thinking=known.thinking if known else None,
             ready=self.ready,
             stop=assignment.stop,
             answer_now=assignment.answer_now,
@@ -253,7 +253,15 @@ async def open_agent(
             boxes,
             backend,
             model,
-            ModelWindow(store, model, backend_queue(backend), schemas, spill, model.useful),
+            ModelWindow(
+                store,
+                model,
+                backend_queue(backend),
+                schemas,
+                spill,
+                model.useful,
+                settings.agent.read_ahead,
+            ),
             Approvals(store.approvals, ask, zone=settings.agent.timezone),
             ToolContexts(settings, store, boxes, backend, file_sender),
             tools,
@@ -314,12 +322,6 @@ def open_sandboxes(
 def open_chats(agent: Agent, options: ChatOptions, listener: Listener) -> Chats:
     """The workers of an agent's chats."""
     return Chats(agent.store, agent.run, agent.window, options, listener)
-
-
-def thinking_tokens(chat: Chat | None) -> int | None:
-    """agent.model.Request.thinking of a chat; None: as the model's profile has it."""
-    found = chat.settings.get("thinking") if chat else None
-    return found if isinstance(found, int) else None
 
 
 def retention_of(settings: Settings) -> Retention:

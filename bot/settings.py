@@ -122,6 +122,8 @@ class AgentSection(Section):
     """The longest that a turn may take."""
     tools: list[str] = []
     """Names of the tools to offer; empty: the whole default set."""
+    read_ahead: bool = True
+    """After a turn, while nobody waits, let the server read what the next message's prompt begins with, where the model's template changes what was read. `voltaire status` shows what that costs."""
     quiet_hours: str = ""
     """When the agent does not write first, such as "22:00-07:00"."""
     sandbox: SandboxSection = SandboxSection()

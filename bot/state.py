@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agent.store import Store, open_store
+from agent.store.retention import DAY
 from bot.settings import Settings
 
 DATABASE = "voltaire.db"
@@ -105,6 +106,7 @@ async def bot_facts(bot: Presence | None, store: Store | None) -> dict[str, Any]
             "set_aside": await store.set_aside.count() if store else 0,
         },
         "chats": await store.chats.count() if store else 0,
+        "idle": {"tokens": await store.usage.read_ahead(store.clock() - DAY) if store else 0},
         "jobs": {"active": active, "next_at": due and datetime.fromtimestamp(due, UTC).isoformat()},
         "memory_mib": {"bot": resident_mib(bot.pid) if bot else None},
     }
@@ -127,7 +129,11 @@ async def shared_facts(folder: Path = RUNTIME) -> dict[str, Any]:
     if started(pid) != began:  # of a bot that is gone
         facts = await bot_facts(None, None)
         facts["bot"] |= dict.fromkeys(key for key, value in facts["bot"].items() if value == 0)
-        facts |= {"chats": None, "jobs": {"active": None, "next_at": None}}
+        facts |= {
+            "chats": None,
+            "idle": {"tokens": None},
+            "jobs": {"active": None, "next_at": None},
+        }
     return facts
 
 

@@ -25,7 +25,9 @@ async def serve(model: Path, context: int = 8192) -> AsyncIterator[Endpoint]:
         stderr=asyncio.subprocess.DEVNULL,
         env={**os.environ, "LLAMA_API_KEY": "secret"},
     )
-    endpoint = Endpoint(url=f"http://127.0.0.1:{port}", api_key="secret", n_ctx=context)
+    endpoint = Endpoint(
+        url=f"http://127.0.0.1:{port}", api_key="secret", n_ctx=context, keeps_prompts=True
+    )
     try:
         await asyncio.wait_for(_healthy(endpoint.url), SECONDS)
         yield endpoint

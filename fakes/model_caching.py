@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from agent.errors import ContextFull
 from agent.messages import Assistant, Message, System, ToolResult, User
-from agent.model import Completion, Piece, PrefillProgress, Request, TextPiece
+from agent.model import Ahead, Completion, Piece, PrefillProgress, Request, TextPiece
 
 TOKEN = 4
 KEPT = 16
@@ -63,6 +63,9 @@ class CachingModel:
 
     async def count(self, request: Request) -> int:
         return len(rendered(request)) // TOKEN
+
+    async def ahead(self, _: Request) -> Ahead | None:
+        return None
 
 
 def rendered(request: Request) -> bytes:

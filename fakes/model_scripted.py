@@ -16,6 +16,7 @@ from aiohttp import web
 
 from agent.messages import ToolCall
 from agent.model import (
+    Ahead,
     Completion,
     ModelRefused,
     Piece,
@@ -131,6 +132,9 @@ class ScriptedModel:
 
     async def count(self, request: Request) -> int:
         return sum(len(str(message)) for message in request.messages) // 4
+
+    async def ahead(self, _: Request) -> Ahead | None:
+        return None
 
 
 def _pieces(reply: Reply) -> Iterator[Piece]:

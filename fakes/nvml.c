@@ -6,7 +6,7 @@
  *   cards N             number of cards (default 1)
  *   temperature C, memory_temperature C, power MW, limit MW, load %, used BYTES, total BYTES,
  *   totalI BYTES (of card I alone), driver N (told as N.10), capability TENTHS (70 is 7.0),
- *   clock MHZ, throttle BITS, ecc N, pid PID, xid N (told once per change), links N
+ *   energy MJ (millijoules), clock MHZ, throttle BITS, ecc N, pid PID, xid N (told once per change), links N
  *   lost I              card I answers NVML_ERROR_GPU_IS_LOST
  *   hang S              every sample call sleeps S seconds first
  * A key that is absent answers NVML_ERROR_NOT_SUPPORTED. Without FAKE_NVML there is no driver:
@@ -96,6 +96,11 @@ int nvmlDeviceGetCudaComputeCapability(void *device, int *major, int *minor) {
 
 int nvmlDeviceGetTemperature(void *device, uint sensor, uint *celsius) { (void)sensor; return give(device, "temperature", celsius); }
 int nvmlDeviceGetPowerUsage(void *device, uint *mw) { return give(device, "power", mw); }
+int nvmlDeviceGetTotalEnergyConsumption(void *device, ull *mj) {
+    int state = check(device);
+    if (state) return state;
+    return look("energy", mj) ? SUCCESS : NOT_SUPPORTED;
+}
 int nvmlDeviceGetEnforcedPowerLimit(void *device, uint *mw) { return give(device, "limit", mw); }
 int nvmlDeviceGetClockInfo(void *device, uint kind, uint *mhz) { (void)kind; return give(device, "clock", mhz); }
 int nvmlDeviceGetCurrPcieLinkGeneration(void *device, uint *generation) { (void)device; *generation = 3; return SUCCESS; }

@@ -27,11 +27,7 @@ class CacheAudit:
         """What this call read again although it was known; logged when it is more than SLACK."""
         prompt, cached = completion.prompt_tokens, completion.cached_tokens
         last = self._last.get(conversation)
-        if prompt is not None:
-            self._last[conversation] = tuple(sent), prompt + kept(completion)
-            self._last.move_to_end(conversation)
-            if len(self._last) > KEPT:
-                self._last.popitem(last=False)
+        self.remember(conversation, sent, completion)
         if last is None or prompt is None or cached is None:
             return CacheReuse()
         before, known = last
@@ -43,6 +39,14 @@ class CacheAudit:
                 *(conversation, reread, prompt, place),
             )
         return CacheReuse(max(0, prompt - known), reread, place)
+
+    def remember(self, conversation: int, sent: Sequence[Message], completion: Completion) -> None:
+        """The server knows this now."""
+        if completion.prompt_tokens is not None:
+            self._last[conversation] = tuple(sent), completion.prompt_tokens + kept(completion)
+            self._last.move_to_end(conversation)
+            if len(self._last) > KEPT:
+                self._last.popitem(last=False)
 
     def forget(self, conversation: int) -> None:
         """The prompt was cut on purpose: the next call has nothing to be compared with."""

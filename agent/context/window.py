@@ -4,9 +4,10 @@ Counting is exact where the server can count; it is asked only when a bound
 (every token is at least a byte) cannot rule out that the prompt is too full.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent import prompt
@@ -17,11 +18,14 @@ from agent.context.compactor import Compactor, Spill, sent, weight, without_summ
 from agent.errors import BackendAway, ContextFull
 from agent.llm.gpu_queue import GpuQueue, QueuedModel
 from agent.messages import Message, System, User
-from agent.model import Completion, Model, Request
+from agent.model import Completion, Model, ModelRefused, Request
 from agent.store import Store
 from agent.store.transcript import Entry
 from agent.store.turns import OpenTurn
+from agent.store.usage import CacheReuse
 from backend.protocol import IDLE, PERSON
+
+log = logging.getLogger(__name__)
 
 SUMMARY_SECONDS = 60.0  # while a person waits
 IDLE_SUMMARY_SECONDS = 600.0
@@ -51,7 +55,11 @@ class ModelWindow:
     schemas: tuple[Mapping[str, Any], ...]
     spill: Spill = nowhere
     useful: Callable[[], Awaitable[int | None]] = whole
+    read_ahead: bool = (
+        True  # whether the next prompt is read between turns where it would be read anew
+    )
     audit: CacheAudit = field(default_factory=CacheAudit)
+    _served: str = ""  # the chat of this process's last call: the server's slot is its own
     _prefixes: dict[int, int] = field(default_factory=dict)
 
     async def budget(self) -> WindowBudget:
@@ -99,35 +107,71 @@ class ModelWindow:
         return budget.prefix + sum(map(weight, messages)) <= budget.hard
 
     async def rest(self, chat: str) -> None:
-        """Between turns: compact a prompt that is nearly full, and warm the new one."""
+        """Between turns: compact a prompt that is nearly full, and read what the template has changed.
+
+        What is given up for somebody more urgent is gone on with when nobody waits.
+        """
+        try:
+            if await self._compacted(chat):
+                await self.warm(chat)
+            elif self.read_ahead:
+                while not await self.warm(chat, changed=True):
+                    pass
+        except ModelRefused as error:
+            log.warning("%s could not be read ahead: %s", chat, error)
+
+    async def _compacted(self, chat: str) -> bool:
+        """Whether the prompt was so full that it was to be compacted."""
         size, budget = await self.store.transcript.size(chat), await self.budget()
         if not size or size + budget.prefix <= budget.high:
-            return
+            return False
         conversation, entries = await self.store.transcript.current(chat)
         if conversation is None or not entries:
-            return
+            return False
         if await self._size(entries, budget, budget.high) <= budget.high:
-            return
+            return False
         compact = self._compactor(self.model, IDLE_SUMMARY_SECONDS)
         async with self.queue(chat, IDLE, None) as hold, move_on_when(hold.wanted):
             await compact(chat, conversation, entries, budget)
-        await self.warm(chat)
+        return True
 
-    async def warm(self, chat: str) -> None:
-        """Let the server read a chat's prompt between turns; stopped when somebody more urgent waits."""
+    async def warm(self, chat: str, *, changed: bool = False) -> bool:
+        """Let the server read what a chat's next request begins with, thoughts dropped where its template
+        drops them, up to where the next message begins. False when it was stopped because somebody more
+        urgent waits.
+
+        With `changed` only where the server has something else: a prompt that merely grew costs
+        nothing, and nothing is read where it would push out another chat's prompt.
+        """
         conversation, entries = await self.store.transcript.current(chat)
         if conversation is None or not entries:
-            return
-        request = Request(sent(entries), self.schemas, max_tokens=1)
+            return True
+        known = await self.store.chats.get(chat)
+        request = Request(sent(entries), self.schemas, thinking=known.thinking if known else None)
+        ahead = await self.model.ahead(request)
+        if changed and (
+            ahead is None or ahead.repeats or (self._served != chat and not ahead.others_kept)
+        ):
+            return True
+        if ahead is None:
+            request = replace(request, max_tokens=1)
+        else:
+            request = replace(request, prompt=ahead.tokens)
         async with (
             self.queue(chat, IDLE, None) as hold,
             move_on_when(hold.wanted),
             aclosing(self.model.stream(request)) as pieces,
         ):
             async for piece in pieces:
-                if isinstance(piece, Completion):
-                    reuse = self.audit.compare(conversation, request.messages, piece)
+                if isinstance(piece, Completion) and piece.finish_reason != "cut":
+                    self._served = chat
+                    piece = replace(piece, completion_tokens=0)  # the one generated is not kept
+                    self.audit.remember(conversation, request.messages, piece)
+                    read = (piece.prompt_tokens or 0) - (piece.cached_tokens or 0)
+                    reuse = CacheReuse(0, read)
                     await self.store.usage.add(chat, conversation, None, piece, reuse, "warm")
+            return True
+        return False
 
     async def enter(self, chat: str, text: str, stranger: str = "") -> str:
         """A text on its way into the prompt, cut with a clear mark when it alone is too large; `stranger`
@@ -143,6 +187,7 @@ class ModelWindow:
     async def record(
         self, turn: OpenTurn, request: Sequence[Message], completion: Completion
     ) -> None:
+        self._served = turn.chat
         reuse = self.audit.compare(turn.conversation, request, completion)
         await self.store.usage.add(turn.chat, turn.conversation, turn.id, completion, reuse)
 

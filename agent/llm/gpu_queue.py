@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from agent.aio import move_on_when
 from agent.errors import BackendAway
-from agent.model import Completion, Model, ModelRefused, Piece, PrefillProgress, Request
+from agent.model import Ahead, Completion, Model, ModelRefused, Piece, PrefillProgress, Request
 from backend.client import BackendClient, BackendUnavailable, GpuLease
 from backend.protocol import PERSON, CompletionReport, Priority, QueueState
 
@@ -143,6 +143,9 @@ class QueuedModel:
 
     async def count(self, request: Request) -> int:
         return await self.model.count(request)
+
+    async def ahead(self, request: Request) -> Ahead | None:
+        return await self.model.ahead(request)
 
 
 @asynccontextmanager

@@ -28,6 +28,12 @@ class Chat:
     blocked: bool
     active_at: float
 
+    @property
+    def thinking(self) -> int | None:
+        """agent.model.Request.thinking of its turns; None: as the model's profile has it."""
+        found = self.settings.get("thinking")
+        return found if isinstance(found, int) else None
+
 
 @dataclass(frozen=True, slots=True)
 class ConversationRow:

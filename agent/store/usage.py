@@ -71,3 +71,8 @@ class UsageTable:
         )
         rows = await self.database.all(sql, at, chat)
         return UsageSum(*rows[0])
+
+    async def read_ahead(self, at: float) -> int:
+        """Tokens that the server read between turns since an instant."""
+        sql = "SELECT coalesce(sum(reread), 0) FROM usage WHERE at >= ? AND purpose = 'warm'"
+        return int(await self.database.value(sql, at))

@@ -2,6 +2,7 @@
 
 api.py            its routes
 gpu_queue.py      whose request runs on the GPU next
+idle_cost.py      what work between turns costs, in seconds and joules
 alerts.py         news for the owner, kept and streamed
 restart_history.py  when the model server was started again, and why
 speed.py          speed, cache use and energy of the last completions

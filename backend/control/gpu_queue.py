@@ -1,7 +1,8 @@
 """Whose request runs on the GPU next, over all chats and processes of this machine.
 
 More urgent requests go first; among equals the chat that was served longest
-ago. Scheduled work that has waited two minutes counts as a person's. The GPU is
+ago. Scheduled work that has waited two minutes counts as a person's. Idle work is
+let in while no turn is open: the slot's cache is that turn's until it ends. The GPU is
 held for one request at a time. A turn is open from its message to its answer;
 a change of the model waits for `between_turns`.
 """
@@ -12,13 +13,14 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 
-from backend.protocol import IDLE, PERSON, QueueState
+from backend.protocol import EVAL, IDLE, PERSON, QueueState
 
 AGED_SECONDS = 120.0
 REMEMBERED = 1000  # chats
 LONGEST_TURN_SECONDS = 600.0  # a turn may wait for a person's approval longer than others can wait
 HEAT = "heat"  # the key under which the thermal guard closes the queue
 OnChange = Callable[[QueueState], None]
+OnIdle = Callable[[float, float], None]  # when idle work began and ended to hold the GPU
 
 
 @dataclass(eq=False, slots=True)
@@ -30,6 +32,7 @@ class Ticket:
     since: float
     on_change: OnChange
     granted: asyncio.Event = field(default_factory=asyncio.Event)
+    held_since: float = 0.0
     last: QueueState | None = None
 
     def show(self, state: QueueState) -> None:
@@ -41,8 +44,14 @@ class Ticket:
 class GpuRequestQueue:
     """`capacity` requests run at once (llama-server's slots)."""
 
-    def __init__(self, capacity: int = 1, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        capacity: int = 1,
+        now: Callable[[], float] = time.monotonic,
+        on_idle: OnIdle = lambda began, ended: None,
+    ) -> None:
         self.capacity = capacity
+        self.on_idle = on_idle
         self.holders: list[Ticket] = []
         self.waiters: list[Ticket] = []
         self.open_turns: list[Ticket] = []
@@ -85,6 +94,8 @@ class GpuRequestQueue:
                 self._served_at[chat] = self._now()
                 if len(self._served_at) > REMEMBERED:
                     del self._served_at[next(iter(self._served_at))]
+                if ticket.priority == IDLE and chat != EVAL:
+                    self.on_idle(ticket.held_since, self._now())
             self._left.set()
             self._update()
 
@@ -99,6 +110,7 @@ class GpuRequestQueue:
         finally:
             (self.open_turns if ticket in self.open_turns else self._new_turns).remove(ticket)
             self._left.set()
+            self._update()
 
     def close(self, key: str, reason: str) -> None:
         """Let nobody in until `open(key)`; holders go on."""
@@ -159,11 +171,13 @@ class GpuRequestQueue:
             ticket = min(allowed, key=self._rank)
             self.waiters.remove(ticket)
             self.holders.append(ticket)
+            ticket.held_since = self._now()
             ticket.granted.set()
             ticket.show(QueueState(state="held"))
         for ahead, ticket in enumerate(sorted(self.waiters, key=self._rank), len(self.holders)):
             ticket.show(QueueState(state="waiting", ahead=ahead, reason=self.reason))
-        if self._closed or any(waiter.priority < IDLE for waiter in self.waiters):
+        urgent = any(waiter.priority < IDLE for waiter in self.waiters)
+        if urgent or self._closed or self.open_turns:
             for holder in self.holders:
                 if holder.priority == IDLE:
                     holder.show(QueueState(state="wanted"))
@@ -177,7 +191,8 @@ class GpuRequestQueue:
         if self._closed:
             return []
         if not self._ending_turns:
-            return self.waiters
+            idle = not self.open_turns
+            return [ticket for ticket in self.waiters if idle or ticket.priority < IDLE]
         chats = {turn.chat for turn in self.open_turns}
         return [ticket for ticket in self.waiters if ticket.chat in chats]
 

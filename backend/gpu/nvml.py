@@ -43,6 +43,7 @@ class Sample:
     lost: tuple[int, ...] = ()
     xids: tuple[tuple[int, int], ...] = ()
     pids: frozenset[int] = frozenset()  # processes with memory on a GPU
+    joules: float | None = None  # drawn by all GPUs since the driver was loaded
 
     def holds(self, pid: int) -> bool | None:
         """Whether a process has memory on a GPU; None when that cannot be known."""
@@ -193,15 +194,19 @@ class Nvml:
         self._events = self._register()
 
     def sample(self) -> Sample:
-        gpus, lost, pids = [], [], set[int]()
+        gpus, lost, pids, energy = [], [], set[int](), list[int | None]()
         for index in self._handles:
             try:
                 gpus.append(self._gpu(index))
                 running = self.ask("nvmlDeviceGetComputeRunningProcesses", self._handles[index])
                 pids |= {process.pid for process in running or ()}
+                energy.append(self.ask("nvmlDeviceGetTotalEnergyConsumption", self._handles[index]))
             except self._nvml.NVMLError_GpuIsLost:
                 lost.append(index)
-        return Sample(monotonic(), tuple(gpus), tuple(lost), tuple(self._xids()), frozenset(pids))
+        known = [millijoules for millijoules in energy if millijoules is not None]
+        joules = sum(known) / 1000 if known and len(known) == len(self._handles) else None
+        xids, holders = tuple(self._xids()), frozenset(pids)
+        return Sample(monotonic(), tuple(gpus), tuple(lost), xids, holders, joules)
 
     def installed(self) -> tuple[InstalledGpu, ...]:
         found = []

@@ -59,6 +59,7 @@ class ManagedServer:
             template=dict(run.profile.template),
             useful_context=run.profile.useful_context,
             vision=run.vision,
+            keeps_prompts=run.profile.flag("--cache-ram") != "0",
         )
 
     def changes(self) -> AsyncIterator[ServerStatus]:

@@ -14,7 +14,7 @@ from agent.evaluate.runner import EvalSetup, run_task
 from agent.evaluate.scores import Rates, Score, append_score, load_scores, rates_by
 from agent.evaluate.tasks import EvalTask, suite
 from agent.llm.gpu_queue import QueuedModel
-from backend.protocol import IDLE
+from backend.protocol import EVAL, IDLE
 from bot.cli.bench import number, share
 from bot.cli.command import Misused, Options, json_option, pass_options, runs
 from bot.cli.connect import running_agent
@@ -95,7 +95,7 @@ async def play(
         return sum(known) if known else None
 
     setup = EvalSetup(
-        model=QueuedModel(agent.model, agent.window.queue, "eval", IDLE),
+        model=QueuedModel(agent.model, agent.window.queue, EVAL, IDLE),
         sandboxes=agent.sandboxes,
         approvals=agent.store.approvals,
         tools=agent.tools,

@@ -14,7 +14,7 @@ from agent.turn.model_caller import ModelCaller
 from agent.turn.replay import Answered, Replay, lines_of
 from bot.cli.command import Failed, Options, chat_option, json_option, pass_options, runs
 from bot.cli.connect import running_agent
-from bot.composition import thinking_tokens, turn_limits
+from bot.composition import turn_limits
 
 
 @click.command(
@@ -40,8 +40,8 @@ async def command(options: Options, turn: str, chat: str, as_json: bool) -> None
         model = QueuedModel(agent.model, agent.window.queue, recorded.chat)
         tools = KnownTools.of(agent.schemas)
         caller = ModelCaller(model, tools, bounds, agent.ready, lambda event: None)
-        thinking = thinking_tokens(await agent.store.chats.get(recorded.chat))
-        replay = Replay(caller, agent.schemas, bounds, thinking)
+        known = await agent.store.chats.get(recorded.chat)
+        replay = Replay(caller, agent.schemas, bounds, known.thinking if known else None)
         differing = 0
         async for answered in replay(recorded):
             differing += not answered.same

@@ -60,6 +60,10 @@ async def with_backend(facts: dict[str, Any], backend: BackendClient) -> dict[st
         "speed": (report.speed if report else Speed()).model_dump(include=SPEEDS),
         "gpus": [gpu.model_dump(mode="json") for gpu in report.gpus] if report else [],
         **facts,
+        "idle": {
+            **facts["idle"],
+            **(report.idle.model_dump() if report else {"seconds": None, "wh": None}),
+        },
         "memory_mib": {
             **facts["memory_mib"],
             "backend": report.memory_mib.backend if report else None,
@@ -80,7 +84,7 @@ def status_lines(facts: dict[str, Any]) -> list[str]:
         if warm := server["warm"]:
             cached = f"{warm['cached_tokens']} of {warm['tokens']} tokens cached"
             lines.append(f"warm: {cached} in {warm['seconds']:.1f} s by {warm['source']}")
-        lines += speed_lines(facts["speed"])
+        lines += [*speed_lines(facts["speed"]), *idle_lines(facts["idle"])]
     if last := server["last_restart"]:
         lines.append(f"last restart: {last['at']}: {last['cause']} (voltaire backend history)")
     for gpu in facts["gpus"]:
@@ -117,6 +121,15 @@ def speed_lines(speed: dict[str, Any]) -> list[str]:
     if speed["cache_hit"] is not None:
         line += f", {100 * speed['cache_hit']:.0f} % of prompts cached"
     return [line]
+
+
+def idle_lines(idle: dict[str, Any]) -> list[str]:
+    """What reading ahead and compacting between turns cost in the last 24 hours."""
+    if not idle["seconds"]:
+        return []
+    wh = "" if idle["wh"] is None else f", {idle['wh']:.2f} Wh"
+    tokens = f"{idle['tokens'] or 0:,} tokens read"
+    return [f"between turns, in 24 hours: {tokens}, {idle['seconds']:.1f} s{wh}"]
 
 
 def in_brackets(reason: str | None) -> str:

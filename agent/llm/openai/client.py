@@ -9,6 +9,7 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any, Self, TypeVar
 
 import aiohttp
@@ -23,6 +24,7 @@ from agent.llm.openai.prompt_form import (
     PROBE,
     RAW_CALLED,
     THOUGHT_CALLED,
+    WORDS,
     Json,
     PromptForm,
     ThoughtForm,
@@ -39,10 +41,11 @@ from agent.llm.openai.wire import (
     estimate,
     prompt_json,
     raw_json,
+    reading_json,
     request_json,
 )
-from agent.messages import Assistant
-from agent.model import ModelRefused, Piece, PrefillProgress, Request
+from agent.messages import Assistant, Message, User
+from agent.model import Ahead, ModelRefused, Piece, PrefillProgress, Request
 from backend.client import BackendUnavailable
 from backend.protocol import Endpoint
 
@@ -100,6 +103,8 @@ class OpenAIModel:
         began = asyncio.get_running_loop().time()
 
         async def asked(endpoint: Endpoint) -> aiohttp.ClientResponse:
+            if request.prompt:
+                return await self._call("POST", endpoint, _PLAIN, reading_json(request.prompt))
             wire = await self._completion_json(endpoint, request)
             if not (request.raw and endpoint.extras):
                 return await self._call("POST", endpoint, _COMPLETIONS, wire)
@@ -142,6 +147,47 @@ class OpenAIModel:
             return await self._template(endpoint, await self._prompt_json(endpoint, request))
 
         return await self._followed(shown)
+
+    async def ahead(self, request: Request) -> Ahead | None:
+        """Found by rendering two different messages behind the conversation: what both begin with.
+
+        Tokens, so that the server's cache ends exactly there: hybrid and sliding-window models
+        cannot go back. Pictures are no tokens; a conversation with one is not read ahead.
+        """
+        messages = request.messages
+        if any(isinstance(message, User) and message.images for message in messages):
+            return None
+
+        async def rendered(endpoint: Endpoint) -> Ahead | None:
+            if not endpoint.extras:
+                return None
+            form = await self._form(endpoint, request)
+
+            async def shown(*behind: Message) -> str:
+                asked = replace(request, messages=behind)
+                return await self._template(endpoint, prompt_json(asked, form, endpoint.template))
+
+            try:
+                prompts = [await shown(*messages, User(words)) for words in WORDS]
+                tokens = [await self._tokens(endpoint, prompt) for prompt in prompts]
+                same = takewhile(lambda pair: pair[0] == pair[1], zip(*tokens, strict=False))
+                last, repeats = messages[-1], False
+                if isinstance(last, Assistant) and not last.thought:
+                    before = await shown(*messages[:-1])
+                    repeats = prompts[0].startswith(before + (last.raw or last.text))
+            except (
+                ModelRefused
+            ):  # a template that takes no such message, or a server without routes
+                return None
+            read = tuple(token for token, _ in same)
+            return Ahead(read, repeats, endpoint.keeps_prompts)
+
+        return await self._followed(rendered)
+
+    async def _tokens(self, endpoint: Endpoint, prompt: str) -> list[int]:
+        wire = {"content": prompt, "add_special": True, "parse_special": True}
+        found = mapping(await self._json("POST", endpoint, "/tokenize", wire))
+        return [token for token in sequence(found.get("tokens")) if isinstance(token, int)]
 
     async def _pieces(self, answer: aiohttp.ClientResponse, began: float) -> AsyncGenerator[Piece]:
         """The answer's pieces; the last one is the completion, "cut" when the stream broke off."""

@@ -203,6 +203,7 @@ def complete(rendered: str) -> bool:
     return all(mark in rendered for mark in _MARKS)
 
 
+WORDS = ("A", "7 b")  # what messages begin with that have nothing in common
 THOUGHT = "#thought#\n"
 ASKED = replace(PROBE, messages=PROBE.messages[:2])
 RAW_CALLED = replace(

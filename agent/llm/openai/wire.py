@@ -8,7 +8,7 @@ in another form is read again from its arguments on, a few dozen tokens.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent.llm.openai.prompt_form import NATIVE, Json, PromptForm, messages_json
@@ -107,6 +107,11 @@ def raw_json(wire: Json, prompt: str) -> Json:
     budgets = ("thinking_budget_tokens", "reasoning_budget_tokens")
     plain = {name: value for name, value in wire.items() if name not in (*chat, *budgets)}
     return {**plain, "prompt": prompt, "preserved_tokens": list(SPECIAL_TOKENS)}
+
+
+def reading_json(prompt: Sequence[int]) -> Json:
+    """A request that reads tokens into the cache and generates nothing that is kept."""
+    return {"prompt": list(prompt), "max_tokens": 0, "stream": True, **EXTRAS}
 
 
 def encode(wire: Json) -> bytes:

@@ -152,6 +152,10 @@ async def test_usage_adds_up(store: Store, clock: Clock) -> None:
     )
     assert summed.cache_hit == 0.9
     assert (await store.usage.since(clock.now + 1)).cache_hit is None
+    read = Completion("", (), "", "stop", 1000, 900, 0)
+    await store.usage.add("cli", 1, None, read, CacheReuse(0, 100), "warm")
+    assert await store.usage.read_ahead(clock.now - 1) == 100
+    assert await store.usage.read_ahead(clock.now + 1) == 0
 
 
 async def test_files_are_listed_newest_first(store: Store) -> None:

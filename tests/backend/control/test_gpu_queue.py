@@ -142,3 +142,17 @@ async def test_a_turn_that_never_ends_holds_a_switch_up_for_a_while_only() -> No
                     assert late not in queue.open_turns
     assert not queue.open_turns
     assert queue.reason is None
+
+
+async def test_idle_work_waits_for_the_end_of_open_turns_and_gives_way_to_new_ones() -> None:
+    """The server's cache is an open turn's: between two of its calls nobody else reads."""
+    queue, heard = GpuRequestQueue(now=Clock()), list[QueueState]()
+    with queue.turn("a", lambda state: None):
+        idle = asyncio.create_task(queue.acquire("b", IDLE, heard.append).__aenter__())
+        async with queue.acquire("a", PERSON):
+            await asyncio.sleep(0)
+        assert [ticket.chat for ticket in queue.waiters] == ["b"]
+    await idle
+    assert heard[-1] == QueueState(state="held")
+    with queue.turn("a", lambda state: None):
+        assert heard[-1] == QueueState(state="wanted")

@@ -114,6 +114,15 @@ async def test_a_card_is_read_whole(library: str, scene: Scene) -> None:
     assert (sample.hottest, sample.watts, sample.load, sample.lost) == (70, 150, 0.55, ())
 
 
+async def test_the_energy_counters_of_all_cards_are_one_sum(library: str, scene: Scene) -> None:
+    scene(cards=2, energy=1_500_000)
+    sample = await nvml.look(library)
+    assert sample and sample.joules == 3_000.0
+    scene(cards=2)
+    sample = await nvml.look(library)
+    assert sample and sample.joules is None
+
+
 async def test_what_a_card_does_not_know_is_none(library: str, scene: Scene) -> None:
     scene(memory_temperature=None, ecc=None, links=None, power=None, used=None)
     (sample,) = await samples(library, 1)

@@ -1,0 +1,88 @@
+"""What work between turns costs: seconds of the GPU, and joules as its samples tell. Pure but for its file."""
+
+import json
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from backend.files import replace_text
+from backend.gpu.nvml import Sample
+from backend.protocol import IdleWork
+
+HOUR, HOURS = 3600, 24
+KEPT_SAMPLES = 600  # ten minutes of them
+
+
+@dataclass(slots=True)
+class IdleCost:
+    """Sums by the hour, kept in `path`. Holds and samples are on the steady clock.
+
+    A hold is often shorter than the second between two samples. It is charged what the
+    card drew from the sample before it to the one behind it, less the lowest power seen
+    for the time in which it did not run. What gave way to a request may so be charged with
+    some of that, at most a second.
+    """
+
+    path: Path
+    clock: Callable[[], float] = time.time
+    hours: dict[int, tuple[float, float | None]] = field(default_factory=dict)  # seconds, joules
+    _drawn: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=KEPT_SAMPLES))
+    _holds: list[tuple[float, float]] = field(default_factory=list)  # not yet charged
+
+    def read(self) -> None:
+        with suppress(OSError, ValueError, TypeError):
+            rows = json.loads(self.path.read_text("utf-8"))
+            self.hours = {int(hour): (float(s), j) for hour, s, j in rows}
+
+    def held(self, began: float, ended: float) -> None:
+        """Idle work has held the GPU."""
+        if self._drawn:
+            self._holds.append((began, ended))
+        self._add(ended - began, None)
+
+    def sample(self, sample: Sample) -> None:
+        """`joules` since the driver was loaded where the card counts them (Volta and later), else by its power."""
+        at, joules = self._drawn[-1] if self._drawn else (sample.at, 0.0)
+        counted = sample.joules
+        if counted is None:
+            if sample.watts is None:
+                return
+            counted = joules + sample.watts * (sample.at - at)
+        self._drawn.append((sample.at, counted))
+        due = [hold for hold in self._holds if hold[1] <= sample.at]
+        if due:
+            self._holds = [hold for hold in self._holds if hold[1] > sample.at]
+            self._add(0.0, sum(self._joules(began, ended) for began, ended in due))
+
+    def work(self) -> IdleWork:
+        since = int(self.clock()) // HOUR - HOURS
+        recent = [sums for hour, sums in self.hours.items() if hour > since]
+        joules = [j for _, j in recent if j is not None]
+        return IdleWork(
+            seconds=round(sum(seconds for seconds, _ in recent), 3),
+            wh=round(sum(joules) / 3600, 4) if joules else None,
+        )
+
+    def _joules(self, began: float, ended: float) -> float:
+        spans = list(zip(self._drawn, list(self._drawn)[1:], strict=False))
+        watts = [(j - i) / (b - a) for (a, i), (b, j) in spans if b > a]
+        touched = [((a, i), (b, j)) for (a, i), (b, j) in spans if b > began and a < ended]
+        if not touched or not watts:
+            return 0.0
+        span = touched[-1][1][0] - touched[0][0][0]
+        drawn = touched[-1][1][1] - touched[0][0][1]
+        held = min(ended - began, span)
+        return max(drawn - min(watts) * (span - held), min(watts) * held)
+
+    def _add(self, seconds: float, joules: float | None) -> None:
+        now = int(self.clock()) // HOUR
+        before, known = self.hours.get(now, (0.0, None))
+        both = None if joules is None and known is None else (known or 0.0) + (joules or 0.0)
+        self.hours[now] = before + seconds, both
+        self.hours = {hour: sums for hour, sums in self.hours.items() if hour > now - HOURS}
+        with suppress(OSError):  # a full disk costs the count, nothing else
+            rows = [(hour, *sums) for hour, sums in self.hours.items()]
+            replace_text(self.path, json.dumps(rows))

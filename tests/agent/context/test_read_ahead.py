@@ -1,0 +1,249 @@
+"""Between turns the next prompt is read, where the template changes it: given up, gone on with, never in the way."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from agent.context.compactor import sent
+from agent.context.window import ModelWindow
+from agent.errors import BackendAway
+from agent.llm.openai import OpenAIModel
+from agent.messages import Assistant, ToolCall, ToolResult, User
+from agent.model import Ahead, Completion, Request
+from agent.store import Incoming, Store, open_store
+from agent.store.turns import RenderedMessage
+from backend.protocol import PERSON, Endpoint
+from backend.server.llama import llama_server
+from fakes.gpu_queue_local import LocalGpuQueue
+from fakes.llama_embedded import serve
+from fakes.model_caching import CachingModel
+from fakes.patience import SECONDS
+from fakes.scripted_gguf import make_scripted
+
+# Drops the thoughts of turns that are over, as Qwen 3.5's and gpt-oss's do.
+TEMPLATE = """\
+{%- set last = namespace(user=-1) %}
+{%- for m in messages %}{% if m.role == 'user' %}{% set last.user = loop.index0 %}{% endif %}{% endfor %}
+{%- for m in messages %}<|im_start|>{{ m.role }}
+{% if m.reasoning_content and loop.index0 > last.user %}<think>{{ m.reasoning_content }}</think>{% endif %}
+{{- m.content }}
+{%- for call in m.tool_calls or [] %}
+<tool_call>
+{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}
+</tool_call>
+{%- endfor %}<|im_end|>
+{% endfor %}
+{%- if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"""
+LONG = "It is as it should be. " * 1_200  # 7,000 tokens: seconds for the toy
+
+
+async def a_turn(store: Store, chat: str = "tg:1", result: str = "done") -> int:
+    """A finished turn with a thought, a call and its result; the conversation."""
+    await store.inbox.add(Incoming(chat, "s", f"{chat} 1", "look"))
+    rows = await store.inbox.waiting(chat, ["s"])
+    said = RenderedMessage("<context>\n</context>\n", User("<context>\n</context>\nlook"), ())
+    turn = await store.turns.begin(f"turn of {chat}", rows, said)
+    call = ToolCall("call00001", "bash", '{"command": "ls"}')
+    for message in (
+        Assistant("", (call,), thought="I look."),
+        ToolResult("call00001", "bash", result),
+        Assistant("There it is.", thought="That is it."),
+    ):
+        await store.turns.add(turn, message)
+    return turn.conversation
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    async with open_store(tmp_path / "v.db") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("toy") / "toy.gguf"
+    make_scripted(path, [], TEMPLATE)
+    return path
+
+
+@asynccontextmanager
+async def opened(endpoint: Endpoint) -> AsyncIterator[OpenAIModel]:
+    async def same() -> Endpoint:
+        return endpoint
+
+    async with OpenAIModel(same) as model:
+        yield model
+
+
+async def completed(model: OpenAIModel, request: Request) -> Completion:
+    async for piece in model.stream(request):
+        if isinstance(piece, Completion):
+            return piece
+    raise AssertionError
+
+
+async def next_message(store: Store, model: OpenAIModel) -> Completion:
+    _, entries = await store.transcript.current("tg:1")
+    return await completed(model, Request((*sent(entries), User("<context>\nnow")), max_tokens=1))
+
+
+async def busy(endpoint: Endpoint) -> bool:
+    async with llama_server(endpoint.url, endpoint.api_key) as server:
+        return (await server.slots(SECONDS)).processing
+
+
+async def until(endpoint: Endpoint, *, processing: bool) -> None:
+    async with asyncio.timeout(SECONDS):
+        while await busy(endpoint) != processing:
+            await asyncio.sleep(0.02)  # the server tells nobody
+
+
+async def test_a_request_gets_through_at_once_and_the_rest_is_read_after_it(
+    store: Store, toy: Path
+) -> None:
+    await a_turn(store, result=LONG)
+    async with serve(toy, 16384) as endpoint, opened(endpoint) as model:
+        window = ModelWindow(store, model, LocalGpuQueue(), ())
+        window._served = "tg:1"
+        resting = asyncio.create_task(window.rest("tg:1"))
+        await until(endpoint, processing=True)
+        async with asyncio.timeout(SECONDS), window.queue("tg:2", PERSON, None):
+            assert not resting.done()
+            await until(endpoint, processing=False)  # the server has stopped at its next batch
+            assert await store.usage.read_ahead(0) == 0
+        await resting
+        assert await store.usage.read_ahead(0) > 1_000
+        answer = await next_message(store, model)
+        prompt, cached = answer.prompt_tokens or 0, answer.cached_tokens or 0
+        assert prompt > 5_000 and prompt - cached < 24
+
+
+async def test_a_cancelled_worker_stops_the_server(store: Store, toy: Path) -> None:
+    await a_turn(store, result=LONG)
+    async with serve(toy, 16384) as endpoint, opened(endpoint) as model:
+        resting = asyncio.create_task(ModelWindow(store, model, LocalGpuQueue(), ()).rest("tg:1"))
+        await until(endpoint, processing=True)
+        resting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await resting
+        await until(endpoint, processing=False)
+
+
+async def test_a_server_that_is_killed_meanwhile_ends_it_without_an_error(
+    store: Store, toy: Path
+) -> None:
+    await a_turn(store, result=LONG)
+    served = AsyncExitStack()
+    endpoint = await served.enter_async_context(serve(toy, 16384))
+    async with served, opened(endpoint) as model:
+        window = ModelWindow(store, model, LocalGpuQueue(), ())
+        resting = asyncio.create_task(window.rest("tg:1"))
+        await until(endpoint, processing=True)
+        await served.aclose()
+        async with asyncio.timeout(SECONDS):
+            await resting
+    assert await store.usage.read_ahead(0) == 0
+
+
+CHILD = """
+import asyncio, sys
+from pathlib import Path
+from agent.context.window import ModelWindow
+from agent.store import open_store
+from backend.protocol import Endpoint
+from fakes.gpu_queue_local import LocalGpuQueue
+from tests.agent.context.test_read_ahead import opened
+
+async def main():
+    endpoint = Endpoint.model_validate_json(sys.argv[2])
+    async with open_store(Path(sys.argv[1])) as store, opened(endpoint) as model:
+        await ModelWindow(store, model, LocalGpuQueue(), ()).rest("tg:1")
+
+asyncio.run(main())
+"""
+
+
+async def test_a_program_that_is_killed_meanwhile_leaves_nothing_behind(
+    store: Store, tmp_path: Path, toy: Path
+) -> None:
+    await a_turn(store, result=LONG)
+    before = await store.transcript.current("tg:1")
+    async with serve(toy, 16384) as endpoint, opened(endpoint) as model:
+        child = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", CHILD, str(tmp_path / "v.db"), endpoint.model_dump_json())
+        )
+        await until(endpoint, processing=True)
+        os.kill(child.pid, signal.SIGKILL)
+        await child.wait()
+        await until(endpoint, processing=False)
+        assert await store.transcript.current("tg:1") == before
+        await ModelWindow(store, model, LocalGpuQueue(), ()).rest("tg:1")
+        answer = await next_message(store, model)
+        assert (answer.prompt_tokens or 0) - (answer.cached_tokens or 0) < 24
+
+
+@dataclass
+class Changing(CachingModel):
+    """Its template changes what it was sent, so that `repeats` is not so."""
+
+    repeats: bool = False
+    others_kept: bool = False
+
+    async def ahead(self, request: Request) -> Ahead | None:
+        return Ahead((1, 2, 3), self.repeats, self.others_kept)
+
+
+@pytest.mark.parametrize(
+    ("fields", "read"),
+    [
+        ({}, True),
+        ({"repeats": True}, False),
+        ({"read_ahead": False}, False),
+        ({"served": "tg:2"}, False),
+        ({"served": "tg:2", "others_kept": True}, True),
+    ],
+    ids=["changed", "append-only", "off", "slot-of-another", "kept-in-ram"],
+)
+async def test_it_reads_where_that_saves_something_and_takes_nothing_from_others(
+    store: Store, fields: dict[str, object], read: bool
+) -> None:
+    await a_turn(store)
+    model = Changing(lambda request: Assistant("ok"))
+    model.repeats = bool(fields.get("repeats"))
+    model.others_kept = bool(fields.get("others_kept"))
+    window = ModelWindow(
+        store, model, LocalGpuQueue(), (), read_ahead=bool(fields.get("read_ahead", True))
+    )
+    window._served = str(fields.get("served", "tg:1"))
+    await window.rest("tg:1")
+    assert [request.prompt for request in model.requests] == [(1, 2, 3)] * read
+
+
+async def test_what_a_chat_is_to_think_is_part_of_the_prompt(store: Store) -> None:
+    await a_turn(store)
+    await store.chats.set("tg:1", thinking=0)
+    model = Changing(lambda request: Assistant("ok"))
+    await ModelWindow(store, model, LocalGpuQueue(), ()).warm("tg:1")
+    assert model.requests[0].thinking == 0
+
+
+async def test_without_a_server_nothing_is_read(store: Store) -> None:
+    await a_turn(store)
+    model = Changing(lambda request: Assistant("ok"))
+
+    def away(request: Request) -> None:
+        raise BackendAway("gone")
+
+    model.before = away
+    window = ModelWindow(store, model, LocalGpuQueue(), ())
+    window._served = "tg:1"
+    with pytest.raises(BackendAway):
+        await window.rest("tg:1")
