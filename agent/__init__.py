@@ -20,4 +20,5 @@ prompt.py     the fixed prefix, and the context block of a message
 approvals.py  what an owner must allow
 trust.py      whose text touches a chat, and what then asks
 aio.py        waiting, cancelling and background work
+files.py      files replaced in one step
 """

@@ -27,6 +27,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from agent.files import replacing
 from agent.store import open_store
 from agent.store.backup import backup as copy_database
 from agent.store.backup import check_copy
@@ -97,17 +98,11 @@ def kept_names(names: Mapping[str, object]) -> set[str]:
 @contextmanager
 def written_whole(target: Path) -> Iterator[Path]:
     """A name to write to; it becomes `target` when everything is written and on the disk."""
-    part = target.with_name(target.name + ".part")
     try:
-        os.close(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600))
-        yield part
-        with part.open("rb") as file:
-            os.fsync(file.fileno())
-        part.replace(target)
+        with replacing(target, sync=True) as part:
+            yield part
     except OSError as error:
         raise BackupError(f"{target} cannot be written: {error.strerror or error}.") from None
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def pack(state: Path, copy: Path, target: Path, config: Path | None, secrets: bool) -> None:

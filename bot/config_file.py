@@ -9,10 +9,10 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from agent.files import replacing
 from agent.schedule.times.rule import Calendar, load
 from agent.store import Store
 from agent.store.jobs import Job
@@ -60,7 +60,7 @@ def replace_file(path: Path, text: str, *, group: int = -1) -> None:
 
     Without a group, one that is there keeps its owner, group and mode.
     """
-    with replacement(path) as new:
+    with replacing(path, sync=True) as new:
         new.write_text(text, "utf-8")
         if group >= 0:
             os.chown(new, -1, group)
@@ -69,18 +69,6 @@ def replace_file(path: Path, text: str, *, group: int = -1) -> None:
             before = path.stat()
             new.chmod(before.st_mode & 0o777)
             os.chown(new, before.st_uid, before.st_gid)
-
-
-@contextmanager
-def replacement(path: Path) -> Iterator[Path]:
-    """A private file to write to, which takes the place of `path` when the block ends."""
-    new = path.with_name(f".{path.name}.new")
-    new.unlink(missing_ok=True)
-    new.touch(0o600, exist_ok=False)
-    yield new
-    with new.open("rb") as file:
-        os.fsync(file.fileno())
-    new.replace(path)
 
 
 def lines(values: Values, path: tuple[str, ...] = ()) -> Iterator[str]:
@@ -135,7 +123,7 @@ async def sync_config(store: Store, path: Path | None, zone: str) -> None:
         if after != before:
             tomllib.loads(after)
             now = path.stat()
-            with replacement(path) as new:  # as readable as it was
+            with replacing(path, sync=True) as new:  # as readable as it was
                 new.write_text(after, "utf-8")
                 if os.geteuid() == 0:
                     os.chown(new, now.st_uid, now.st_gid)

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from agent.files import replacing
 from agent.store import Store, open_store
 from agent.store.retention import DAY
 from bot.settings import Settings
@@ -52,12 +53,10 @@ class Presence(BaseModel):
 
 
 def write_presence(state: Path, presence: Presence) -> None:
-    """Replace the file at once; a reader sees the old or the new."""
     path = state / PRESENCE
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    new = path.with_suffix(f".{presence.pid}.new")
-    new.write_text(presence.model_dump_json(), "utf-8")
-    new.replace(path)
+    with replacing(path, suffix=str(presence.pid)) as new:
+        new.write_text(presence.model_dump_json(), "utf-8")
 
 
 def read_presence(state: Path) -> Presence | None:
@@ -114,10 +113,9 @@ async def bot_facts(bot: Presence | None, store: Store | None) -> dict[str, Any]
 
 def share_facts(here: Presence, facts: dict[str, Any], folder: Path = RUNTIME) -> None:
     """Leave the bot's facts where members of the machine's group may read them."""
-    new = folder / f"{SHARED}.new"
-    new.write_text(json.dumps({"process": (here.pid, here.started), **facts}), "utf-8")
-    new.chmod(0o640)
-    new.replace(folder / SHARED)
+    with replacing(folder / SHARED) as new:
+        new.write_text(json.dumps({"process": (here.pid, here.started), **facts}), "utf-8")
+        new.chmod(0o640)
 
 
 async def shared_facts(folder: Path = RUNTIME) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent.files import replacing
 from agent.sandbox.bubblewrap import UID, USER
 
 DIRECTORIES = ("usr", "etc", "proc", "dev", "tmp", "workspace", "repos", "run")
@@ -103,7 +104,7 @@ def copy_public(source: Path, target: Path) -> None:
         for child in source.iterdir():
             copy_public(child, target / child.name)
     elif is_public_file(source) and differs(source, target):
-        with replacing(target) as partial:
+        with replacing_public(target) as partial:
             shutil.copyfile(source, partial)
             shutil.copystat(source, partial)
             partial.chmod(0o644)
@@ -127,25 +128,23 @@ def differs(source: Path, copy: Path) -> bool:
 
 def write(path: Path, text: str) -> None:
     if not path.is_file() or path.read_text() != text:
-        with replacing(path) as partial:
+        with replacing_public(path) as partial:
             partial.write_text(text)
             partial.chmod(0o644)
 
 
 def symlink(target: str, link: Path) -> None:
     if not link.is_symlink() or str(link.readlink()) != target:
-        with replacing(link) as partial:
+        with replacing_public(link) as partial:
             partial.unlink(missing_ok=True)
             partial.symlink_to(target)
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A name beside `path`; what is made there takes its place in one step."""
+def replacing_public(path: Path) -> Iterator[Path]:
     make_directory(path.parent)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    yield partial
-    partial.replace(path)
+    with replacing(path, suffix=str(os.getpid())) as partial:
+        yield partial
 
 
 def make_directory(path: Path) -> None:

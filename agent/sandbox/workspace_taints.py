@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agent.files import replacing
 from agent.trust import Taint, named
 
 _KEPT = 100  # clearings that are remembered
@@ -83,15 +84,8 @@ class WorkspaceTaints:
             record = json.loads(json.dumps(before))
             yield record
             if record != before or not self.exists():
-                self._replace(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace"))
+                with replacing(self.path, sync=True) as new:
+                    new.write_text(json.dumps(record, ensure_ascii=False), "utf-8", "replace")
                 os.fsync(folder)
         finally:
             os.close(folder)
-
-    def _replace(self, content: bytes) -> None:
-        new = self.path.with_suffix(".new")
-        with new.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(self.path)

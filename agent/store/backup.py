@@ -1,13 +1,13 @@
 """The database's file: its check, snapshots and copies."""
 
 import asyncio
-import os
 import shutil
 import sqlite3
 import tempfile
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
+from agent.files import replacing
 from agent.store import Store, open_store
 from agent.store.errors import StoreDamaged, StoreError, as_store_errors
 
@@ -82,21 +82,17 @@ async def snapshot(store: Store) -> Path | None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    part = target.with_name(target.name + ".part")
     try:
-        with as_store_errors(target):
-            os.close(os.open(part, os.O_CREAT | os.O_RDWR | os.O_TRUNC, 0o600))
-            with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(part)) as new:
-                old.backup(new, pages=1024, sleep=0.005)
-                _checked(new, source)
-        with part.open("rb") as file:
-            os.fsync(file.fileno())
-        part.replace(target)
+        with (
+            replacing(target, sync=True) as part,
+            as_store_errors(target),
+            closing(sqlite3.connect(source)) as old,
+            closing(sqlite3.connect(part)) as new,
+        ):
+            old.backup(new, pages=1024, sleep=0.005)
+            _checked(new, source)
     except OSError as error:
         raise StoreError(f"{target} cannot be written: {error.strerror}.") from None
-    finally:
-        with suppress(OSError):
-            part.unlink()
 
 
 def _checked(copy: sqlite3.Connection, source: Path) -> None:

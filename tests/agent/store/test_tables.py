@@ -196,7 +196,7 @@ async def test_a_copy_is_whole_while_others_write(store: Store) -> None:
     stop.set()
     assert await writing > 0
     assert target.stat().st_mode & 0o777 == 0o600
-    assert not target.with_name("copy.db.part").exists()
+    assert not target.with_name(".copy.db.new").exists()
     async with open_store(target) as copy:
         found = await copy.inbox.waiting("tg:1", ["s"])
     assert [row.incoming.update for row in found] == [str(n) for n in range(len(found))]

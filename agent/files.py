@@ -1,0 +1,26 @@
+"""Files that a reader sees whole: the old or the new, never a part."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+@contextmanager
+def replacing(path: Path, *, sync: bool = False, suffix: str = "new") -> Iterator[Path]:
+    """An empty private file beside `path` to write to; it takes its place when the block ends,
+    and is removed after an error. `sync` flushes it to disk first, for what must outlive a power
+    cut; `suffix` keeps processes apart that write at the same time. Raises OSError.
+    """
+    fresh = path.with_name(f".{path.name}.{suffix}")
+    try:
+        fresh.unlink(missing_ok=True)
+        fresh.touch(0o600, exist_ok=False)
+        yield fresh
+        if sync:
+            with fresh.open("rb") as file:
+                os.fsync(file.fileno())
+        fresh.replace(path)
+    finally:
+        with suppress(OSError):
+            fresh.unlink()
