@@ -1,4 +1,4 @@
-"""voltaire server build: a llama-server for this machine's cards."""
+"""voltaire server: a llama-server for this machine's cards, released (`get`) or compiled (`build`)."""
 
 import asyncio
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from backend.build.build import Sources, build
+from backend.build.build import Sources, build, use_server, used_server
 from backend.build.recipe import (
     BuildHost,
     CannotBuild,
@@ -17,13 +17,47 @@ from backend.build.recipe import (
     toolkits,
     usual_roots,
 )
-from backend.gpu.nvml import installed_gpus
-from bot.cli.command import Failed, Misused, Options, pass_options, runs
+from backend.build.release import CannotGet, ReleaseKind, get_release
+from backend.client import BackendClient, BackendRefused, BackendUnavailable
+from backend.gpu.nvml import Sampler, installed_gpus
+from backend.measure.bench import BenchRow, gpu_sampler
+from backend.measure.choice import choose
+from backend.measure.probe import CannotMeasure
+from backend.models.profile import ProfileError
+from backend.server.launch import with_context
+from bot.cli.bench import bench_running, own_server
+from bot.cli.command import Failed, Misused, NoBackend, Options, pass_options, runs
+from bot.cli.connect import backend_client, backend_config, profile_of
+from bot.settings import Settings
+from bot.state import make_private
+
+MEASURED = 2048  # tokens in the window, at most
 
 
-@click.group("server", help="Build a llama-server for this machine.")
+@click.group(
+    "server", help="A llama-server for this machine: fetch a released one, or compile one."
+)
 def command() -> None:
     pass
+
+
+@command.command("get")
+@click.option("--vulkan", "kind", flag_value="vulkan", help="For any card with Vulkan.")
+@click.option("--cpu", "kind", flag_value="cpu", help="For the processor.")
+@pass_options
+@runs
+async def get_server(options: Options, kind: ReleaseKind | None) -> None:
+    """Fetch the newest server that llama.cpp released, check it, and use it from the next start on."""
+    chosen: ReleaseKind = kind or ("vulkan" if (await machine()).cards else "cpu")
+    try:
+        got = await get_release(chosen, options.settings.state_dir, click.echo)
+    except CannotGet as error:
+        raise Failed(str(error)) from None
+    click.echo(f"{got.version}\n{got.devices}")
+    click.echo(
+        f"{got.server}, release {got.release}, after {got.seconds:.0f} s;"
+        ' it is used from the backend\'s next start on (backend.server = "auto").'
+    )
 
 
 @command.command("build")
@@ -38,6 +72,11 @@ def command() -> None:
     help="A checkout of your own; ik_llama.cpp needs one.",
 )
 @click.option("--check", is_flag=True, help="Say how it would be built, and build nothing.")
+@click.option(
+    "--keep-faster",
+    is_flag=True,
+    help="Measure it against the one in use, and use the faster; a running backend is restarted for that, between turns.",
+)
 @pass_options
 @runs
 async def build_server(
@@ -47,6 +86,7 @@ async def build_server(
     engine: str,
     source: Path | None,
     check: bool,
+    keep_faster: bool,
 ) -> None:
     """Fetch the sources, compile, and use the result from the next start on."""
     if engine == "ik" and source is None:
@@ -58,14 +98,71 @@ async def build_server(
         if check:
             click.echo("\n".join([how.title, f"PATH={how.path}", *how.arguments]))
             return
-        built = await build(how, Sources(source, engine), options.settings.state_dir, click.echo)
+        state = options.settings.state_dir
+        used = used_server(state / "servers") if keep_faster else None
+        built = await build(how, Sources(source, engine), state, click.echo, use=used is None)
     except CannotBuild as error:
         raise Failed(str(error)) from None
     click.echo(f"{built.version}\n{built.devices}")
+    if used and used != built.server:
+        await use_faster(options.settings, used, built.server)
+        return
     click.echo(
         f"{built.server}, {built.size / 1e6:.0f} MB, after {built.seconds / 60:.1f} min;"
         ' it is used from the backend\'s next start on (backend.server = "auto").'
     )
+
+
+# -- the faster of two ------------------------------------------------------------
+
+
+async def use_faster(settings: Settings, used: Path, new: Path) -> None:
+    """Measure both, and let "auto" stand for the faster one."""
+    servers, chosen = settings.state_dir / "servers", used
+    make_private(settings.state_dir)
+    async with gpu_sampler() as sampler, backend_client(settings) as backend:
+        live = await backend.answers()
+
+        async def measure(server: Path) -> BenchRow:
+            if live:
+                return await measure_live(backend, servers, server, sampler)
+            profile = with_context(backend_config(settings), profile_of(settings.backend.profile))
+            async with own_server(settings, profile, sampler, str(server)) as bench:
+                return await bench.at(min(MEASURED, profile.context // 2))
+
+        try:
+            choice = await choose(used, new, measure)
+            chosen = choice.server
+            click.echo(choice.sentence)
+        except (BackendUnavailable, ProfileError) as error:
+            raise Failed(f"They could not be compared ({error}); {used} stays.") from None
+        finally:
+            use_server(servers, chosen)
+        if live:
+            await start_again(backend)
+    click.echo(f"In use: {chosen}")
+
+
+async def measure_live(
+    backend: BackendClient, servers: Path, server: Path, sampler: Sampler
+) -> BenchRow:
+    """Let the running backend start this server, between turns, and measure it while nobody asks."""
+    use_server(servers, server)
+    try:
+        await start_again(backend)
+    except BackendRefused as error:
+        raise CannotMeasure(str(error)) from None
+    async with backend.acquire_gpu("bench"), bench_running(backend, sampler) as bench:
+        return await bench.at(min(MEASURED, (await backend.endpoint()).n_ctx // 2))
+
+
+async def start_again(backend: BackendClient) -> None:
+    """The same profile, with the server that "auto" stands for now. Raises BackendRefused."""
+    profile = (await backend.status()).backend.profile
+    if not profile:
+        raise NoBackend("The backend has no profile.")
+    async for _ in backend.use_profile(profile):
+        pass
 
 
 async def machine(named: Sequence[Capability] = ()) -> BuildHost:

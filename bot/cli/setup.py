@@ -8,6 +8,7 @@ that Return gives.
 import asyncio
 import grp
 import os
+import sys
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ import click
 
 from backend.build.build import Sources, build
 from backend.build.recipe import CannotBuild, Recipe, recipe
+from backend.build.release import CannotGet, get_release
 from backend.config import BackendConfig
 from backend.models.outlook import Machine, outlook, propose
 from backend.models.profile import ProfileError, locate
@@ -39,6 +41,7 @@ from bot.settings import (
     machine_timezone,
 )
 from bot.setup import SetupError
+from bot.setup.background import start_in_background
 from bot.setup.telegram import first_message, get_me, pair
 from bot.setup.units import (
     Installation,
@@ -52,7 +55,7 @@ from bot.setup.units import (
 from bot.setup.units import remove as remove_units
 
 TOKEN_FILE = "telegram-token"  # noqa: S105 - the name of a file
-BUILD, LATER = "build", "later"
+GET, BUILD, LATER = "get", "build", "later"
 READY = "Voltaire is set up and listens. Write to me."
 
 
@@ -65,7 +68,9 @@ READY = "Voltaire is set up and listens. Write to me."
 @click.option("--timezone", help="IANA name, such as Europe/Paris.")
 @click.option("--profile", help="Which model; `voltaire model list`.")
 @click.option("--pull/--no-pull", default=None, help="Download the model's files, or do not.")
-@click.option("--server", help="auto, build (one for this machine, now), or its path.")
+@click.option(
+    "--server", help="auto, get (a released one), build (one for this machine, now), or its path."
+)
 @click.option("--units/--no-units", default=None, help="Install systemd units, or do not.")
 @click.option(
     "--yes", is_flag=True, help="Ask nothing: options, then what is configured, then defaults."
@@ -91,7 +96,7 @@ async def command(
             await check_sandbox()
             await (greet(wizard) if await wizard.run() else serve_meanwhile(wizard))
             click.echo(f"Configuration: {config}")
-    except (SetupError, ProfileError, PullError, CannotStart, CannotBuild) as error:
+    except (SetupError, ProfileError, PullError, CannotStart, CannotBuild, CannotGet) as error:
         raise Failed(str(error)) from None
 
 
@@ -142,7 +147,7 @@ class Given:
     timezone: str | None = None
     profile: str | None = None
     pull: bool | None = None
-    server: str | None = None  # auto, build, or a path
+    server: str | None = None  # auto, get, build, or a path
     units: bool | None = None
 
 
@@ -157,6 +162,7 @@ class Wizard:
     scope: SystemdScope = field(default_factory=SystemdScope.here)
     values: config_file.Values = field(default_factory=dict)
     username: str = ""
+    compile_later: bool = False  # a released server is in use until a compiled one is ready
 
     async def run(self) -> bool:
         """All steps; whether units run bot and backend from now on."""
@@ -170,7 +176,10 @@ class Wizard:
         # Units and command line find the same state and socket.
         self.keep("state.dir", str(self.state))
         self.keep("backend.socket", str(self.state / "run" / "backend.sock"))
-        return await self.start()
+        started = await self.start()
+        if self.compile_later:
+            self.compile_in_background()
+        return started
 
     # -- answers --------------------------------------------------------------
 
@@ -256,8 +265,8 @@ class Wizard:
     async def server(self, profile: str) -> None:
         """A server that exists: named, found, or built now."""
         wanted = self.given.server or config_file.get(self.values, "backend.server") or "auto"
-        if wanted == BUILD:
-            await self.build()
+        if wanted in (GET, BUILD):
+            await (self.get() if wanted == GET else self.build())
             wanted = "auto"
         found = await self.server_path(wanted)
         if not found and wanted == "auto" and profile_of(profile).gpu:
@@ -272,21 +281,46 @@ class Wizard:
         return "" if command == EMBEDDED else command[0]
 
     async def missing_server(self) -> str:
-        """No server for the card is here: build one, name one, or go on without."""
-        default = BUILD
+        """No server for the card is here: fetch a released one, build one, name one, or go on without."""
+        click.echo(
+            "No llama-server for the card is here; a released one can be fetched in a minute."
+        )
         try:
             how = await build_recipe()
         except CannotBuild as error:
-            click.echo(f"No llama-server for the card is here, and none can be built yet: {error}")
-            default = LATER
+            click.echo(f"None can be built yet: {error}")
+            default, for_card = LATER, False
         else:
-            click.echo(f"No llama-server for the card is here; one can be built ({how.title}).")
-        answer = default if self.yes else ask(f"{BUILD}, {LATER}, or its path", default)
+            default, for_card = BUILD, how.kind == "cuda"
+            after = f", after {GET} in the background; the faster one stays" if for_card else ""
+            minutes = how.seconds // 60
+            click.echo(f"One can be built ({how.title}, about {minutes} min on two cores){after}.")
+        answer = GET if self.yes else ask(f"{GET}, {BUILD}, {LATER}, or its path", GET)
+        if answer == GET:
+            try:
+                await self.get()
+            except CannotGet as error:
+                click.echo(str(error))
+                answer = default if self.yes else ask(f"{BUILD}, {LATER}, or its path", default)
+            else:
+                self.compile_later = for_card
         if answer == BUILD:
             await self.build()
         if answer == LATER:
-            click.echo("Build one with: voltaire server build")
-        return "auto" if answer in (BUILD, LATER) else answer
+            click.echo("Get one with: voltaire server get, or voltaire server build")
+        return "auto" if answer in (GET, BUILD, LATER) else answer
+
+    async def get(self) -> None:
+        """Fetch a released server; "auto" finds it from then on. Raises CannotGet."""
+        got = await get_release("vulkan", self.state, click.echo)
+        click.echo(f"Release {got.release}, after {got.seconds:.0f} s. {got.devices}")
+
+    def compile_in_background(self) -> None:
+        """Start compiling one for the card, at the lowest priority; the faster of both stays."""
+        program = Path(sys.executable).with_name("voltaire")
+        words = (str(program), "--config", str(self.config), "server", "build", "--keep-faster")
+        where = start_in_background(self.scope, words, self.state / "servers" / "compile.log")
+        click.echo(f"A server for this card is compiled in the background. {where}")
 
     async def build(self) -> None:
         """Build a server; "auto" finds it from then on."""

@@ -13,14 +13,18 @@ from typing import Any
 import pytest
 
 from backend.build.build import VERSION
+from backend.build.release import RELEASES_VARIABLE
 from bot import config_file
 from bot.cli.setup import READY
 from bot.localgram import Localgram
 from bot.settings import machine_timezone
+from bot.setup.background import lowest_priority, transient_unit
+from bot.setup.units import SystemdScope
 from fakes import gguf_maker
 from fakes.hub import Hub
-from fakes.patience import SECONDS
-from fakes.toolkits import gcc, program
+from fakes.patience import SECONDS, soon
+from fakes.release_server import TAG, ReleaseServer
+from fakes.toolkits import cuda, gcc, program
 from fakes.words import saying
 
 NVML = Path(__file__).parents[2] / "fakes" / "nvml.c"
@@ -180,6 +184,79 @@ def builder(tools: Path) -> str:
     program(tools / "ninja", f'mkdir -p "$2/bin" {copies}')
     gcc(tools, 12)
     return os.pathsep.join([str(tools), os.environ["PATH"]])
+
+
+async def test_a_release_that_cannot_be_had_is_told(gram: Localgram, tmp_path: Path) -> None:
+    words = ("--yes", "--token", "1000001:abc", "--base-url", gram.url, "--server", "get")
+    nowhere = {RELEASES_VARIABLE: "http://127.0.0.1:9/releases"}
+    code, _, err = await ended(await voltaire(tmp_path, *words, **nowhere))
+    assert code == 1 and err.startswith("127.0.0.1 cannot be reached") and err.count("\n") == 1
+
+
+@pytest.fixture
+def v100(tmp_path: Path) -> dict[str, str]:
+    """An environment with a card of 16 GB and what compiles for it."""
+    library, scene = tmp_path / "libnvidia-ml.so.1", tmp_path / "scene"
+    name = "-Wl,-soname,libnvidia-ml.so.1"
+    subprocess.run(["cc", "-shared", "-fPIC", name, "-o", library, NVML], check=True)
+    scene.write_text(f"cards 1\nused 0\ntotal {16 << 30}\ncapability 70\n")
+    sources = tmp_path / "s/voltaire/servers" / f"source-{VERSION}" / "x/tools/server"
+    sources.mkdir(parents=True)
+    (sources / "CMakeLists.txt").touch()
+    path = builder(tmp_path / "tools")
+    kit = cuda(tmp_path / "cuda", "11.8", "sm_70 sm_75", newest_gcc=12)
+    return {
+        "LD_LIBRARY_PATH": str(tmp_path),
+        "FAKE_NVML": str(scene),
+        "PATH": os.pathsep.join([str(kit.parent), path]),
+        "HF_ENDPOINT": "http://127.0.0.1:9",
+        "HF_HOME": str(tmp_path / "hf"),
+    }
+
+
+CARD = '\ntitle = "Big"\ncontext = 8192\n[model]\npath = "/nowhere/big.gguf"\n'
+
+
+async def test_a_card_serves_with_a_released_server_while_one_is_compiled(
+    gram: Localgram, tmp_path: Path, v100: dict[str, str]
+) -> None:
+    gram.user("Ada", id=7, started=True)
+    folder = tmp_path / "c" / "voltaire" / "profiles"
+    folder.mkdir(parents=True)
+    (folder / "big.toml").write_text(CARD)
+    words = ("--yes", "--token", "1000001:abc", "--base-url", gram.url, "--owner", "7")
+    async with ReleaseServer().running() as releases:
+        own = {**v100, RELEASES_VARIABLE: releases.url}
+        process = await voltaire(tmp_path, *words, "--profile", "big", "--no-pull", **own)
+        code, out, err = await ended(process)
+    assert code == 0, err
+    servers = tmp_path / "s/voltaire/servers"
+    log = servers / "compile.log"
+    assert "about 20 min" in out and f"in the background. Its output: {log}\n" in out
+    # The wizard has ended; its compilation goes on, and what it made is compared.
+    await soon(lambda: "In use: " in log.read_text())
+    assert "Neither could be measured" in log.read_text()
+    compiled = servers / f"llama.cpp-{VERSION}-cuda" / "bin" / "llama-server"
+    assert (servers / "llama-server").resolve() == compiled
+    assert (servers / f"released-{TAG}-vulkan").is_dir()
+
+
+def test_in_the_background_nothing_stands_in_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/a:/b")
+    monkeypatch.delenv("CUDA_HOME", raising=False)
+    unit = transient_unit(SystemdScope(False, tmp_path), ["voltaire", "server", "build"])
+    assert unit[:2] == ["systemd-run", "--user"] and unit[-4:] == [
+        "--",
+        "voltaire",
+        "server",
+        "build",
+    ]
+    assert {"--setenv=PATH=/a:/b", "--property=Nice=19", "--collect"} <= set(unit)
+    assert not any(part.startswith("--setenv=CUDA_HOME") for part in unit)
+    assert "--user" not in transient_unit(SystemdScope(True, tmp_path), ["x"])
+    assert lowest_priority()[:3] == ["nice", "-n", "19"]
 
 
 async def test_what_the_person_wants_later_is_left_to_later(
