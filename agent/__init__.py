@@ -19,6 +19,7 @@ errors.py     errors by who must act
 prompt.py     the fixed prefix, and the context block of a message
 approvals.py  what an owner must allow
 trust.py      whose text touches a chat, and what then asks
+leaks.py      what must not leave: secrets in their forms, keys of known kinds
 aio.py        waiting, cancelling and background work
 files.py      files replaced in one step
 """

@@ -220,7 +220,7 @@ class CallApprover:
         if asks(scope, touched=bool(taints)) == "never":
             return
         # A host is asked for while its command runs already.
-        running = scope.startswith(("network:", "request:"))
+        running = scope.startswith(("network:", "request:", "key:"))
         request, decision, reason = await self.approvals.settle(
             self.call, what, scope, taints, running=running
         )

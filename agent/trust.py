@@ -57,6 +57,7 @@ ACTS: Mapping[str, Act] = {
     "write": Act("change a file in `/repos` (commands cannot, once touched)", "never", "always"),
     "commit": Act("commit to a repository of the host", "unless granted", "always"),
     "send": Act("send a file out of `/repos`", "unless granted", "always"),
+    "key": Act("let out, or keep, what looks like a key of a known kind", "always", "always"),
 }  # fmt: skip
 
 OTHER = Act("anything else", "unless granted", "always")

@@ -1,5 +1,6 @@
 """The agent, put together from the settings."""
 
+import logging
 import math
 import time
 from collections.abc import (
@@ -17,7 +18,7 @@ from contextlib import (
     nullcontext,
     suppress,
 )
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -27,6 +28,7 @@ from agent.chats.chats import Chats
 from agent.context.window import ModelWindow, token_breakdown
 from agent.errors import BackendAway, ToolError
 from agent.events import Emit, Notice, TurnFinished
+from agent.leaks import LeakDetector
 from agent.llm.gpu_queue import QueuedModel, backend_queue, profile_held
 from agent.llm.openai import OpenAIModel, message_json
 from agent.llm.selftest import SelftestStore
@@ -55,8 +57,11 @@ from agent.web.fetch import Fetcher
 from backend.client import BackendClient, BackendUnavailable
 from backend.protocol import Endpoint, Status
 from bot.config_file import sync_config
+from bot.secret_values import secret_values
 from bot.settings import ConfigurationError, Settings
 from bot.state import make_private, open_state
+
+log = logging.getLogger(__name__)
 
 STATUS_SECONDS = 5.0  # how old the machine's figures may be when a turn begins
 RETURN_SECONDS = 30.0  # a service that was restarted answers again within seconds
@@ -165,7 +170,8 @@ class Agent:
 
 @dataclass
 class ToolContexts:
-    """Makes the tool context of a chat. `jobs_changed` is called after each change of its jobs."""
+    """Makes the tool context of a chat. `jobs_changed` is called after each change of its jobs; `leaks`
+    knows what must not leave."""
 
     settings: Settings
     store: Store
@@ -173,6 +179,7 @@ class ToolContexts:
     backend: BackendClient
     file_sender: Callable[[str], FileSender | None] | None = None
     jobs_changed: Callable[[], None] = lambda: None
+    leaks: LeakDetector = field(default_factory=LeakDetector)
 
     async def of(self, chat: str, zone: str | None = None) -> ToolContext:
         """The context of a chat; `zone` is its IANA time zone where the caller knows it."""
@@ -184,6 +191,7 @@ class ToolContexts:
             notes=ChatMemory(self.store, chat, zone, semantic_search(self.store, self.settings)),
             jobs=await self.planner(chat, zone),
             file_sender=self.file_sender(chat) if self.file_sender else None,
+            leaks=self.leaks,
         )
 
     async def planner(self, chat: str, zone: str | None = None) -> Planner:
@@ -222,6 +230,10 @@ async def open_agent(
     except ValueError as error:
         raise ConfigurationError(f"agent.tools: {error}") from None
     schemas = tuple(tool.schema for tool in tools)
+    leaks = LeakDetector(secret_values(settings))
+    if leaks.unwatched:
+        log.warning("too plain to be found in what leaves: %s", ", ".join(leaks.unwatched))
+
     async with AsyncExitStack() as stack:
         if store is None:
             store = await stack.enter_async_context(open_state(settings))
@@ -233,6 +245,7 @@ async def open_agent(
             found = await backend.endpoint()
             if settings.backend.kind == "external" and found.api_key:
                 await ledger.secret_used("backend.api_key", found.url)
+            leaks.watch("of the model server", found.api_key)
             return found
 
         model = await stack.enter_async_context(OpenAIModel(endpoint))
@@ -263,7 +276,7 @@ async def open_agent(
                 settings.agent.read_ahead,
             ),
             Approvals(store.approvals, ask, zone=settings.agent.timezone),
-            ToolContexts(settings, store, boxes, backend, file_sender),
+            ToolContexts(settings, store, boxes, backend, file_sender, leaks=leaks),
             tools,
             schemas,
             host,

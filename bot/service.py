@@ -134,17 +134,21 @@ async def open_scheduler(agent: Agent, chats: Chats) -> AsyncIterator[Scheduler]
         quiet = QuietHours.parse(settings.quiet_hours, settings.timezone)
     except ValueError:
         raise AgentError('agent.quiet_hours must look like "22:00-07:00".') from None
+
+    def checked(text: str) -> str:
+        return payload(agent.tool_contexts.leaks.replaced(text))
+
     digest = HealthDigest(
         agent.store, agent.backend, agent.settings.state_dir, agent.settings.backend.price_kwh
     )
     actions: dict[str, JobAction] = {
         "remind": remind,
         "task": SubmitTask(chats.submit),
-        "summary": SummarizeRepo(repo_summaries(agent), payload),
+        "summary": SummarizeRepo(repo_summaries(agent), checked),
         "digest": digest,
         config_file.PROFILE_JOB: ProfileSwitch(agent.backend, agent.store),
     }
-    runner = JobRunner(agent.store, actions, payload, agent.store.clock, quiet)
+    runner = JobRunner(agent.store, actions, checked, agent.store.clock, quiet)
     await config_file.sync_config(agent.store, agent.settings.path, settings.timezone)
     async with Scheduler(runner) as scheduler:
         yield scheduler

@@ -17,6 +17,7 @@ from agent.approvals import ApprovalRequest, Approvals
 from agent.context import user_message
 from agent.context.window import ModelWindow
 from agent.events import Decision, Event, TurnFinished
+from agent.leaks import LeakDetector
 from agent.memory.notes import ChatMemory
 from agent.messages import Assistant, ToolCall, User
 from agent.model import Request
@@ -79,6 +80,7 @@ class ObedientChat:
     sent: list[str] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     fetch: user_message.Fetch = user_message.as_they_are
+    leaks: LeakDetector = field(default_factory=LeakDetector)
 
     async def say(self, text: str, **fields: Any) -> TurnFinished:
         """One turn; `fields` are of Incoming."""
@@ -100,6 +102,7 @@ class ObedientChat:
             jobs=Planner(self.store, CHAT, "UTC"),
             file_sender=self,
             web=Fetcher(self.web.hosts()),
+            leaks=self.leaks,
         )
         journal = StoredJournal(self.store, turn, window, "UTC", frozenset({incoming.source}))
         approvals = Approvals(self.store.approvals, self._ask)

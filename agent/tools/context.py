@@ -1,9 +1,10 @@
 """What the tools of one chat work with. Made by the composition root, one per chat."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import BinaryIO, Literal, Protocol
 
+from agent.leaks import LeakDetector
 from agent.sandbox.hosts import Permit
 from agent.sandbox.sandbox import Sandbox
 from agent.trust import Taint
@@ -81,7 +82,7 @@ where there is none."""
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What is None is not there: its tools say so in one sentence."""
+    """What is None is not there: its tools say so in one sentence. `leaks` knows what must not leave."""
 
     sandbox: Sandbox
     notes: Notes | None = None
@@ -90,3 +91,4 @@ class ToolContext:
     delegate: Delegate | None = None
     web: Web | None = None
     read: Read | None = None
+    leaks: LeakDetector = field(default_factory=LeakDetector)

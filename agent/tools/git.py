@@ -90,6 +90,7 @@ async def approved_changes(call: Call, repo: str, message: str, files: Sequence[
             "Nothing was committed: a folder in it is a repository of its own, whose settings the "
             "owner's git would run. Remove that folder's .git, or name the files to commit."
         )
+    await call.leaves("The commit", preview)
     shown, _ = truncate_middle(preview, PREVIEW_BYTES)
     if await call.taints():
         shown = preview  # whole: what cannot be shown so is denied

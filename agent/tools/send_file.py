@@ -1,15 +1,19 @@
 """send_file: files of the workspace, or of a repository, to the person."""
 
+import asyncio
 import os
 import posixpath
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
+from typing import BinaryIO
 
 from agent.errors import ToolError
 from agent.sandbox.files import Files
 from agent.tools.context import ALBUM
 from agent.tools.search import is_wild
 from agent.tools.tool import Call, Output, tool
+
+SHOWN_BYTES = 100_000  # of a file, to whoever is asked about it
 
 
 @tool
@@ -35,12 +39,22 @@ async def send_file(call: Call, path: str, caption: str = "") -> Output:
         what = ", ".join(place.name for place in places)
         if repo := places[0].repo:
             await call.approve(f"Send {what} ({size:,} bytes)", scope=f"send:{repo}")
+        for file, place in zip(opened, places, strict=True):
+            await looked_through(call, file, place.name)
         names = [posixpath.basename(place.path) for place in places]
         if len(opened) == 1:
             await sender.send_file(opened[0], names[0], caption)
         else:
             await sender.send_album(list(zip(opened, names, strict=True)), caption)
     return Output(f"sent {what}, {size:,} bytes")
+
+
+async def looked_through(call: Call, file: BinaryIO, name: str) -> None:
+    """ToolError where the file must not leave (Call.leaves)."""
+    await call.leaves("A file's name", name)
+    if leak := await asyncio.to_thread(call.context.leaks.find_in_file, file):
+        shown = file.read(SHOWN_BYTES).decode("utf-8", "replace")
+        await call.leaves(f"The file {name}", shown, leak)
 
 
 async def matching(files: Files, pattern: str) -> list[str]:

@@ -18,6 +18,7 @@ from typing import Any, get_type_hints
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from agent.errors import ToolError
+from agent.leaks import Leak
 from agent.sandbox.files import SandboxPath
 from agent.sandbox.hosts import HostRequest, Permit
 from agent.sandbox.sandbox import Sandbox
@@ -25,6 +26,10 @@ from agent.tools.context import Approver, ToolContext
 from agent.trust import Taint
 
 REQUEST_ONCE = "Allowed once, it may be sent as often as this step likes, until it ends."
+LEAKING = (
+    "This was not done: {where} held {what}, and no secret may leave, in no form. Do it without."
+)
+KEY = "{where} holds {what}. It would leave, or last:\n\n{text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,8 @@ class Call:
     `output_bytes` is the share of this model's window that one output may take (an
     eighth of it). `progress` takes the newest output of a running command, whole lines.
     `taints` gives the strangers' text that its chat holds. `strangers` names where text of
-    strangers comes from that the call gives back, in its errors as well.
+    strangers comes from that the call gives back, in its errors as well. `withheld` tells a person
+    what was not let out.
     """
 
     id: str
@@ -60,6 +66,7 @@ class Call:
     output_bytes: int = 1 << 20
     taints: Callable[[], Awaitable[Sequence[Taint]]] = untouched
     strangers: list[str] = field(default_factory=list)
+    withheld: list[str] = field(default_factory=list)
 
     @property
     def sandbox(self) -> Sandbox:
@@ -74,6 +81,10 @@ class Call:
         """`touched`: strangers' text that acts by itself, in files."""
 
         async def permit(request: HostRequest) -> None:
+            leak = self.context.leaks.find(str(request))
+            # A key in the purpose itself has been asked about.
+            if leak and (leak.secret or not self.context.leaks.find(purpose)):
+                await self.leaves("A request", str(request), leak, scope=f"key:{request.place}")
             program = request.program or "a program that could not be found"
             what = f"{request}\nby {program}, for:\n\n{purpose}\n\n{REQUEST_ONCE}"
             await self.approve(what, scope=request.scope, touched=touched)
@@ -84,6 +95,22 @@ class Call:
         """The newest text of strangers that the chat holds, or empty."""
         taints = await self.taints()
         return taints[-1].source if taints else ""
+
+    async def leaves(
+        self, where: str, text: str, leak: Leak | None = None, *, scope: str = "key"
+    ) -> None:
+        """The text is about to leave, or what it describes, in which that `leak` was found. ToolError where it holds a
+        secret; an owner is asked where it holds what looks like a key."""
+        leak = leak or self.context.leaks.find(text)
+        if leak is None:
+            return
+        try:
+            if leak.secret:
+                raise ToolError(LEAKING.format(where=where, what=leak.what))
+            await self.approve(KEY.format(where=where, what=leak.what, text=text), scope=scope)
+        except ToolError:
+            self.withheld.append(f"{where}, which held {leak.what}")
+            raise
 
     async def reads(self, place: SandboxPath | None) -> None:
         """Its output shows text of that place: a repository of the host, or the workspace."""
@@ -151,7 +178,9 @@ class Tool:
         return checked
 
     async def run(self, call: Call, arguments: Mapping[str, Any]) -> Output:
-        return await self.function(call, **self.check(arguments))
+        checked = self.check(arguments)
+        await call.leaves(self.name, "\n".join(f"{k}: {plain(v)}" for k, v in checked.items()))
+        return await self.function(call, **checked)
 
 
 def tool(function: Callable[..., Awaitable[Output]]) -> Tool:
@@ -163,6 +192,11 @@ def tool(function: Callable[..., Awaitable[Output]]) -> Tool:
         for p in parameters
     }
     return Tool(function, function.__name__, inspect.getdoc(function) or "", fields)
+
+
+def plain(value: object) -> str:
+    """An argument as it is read."""
+    return "\n".join(value) if isinstance(value, list) else str(value)
 
 
 def plain_property(schema: dict[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from agent.store.errors import StoreError
 from agent.turn import texts
 from agent.turn.answer_checks import AnswerChecks
 from agent.turn.delegate import delegating
+from agent.turn.leak_guard import LeakGuard
 from agent.turn.model_caller import ModelCaller, thought_alone
 from agent.turn.reader import Reader
 from agent.turn.step import Step, read_step
@@ -65,6 +66,7 @@ async def run_turn(turn: Turn, emit: Emit) -> TurnFinished:
     if ending is None:
         shown = f"{loop.caller.partial}\n\n{texts.STOPPED}".strip()
         ending = Ending.said(shown, "cancelled")
+    ending = loop.guard.ending(ending)
     await transcript.close(stopped=ending.reason == "cancelled")
     await turn.journal.finish(ending.message, ending.text, ending.reason, transcript.usage)
     finished = TurnFinished(ending.text, ending.reason, loop.tools.calls, transcript.usage)
@@ -83,10 +85,12 @@ class TurnLoop:
         self.turn = turn
         self.limits = turn.limits
         self.known = KnownTools.of(turn.schemas)
+        self.guard = LeakGuard(turn, emit)
+        emit = self.guard.emit
         self.caller = ModelCaller(
             turn.model, self.known, turn.limits, turn.ready, emit, turn.answer_now
         )
-        self.tools = ToolRunner(turn, self.transcript, emit)
+        self.tools = ToolRunner(turn, self.transcript, emit, self.guard.withheld)
         self.checks = AnswerChecks()
         self.window = 0  # tokens
         self.last_step_at = 0.0  # on the loop's clock
@@ -98,10 +102,12 @@ class TurnLoop:
             step = await self.ask()
             if step.calls:
                 await self.act(step)
-            elif advice := self.checks.advice(step, self.tools.done):
+            elif advice := self.checks.advice(step, self.tools.done) or await self.guard.advice(
+                text := self.checks.text(step, self.tools.done)
+            ):
                 await self.transcript.add(step.message)
                 await self.transcript.note(advice)
-            elif text := self.checks.text(step, self.tools.done):
+            elif text:
                 return Ending(text, "done", step.message)
             else:
                 return Ending.said(texts.UNUSABLE if step.cut_call else texts.NO_ANSWER, "error")

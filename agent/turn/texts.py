@@ -32,6 +32,10 @@ ANSWER_NOW = "The model is to answer now."
 CUT = "(cut off at the length limit)"
 NOTHING_SAVED = "(Correction by the program: nothing was saved.)"
 NOTHING_SCHEDULED = "(Correction by the program: nothing was scheduled.)"
+ANSWER_WITHHELD = "I have withheld my answer: it held {what}."
+WITHHELD = "(Withheld: {where}.)"
+ANSWER = "an answer, which held {what}"
+HIDDEN = "(not shown: it holds {what})"
 NOTHING_DONE = "(Correction by the program: no tool was called, so nothing was changed.)"
 
 # To the model.
@@ -51,6 +55,7 @@ CUT_ANSWER = (
     "Your answer was cut at the length limit. Continue exactly where it stopped, and be brief."
 )
 CUT_CALL = "Your tool call was cut at the length limit, so it was not run. Make a smaller one: write long files in parts."
+LEAKING_ANSWER = "Your answer held {what}, so it was not sent. Answer again without it, in no form."
 GO_ON = "Go on."
 CLAIM_SAVED = "You said that something is saved, but no tool was called, so it is not. Call remember now, or say plainly that it is not saved."
 CLAIM_SCHEDULED = "You said that something is scheduled, but no tool was called, so it is not. Call schedule now, or say plainly that it is not scheduled."

@@ -25,10 +25,12 @@ class ToolRunner:
 
     `calls` counts those that were taken up (run, or answered as repeated); `done`
     holds the names of tools that ran without an error; `malformed` counts steps
-    with calls that were none. `output_bytes` is that of agent.tools.tool.Call.
+    with calls that were none. `output_bytes` and `withheld` are those of agent.tools.tool.Call.
     """
 
-    def __init__(self, turn: Turn, transcript: TurnTranscript, emit: Emit) -> None:
+    def __init__(
+        self, turn: Turn, transcript: TurnTranscript, emit: Emit, withheld: list[str]
+    ) -> None:
         self.calls = 0
         self.done: set[str] = set()
         self.malformed = 0
@@ -37,6 +39,7 @@ class ToolRunner:
         self._tools = {tool.name: tool for tool in turn.tools}
         self._transcript = transcript
         self._emit = emit
+        self._withheld = withheld
         self._lines: list[str] = []
         self._detector = ToolLoopDetector()
         self._no_sandbox = ""  # why
@@ -127,6 +130,7 @@ class ToolRunner:
             progress=lambda text: self._emit(ToolProgress(call.id, text)),
             output_bytes=self.output_bytes,
             taints=journal.taints,
+            withheld=self._withheld,
         )
         began = asyncio.get_running_loop().time()
         try:

@@ -11,6 +11,7 @@ from agent.approvals import ApprovalRequest
 from agent.events import Decision
 from agent.sandbox.output_buffer import visible
 from agent.store.approvals import WITHDRAWN, ApprovalTable, Grant
+from agent.trust import asks
 from bot.channel import (
     Button,
     Channel,
@@ -138,14 +139,15 @@ def code(scope: str) -> str:
 
 
 def approval_keyboard(texts: Texts, request: ApprovalRequest) -> Keyboard:
-    """Nothing is allowed for good in a chat that strangers' text has touched."""
+    """Nothing is allowed for good in a chat that strangers' text has touched, nor what always asks."""
     once, always, deny = (
         Button(f"{APPROVAL}:{request.id}:{letter}", label)
         for letter, label in zip(
             DECISIONS, (texts.approve_once, texts.approve_chat, texts.deny), strict=True
         )
     )
-    return [[once, deny]] if request.because else [[once, deny], [always]]
+    lasting = not request.because and asks(request.scope, touched=False) != "always"
+    return [[once, deny], [always]] if lasting else [[once, deny]]
 
 
 def decision(key: str) -> tuple[str, Decision | None]:

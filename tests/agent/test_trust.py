@@ -68,6 +68,7 @@ def calls(host: str) -> dict[str, list[tuple[str, str]]]:
         ],
         "commit": [("git_commit", '{"repo": "app", "message": "m"}')],
         "send": [("send_file", '{"path": "/repos/app/README"}')],
+        "key": [("bash", f'{{"command": "echo ghp_{"a1B2" * 9}"}}')],
     }
 
 

@@ -9,6 +9,7 @@ import pytest
 from agent.approvals import Approvals, AskOwners
 from agent.errors import ToolError
 from agent.events import Event, TextDelta, TurnFinished
+from agent.leaks import LeakDetector
 from agent.model import Model
 from agent.tools.context import ToolContext
 from agent.tools.tool import Call, Output, Tool, tool
@@ -32,6 +33,7 @@ class Bench:
     approvals: Approvals | None = None
     ready: Any = at_once
     stop: asyncio.Event = field(default_factory=asyncio.Event)
+    leaks: LeakDetector = field(default_factory=LeakDetector)
     began: asyncio.Event = field(default_factory=asyncio.Event)
     release: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -72,7 +74,7 @@ class Bench:
             journal=self.journal,
             tools=tools,
             schemas=[one.schema for one in tools],
-            context=ToolContext(sandbox=cast("Any", None)),
+            context=ToolContext(sandbox=cast("Any", None), leaks=self.leaks),
             approvals=self.approvals or Approvals(self.rows, self.ask, new_id=lambda: "ask1"),
             limits=self.limits,
             ready=self.ready,

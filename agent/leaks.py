@@ -1,0 +1,271 @@
+"""What must not leave: the configured secrets, in the forms in which a model may write them, and what looks
+like a key.
+
+A net and not a wall: what it does not catch stands in docs/security.md. A text is compared by its ASCII
+letters and digits alone, without their case, after the decoding of %xx and \\xx: so a secret is
+found that was split by line ends, spaces, quotes or punctuation. The time is linear in the text, whatever it holds, and the
+number of secrets adds little to it (python -m bench.leaks).
+"""
+
+import re
+import string
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import BinaryIO
+
+WITHHELD = "(A text was withheld: it held {what}.)"
+SHORTEST = 8  # characters of a secret; a shorter one cannot be told from words and numbers
+MIXED, UNMIXED = 8, 20  # letters and digits, with both kinds or one, that no text has by chance
+PIECE = 24  # as many letters and digits of a secret are found by themselves
+LONGEST = 4096  # bytes of a secret that are looked for
+GRAM = 4  # characters by which texts and secrets are first compared; memoryview knows them as "I"
+CONTEXT = 32  # characters of a stream before what is held back: a mark of a key has room
+MOST_HELD = 4096  # bytes; more between the letters of a secret are taken for no secret
+LONGEST_KEY = 600  # characters of a key of a known kind that a stream holds back
+CHUNK, OVERLAP = 1 << 20, 4096  # bytes of a file
+# What documentation of model servers gives as a key where none is needed.
+PLACEHOLDERS = {
+    *("changeme", "lm-studio", "no-key-required", "not-needed", "not-required", "placeholder"),
+    *("sk-no-key-required", "token-abc123"),
+}
+
+LETTERS, DIGITS = string.ascii_letters.encode(), string.digits.encode()
+DROPPED = bytes(set(range(256)) - set(LETTERS + DIGITS))
+FOLDED = bytes(range(256)).lower()
+CODED = re.compile(
+    rb"%(?:25)*([0-9A-Fa-f]{2})"  # also %2541, which was encoded twice
+    rb"|(?:\\x|\\u00|&#x)([0-9A-Fa-f]{2})(?![0-9A-Fa-f])"
+    rb"|\\[nrt]"
+)
+CODED_UNIT = re.compile(CODED.pattern + rb"|[A-Za-z0-9]")
+CODED_BEGINNING = re.compile(rb"(?:%(?:25){0,8}[0-9A-Fa-f]?|\\(?:[xu]0{0,2}[0-9A-Fa-f]?)?)\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """`what` it is, in words that do not repeat it. `secret`: a configured one, for certain."""
+
+    what: str
+    secret: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KeyKind:
+    """`mark` stands in each key of that kind; `pattern` is searched where it does."""
+
+    name: str
+    mark: bytes
+    pattern: re.Pattern[bytes]
+
+
+def kind(name: str, mark: str, rest: str, *, before: str = "[A-Za-z0-9]") -> KeyKind:
+    """`mark`, not behind a character of `before`, with `rest` behind it. All repeats are bounded."""
+    own = re.escape(mark)
+    return KeyKind(name, mark.encode(), re.compile(f"{own}(?<!{before}{own}){rest}".encode()))
+
+
+KINDS = (
+    kind("a private key", "-----BEGIN ", r"(?:[A-Z0-9]{2,10} ){0,3}PRIVATE KEY"),
+    kind("a private key", "AGE-SECRET-KEY-1", r"[A-Z0-9]{50,58}"),
+    kind("a key of AWS", "AKIA", r"[A-Z2-7]{16}(?![A-Za-z0-9])"),
+    kind("a key of AWS", "ASIA", r"[A-Z2-7]{16}(?![A-Za-z0-9])"),
+    kind("a token of GitHub", "gh", r"[pousr]_[A-Za-z0-9]{36}"),
+    kind("a token of GitHub", "github_pat_", r"[A-Za-z0-9_]{50}"),
+    kind("a token of GitLab", "glpat-", r"[A-Za-z0-9_-]{20}"),
+    kind("a token of Slack", "xox", r"[abeoprs]-(?=[A-Za-z-]{0,40}[0-9])[A-Za-z0-9-]{20}"),
+    kind("a token of Slack", "hooks.slack.com/services/", r"[A-Z0-9]{8,14}/[A-Z0-9]{8,14}/[A-Za-z0-9]{20}"),
+    kind("a token of a Telegram bot", ":", r"(?<=[0-9]{8}:)[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])", before="[^0-9]"),
+    kind("an API key", "sk-", r"(?=[A-Za-z_-]{0,60}[0-9])[A-Za-z0-9_-]{20}"),
+    kind("a key of Stripe", "k_live_", r"[A-Za-z0-9]{20}", before="[^rs]"),
+    kind("a key of Google", "AIza", r"[A-Za-z0-9_-]{35}"),
+    kind("a token of Hugging Face", "hf_", r"(?=[A-Za-z]{0,33}[0-9])[A-Za-z0-9]{30}"),
+    kind("a token of npm", "npm_", r"[A-Za-z0-9]{36}"),
+    kind("a token of PyPI", "pypi-", r"AgEIcHlwaS5vcmc[A-Za-z0-9_-]{30}"),
+    kind("a signed token (JWT)", "eyJ", r"[A-Za-z0-9_-]{10,500}\.eyJ[A-Za-z0-9_-]{10}"),
+)  # fmt: skip
+MARKS = (re.escape(each.mark) for each in KINDS if each.mark != b":")
+KEY_BEGINNING = re.compile(b"|".join([*MARKS, rb"[0-9]{8}:"]))
+HEAD_OF_KEY = b"-----BEGIN "
+IN_KEYS = LETTERS + DIGITS + b"_-./:"
+
+
+class LeakDetector:
+    """Finds secrets and keys in what is about to leave. `unwatched` names those that are too short or
+    plain to be told from ordinary text."""
+
+    def __init__(self, secrets: Mapping[str, str] | None = None) -> None:
+        self.unwatched: list[str] = []
+        self._names: dict[bytes, str] = {}  # by piece
+        self._grams: dict[int, set[bytes]] = {}  # to the pieces that hold them
+        self._beginnings: dict[bytes, set[bytes]] = {}
+        self._plain: dict[bytes, str] = {}  # found only as they are
+        self._watched: set[bytes] = set()
+        for name, value in (secrets or {}).items():
+            self.watch(name, value)
+
+    def watch(self, name: str, value: str) -> None:
+        """Look for a secret from now on; `name` is its key in the configuration."""
+        raw = value.strip().encode("utf-8", "surrogatepass")[:LONGEST]
+        if not raw or raw in self._watched:
+            return
+        if len(raw) < SHORTEST or value.strip().lower() in PLACEHOLDERS:
+            self.unwatched.append(name)
+            return
+        self._watched.add(raw)
+        if not pieces(skeleton(raw)):
+            self._plain[raw] = name
+        for form in forms(raw):
+            for piece in pieces(skeleton(form)):
+                self._names[piece] = name
+                self._beginnings.setdefault(piece[:GRAM], set()).add(piece)
+                for at in range(len(piece) - GRAM + 1):
+                    self._grams.setdefault(gram(piece[at : at + GRAM]), set()).add(piece)
+
+    def find(self, text: str | bytes) -> Leak | None:
+        """The first thing found that must not leave, or must be asked about."""
+        raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+        if name := self._secret_in(raw):
+            return Leak(f"the secret {name}", secret=True)
+        for each in KINDS:
+            if each.mark in raw and each.pattern.search(raw):
+                return Leak(f"what looks like {each.name}", secret=False)
+        return None
+
+    def replaced(self, text: str) -> str:
+        """The text, or a sentence in its place where it holds a secret."""
+        leak = self.find(text)
+        return WITHHELD.format(what=leak.what) if leak and leak.secret else text
+
+    def find_in_file(self, file: BinaryIO) -> Leak | None:
+        """The same for an open file, from its beginning; it is rewound. To be called in a thread."""
+        file.seek(0)
+        before, found = b"", None
+        while found is None and (chunk := file.read(CHUNK)):
+            found = self.find(before + chunk)
+            before = (before + chunk)[-OVERLAP:]
+        file.seek(0)
+        return found
+
+    def stream(self) -> "StreamedText":
+        return StreamedText(self)
+
+    def held_from(self, raw: bytes, shown: int) -> int:
+        """Where the end of a text begins that may become a secret or a key; its length where none does.
+        The first `shown` bytes were looked through before."""
+        held = len(raw)
+        if b"%" in raw or b"\\" in raw:
+            beginning = CODED_BEGINNING.search(raw, max(0, held - CONTEXT))
+            held = beginning.start() if beginning else held
+        plain = skeleton(raw[:held])
+        known_before = len(skeleton(raw[:shown])) - GRAM + 1
+        for at in range(max(0, known_before, len(plain) - PIECE), len(plain) - GRAM + 1):
+            known = self._beginnings.get(plain[at : at + GRAM])
+            if known and any(piece.startswith(plain[at:]) for piece in known):
+                held = place_of(raw, at)
+                break
+        for secret in self._plain:
+            lengths = range(len(secret) - 1, GRAM - 1, -1)
+            end = next((n for n in lengths if raw.endswith(secret[:n])), 0)
+            held = min(held, len(raw) - end)
+        word = len(raw.rstrip(IN_KEYS))
+        if word < held and len(raw) - word <= LONGEST_KEY:
+            held = word if KEY_BEGINNING.search(raw, word) else held
+        head = raw.rfind(HEAD_OF_KEY)
+        return held if head < 0 or b"\n" in raw[head:] else min(held, head)
+
+    def _secret_in(self, raw: bytes) -> str:
+        plain = skeleton(raw)
+        blocks = memoryview(plain + bytes(-len(plain) % GRAM)).cast("I")
+        # Each piece is long enough to hold a whole block of the text.
+        near = {piece for each in self._grams.keys() & set(blocks) for piece in self._grams[each]}
+        found = next((self._names[piece] for piece in near if piece in plain), "")
+        return found or next((name for secret, name in self._plain.items() if secret in raw), "")
+
+
+class StreamedText:
+    """A text that leaves as it is written: `feed` gives what may be shown by now.
+
+    What may become a secret is held back until it is known. Once one is found (`leak`),
+    nothing more comes.
+    """
+
+    def __init__(self, detector: LeakDetector) -> None:
+        self.leak: Leak | None = None
+        self._detector = detector
+        self._shown = b""  # the end of what was given out
+        self._held = b""
+
+    def feed(self, text: str) -> str:
+        if self.leak:
+            return ""
+        suspect = self._held or len(text) > GRAM  # else it cannot be the end of one
+        self._held += text.encode("utf-8", "surrogatepass")
+        raw = self._shown + self._held
+        self.leak = self._detector.find(raw) if suspect else None
+        if self.leak:
+            return ""
+        return self._give(
+            max(0, self._detector.held_from(raw, len(self._shown)) - len(self._shown))
+        )
+
+    def close(self) -> str:
+        """The rest, now that no more is written; the next text begins anew."""
+        text = "" if self.leak else self._give(len(self._held))
+        self.leak, self._shown, self._held = None, b"", b""
+        return text
+
+    def _give(self, count: int) -> str:
+        given, self._held = self._held[:count], self._held[count:]
+        self._shown = (self._shown + given)[-CONTEXT:]
+        return given.decode("utf-8", "surrogatepass")
+
+
+def skeleton(raw: bytes) -> bytes:
+    """ASCII letters, in lower case, and digits."""
+    if b"%" in raw or b"\\" in raw or b"&#x" in raw:
+        raw = CODED.sub(decoded, raw)
+    return raw.translate(FOLDED, DROPPED)
+
+
+def decoded(code: re.Match[bytes]) -> bytes:
+    return bytes.fromhex((code[1] or code[2] or b"").decode())
+
+
+def place_of(raw: bytes, at: int) -> int:
+    """Where in the text the character stands that is number `at` of its skeleton."""
+    for unit in CODED_UNIT.finditer(raw):
+        at -= 1 if len(unit[0]) == 1 else len(skeleton(unit[0]))
+        if at < 0:
+            return unit.start()
+    return len(raw)
+
+
+def forms(secret: bytes) -> Iterator[bytes]:
+    """As it is, in hexadecimal and base64, forwards and backwards; and in numbers such as
+    0x2f. (Codes such as %2f and \\x2f are undone before.)"""
+    for text in (secret, secret[::-1]):
+        for form in (text, text.hex().encode(), *aligned_base64(text)):
+            yield form
+            yield form[::-1]
+        yield b"".join(b"0x%02x" % each for each in text)
+
+
+def aligned_base64(raw: bytes) -> Iterator[bytes]:
+    """The characters that are the same wherever in a longer text it stands."""
+    for shift in range(3):
+        coded = b64encode(bytes(shift) + raw)
+        yield coded[-(-shift * 4 // 3) : (shift + len(raw)) * 4 // 3]
+
+
+def pieces(plain: bytes) -> list[bytes]:
+    """The parts of a skeleton, each of which stands for the secret; none where words may have it."""
+    mixed = bool(set(plain) & set(DIGITS)) and bool(set(plain) & set(LETTERS))
+    if len(plain) < (MIXED if mixed else UNMIXED):
+        return []
+    size = min(PIECE, len(plain))
+    return [plain[at : at + size] for at in [*range(0, len(plain) - size, size), len(plain) - size]]
+
+
+def gram(four: bytes) -> int:
+    return memoryview(four).cast("I")[0]

@@ -1,0 +1,107 @@
+"""Keeps secrets out of what a turn shows and answers (agent.leaks); agent.tools.tool.Call.leaves does so
+for what its calls carry."""
+
+import json
+from dataclasses import replace
+
+from agent.approvals import GuardedCall
+from agent.errors import ToolError
+from agent.events import (
+    Emit,
+    Event,
+    ModelFinished,
+    Notice,
+    TextDelta,
+    ThoughtDelta,
+    ToolCalled,
+    ToolFinished,
+    ToolProgress,
+)
+from agent.leaks import Leak
+from agent.tools.tool import KEY
+from agent.turn import texts
+from agent.turn.turn import Ending, Turn
+
+REPLY = "reply"  # stands for a call's id where an owner is asked about the answer itself
+
+
+class LeakGuard:
+    """`emit` passes a turn's events on, without secrets; text comes out as soon as no secret can begin
+    in it. `advice` and `ending` look through the answer. `withheld` is that of agent.tools.tool.Call."""
+
+    def __init__(self, turn: Turn, emit: Emit) -> None:
+        self._turn = turn
+        self._detector = turn.context.leaks
+        self._emit = emit
+        self._text, self._thought, self._output = (self._detector.stream() for _ in range(3))
+        self.withheld: list[str] = []
+        self._advised = False
+        self._allowed: set[str] = set()  # answers
+
+    def emit(self, event: Event) -> None:
+        match event:
+            case TextDelta(text):
+                self._show(TextDelta(self._text.feed(text)))
+                return
+            case ThoughtDelta(text):
+                self._show(ThoughtDelta(self._thought.feed(text)))
+                return
+            case ModelFinished():
+                self._show(ThoughtDelta(self._thought.close()))
+                self._show(TextDelta(self._text.close()))
+            case ToolCalled(arguments=arguments):
+                self._output.close()
+                if leak := self._detector.find(json.dumps(arguments, ensure_ascii=False)):
+                    event = replace(event, arguments=dict.fromkeys(arguments, hidden(leak)))
+            case ToolProgress(text=text):
+                shown = self._output.feed(text)
+                leak = self._output.leak
+                event = replace(event, text=hidden(leak) if leak else shown)
+            case ToolFinished(output=output, shown=shown):
+                if leak := self._detector.find(f"{output}\n{shown}"):
+                    event = replace(event, output=hidden(leak), shown="")
+            case _:
+                pass
+        self._emit(event)
+
+    def _show(self, event: TextDelta | ThoughtDelta) -> None:
+        if event.text:
+            self._emit(event)
+
+    async def advice(self, text: str) -> str | None:
+        """What to tell the model of an answer that must not leave, once; None where it may, or where the
+        model insists (then `ending` withholds it). An owner is asked about what looks like a key."""
+        leak = self._detector.find(text)
+        if leak is None:
+            return None
+        if not leak.secret and await self._allows(leak, text):
+            self._allowed.add(text)
+            return None
+        if self._advised:
+            return None
+        self._advised = True
+        self.withheld.append(texts.ANSWER.format(what=leak.what))
+        self._emit(Notice(texts.ANSWER_WITHHELD.format(what=leak.what)))
+        return texts.LEAKING_ANSWER.format(what=leak.what)
+
+    async def _allows(self, leak: Leak, text: str) -> bool:
+        journal = self._turn.journal
+        answer = GuardedCall(journal.turn, REPLY, journal.chat, journal.taints)
+        try:
+            what = KEY.format(where="The answer", what=leak.what, text=text)
+            await self._turn.approvals.approver(answer, self._emit)(what, scope="key")
+        except ToolError:
+            return False
+        return True
+
+    def ending(self, ending: Ending) -> Ending:
+        """The ending that may leave, with a line for each thing that was withheld."""
+        leak, text = self._detector.find(ending.text), ending.text
+        if leak and text not in self._allowed:
+            text = texts.ANSWER_WITHHELD.format(what=leak.what)
+        lines = [texts.WITHHELD.format(where=where) for where in dict.fromkeys(self.withheld)]
+        return replace(ending, text="\n\n".join([text, *lines]))
+
+
+def hidden(leak: Leak) -> str:
+    return texts.HIDDEN.format(what=leak.what)

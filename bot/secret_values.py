@@ -1,0 +1,81 @@
+"""The secrets that a configuration holds or names: for the check of what leaves (agent.leaks), for nothing else."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from pydantic import BaseModel, SecretStr
+
+MOST_BYTES = 64 << 10  # of a file with secrets
+SECRET_NAME = re.compile(r"TOKEN|KEY|SECRET|PASS|PWD|AUTH|CREDENTIAL|COOKIE", re.IGNORECASE)
+ASSIGNMENT = re.compile(r"^\s*(?:export\s+)?(\w+)\s*=\s*(.+?)\s*$", re.MULTILINE)
+RANDOM = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w+/=.~-]{20,}")  # no address, path, word or number
+
+
+def secret_values(
+    settings: BaseModel, environment: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """By the key of the configuration that holds or names them.
+
+    These are all fields of type SecretStr, what `..._file` fields name (of an `env_file` each
+    value that is or looks like a secret), passwords in addresses, and systemd's credentials. What
+    cannot be read is left out: this user cannot let it out either.
+    """
+    found: dict[str, str] = {}
+    for name, value in [*section_values(settings, ""), *credentials(environment)]:
+        if value and value not in found.values():
+            found[name] = value
+    return found
+
+
+def section_values(section: BaseModel, path: str) -> Iterator[tuple[str, str]]:
+    for name in type(section).model_fields:
+        yield from field_values(f"{path}{name}", getattr(section, name))
+
+
+def field_values(key: str, value: object) -> Iterator[tuple[str, str]]:
+    match value:
+        case SecretStr():
+            yield key, value.get_secret_value()
+        case BaseModel():
+            yield from section_values(value, f"{key}.")
+        case dict():
+            for name, each in value.items():
+                yield from field_values(f"{key}.{name}", each)
+        case list() | tuple():
+            for number, each in enumerate(value, 1):
+                yield from field_values(f"{key}.{number}", each)
+        case Path() | str() if key.endswith("env_file"):
+            yield from assignments(key, text_of(value))
+        case Path() | str() if key.endswith("_file"):
+            yield key, text_of(value)
+        case str() if "@" in value:
+            with suppress(ValueError):
+                parts = urlsplit(value)
+                yield key, unquote(parts.password or (parts.scheme and parts.username) or "")
+
+
+def assignments(key: str, text: str) -> Iterator[tuple[str, str]]:
+    """The secrets of KEY=VALUE lines."""
+    for name, quoted in ASSIGNMENT.findall(text):
+        value = quoted[1:-1] if quoted[0] in "'\"" and quoted[-1:] == quoted[0] else quoted
+        if SECRET_NAME.search(name) or RANDOM.fullmatch(value):
+            yield f"{key}: {name}", value
+
+
+def credentials(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What systemd has given to this service."""
+    folder = environment.get("CREDENTIALS_DIRECTORY")
+    with suppress(OSError):
+        for path in sorted(Path(folder).iterdir()) if folder else []:
+            yield f"credential {path.name}", text_of(path)
+
+
+def text_of(path: Path | str) -> str:
+    """A file's text; empty where there is none to read."""
+    with suppress(OSError, ValueError), Path(path).expanduser().open("rb") as file:
+        return file.read(MOST_BYTES).decode("utf-8").strip()
+    return ""
