@@ -3,7 +3,9 @@
 import asyncio
 import hashlib
 import logging
+import math
 import os
+import time
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -45,6 +47,7 @@ from bot.state import (
 log = logging.getLogger(__name__)
 
 PRESENCE_SECONDS = 10.0
+HEALTH_SECONDS = 0.5  # how soon a change of the app's health is told
 LOOK_SECONDS = 15.0  # how fresh the machine's report and the warm prefix are kept
 AGAIN_SECONDS = 5.0
 BACKUP_LOOK_SECONDS = 600.0
@@ -194,7 +197,7 @@ async def background_work(
 
 
 async def keep_presence(
-    state: Path, store: Store, apps: Apps, notify: Callable[[str], None]
+    state_dir: Path, store: Store, apps: Apps, notify: Callable[[str], None]
 ) -> None:
     """Keep the presence file and the service manager's watchdog: both say that this loop runs.
 
@@ -204,9 +207,15 @@ async def keep_presence(
     began = started(pid) or 0
     shared = os.environ.get("RUNTIME_DIRECTORY")  # of the machine's unit, open to its group
     notify("READY=1")
+    shown, shown_at = None, -math.inf
     while True:
         health = apps.apps[0].health
         at = health.last_at
+        state = (health.username, health.problem is None, at is None)
+        if state == shown and time.monotonic() - shown_at < PRESENCE_SECONDS:
+            await asyncio.sleep(HEALTH_SECONDS)
+            continue
+        shown, shown_at = state, time.monotonic()
         here = Presence(
             pid=pid,
             started=began,
@@ -216,12 +225,11 @@ async def keep_presence(
             problem=health.problem,
         )
         with suppress(OSError, StoreError):  # a full disk is no reason to end: again the next time
-            write_presence(state, here)
+            write_presence(state_dir, here)
             if shared:
                 share_facts(here, await bot_facts(here, store), Path(shared))
         line = f"@{here.username} listens" if at else "looks for the messaging app's server"
         notify(f"WATCHDOG=1\nSTATUS={here.problem or line}")
-        await asyncio.sleep(PRESENCE_SECONDS if at or health.problem else 0.5)
 
 
 async def watch_backend(agent: Agent, apps: Apps) -> None:

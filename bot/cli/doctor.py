@@ -29,6 +29,7 @@ CHECKS: list[Check] = [
     server.tool_calls,
     machine.database,
     machine.telegram,
+    machine.ports,
     machine.disk,
     machine.clock,
     machine.secrets,

@@ -8,6 +8,7 @@ import os
 import platform
 import shlex
 import shutil
+import socket
 import subprocess
 import time
 from contextlib import suppress
@@ -18,7 +19,7 @@ from typing import Literal
 from agent.store import open_store
 from agent.store.backup import integrity_error
 from agent.store.errors import StoreBusy, StoreError, StoreFull, StoreNewer
-from bot.cli.connect import sandbox_probe
+from bot.cli.connect import backend_client, sandbox_probe
 from bot.settings import Settings, read_toml
 from bot.setup.telegram import get_me
 from bot.setup.units import SystemdScope, systemd_runs, unit_states
@@ -81,6 +82,34 @@ async def owner(settings: Settings) -> list[Finding]:
         if len(Path(parent).relative_to(state).parts) >= LEVELS:
             folders.clear()
     return [passed("owner", "All of the state is its owner's.")]
+
+
+async def ports(settings: Settings) -> list[Finding]:
+    """Whether the fixed ports are free, or held by our own services."""
+    findings = []
+    async with backend_client(settings) as backend:
+        if settings.backend.local_port and not await backend.answers():
+            findings += port("backend.local_port", "127.0.0.1", settings.backend.local_port)
+    if settings.telegram.webhook_url and not read_presence(settings.state_dir):
+        host, _, number = settings.telegram.webhook_listen.rpartition(":")
+        findings += port("telegram.webhook_listen", host.strip("[]"), int(number))
+    return findings
+
+
+def port(key: str, host: str, number: int) -> list[Finding]:
+    try:
+        with socket.create_server((host, number), family=family(host)):
+            return [passed("ports", f"Port {number} ({key}) is free.")]
+    except OSError as error:
+        detail = f"Port {number} ({key}) cannot be used: {error.strerror}."
+        remedy = (
+            f"Stop what uses it (ss -ltnp 'sport = :{number}' names it), or set {key} to another."
+        )
+        return [failure("ports", detail, remedy)]
+
+
+def family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
 async def disk(settings: Settings) -> list[Finding]:

@@ -2,6 +2,7 @@
 its first token, tool calls, the chat template."""
 
 import asyncio
+import shlex
 import time
 from pathlib import Path
 from typing import Literal
@@ -18,7 +19,7 @@ from backend.gpu.nvml import InstalledGpu, installed_gpus
 from backend.models.fit import fit_report, verdict
 from backend.models.gguf_header import NotAModel, read_header
 from backend.models.outlook import GIB, Machine
-from backend.models.profile import ProfileError, locate
+from backend.models.profile import PACKAGE, ProfileError, Source, locate
 from backend.models.pull import sha256
 from backend.server.launch import EMBEDDED, CannotStart, find_binary, prepare
 from bot.cli.connect import backend_client, backend_config, profile_of
@@ -30,7 +31,8 @@ from bot.settings import Settings
 # invalid" or falls back to the CPU silently, a newer one drops the card (facts of V100 builds).
 VOLTA = (7, 0)
 VOLTA_DRIVERS = (570, 580)
-PULL_AGAIN = "Pull it again: voltaire model pull."
+
+CHECKOUT = PACKAGE.parent
 
 
 async def card(settings: Settings) -> list[Finding]:
@@ -100,11 +102,20 @@ async def model(settings: Settings) -> list[Finding]:
     try:
         header = await asyncio.to_thread(read_header, path)
     except (NotAModel, OSError) as error:
-        return [failure("model", str(error), PULL_AGAIN)]
+        return [failure("model", str(error), how_to_replace(source, settings))]
     detail = f"{path.name}, {header.architecture}, {path.stat().st_size / 2**20:,.0f} MiB"
     if source.sha256 and await asyncio.to_thread(sha256, path) != source.sha256:
-        return [failure("model", f"{detail}: the checksum differs.", PULL_AGAIN)]
+        wrong = f"{detail}: it is damaged, its checksum differs."
+        return [failure("model", wrong, how_to_replace(source, settings))]
     return [passed("model", detail)]
+
+
+def how_to_replace(source: Source, settings: Settings) -> str:
+    if not source.builtin:
+        return f"voltaire model pull {settings.backend.profile}"
+    if (CHECKOUT / ".git").exists():
+        return f"git -C {shlex.quote(str(CHECKOUT))} checkout -- backend/{source.builtin}"
+    return "Install Voltaire anew: the file came with it."
 
 
 async def fit(settings: Settings) -> list[Finding]:

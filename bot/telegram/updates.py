@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # a server's modules cost 20 ms of every start, and few have 
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 25
+RECOVERY_SECONDS = 3
 STALE_SECONDS = 90.0
 FIRST_BACKOFF = 0.05  # a call that fails once is made again before anybody notices
 LONGEST_BACKOFF = 30.0
@@ -86,6 +87,10 @@ class PollState:
             log.error("%s", failure)
         self._failure = failure
 
+    @property
+    def failing(self) -> bool:
+        return self._failure is not None
+
     def problem(self) -> str | None:
         """What is wrong, a sentence; None while updates come in."""
         if self._failure:
@@ -117,8 +122,11 @@ class Poller:
 
     async def _poll(self) -> None:
         try:
-            # The first does not wait for an update: its answer shows that they come in.
+            # The first does not wait for an update, and one after a failure not for long: the answer
+            # shows that they come in. (Another poller comes back within that time.)
             timeout = POLL_SECONDS if self._state.last_at else 0
+            if self._state.failing:
+                timeout = RECOVERY_SECONDS
             updates = await self._get_updates(timeout=timeout, allowed_updates=self._kinds)
         except TelegramError as error:
             self._state.failed(error)

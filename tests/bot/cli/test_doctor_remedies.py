@@ -1,0 +1,246 @@
+"""Each fault is made, doctor names it, the remedy that it prints is carried out, and doctor passes."""
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from agent.store import open_store
+from bot.cli.doctor import CHECKS, findings_of
+from bot.localgram import Localgram
+from bot.settings import load
+from fakes.patience import SECONDS, soon
+
+CODE = Path(__file__).parents[3]
+VOLTAIRE = str(Path(sys.executable).with_name("voltaire"))
+ORDINARY = 12345  # a user id that no host gives away
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make it")
+
+Finding = tuple[str, str]  # status, remedy
+
+
+def environment(home: Path, **settings: object) -> dict[str, str]:
+    plain = {k: v for k, v in os.environ.items() if not k.startswith("VOLTAIRE_")}
+    ours = {"STATE__DIR": home / "s", **settings}
+    named = {f"VOLTAIRE_{key}": str(value) for key, value in ours.items()}
+    return plain | {"XDG_CONFIG_HOME": str(home / "c")} | named
+
+
+async def ran(*words: str, env: dict[str, str], cwd: Path = CODE) -> tuple[int | None, str, str]:
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        *words, env=env, cwd=cwd, stdout=pipe, stderr=pipe
+    )
+    out, err = await asyncio.wait_for(process.communicate(), SECONDS)
+    return process.returncode, out.decode(), err.decode()
+
+
+def worst(said: str, check: str) -> Finding:
+    rows = [row for row in json.loads(said) if row["check"] == check]
+    found = max(rows, key=lambda row: ("pass", "warn", "fail").index(row["status"]))
+    return found["status"], found["remedy"]
+
+
+async def doctor(env: dict[str, str], check: str, config: Path | None = None) -> Finding:
+    """What the command finds there, without starting a process for it."""
+    before = dict(os.environ)
+    os.environ.clear()
+    os.environ.update(env)
+    try:
+        [found] = [each for each in CHECKS if each.__name__ == check]
+        rows = [asdict(row) for row in await findings_of(found, load(config))]
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+    return worst(json.dumps(rows), check)
+
+
+def carry_out(command: str) -> None:
+    subprocess.run(["sh", "-c", command.replace("sudo ", "")], check=True, capture_output=True)
+
+
+async def test_a_used_port(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        env = environment(tmp_path, BACKEND__LOCAL_PORT=port, BACKEND__LOCAL_KEY="k")
+        status, remedy = await doctor(env, "ports")
+    assert status == "fail" and f":{port}" in remedy and "backend.local_port" in remedy
+    assert await doctor(env, "ports") == ("pass", "")
+
+
+async def test_a_damaged_pocket(tmp_path: Path) -> None:
+    copy = tmp_path / "program"
+    for package in ("bot", "agent", "backend"):
+        shutil.copytree(CODE / package, copy / package)
+    git = ["git", "-C", str(copy), "-c", "user.name=a", "-c", "user.email=a@b"]
+    pocket = "backend/embedded/pocket.gguf"
+    for words in (["init", "-q"], ["add", pocket], ["commit", "-qm", "all"]):
+        subprocess.run([*git, *words], check=True)
+    with (copy / pocket).open("r+b") as file:
+        file.seek(3_000_000)
+        file.write(b"damaged here")
+    env = environment(tmp_path, BACKEND__KIND="managed") | {"PYTHONPATH": str(copy)}
+    command = (sys.executable, "-c", "from bot.cli import main; main()", "doctor", "--json")
+    status, remedy = worst((await ran(*command, env=env, cwd=copy))[1], "model")
+    assert status == "fail"
+    carry_out(remedy)
+    assert worst((await ran(*command, env=env, cwd=copy))[1], "model") == ("pass", "")
+
+
+@needs_root
+async def test_blocked_namespaces(tmp_path: Path) -> None:
+    script = (
+        f"{VOLTAIRE} doctor --json; read remedy; eval $remedy >/dev/null; {VOLTAIRE} doctor --json"
+    )
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "fakes.no_namespaces", "sysctl", "/bin/sh", "-c", script),
+        env=environment(tmp_path),
+        cwd=CODE,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdin and process.stdout
+    before = (await asyncio.wait_for(process.stdout.readline(), SECONDS)).decode()
+    status, remedy = worst(before, "sandbox")
+    found = re.search(r"sudo (sysctl \S+=\d+)", remedy)
+    assert status == "fail" and found
+    out, _ = await asyncio.wait_for(process.communicate(f"{found[1]}\n".encode()), SECONDS)
+    assert worst(out.decode(), "sandbox") == ("pass", "")
+
+
+@needs_root
+async def test_a_full_disk(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "elsewhere" / "voltaire.db"):
+        pass
+    state, moved = tmp_path / "s", tmp_path / "moved"
+    state.mkdir()
+    script = (
+        f"mount -t tmpfs -o size=32m none {state} && cp -a {tmp_path}/elsewhere/. {state} &&"
+        f"{VOLTAIRE} doctor --json; cp -a {state} {moved} && VOLTAIRE_STATE__DIR={moved} {VOLTAIRE} doctor --json"
+    )
+    _, out, _ = await ran("unshare", "-m", "sh", "-c", script, env=environment(tmp_path))
+    before, after = out.splitlines()
+    status, remedy = worst(before, "disk")
+    assert status == "fail" and "state.dir" in remedy
+    if shutil.disk_usage(tmp_path).free > 2 << 30:
+        assert worst(after, "disk") == ("pass", "")
+
+
+@asynccontextmanager
+async def bot(env: dict[str, str]) -> AsyncIterator[asyncio.subprocess.Process]:
+    quiet = asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(
+        VOLTAIRE, "bot", env=env, stdout=quiet, stderr=quiet
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            await process.wait()
+
+
+async def test_a_second_poller(tmp_path: Path) -> None:
+    async with Localgram("1000001:abc") as gram:
+        settings = {
+            "TELEGRAM__TOKEN": gram.token,
+            "TELEGRAM__BASE_URL": gram.url,
+            "BACKEND__KIND": "external",
+            "BACKEND__URL": "http://127.0.0.1:9",
+        }
+        env = environment(tmp_path, **settings)
+        here = tmp_path / "s" / "run" / "bot.json"
+
+        def problem() -> str:
+            return json.loads(here.read_text())["problem"] or "" if here.exists() else "not yet"
+
+        async with bot(env):
+            await soon(lambda: not problem())
+            other = asyncio.create_task(poll(f"{gram.url}/bot{gram.token}/getUpdates?timeout=9"))
+            await soon(lambda: "same token" in problem())
+            assert (await doctor(env, "telegram"))[0] == "fail"
+            other.cancel()  # "stop one of them"
+            await asyncio.wait([other])
+            await soon(lambda: not problem())
+            assert (await doctor(env, "telegram"))[0] != "fail"
+
+
+async def poll(url: str) -> None:
+    async with aiohttp.ClientSession() as session:
+        while True:
+            async with session.get(url) as answer:
+                await answer.read()
+
+
+@needs_root
+async def test_files_of_another_user(tmp_path: Path) -> None:
+    env = environment(tmp_path)
+    chat = tmp_path / "s" / "chats" / "one"
+    chat.mkdir(parents=True)
+    os.chown(tmp_path / "s", ORDINARY, ORDINARY)
+    status, remedy = await doctor(env, "owner")
+    assert status == "fail"
+    carry_out(remedy)
+    assert (await doctor(env, "owner"))[0] == "pass" and chat.stat().st_uid == ORDINARY
+
+
+async def test_a_configuration_that_others_can_read(tmp_path: Path) -> None:
+    config = tmp_path / "my config.toml"
+    config.write_text(f'[telegram]\ntoken = "1:a"\n[state]\ndir = "{tmp_path / "s"}"\n')
+    config.chmod(0o644)
+    plain = environment(tmp_path)
+    del plain["VOLTAIRE_STATE__DIR"]
+    status, remedy = await doctor(plain, "secrets", config)
+    assert status == "fail"
+    carry_out(remedy)
+    assert await doctor(plain, "secrets", config) == ("pass", "")
+
+
+@needs_root
+async def test_a_key_in_the_configuration_of_the_services_is_no_fault(tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(f'[backend]\napi_key = "k"\n[state]\ndir = "{tmp_path / "s"}"\n')
+    config.chmod(0o640)
+    (tmp_path / "s").mkdir(mode=0o700)
+    os.chown(tmp_path / "s", ORDINARY, ORDINARY)
+    os.chown(config, 0, ORDINARY)
+    plain = environment(tmp_path)
+    del plain["VOLTAIRE_STATE__DIR"]
+    assert await doctor(plain, "secrets", config) == ("pass", "")
+
+
+async def test_telegram_away(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as kept:
+        port = kept.getsockname()[1]
+    env = environment(
+        tmp_path, TELEGRAM__TOKEN="1000001:abc", TELEGRAM__BASE_URL=f"http://127.0.0.1:{port}"
+    )
+    status, remedy = await doctor(env, "telegram")
+    assert status == "fail" and "telegram.base_url" in remedy
+    async with Localgram("1000001:abc", port):
+        assert (await doctor(env, "telegram"))[0] != "fail"
+
+
+async def test_a_damaged_database(tmp_path: Path) -> None:
+    env, database = environment(tmp_path), tmp_path / "s" / "voltaire.db"
+    async with open_store(database):
+        pass
+    file = tmp_path / "backup.tar.gz"
+    assert (await ran(VOLTAIRE, "backup", str(file), env=env))[0] == 0
+    for each in database.parent.glob("voltaire.db*"):
+        each.write_bytes(b"no database" * 1000)
+    status, remedy = await doctor(env, "database")
+    assert status == "fail" and "voltaire restore FILE" in remedy
+    assert (await ran(VOLTAIRE, "restore", str(file), env=env))[0] == 0
+    assert await doctor(env, "database") == ("pass", "")
