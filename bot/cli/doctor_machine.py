@@ -21,7 +21,7 @@ from agent.store.backup import integrity_error
 from agent.store.errors import StoreBusy, StoreError, StoreFull, StoreNewer
 from bot.cli.connect import backend_client, sandbox_probe
 from bot.settings import Settings, read_toml
-from bot.setup.telegram import get_me
+from bot.setup.telegram import NoAccount, get_me
 from bot.setup.units import SystemdScope, systemd_runs, unit_states
 from bot.state import DATABASE, read_presence
 
@@ -230,10 +230,9 @@ async def telegram(settings: Settings) -> list[Finding]:
     if not token:
         return [warning("telegram", "No token is set.", "voltaire setup")]
     found = await get_me(settings.telegram.base_url, token)
-    if isinstance(found, str):
-        refused = found.startswith("Telegram refuses")
-        remedy = "voltaire setup --token NEW, from @BotFather." if refused else AWAY
-        return [failure("telegram", found, remedy)]
+    if isinstance(found, NoAccount):
+        remedy = "voltaire setup --token NEW, from @BotFather." if found.refused else AWAY
+        return [failure("telegram", found.why, remedy)]
     findings = [passed("telegram", f"@{found['username']} answers")]
     here = read_presence(settings.state_dir)
     if here and here.problem:

@@ -10,11 +10,13 @@ import grp
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import click
 
 from backend.build.build import Sources, build
@@ -27,13 +29,15 @@ from backend.models.pull import PullError, pull
 from backend.server.launch import EMBEDDED, CannotStart, find_binary
 from bot import config_file
 from bot.cli.bot import serve_until
-from bot.cli.command import Failed, Options, pass_options, runs
+from bot.cli.command import Failed, Misused, Options, pass_options, runs
 from bot.cli.connect import profile_of, require_sandbox, running_backend
 from bot.cli.server import machine
 from bot.settings import (
+    AgentSection,
     ConfigurationError,
     Settings,
     StateSection,
+    TelegramSection,
     config_folder,
     default_state_dir,
     find_file,
@@ -42,12 +46,14 @@ from bot.settings import (
 )
 from bot.setup import SetupError
 from bot.setup.background import start_in_background
-from bot.setup.telegram import first_message, get_me, pair
+from bot.setup.telegram import NoAccount, first_message, get_me, pair, paired_owners
 from bot.setup.units import (
     Installation,
     SystemdScope,
     enable_linger,
     install,
+    leftovers,
+    purge,
     renew,
     systemd_runs,
     unit_states,
@@ -56,6 +62,7 @@ from bot.setup.units import remove as remove_units
 
 TOKEN_FILE = "telegram-token"  # noqa: S105 - the name of a file
 GET, BUILD, LATER = "get", "build", "later"
+ANSWER_SECONDS = 10
 READY = "Voltaire is set up and listens. Write to me."
 
 
@@ -65,22 +72,33 @@ READY = "Voltaire is set up and listens. Write to me."
 @click.option(
     "--owner", type=int, help="The owner's numeric Telegram id; without it, a pairing link."
 )
+@click.option("--pair", is_flag=True, help="A pairing link for another owner.")
 @click.option("--timezone", help="IANA name, such as Europe/Paris.")
 @click.option("--profile", help="Which model; `voltaire model list`.")
 @click.option("--pull/--no-pull", default=None, help="Download the model's files, or do not.")
 @click.option(
     "--server", help="auto, get (a released one), build (one for this machine, now), or its path."
 )
+@click.option(
+    "--url",
+    multiple=True,
+    help="An external model server in place of one of ours; may be repeated.",
+)
+@click.option("--model", help="External: the model's name there; else its first.")
+@click.option("--api-key", help="External: its key.")
 @click.option("--units/--no-units", default=None, help="Install systemd units, or do not.")
 @click.option(
     "--yes", is_flag=True, help="Ask nothing: options, then what is configured, then defaults."
 )
 @click.option("--remove", is_flag=True, help="Remove the units; state and configuration stay.")
+@click.option(
+    "--purge", "everything", is_flag=True, help="With --remove: state, configuration and user, too."
+)
 @click.option("--upgrade", is_flag=True, help="After an update: renew and restart the units.")
 @pass_options
 @runs
 async def command(
-    options: Options, yes: bool, remove: bool, upgrade: bool, **answers: object
+    options: Options, yes: bool, remove: bool, everything: bool, upgrade: bool, **answers: object
 ) -> None:
     scope = SystemdScope.here()
     folder = Path("/etc/voltaire") if os.geteuid() == 0 else config_folder()
@@ -88,10 +106,16 @@ async def command(
     state = state_folder(config)
     wizard = Wizard(config, state, Given(**answers), yes, scope)  # type: ignore[arg-type]
     try:
+        if everything and not remove:
+            raise Misused("--purge is for --remove.")
         if remove:
-            print_units("Removed", await asyncio.to_thread(remove_units, scope))
+            if everything and not yes:
+                click.confirm(f"Delete everything in {state} and {config.parent}?", abort=True)
+            print_removed(await asyncio.to_thread(remove_units, scope))
+            await asyncio.to_thread(delete if everything else print_left, scope, config, state)
         elif upgrade:
-            print_units("Restarted", await wizard.upgrade())
+            names = await wizard.upgrade()
+            click.echo(f"Restarted: {', '.join(names)}." if names else "No units are installed.")
         else:
             await check_sandbox()
             await (greet(wizard) if await wizard.run() else serve_meanwhile(wizard))
@@ -107,9 +131,18 @@ async def check_sandbox() -> None:
         await require_sandbox(here)
 
 
-def print_units(done: str, names: list[str]) -> None:
-    stay = f"{done}: {', '.join(names)}. State and configuration stay."
-    click.echo(stay if names else "No units are installed.")
+def print_removed(names: list[str]) -> None:
+    click.echo(f"Removed: {', '.join(names)}." if names else "No units are installed.")
+
+
+def print_left(scope: SystemdScope, config: Path, state: Path) -> None:
+    left = leftovers(scope, config, state)
+    click.echo(f"Left: {', '.join(left)} (setup --remove --purge deletes them).")
+
+
+def delete(scope: SystemdScope, config: Path, state: Path) -> None:
+    gone = purge(scope, config, state)
+    click.echo(f"Deleted: {', '.join(gone) or 'nothing'}. The program stays in {sys.prefix}.")
 
 
 def state_folder(config: Path) -> Path:
@@ -132,7 +165,9 @@ async def serve_meanwhile(wizard: "Wizard") -> None:
 
 async def greet(wizard: "Wizard") -> None:
     settings = load(wizard.config)
-    owners = settings.telegram.owners or await pair(settings, wizard.username, click.echo)
+    owners = settings.telegram.owners or await paired_owners(settings)
+    if wizard.given.pair or not owners:
+        owners = await pair(settings, wizard.username, click.echo)
     await first_message(settings, owners, READY)
     click.echo("The first message is delivered.")
 
@@ -144,10 +179,14 @@ class Given:
     token: str | None = None
     base_url: str | None = None
     owner: int | None = None
+    pair: bool = False
     timezone: str | None = None
     profile: str | None = None
     pull: bool | None = None
     server: str | None = None  # auto, get, build, or a path
+    url: tuple[str, ...] = ()  # of external servers
+    model: str | None = None  # its name there
+    api_key: str | None = None
     units: bool | None = None
 
 
@@ -167,9 +206,21 @@ class Wizard:
     async def run(self) -> bool:
         """All steps; whether units run bot and backend from now on."""
         self.values = config_file.read(self.config)
+        for check, given in ((valid_zone, self.given.timezone), (profile_of, self.given.profile)):
+            try:
+                if given is not None:
+                    check(given)
+            except (SetupError, ProfileError) as error:
+                raise Misused(str(error)) from None
         await self.telegram()
-        zone = self.answer("agent.timezone", "Time zone", machine_timezone(), self.given.timezone)
+        zone = self.answer(
+            "agent.timezone", "Time zone", machine_timezone(), self.given.timezone, valid_zone
+        )
         self.keep("agent.timezone", zone)
+        if self.given.url:
+            await self.external()
+        elif self.given.profile and not self.managed:
+            self.keep("backend.kind", "managed")
         if self.managed:
             profile = await self.model()
             await self.server(profile)
@@ -183,13 +234,30 @@ class Wizard:
 
     # -- answers --------------------------------------------------------------
 
-    def answer(self, key: str, question: str, default: str, given: str | None) -> str:
-        """The option, else what is asked for; a configured value is the default."""
+    def answer(
+        self,
+        key: str,
+        question: str,
+        default: str,
+        given: str | None,
+        check: Callable[[str], object],
+    ) -> str:
+        """The option, else what is asked for until `check` raises nothing; a configured value is
+        the default."""
         if given is not None:
             return given
         known = config_file.get(self.values, key)
         default = default if known is None else str(known)
-        return default if self.yes else ask(question, default)
+        while True:
+            answer = default if self.yes else ask(question, default)
+            try:
+                check(answer)
+            except (SetupError, ProfileError) as error:
+                if self.yes:
+                    raise
+                click.echo(str(error))
+            else:
+                return answer
 
     def keep(self, key: str, value: object) -> None:
         """Save an answer: from here on it survives an interruption."""
@@ -204,9 +272,8 @@ class Wizard:
 
     async def telegram(self) -> None:
         """The token, checked with Telegram before it is kept, in a file of its own."""
-        base = self.answer(
-            "telegram.base_url", "Bot API server", "https://api.telegram.org", self.given.base_url
-        )
+        known = config_file.get(self.values, "telegram.base_url")
+        base = self.given.base_url or known or TelegramSection().base_url
         token = self.given.token or str(config_file.get(self.values, "telegram.token") or "")
         if not token and self.token_file.exists():
             token = self.token_file.read_text("utf-8").strip()
@@ -215,12 +282,15 @@ class Wizard:
                 raise SetupError("A bot token is needed: --token, from @BotFather.")
             token = token or ask("Bot token, from @BotFather (/newbot)")
             found = await get_me(base, token)
-            if isinstance(found, dict):
+            if not isinstance(found, NoAccount):
                 break
-            click.echo(found)
             if self.yes:
-                raise SetupError("The token was not accepted; nothing was changed.")
-            token = ""
+                raise SetupError(f"{found.why} Nothing was changed.")
+            click.echo(found.why)
+            if found.refused:
+                token = ""
+            else:
+                click.confirm("Try again?", default=True, abort=True)
         self.username = str(found["username"])
         self.config.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
         config_file.replace_file(self.token_file, token + "\n")
@@ -236,6 +306,18 @@ class Wizard:
     def token_file(self) -> Path:
         return self.config.parent / TOKEN_FILE
 
+    async def external(self) -> None:
+        """Servers of somebody else: the first is asked once, so that a wrong key is seen now."""
+        key = self.given.api_key or str(config_file.get(self.values, "backend.api_key") or "")
+        first, *_ = self.given.url
+        click.echo(await models_there(first, key))
+        self.keep("backend.kind", "external")
+        self.keep("backend.url", list(self.given.url))
+        if self.given.model is not None:
+            self.keep("backend.model", self.given.model)
+        if self.given.api_key is not None:
+            self.keep("backend.api_key", self.given.api_key)
+
     async def model(self) -> str:
         """The profile, its files pulled unless the person wants that later."""
         key, default = "backend.profile", ""
@@ -245,7 +327,7 @@ class Wizard:
             default = proposal.name
             click.echo(proposal.line)
         question = "Model profile (`voltaire model list`)"
-        name = self.answer(key, question, default, self.given.profile)
+        name = self.answer(key, question, default, self.given.profile, profile_of)
         profile = profile_of(name)
         if name != default:
             click.echo((await asyncio.to_thread(outlook, profile, here)).line)
@@ -291,7 +373,8 @@ class Wizard:
             click.echo(f"None can be built yet: {error}")
             default, for_card = LATER, False
         else:
-            default, for_card = BUILD, how.kind == "cuda"
+            for_card = how.kind == "cuda"
+            default = BUILD if for_card else LATER  # to compile unasked takes half an hour
             after = f", after {GET} in the background; the faster one stays" if for_card else ""
             minutes = how.seconds // 60
             click.echo(f"One can be built ({how.title}, about {minutes} min on two cores){after}.")
@@ -373,6 +456,36 @@ class Wizard:
 def ask(question: str, default: str = "") -> str:
     answer = click.prompt(question, default=default or None, show_default=bool(default))
     return str(answer).strip()
+
+
+def valid_zone(name: str) -> None:
+    try:
+        AgentSection(timezone=name)
+    except ValueError:
+        raise SetupError(
+            f"{name!r} is no time zone of this machine, such as Europe/Paris."
+        ) from None
+
+
+async def models_there(url: str, key: str) -> str:
+    """What an OpenAI-compatible server serves, in a sentence; SetupError where it wants another key.
+
+    A server that is away is no error: it may come later.
+    """
+    root = url.rstrip("/").removesuffix("/v1")
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    try:
+        async with (
+            asyncio.timeout(ANSWER_SECONDS),
+            aiohttp.ClientSession() as session,
+            session.get(f"{root}/v1/models", headers=headers) as answer,
+        ):
+            if answer.status in (401, 403):
+                raise SetupError(f"{url} refuses the key (--api-key).")
+            names = [str(model["id"]) for model in (await answer.json(content_type=None))["data"]]
+    except (aiohttp.ClientError, OSError, TimeoutError, ValueError, LookupError, TypeError):
+        return f"{url} does not answer now; it is used as soon as it does."
+    return f"{url} serves {', '.join(names) or 'no model'}."
 
 
 async def build_recipe() -> Recipe:

@@ -5,6 +5,7 @@ import io
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
@@ -22,8 +23,16 @@ DELIVERY_SECONDS = 60
 SOURCE = "telegram"
 
 
-async def get_me(base_url: str, token: str) -> dict[str, Any] | str:
-    """The bot's account, or why it cannot be had, in one sentence without the token."""
+@dataclass(frozen=True, slots=True)
+class NoAccount:
+    """`why`: one sentence without the token; `refused`: the server answers, and does not know it."""
+
+    why: str
+    refused: bool
+
+
+async def get_me(base_url: str, token: str) -> dict[str, Any] | NoAccount:
+    """The bot's account, or why it cannot be had."""
     url = f"{base_url.rstrip('/')}/bot{token}/getMe"
     try:
         async with (
@@ -33,10 +42,20 @@ async def get_me(base_url: str, token: str) -> dict[str, Any] | str:
         ):
             body = await answer.json(content_type=None)
     except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
-        return f"The Bot API server {base_url} cannot be reached ({type(error).__name__})."
-    if not body.get("ok"):
-        return f"Telegram refuses the token: {body.get('description', 'no reason given')}."
+        why = f"The Bot API server {base_url} cannot be reached ({type(error).__name__})."
+        return NoAccount(why, refused=False)
+    if not isinstance(body, dict) or "ok" not in body:
+        return NoAccount(f"At {base_url} is no Bot API server.", refused=False)
+    if not body["ok"]:
+        reason = body.get("description", "no reason given")
+        return NoAccount(f"Telegram refuses the token: {reason}.", refused=True)
     return dict(body["result"])
+
+
+async def paired_owners(settings: Settings) -> list[int]:
+    """Ids of those who became owners by a link."""
+    async with open_services_state(settings) as store:
+        return [int(person.person) for person in await store.people.all(SOURCE, "owner")]
 
 
 async def pair(settings: Settings, username: str, say: Callable[[str], None]) -> list[int]:
@@ -44,6 +63,7 @@ async def pair(settings: Settings, username: str, say: Callable[[str], None]) ->
     import segno
 
     async with open_services_state(settings) as store:
+        before = {person.person for person in await store.people.all(SOURCE, "owner")}
         code = await store.people.make_code("owner", PAIRING_SECONDS)
         link = f"https://t.me/{username}?start={code}"
         minutes = f"valid for {PAIRING_SECONDS / 60:.0f} minutes"
@@ -53,9 +73,15 @@ async def pair(settings: Settings, username: str, say: Callable[[str], None]) ->
         say(drawn.getvalue())
         with suppress(TimeoutError):
             async with asyncio.timeout(PAIRING_SECONDS):
-                while not (people := await store.people.all(SOURCE, "owner")):
+                while not (
+                    new := [
+                        int(owner.person)
+                        for owner in await store.people.all(SOURCE, "owner")
+                        if owner.person not in before
+                    ]
+                ):
                     await asyncio.sleep(LOOK_SECONDS)
-                return [int(person.person) for person in people]
+                return new
     raise SetupError("Nobody used the pairing link in time. Run `voltaire setup` for a new one.")
 
 

@@ -5,6 +5,7 @@ As root they are system units with a user of their own; else units of the user.
 
 import grp
 import os
+import pwd
 import re
 import shutil
 import subprocess
@@ -161,6 +162,51 @@ def remove(scope: SystemdScope) -> list[str]:
     return there
 
 
+SYSUSERS = Path("/usr/lib/sysusers.d/voltaire.conf")
+TMPFILES = Path("/usr/lib/tmpfiles.d/voltaire.conf")
+USER = "voltaire"
+
+
+def leftovers(scope: SystemdScope, config: Path, state: Path) -> list[str]:
+    """What stays on the machine once the units are removed, but the program."""
+    folders = [state, *sorted(state.parent.glob(f"{state.name}-before-*"))]
+    folders += sorted(state.parent.glob(f"{state.name}-restored-*"))
+    ours = [config, config.parent / "telegram-token", config.parent / "profiles"]
+    found = [str(path) for path in (*folders, *ours) if path.exists()]
+    if scope.root:
+        found += [
+            str(path) for path in (SYSUSERS, TMPFILES, Path("/run/voltaire")) if path.exists()
+        ]
+        found += [f"the user {USER}"] if user_exists() else []
+    return found
+
+
+def user_exists() -> bool:
+    with suppress(KeyError):
+        return bool(pwd.getpwnam(USER))
+    return False
+
+
+def purge(scope: SystemdScope, config: Path, state: Path) -> list[str]:
+    """Delete what is left over; its names. A folder that is no state of ours is left alone."""
+    if state.exists() and not (state / "voltaire.db").exists() and any(state.iterdir()):
+        raise SetupError(f"{state} holds no state of Voltaire; nothing was deleted.")
+    gone = leftovers(scope, config, state)
+    for name in gone:
+        path = Path(name)
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path.is_absolute():
+            path.unlink()
+    with suppress(OSError):  # others' files stay in it
+        config.parent.rmdir()
+    if scope.root and user_exists():
+        run("userdel", USER)
+    if scope.root and group_exists(USER):
+        run("groupdel", USER)
+    return gone
+
+
 def unit_states(scope: SystemdScope) -> dict[str, str]:
     """Each service's state as systemd tells it."""
     states = dict.fromkeys(UNITS[:2], "unknown")
@@ -173,12 +219,12 @@ def unit_states(scope: SystemdScope) -> dict[str, str]:
 def make_user() -> None:
     """Make the services' user and folders, as sysusers.d and tmpfiles.d describe them."""
     for source, target, program in (
-        ("voltaire.sysusers", "/usr/lib/sysusers.d/voltaire.conf", "systemd-sysusers"),
-        ("voltaire.tmpfiles", "/usr/lib/tmpfiles.d/voltaire.conf", "systemd-tmpfiles"),
+        ("voltaire.sysusers", SYSUSERS, "systemd-sysusers"),
+        ("voltaire.tmpfiles", TMPFILES, "systemd-tmpfiles"),
     ):
-        Path(target).parent.mkdir(parents=True, exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(TEMPLATES / source, target)
-        run(program, *(["--create"] if program == "systemd-tmpfiles" else []), target)
+        run(program, *(["--create"] if program == "systemd-tmpfiles" else []), str(target))
 
 
 def run_systemctl(scope: SystemdScope, *words: str, check: bool = True) -> str:

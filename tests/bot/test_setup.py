@@ -7,19 +7,23 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
+from agent.store import open_store
 from backend.build.build import VERSION
 from backend.build.release import RELEASES_VARIABLE
 from bot import config_file
 from bot.cli.setup import READY
 from bot.localgram import Localgram
 from bot.settings import machine_timezone
+from bot.setup import SetupError
 from bot.setup.background import lowest_priority, transient_unit
-from bot.setup.units import SystemdScope
+from bot.setup.units import SystemdScope, leftovers, purge
 from fakes import gguf_maker
 from fakes.hub import Hub
 from fakes.patience import SECONDS, soon
@@ -91,6 +95,118 @@ async def test_the_owner_is_found_by_the_pairing_link(gram: Localgram, tmp_path:
     await owner.next_message(where=lambda m: "is set up and listens" in m.text, seconds=SECONDS)
     await asyncio.wait_for(process.communicate(), SECONDS)
     assert process.returncode == 0
+
+
+async def test_a_second_run_makes_no_link_unless_asked(gram: Localgram, tmp_path: Path) -> None:
+    async with open_store(tmp_path / "s/voltaire/voltaire.db") as store:
+        link = await store.people.make_code("owner", 60)
+        assert await store.people.use_code("telegram", "7", "Ada", link) == "owner"
+    owner, other = gram.user("Ada", id=7, started=True), gram.user("Bob", id=8)
+    words = ("--yes", "--token", "1000001:abc", "--base-url", gram.url)
+    code, out, err = await ended(await voltaire(tmp_path, *words))
+    assert code == 0 and "start=" not in out, err
+    assert (await owner.next_message(seconds=SECONDS)).text == READY
+    process = await voltaire(tmp_path, "--yes", "--pair")
+    assert process.stdout
+    link = ""
+    while not (found := re.search(r"start=(\S+)", link)):
+        link = (await asyncio.wait_for(process.stdout.readline(), SECONDS)).decode()
+    await other.send(f"/start {found[1]}")
+    code, _, err = await ended(process)
+    assert code == 0, err
+
+
+async def test_a_server_that_is_away_is_told_from_a_refused_token(tmp_path: Path) -> None:
+    process = await voltaire(
+        tmp_path, "--yes", "--token", "1:a", "--base-url", "http://127.0.0.1:9"
+    )
+    code, _, err = await ended(process)
+    assert code == 1 and "cannot be reached" in err and "token" not in err
+    assert not (tmp_path / "c" / "voltaire").exists()
+
+
+@pytest.mark.parametrize("words", [("--timezone", "No/Where"), ("--profile", "no-such-model")])
+async def test_a_wrong_option_is_told_before_anything(
+    gram: Localgram, tmp_path: Path, words: tuple[str, str]
+) -> None:
+    token = ("--yes", "--token", "1000001:abc", "--base-url", gram.url)
+    code, _, err = await ended(await voltaire(tmp_path, *token, *words))
+    assert code == 2 and words[1] in err
+    assert not (tmp_path / "c" / "voltaire" / "config.toml").exists()
+
+
+async def test_an_external_server_by_options(gram: Localgram, tmp_path: Path) -> None:
+    gram.user("Ada", id=7, started=True)
+    words = ("--yes", "--token", "1000001:abc", "--base-url", gram.url, "--owner", "7")
+    async with served("ours", key="right") as url:
+        more = ("--url", url, "--model", "ours", "--api-key")
+        code, _, err = await ended(await voltaire(tmp_path, *words, *more, "wrong"))
+        assert code == 1 and "refuses the key" in err
+        code, out, err = await ended(await voltaire(tmp_path, *words, *more, "right"))
+    assert code == 0 and f"{url} serves ours." in out, err
+    backend = configured(tmp_path)["backend"]
+    assert {key: backend[key] for key in ("kind", "url", "model", "api_key")} == {
+        "kind": "external",
+        "url": [url],
+        "model": "ours",
+        "api_key": "right",
+    }
+    assert "profile" not in backend
+
+
+@asynccontextmanager
+async def served(model: str, key: str) -> AsyncIterator[str]:
+    """A model server that lists one model to whoever has the key."""
+
+    async def models(request: web.Request) -> web.Response:
+        if request.headers.get("Authorization") != f"Bearer {key}":
+            return web.Response(status=401)
+        return web.json_response({"data": [{"id": model}]})
+
+    app = web.Application()
+    app.add_routes([web.get("/v1/models", models)])
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+async def test_nothing_is_compiled_unasked_without_a_card(gram: Localgram, tmp_path: Path) -> None:
+    gram.user("Ada", id=7, started=True)
+    words = ("--yes", "--token", "1000001:abc", "--base-url", gram.url, "--owner", "7")
+    nowhere = {RELEASES_VARIABLE: "http://127.0.0.1:9"}
+    more = ("--profile", "qwen2.5-3b", "--no-pull")
+    _, out, err = await ended(await voltaire(tmp_path, *words, *more, **nowhere))
+    assert "or voltaire server build\n" in out, err
+    assert "Fetching the sources" not in out
+
+
+async def test_removed_and_purged(gram: Localgram, tmp_path: Path) -> None:
+    gram.user("Ada", id=7, started=True)
+    words = ("--yes", "--token", "1000001:abc", "--base-url", gram.url, "--owner", "7")
+    assert (await ended(await voltaire(tmp_path, *words)))[0] == 0
+    (tmp_path / "s" / "voltaire-before-20260101T000000").mkdir()
+    scope = SystemdScope(False, tmp_path / "units")
+    state, config = tmp_path / "s" / "voltaire", tmp_path / "c" / "voltaire" / "config.toml"
+    left = leftovers(scope, config, state)
+    assert {Path(name).name for name in left} == {
+        *("voltaire", "voltaire-before-20260101T000000", "config.toml", "telegram-token")
+    }
+    assert purge(scope, config, state) == left
+    assert leftovers(scope, config, state) == [] and not config.parent.exists()
+    assert list((tmp_path / "s").iterdir()) == []
+
+
+def test_a_folder_of_somebody_else_is_not_purged(tmp_path: Path) -> None:
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "one").touch()
+    with pytest.raises(SetupError, match="holds no state"):
+        purge(SystemdScope(False, tmp_path), tmp_path / "c.toml", tmp_path / "letters")
+    assert (tmp_path / "letters" / "one").exists()
 
 
 async def test_a_wrong_token_changes_nothing(gram: Localgram, tmp_path: Path) -> None:
@@ -263,8 +379,10 @@ async def test_what_the_person_wants_later_is_left_to_later(
     gram: Localgram, tmp_path: Path
 ) -> None:
     gram.user("Ada", id=7, started=True)
-    answers = [gram.url, "1000001:abc", "UTC", "qwen2.5-3b", "no", "later"]
-    process = await voltaire(tmp_path, "--owner", "7", said="\n".join(answers) + "\n")
+    answers = ["1000001:abc", "Nowhere/At/All", "UTC", "no-model", "qwen2.5-3b", "no", "later"]
+    process = await voltaire(
+        tmp_path, "--base-url", gram.url, "--owner", "7", said="\n".join(answers) + "\n"
+    )
     code, out, err = await ended(process)
     assert code == 0, err
     assert "voltaire model pull qwen2.5-3b\n" in out
@@ -281,8 +399,9 @@ async def test_a_model_is_proposed_by_what_fits_the_card(gram: Localgram, tmp_pa
     scene.write_text(f"cards 1\nused 0\ntotal {4 << 30}\n")
     own = {"LD_LIBRARY_PATH": str(tmp_path), "FAKE_NVML": str(scene)}
     own |= {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path / "hf")}
-    answers = [gram.url, "1000001:abc", "UTC", "", "no", "later"]
-    process = await voltaire(tmp_path, "--owner", "7", said="\n".join(answers) + "\n", **own)
+    answers = ["1000001:abc", "UTC", "", "no", "later"]
+    words = ("--base-url", gram.url, "--owner", "7")
+    process = await voltaire(tmp_path, *words, said="\n".join(answers) + "\n", **own)
     code, out, err = await ended(process)
     assert code == 0, err
     [line] = [line for line in out.splitlines() if "qwen2.5-3b: " in line]
