@@ -219,8 +219,9 @@ class CallApprover:
         taints = [*await self.call.taints(), *touched]
         if asks(scope, touched=bool(taints)) == "never":
             return
-        # A host is asked for while its command runs already.
-        running = scope.startswith(("network:", "request:", "key:"))
+        # These are asked for while the command runs already.
+        midway = ("network:", "request:", "key:", "budget:bytes", "budget:hosts")
+        running = scope.startswith(midway)
         request, decision, reason = await self.approvals.settle(
             self.call, what, scope, taints, running=running
         )

@@ -56,6 +56,7 @@ ACTS: Mapping[str, Act] = {
     "schedule": Act("plan a job that repeats, or switches the model", "unless granted", "always"),
     "write": Act("change a file in `/repos` (commands cannot, once touched)", "never", "always"),
     "commit": Act("commit to a repository of the host", "unless granted", "always"),
+    "budget": Act("go on beyond a daily budget", "unless granted", "always"),
     "send": Act("send a file out of `/repos`", "unless granted", "always"),
     "key": Act("let out, or keep, what looks like a key of a known kind", "always", "always"),
 }  # fmt: skip

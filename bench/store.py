@@ -2,7 +2,7 @@
 
     python -m bench.store [--messages N] [--chats N] [--keep FILE]
 
-Prints p50 and p95 of loading a chat's prompt, of recall, of taking a message in,
+Prints p50 and p95 of loading a chat's prompt, of recall, of taking a message in, of a budget's count, of a ledger's row,
 and the time that opening the file takes. Targets: prompt p95 10 ms, recall p95 60 ms.
 """
 
@@ -74,6 +74,15 @@ async def measure(store: Store, chats: int) -> bool:
             )
         )
 
+    async def reserve() -> None:
+        amounts, limits = {"calls": 1, "files": 0}, {"calls": 1 << 40, "files": 1 << 40}
+        await store.budgets.reserve(chat(dice.randrange(chats)), "2026-11-22", amounts, limits)
+
+    async def record() -> None:
+        await store.ledger.record("admin", chat(dice.randrange(chats)), act="bench")
+
+    await sampled("budget of a tool call", reserve)
+    await sampled("row of the ledger", record)
     prompt = await sampled("prompt of a chat", load)
     found = await sampled("recall, 1 to 5 words", recall)
     await sampled("message into the inbox", take_in)

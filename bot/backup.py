@@ -32,6 +32,7 @@ from agent.store import open_store
 from agent.store.backup import backup as copy_database
 from agent.store.backup import check_copy
 from agent.store.database import migrations
+from bot import totp
 from bot.config_file import lines
 from bot.restore import CONFIG, MANIFEST, SECRET_FILES, BackupError, Manifest, unpack
 from bot.settings import SECRETS
@@ -116,14 +117,16 @@ def pack(state: Path, copy: Path, target: Path, config: Path | None, secrets: bo
                 for key, path in secret_files(tomllib.loads(text)):
                     archive.add(path, f"{SECRET_FILES}/{key}/{path.name}", needed=True)
         for entry in sorted(state.iterdir()):
-            if is_backed_up(entry):
+            if is_backed_up(entry, secrets=secrets):
                 archive.add(entry, f"state/{entry.name}")
         made_at = datetime.now(UTC).isoformat(timespec="seconds")
         manifest = Manifest(version("voltaire"), len(migrations()), made_at, secrets, archive.files)
         archive.add_text(MANIFEST, json.dumps(asdict(manifest)))
 
 
-def is_backed_up(entry: Path) -> bool:
+def is_backed_up(entry: Path, *, secrets: bool) -> bool:
+    if entry.name == totp.KEY_FILE and not secrets:
+        return False
     ours = entry.name.startswith((DATABASE, "backup-", "voltaire.last-good"))
     return not ours and entry.name not in LEFT_OUT
 

@@ -23,6 +23,7 @@ from functools import partial
 from typing import Any
 
 from agent.approvals import Approvals, AskOwners
+from agent.budgets import DailyBudgets
 from agent.chats.assignment import Assignment, ChatOptions, Listener
 from agent.chats.chats import Chats
 from agent.context.window import ModelWindow, token_breakdown
@@ -51,6 +52,7 @@ from agent.store.retention import Retention
 from agent.tools.context import FileSender, ToolContext
 from agent.tools.registry import chosen
 from agent.tools.tool import Tool
+from agent.turn import texts
 from agent.turn.loop import run_turn
 from agent.turn.turn import Turn, TurnLimits
 from agent.web.fetch import Fetcher
@@ -82,6 +84,7 @@ class Agent:
     tools: tuple[Tool, ...]
     schemas: tuple[Mapping[str, Any], ...]
     host: HostReport
+    budgets: DailyBudgets
     _checked_at: float = -math.inf  # when `refresh_status` last had an answer, monotonic
     _uptime_s: float | None = None  # of the backend process that has the prefix
 
@@ -110,6 +113,8 @@ class Agent:
             ready=self.ready,
             stop=assignment.stop,
             answer_now=assignment.answer_now,
+            budgets=self.budgets,
+            frozen="" if await self.store.freeze.since() is None else texts.FROZEN,
         )
         async with profile_held(self.backend, chat, assignment.stop, on_wait):
             return await run_turn(turn, emit)
@@ -280,6 +285,7 @@ async def open_agent(
             tools,
             schemas,
             host,
+            DailyBudgets(store.budgets, budget_limits(settings), settings.agent.timezone),
         )
 
 
@@ -346,6 +352,18 @@ def retention_of(settings: Settings) -> Retention:
 
 def turn_limits(settings: Settings) -> TurnLimits:
     return TurnLimits(settings.agent.max_tool_calls, settings.agent.turn_seconds)
+
+
+def budget_limits(settings: Settings) -> dict[str, int]:
+    """By kind of agent.budgets; 0: without limit."""
+    limits = settings.agent.budgets
+    return {
+        "calls": limits.calls,
+        "bytes": limits.out_mib << 20,
+        "hosts": limits.new_hosts,
+        "files": limits.files,
+        "jobs": limits.jobs,
+    }
 
 
 def planner(

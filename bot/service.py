@@ -88,6 +88,8 @@ async def serve_bot(
                 agent.tool_contexts.planner,
                 selftests=agent.selftests,
                 sandbox=agent.sandboxes.of,
+                state=settings.state_dir,
+                budgets=agent.budgets,
             )
         )
 

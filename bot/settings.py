@@ -102,6 +102,26 @@ class SandboxSection(Section):
         return entries
 
 
+class BudgetsSection(Section):
+    """Per chat and day; beyond a budget an owner is asked."""
+
+    calls: int = Field(2000, ge=0)
+    """Tool calls of a chat in a day, before an owner is asked; 0 or "none", here and below: without limit."""
+    out_mib: int = Field(1024, ge=0)
+    """MiB that commands send to hosts, and that are sent as files."""
+    new_hosts: int = Field(200, ge=0)
+    """Hosts that the chat was never connected to."""
+    files: int = Field(20_000, ge=0)
+    """Files that tools and commands write."""
+    jobs: int = Field(50, ge=0)
+    """Jobs that the model plans."""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _none(cls, value: object) -> object:
+        return 0 if value == "none" else value
+
+
 class RepoSection(Section):
     path: Path
     """Where the repository is on this machine."""
@@ -127,6 +147,7 @@ class AgentSection(Section):
     quiet_hours: str = ""
     """When the agent does not write first, such as "22:00-07:00"."""
     sandbox: SandboxSection = SandboxSection()
+    budgets: BudgetsSection = BudgetsSection()
     repos: dict[str, RepoSection] = {}
     """Repositories that the agent may see, at /repos/NAME."""
     embedding_url: str = ""

@@ -89,6 +89,7 @@ def resident_mib(pid: int) -> float | None:
 async def bot_facts(bot: Presence | None, store: Store | None) -> dict[str, Any]:
     """The bot's part of `voltaire status`. What is not known is None."""
     counts: Mapping[Any, int] = await store.outbox.counts() if store else {}
+    frozen = await store.freeze.since() if store else None
     active, due = await store.jobs.active_and_next() if store else (0, None)
     return {
         "bot": {
@@ -106,6 +107,7 @@ async def bot_facts(bot: Presence | None, store: Store | None) -> dict[str, Any]
         },
         "chats": await store.chats.count() if store else 0,
         "idle": {"tokens": await store.usage.read_ahead(store.clock() - DAY) if store else 0},
+        "frozen_since": frozen and datetime.fromtimestamp(frozen, UTC).isoformat(),
         "jobs": {"active": active, "next_at": due and datetime.fromtimestamp(due, UTC).isoformat()},
         "memory_mib": {"bot": resident_mib(bot.pid) if bot else None},
     }

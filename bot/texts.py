@@ -111,6 +111,8 @@ class Texts(NamedTuple):
         "summary": "what happened in a repository",
         "trust": "text of strangers in this chat, and what of it is yours",
         "approve": "open questions and standing permissions",
+        "freeze": "stop everything: no tool runs, no job starts",
+        "thaw": "end that, by a code",
         "export": "this chat as Markdown and JSON",
         "settings": "thinking and other settings",
         "timezone": "the time zone of this chat",
@@ -125,6 +127,22 @@ class Texts(NamedTuple):
         "So I ask before I keep, plan or send anything. Only text that you wrote or know in whole is"
         " yours; /new begins a chat without it."
     )
+    frozen_now: str = (
+        "❄ Frozen: no tool runs and no job starts, also after a restart. {turns} turns were stopped,"
+        " {grants} standing permissions ended. I still answer, without tools."
+    )
+    frozen_since: str = "❄ frozen since {at}"
+    not_frozen: str = "Nothing is frozen."
+    thaw_in_terminal: str = "Only `voltaire thaw` in the terminal ends it; `voltaire thaw --new-code` sets up codes for here."
+    thaw_by_code: str = (
+        "/thaw with the code of your authenticator app ends it, or `voltaire thaw` in the terminal."
+    )
+    thaw_outcomes: Mapping[str, str] = {
+        "thawed": "Thawed. Standing permissions are not given back.",
+        "wrong": "That code is wrong, or was used already.",
+        "often": "Too many codes in an hour; `voltaire thaw` in the terminal still ends it.",
+    }
+    used_today: str = "used today: {used}"
     untouched: str = "Nothing that strangers may have written is in this chat."
     touched_status: str = "text of strangers here: {sources} (/trust)"
     vouch: Mapping[str, str] = {

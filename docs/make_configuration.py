@@ -13,6 +13,7 @@ SECTIONS = {
     "TelegramSection": "telegram",
     "AgentSection": "agent",
     "SandboxSection": "agent.sandbox",
+    "BudgetsSection": "agent.budgets",
     "RepoSection": "agent.repos.NAME",
     "BackendSection": "backend",
     "ScheduleSection": "backend.schedule",

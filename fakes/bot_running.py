@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar, cast
 from pydantic import SecretStr
 
 from agent.approvals import Approvals
+from agent.budgets import WORDS, DailyBudgets
 from agent.chats.assignment import Assignment, ChatOptions
 from agent.chats.chats import Chats
 from agent.context.window import ModelWindow
@@ -20,6 +21,7 @@ from agent.schedule.planner import Planner
 from agent.store import Store, open_store
 from agent.tools.context import ToolContext
 from agent.tools.tool import Tool
+from agent.turn import texts
 from agent.turn.loop import run_turn
 from agent.turn.turn import Turn
 from bot.app import Apps, MessagingApp
@@ -60,6 +62,7 @@ class ScriptedAgent:
     sandbox: Callable[[str], Awaitable[Sandbox]] | None = None
     sees: bool = False
     transcribe_url: str = ""
+    limits: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(WORDS, 0))
     # more than chats and approvals
     services: Callable[[RunningBot[Any]], dict[str, Any]] = lambda run: {}
 
@@ -78,6 +81,8 @@ class ScriptedAgent:
             sender = apps.file_sender(assignment.chat)
             context = ToolContext(cast(Sandbox, None), file_sender=sender)
             turn = Turn(model, assignment.journal, self.tools, schemas, context, approvals)
+            frozen = "" if await store.freeze.since() is None else texts.FROZEN
+            turn = replace(turn, budgets=DailyBudgets(store.budgets, self.limits), frozen=frozen)
             stop, answer_now = assignment.stop, assignment.answer_now
             return await run_turn(replace(turn, stop=stop, answer_now=answer_now), emit)
 

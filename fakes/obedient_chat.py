@@ -7,13 +7,14 @@ left or lasts afterwards is there to be seen, and what an owner was shown of it.
 import os
 import re
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from agent.approvals import ApprovalRequest, Approvals
+from agent.budgets import WORDS, DailyBudgets
 from agent.context import user_message
 from agent.context.window import ModelWindow
 from agent.events import Decision, Event, TurnFinished
@@ -81,6 +82,7 @@ class ObedientChat:
     events: list[Event] = field(default_factory=list)
     fetch: user_message.Fetch = user_message.as_they_are
     leaks: LeakDetector = field(default_factory=LeakDetector)
+    limits: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(WORDS, 0))
 
     async def say(self, text: str, **fields: Any) -> TurnFinished:
         """One turn; `fields` are of Incoming."""
@@ -106,7 +108,8 @@ class ObedientChat:
         )
         journal = StoredJournal(self.store, turn, window, "UTC", frozenset({incoming.source}))
         approvals = Approvals(self.store.approvals, self._ask)
-        work = Turn(model, journal, tools, schemas, context, approvals)
+        budgets = DailyBudgets(self.store.budgets, self.limits)
+        work = Turn(model, journal, tools, schemas, context, approvals, budgets=budgets)
         return await run_turn(work, self.events.append)
 
     def amend(self, message: str) -> None:

@@ -27,6 +27,7 @@ class Site:
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         self.seen.append(f"{request.headers['Host']}{request.path_qs}")
+        await request.read()  # to its end, so that clients send all of it
         page = self.pages.get(request.path)
         return page() if page else web.Response(text="hello")
 

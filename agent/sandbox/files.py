@@ -186,6 +186,10 @@ class Files:
             if taint.number in numbers:
                 await self._observer.tainted(taint.source)
 
+    async def count_changed(self, since: float) -> int:
+        """How many files of the workspace were made or changed since then."""
+        return await asyncio.to_thread(count_changed, self._workspace, since)
+
     async def vouch(self, upto: int, by: str) -> int:
         """An owner takes the files, as they are up to a taint's number, for theirs; how many that clears."""
         await self.mark()
@@ -219,6 +223,17 @@ def changed_since(folder: Path, at: float) -> bool:
     except OSError:
         return True
     return False
+
+
+def count_changed(folder: Path, at: float) -> int:
+    """How many files below a folder were made or changed since then; those that cannot be seen do not count."""
+    count = 0
+    for _, _, names, fd in os.fwalk(folder):
+        for name in names:
+            with suppress(OSError):
+                changed = os.stat(name, dir_fd=fd, follow_symlinks=False).st_ctime
+                count += changed >= at - CLOCK_TICK_SECONDS
+    return count
 
 
 def _fail(error: OSError) -> None:

@@ -13,7 +13,7 @@ import ipaddress
 import logging
 import re
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
@@ -42,6 +42,14 @@ TLS_HANDSHAKE = 22
 MOST_PERMITTED = 1000  # requests that are remembered
 
 
+Sends = Callable[[int], Awaitable[None]]
+"""Awaited before so many bytes leave the sandbox; ToolError when they may not."""
+
+
+async def unbounded(count: int) -> None:
+    """Nothing is counted."""
+
+
 @dataclass(slots=True)
 class EgressProxy:
     """`reached` are the hosts ("name:port") that were connected to. `program_at` names the program in
@@ -51,6 +59,7 @@ class EgressProxy:
     permit: Permit
     program_at: Callable[[int], str] = lambda port: ""
     observer: Observer = field(default_factory=Unobserved)
+    sends: Sends = unbounded
     refused: set[str] = field(default_factory=set)  # hosts, as far as they were told
     reached: set[str] = field(default_factory=set)
     permitted: set[HostRequest] = field(default_factory=set)
@@ -79,8 +88,9 @@ class EgressProxy:
                         request = await tunnel_start(reader, host, port)
                         if REQUEST_LINE.match(request):
                             await self.allow(host, port, request, client)
+                    await self.sends(len(request))
                     host_writer.write(request)
-                    await self.relay(reader, host_writer)
+                    await self.relay(reader, host_writer, self.sends)
             except* (HostRefused, ToolError) as errors:
                 log.info("refused: %s", errors.exceptions[0])
                 writer.write(refusal(str(errors.exceptions[0]), 403))
@@ -110,13 +120,16 @@ class EgressProxy:
             self.reached.add(request.place)
             log.info("connected to %s", request.place)
 
-    async def relay(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    async def relay(
+        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, sends: Sends = unbounded
+    ) -> None:
         while self.passed < MOST_BYTES:
             async with asyncio.timeout(IDLE_SECONDS):
                 piece = await source.read(1 << 16)
             if not piece:
                 break
             self.passed += len(piece)
+            await sends(len(piece))
             sink.write(piece)
             await sink.drain()
         if sink.can_write_eof():

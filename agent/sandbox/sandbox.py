@@ -6,13 +6,13 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 from agent.aio import BackgroundTasks
 from agent.errors import ToolError
@@ -33,9 +33,10 @@ from agent.sandbox.mountinfo import verify_mounts
 from agent.sandbox.observer import Observe, unobserved
 from agent.sandbox.output_buffer import decode_fields
 from agent.sandbox.privileges import CurrentUser, open_tool_user
-from agent.sandbox.proxy import EgressProxy, serve_proxy
+from agent.sandbox.proxy import EgressProxy, Sends, serve_proxy, unbounded
 from agent.sandbox.sandbox_config import SandboxConfig
 
+T = TypeVar("T")
 PROGRESS_SECONDS = 1.0
 LONGEST_COMMAND = 100_000  # bytes; the kernel takes 128 KiB in one argument
 BASH = ("/bin/bash", "--noprofile", "--norc", "-c")
@@ -87,6 +88,7 @@ class Sandbox:
         progress: Callable[[str], None] | None = None,
         strangers: Sequence[str] = (),
         write_repos: bool = True,
+        sends: Sends = unbounded,
     ) -> CommandResult:
         """Run bash text, or an argument list, in /workspace; ToolError when nothing can run.
 
@@ -95,7 +97,7 @@ class Sandbox:
         awaited before each request that it has not permitted; without it there is none. `progress` gets new lines
         while the command runs. `strangers` names whose text it gets to see: with the hosts it
         reaches, they are recorded for the workspace if it changes a file there. Without
-        `write_repos` all repositories are read-only.
+        `write_repos` all repositories are read-only. `sends` is awaited before bytes leave.
         """
         limit = self.config.limits.command_seconds
         hosts = self.config.hosts
@@ -110,7 +112,7 @@ class Sandbox:
 
         proxy = None
         if hosts and permit:
-            proxy = EgressProxy(hosts, permit_and_mark, observer=self.observer)
+            proxy = EgressProxy(hosts, permit_and_mark, observer=self.observer, sends=sends)
         process, reason, notice = await self._execute(
             command,
             min(seconds or limit, 5 * limit),
@@ -215,6 +217,7 @@ class Sandbox:
             await verify_mounts(init, process.ended, invocation.nested_mounts)
         if proxy:
             proxy.permit = time_limit.paused_during(proxy.permit)
+            proxy.sends = time_limit.paused_during(proxy.sends)
             proxy.program_at = partial(program_at, init)
             try:
                 listener = await self.config.user.listen(init)
@@ -242,8 +245,10 @@ class TimeLimit:
         self._pauses += 1  # nothing starts it again
         self._timer.cancel()
 
-    def paused_during(self, permit: Permit) -> Permit:
-        async def ask(request: HostRequest) -> None:
+    def paused_during(
+        self, permit: Callable[[T], Awaitable[None]]
+    ) -> Callable[[T], Awaitable[None]]:
+        async def ask(request: T) -> None:
             if not self._pauses:
                 self._timer.cancel()
                 self._left -= self._loop.time() - self._since

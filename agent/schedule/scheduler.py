@@ -14,6 +14,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time
 from functools import partial
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 GRACE_SECONDS = 300  # a reminder that late is still the reminder, not a missed one
 CATCH_UP = 10  # of "run all", at most this many
 ATTEMPTS = 3  # an occurrence that takes the whole program down each time is ended after so many
+FREEZE_POLL_SECONDS = 0.5
 MISSED_ROWS = 1000  # most rows entered for one long absence
 
 
@@ -91,8 +93,9 @@ class JobRunner:
             await self.guarded(job.id, self.enter_due(job, now))
         occurrences = await self.store.occurrences.open()
         self.open = bool(occurrences)
+        frozen = await self.store.freeze.since() is not None
         for occurrence in occurrences:
-            if occurrence.state == "due":
+            if occurrence.state == "due" and not frozen:
                 await self.guarded(occurrence.job, self.start(occurrence, tasks, now))
         return (await self.store.jobs.active_and_next())[1]
 
@@ -158,6 +161,10 @@ class JobRunner:
             task.add_done_callback(lambda _: self.running.pop(job.id, None))
 
     async def run(self, job: Job, occurrence: Occurrence) -> None:
+        """Run one; frozen meanwhile, it is cut off, and begins again after the thaw."""
+        task = asyncio.current_task()
+        assert task
+        watch = asyncio.create_task(self.cancel_when_frozen(task))
         try:
             await self.carry_out(job, occurrence)
         except StoreError as error:
@@ -166,6 +173,15 @@ class JobRunner:
             log.warning("job=%d waits: %s", job.id, error)
         else:
             log.info("job job=%d kind=%s due=%d", job.id, job.spec.kind, occurrence.due_at)
+        finally:
+            watch.cancel()
+
+    async def cancel_when_frozen(self, task: asyncio.Task[None]) -> None:
+        while True:
+            await asyncio.sleep(FREEZE_POLL_SECONDS)
+            with suppress(StoreError):
+                if await self.store.freeze.since() is not None:
+                    task.cancel()
 
     async def carry_out(self, job: Job, occurrence: Occurrence) -> None:
         """Run the job's action, and post its text, or why it failed."""

@@ -23,6 +23,8 @@ set_aside.py      what was, and at what the program crashed: counted and told
 ledger.py         what was asked, decided, reached and changed, as a chain of hashes
 ledger_head.py    its head to the owners, once a day
 taints.py         strangers' text in conversations
+budgets.py        what each chat has used of its day
+freeze.py         the stop of everything
 retention.py      deletion by age and size, VACUUM
 backup.py         checks, snapshots, copies
 """
@@ -33,8 +35,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from agent.store.approvals import ApprovalTable
+from agent.store.budgets import BudgetTable
 from agent.store.chats import ChatTable, FileTable
 from agent.store.database import Clock, Database, open_database
+from agent.store.freeze import FreezeTable
 from agent.store.inbox import InboxTable, Incoming
 from agent.store.jobs import JobTable, OccurrenceTable
 from agent.store.key_values import KeyValueTable
@@ -78,6 +82,8 @@ class Store:
         self.taints = TaintTable(database)
         self.set_aside = SetAsideTable(database, attempts)
         self.ledger = LedgerTable(database)
+        self.budgets = BudgetTable(database)
+        self.freeze = FreezeTable(database)
 
 
 @asynccontextmanager

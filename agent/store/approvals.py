@@ -173,9 +173,22 @@ async def withdraw_turn(tx: Transaction, turn: str) -> None:
     await _withdraw(tx, "turn = ?", turn)
 
 
-async def _withdraw(tx: Transaction, condition: str, value: str) -> None:
+async def withdraw_all(tx: Transaction) -> None:
+    """Close every open question."""
+    await _withdraw(tx, "true")
+
+
+async def drop_grants(tx: Transaction, by: str) -> int:
+    """End the standing permissions of all chats; how many there were."""
+    gone = await tx.all("DELETE FROM grants RETURNING chat, scope")
+    for chat, scope in gone:
+        await record(tx, "grant-ended", chat, scope=scope, by=by)
+    return len(gone)
+
+
+async def _withdraw(tx: Transaction, condition: str, *values: str) -> None:
     sql = f"{_WITHDRAW} AND {condition} RETURNING id, chat"
-    for id, chat in await tx.all(sql, WITHDRAWN, tx.now, value):
+    for id, chat in await tx.all(sql, WITHDRAWN, tx.now, *values):
         await record(tx, "decision", chat, id=id, decision="denied", by=WITHDRAWN)
 
 

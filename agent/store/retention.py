@@ -46,6 +46,7 @@ _RECORDS = (
     "DELETE FROM inbox WHERE id IN (SELECT id FROM inbox WHERE state = 'done' AND received_at < ? LIMIT ?) RETURNING 1",
     "DELETE FROM outbox WHERE id IN (SELECT id FROM outbox WHERE state IN ('delivered', 'failed') AND changed_at < ? LIMIT ?) RETURNING 1",
     "DELETE FROM set_aside WHERE id IN (SELECT id FROM set_aside WHERE at < ? LIMIT ?) RETURNING 1",
+    "DELETE FROM budgets WHERE id IN (SELECT id FROM budgets WHERE at < ? LIMIT ?) RETURNING 1",
     "DELETE FROM approvals WHERE id IN (SELECT id FROM approvals WHERE state <> 'asked' AND decided_at < ? LIMIT ?) RETURNING 1",
     "DELETE FROM notes WHERE id IN (SELECT id FROM notes WHERE deleted_at < ? LIMIT ?) RETURNING 1",
 )

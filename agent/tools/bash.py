@@ -1,6 +1,7 @@
 """bash: a command in the chat's sandbox."""
 
 import re
+import time
 from typing import Annotated
 
 from pydantic import Field
@@ -26,7 +27,7 @@ async def bash(
     held = await sandbox.files.taints()
     repos = [f"repository {repo.name}" for repo in sandbox.repos_seen(command)]
     call.strangers.extend([*(taint.source for taint in held), *repos])
-    touched = await call.touched_by()
+    touched, began = await call.touched_by(), time.time()
     result = await sandbox.run(
         command,
         seconds=seconds if seconds > 0 else None,
@@ -35,7 +36,11 @@ async def bash(
         progress=call.progress,
         strangers=[*repos, *filter(None, [touched])],
         write_repos=not touched,
+        sends=call.budget.sends,
     )
+    await call.budget.sent()
+    if call.budget.counts("files"):
+        await call.budget.settle({"files": await sandbox.files.count_changed(began)})
     call.strangers.extend(sorted(result.hosts))
     text = rendered(result)
     if touched and READ_ONLY_REPO.search(result.output):

@@ -41,6 +41,7 @@ async def send_file(call: Call, path: str, caption: str = "") -> Output:
             await call.approve(f"Send {what} ({size:,} bytes)", scope=f"send:{repo}")
         for file, place in zip(opened, places, strict=True):
             await looked_through(call, file, place.name)
+        await call.budget.reserve({"bytes": size})
         names = [posixpath.basename(place.path) for place in places]
         if len(opened) == 1:
             await sender.send_file(opened[0], names[0], caption)

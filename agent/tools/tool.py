@@ -17,6 +17,7 @@ from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
+from agent.budgets import CallBudget
 from agent.errors import ToolError
 from agent.leaks import Leak
 from agent.sandbox.files import SandboxPath
@@ -52,9 +53,9 @@ class Call:
 
     `output_bytes` is the share of this model's window that one output may take (an
     eighth of it). `progress` takes the newest output of a running command, whole lines.
-    `taints` gives the strangers' text that its chat holds. `strangers` names where text of
-    strangers comes from that the call gives back, in its errors as well. `withheld` tells a person
-    what was not let out.
+    `budget` counts what it uses of its chat's day. `taints` gives the strangers' text that its
+    chat holds. `strangers` names where text of strangers comes from that the call gives back, in
+    its errors as well. `withheld` tells a person what was not let out.
     """
 
     id: str
@@ -67,6 +68,7 @@ class Call:
     taints: Callable[[], Awaitable[Sequence[Taint]]] = untouched
     strangers: list[str] = field(default_factory=list)
     withheld: list[str] = field(default_factory=list)
+    budget: CallBudget = field(default_factory=CallBudget)
 
     @property
     def sandbox(self) -> Sandbox:
@@ -88,6 +90,7 @@ class Call:
             program = request.program or "a program that could not be found"
             what = f"{request}\nby {program}, for:\n\n{purpose}\n\n{REQUEST_ONCE}"
             await self.approve(what, scope=request.scope, touched=touched)
+            await self.budget.reserve({"hosts": 1}, host=request.place)
 
         return permit
 

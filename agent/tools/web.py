@@ -21,6 +21,7 @@ async def web_fetch(
     if call.context.web is None:
         raise ToolError("There is no network; the owner can allow it in the configuration.")
     call.strangers.append(f"page {url}")  # an error of it, too
+    await call.budget.reserve({"bytes": len(url.encode())})
     page = await call.context.web.fetch(url, call.host_permit(url))
     if question.strip() and page and call.context.read is not None:
         shown, _ = truncate_middle(page, READ_SHARE * call.output_bytes)

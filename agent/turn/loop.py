@@ -68,8 +68,9 @@ async def run_turn(turn: Turn, emit: Emit) -> TurnFinished:
         ending = Ending.said(shown, "cancelled")
     ending = loop.guard.ending(ending)
     await transcript.close(stopped=ending.reason == "cancelled")
-    await turn.journal.finish(ending.message, ending.text, ending.reason, transcript.usage)
-    finished = TurnFinished(ending.text, ending.reason, loop.tools.calls, transcript.usage)
+    text = f"{turn.frozen}\n\n{ending.text}".strip()
+    await turn.journal.finish(ending.message, text, ending.reason, transcript.usage)
+    finished = TurnFinished(text, ending.reason, loop.tools.calls, transcript.usage)
     emit(finished)
     return finished
 
@@ -155,7 +156,7 @@ class TurnLoop:
         return Request(
             messages=self.transcript.messages,
             tools=tuple(self.turn.schemas),
-            tool_choice="none" if last else "auto",
+            tool_choice="none" if last or self.turn.frozen else "auto",
             max_tokens=min(self.limits.reply_cap(self.window), budget),
             thinking=self.turn.thinking,
             brief=self.turn.answer_now.is_set(),

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from agent.approvals import GuardedCall
+from agent.budgets import COSTS, CallBudget
 from agent.errors import Looping, NoSandbox, ToolError, TurnError
 from agent.events import CallRefused, Emit, ToolCalled, ToolFinished, ToolProgress
 from agent.llm.tool_call_parser import arguments_of
@@ -121,24 +122,33 @@ class ToolRunner:
         journal = self._turn.journal
         turn, chat = journal.turn, journal.chat
         guarded = GuardedCall(turn, call.id, chat, journal.taints)
+        approve = self._turn.approvals.approver(guarded, self._emit)
+        daily, costs = self._turn.budgets, COSTS.get(tool.name, {})
+        budget = daily.of_call(chat, approve, described(call)) if daily else CallBudget()
         context = Call(
             id=call.id,
             turn=turn,
             chat=chat,
             context=self._turn.context,
-            approve=self._turn.approvals.approver(guarded, self._emit),
+            approve=approve,
             progress=lambda text: self._emit(ToolProgress(call.id, text)),
             output_bytes=self.output_bytes,
             taints=journal.taints,
             withheld=self._withheld,
+            budget=budget,
         )
         began = asyncio.get_running_loop().time()
+        reserved = False
         try:
+            await budget.reserve({"calls": 1, **costs})
+            reserved = True
             output = await tool.run(context, arguments)
         except ToolError as error:
             output = Output(str(error), ok=False)
             if isinstance(error, NoSandbox):
                 self._no_sandbox = str(error)
+        if reserved and not output.ok:
+            await budget.settle({kind: -count for kind, count in costs.items()})
         seconds = asyncio.get_running_loop().time() - began
         self._detector.ran(call.name, arguments, output.text)
         self._lines.append(f"{described(call)}: {'ok' if output.ok else 'failed'}")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent.approvals import Approvals
+from agent.budgets import DailyBudgets
 from agent.events import Reason
 from agent.messages import Assistant
 from agent.model import Model
@@ -50,7 +51,8 @@ class Turn:
     every chat; `tools` are those that run. `ready` returns once the backend
     answers again and raises errors.BackendAway when it gives up. Setting `stop`
     ends the turn within a second with reason "cancelled"; setting `answer_now`
-    ends the thought under way, and nothing more is thought in this turn.
+    ends the thought under way, and nothing more is thought in this turn. With a
+    `frozen` sentence no tool is called, and it stands before the reply.
     """
 
     model: Model
@@ -65,6 +67,8 @@ class Turn:
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     answer_now: asyncio.Event = field(default_factory=asyncio.Event)
     new_id: NewId = new_call_id
+    budgets: DailyBudgets | None = None  # None: nothing is counted
+    frozen: str = ""
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,8 @@ COMMANDS = {
     "replay": "a recorded turn once more, dry",
     "status": "what runs, and how well",
     "audit": "what was asked, allowed, reached and changed; whether the record is whole",
+    "freeze": "stop all turns; no tool runs and no job starts",
+    "thaw": "end that, or set up codes for it",
     "doctor": "check everything, with remedies",
     "setup": "the wizard: token, owner, model, server, units",
     "model": "profiles: list, fit, pull, use",
@@ -46,6 +48,7 @@ JOINED = {
     "sandbox": ("tool", "sandbox"),
     "context": ("status", "context"),
     "restore": ("backup", "restore_command"),
+    "thaw": ("freeze", "thaw"),
 }
 
 # Python's own 700 makes the search for garbage a tenth of a command's CPU: what is imported is

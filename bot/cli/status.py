@@ -74,7 +74,9 @@ async def with_backend(facts: dict[str, Any], backend: BackendClient) -> dict[st
 
 def status_lines(facts: dict[str, Any]) -> list[str]:
     server, bot = facts["backend"], facts["bot"]
-    lines = [f"backend: {server['state']}{in_brackets(server['reason'])}"]
+    frozen = facts.get("frozen_since")
+    lines = [f"frozen since {frozen} (voltaire thaw)"] if frozen else []
+    lines.append(f"backend: {server['state']}{in_brackets(server['reason'])}")
     if server["held"]:
         lines.append(f"held: {server['held']}")
     if server["state"] != "stopped":

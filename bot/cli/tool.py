@@ -58,6 +58,8 @@ async def run(agent: Agent, chat: str, id: str, name: str, arguments: dict[str, 
         near = get_close_matches(name, tools, 1)
         hint = f" Did you mean {near[0]}?" if near else ""
         raise Failed(f"There is no tool named {name}.{hint}")
+    if await agent.store.freeze.since() is not None:
+        raise Failed("All tools are frozen. Thaw them with: voltaire thaw")
     await agent.refresh_status()
     step = GuardedCall(f"cli-{id}", id, chat, untouched)  # an owner has written the call
     approve = agent.approvals.approver(step, lambda event: None)

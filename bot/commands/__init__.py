@@ -9,5 +9,6 @@ jobs.py           /jobs, /schedule, /repos, /summary
 status.py         /status, /gpu, /context, /model
 trust.py          text of strangers in a chat, /trust
 approvals.py      questions to owners, /approve
+freeze.py         /freeze, /thaw
 settings.py       /settings, /timezone
 """

@@ -4,11 +4,13 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from agent.aio import BackgroundTasks
 from agent.approvals import Approvals
+from agent.budgets import DailyBudgets
 from agent.chats.chats import Chats
 from agent.llm.selftest import SelftestStore
 from agent.sandbox.sandbox import Sandbox
@@ -35,6 +37,8 @@ class Services:
     planner: Callable[[str], Awaitable[Planner]] | None = None
     selftests: SelftestStore | None = None
     sandbox: Callable[[str], Awaitable[Sandbox]] | None = None
+    state: Path | None = None
+    budgets: DailyBudgets | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from io import BytesIO
 from time import monotonic
 
+from agent.budgets import WORDS
 from agent.errors import AgentError
 from agent.llm.selftest import sentence
 from agent.model import ModelRefused
@@ -38,6 +39,12 @@ async def status_report(context: HandlerContext, chat: str) -> tuple[str, Keyboa
     outbox = await context.store.outbox.counts()
     set_aside = await context.store.set_aside.count()
     lines.append(queue_line(texts, running, waiting, outbox, set_aside))
+    if (since := await context.store.freeze.since()) is not None:
+        at = f"{await context.local_time(chat, since):%Y-%m-%d %H:%M}"
+        lines.insert(0, f"**{texts.frozen_since.format(at=at)}**")
+    if context.services.budgets and (used := await context.services.budgets.half_used(chat)):
+        told_used = [f"{WORDS[u.kind]} {u.used:,} / {most:,}" for u, most in used]
+        lines.append(texts.used_today.format(used=", ".join(told_used)))
     if sources := await context.store.taints.of_chat(chat):
         zone = str((await context.local_time(chat)).tzinfo)
         lines.append(texts.touched_status.format(sources=told(sources, zone)))

@@ -11,6 +11,7 @@ from bot.channel import ChannelError
 from bot.commands import (
     approvals,
     conversations,
+    freeze,
     intake,
     jobs,
     settings,
@@ -68,6 +69,8 @@ COMMANDS: Sequence[Command] = (
     Command("summary", jobs.summary),
     Command("trust", trust.trust, level="owner"),
     Command("approve", approvals.approve, level="owner"),
+    Command("freeze", freeze.freeze, level="owner"),
+    Command("thaw", freeze.thaw, level="owner"),
     Command("export", conversations.export, slow=True),
     Command("settings", settings.settings),
     Command("timezone", settings.timezone),

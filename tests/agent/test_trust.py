@@ -83,7 +83,21 @@ async def test_every_cell_of_the_table(chat: ObedientChat, touched: bool) -> Non
             asked = [scope.partition(":")[0] for scope in await scopes(chat, order(*way))]
             expected = [] if asks(act, touched=touched) == "never" else [act]
             assert asked == expected, way
-    assert set(calls("")) == set(ACTS)
+    assert {*calls(""), "budget"} == set(ACTS)
+
+
+@pytest.mark.parametrize("touched", [False, True])
+async def test_a_used_up_budget_asks_and_a_permission_holds_in_untouched_chats_alone(
+    chat: ObedientChat, touched: bool
+) -> None:
+    chat.limits = {**chat.limits, "calls": 1}
+    looks = [order("list_files", f'{{"pattern": "{name}*"}}') for name in "abc"]
+    assert await scopes(chat, looks[0]) == []
+    if touched:
+        await chat.say("hello", stranger=PAGE)
+    assert await scopes(chat, looks[1]) == ["budget:calls"]
+    await chat.store.approvals.grant(CHAT, "budget:calls", "Olga")
+    assert await scopes(chat, looks[2]) == (["budget:calls"] if touched else [])
 
 
 @pytest.mark.parametrize("touched", [False, True])

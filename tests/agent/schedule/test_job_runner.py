@@ -156,6 +156,38 @@ async def test_a_long_run_never_overlaps_itself(store: Store, clock: Clock) -> N
     ]
 
 
+async def test_frozen_nothing_starts_and_what_runs_is_cut_off_until_the_thaw(
+    store: Store, clock: Clock
+) -> None:
+    begun, ended = asyncio.Event(), []
+
+    async def slow(job: Job, occurrence: Occurrence) -> str:
+        if not begun.is_set():
+            begun.set()
+            await asyncio.Event().wait()
+        ended.append(job.id)
+        return "done"
+
+    job = await planned(store, "in 15 minutes", "work", kind="task")
+    later = await planned(store, "in 20 minutes", "work", kind="task")
+    runner = runner_of(store, clock, task=slow)
+    clock.now += 960
+    async with asyncio.timeout(SECONDS), asyncio.TaskGroup() as tasks:
+        await runner.run_pass(tasks)
+        await begun.wait()
+        await store.freeze.freeze("ann")
+    clock.now += 600
+    await one_pass(runner)
+    assert [await states_of(store, one) for one in (job, later)] == [
+        [("11-20 14:15", "due")],
+        [("11-20 14:20", "due")],
+    ]
+    assert ended == []
+    await store.freeze.thaw("ann")
+    await one_pass(runner)
+    assert sorted(ended) == [job.id, later.id]
+
+
 async def test_a_job_that_is_edited_while_it_falls_due_keeps_the_edit(
     store: Store, clock: Clock
 ) -> None:

@@ -20,7 +20,7 @@ from fakes.patience import soon
 TEXTS = Texts()
 CONTRACT = (
     "start help new resume stop retry status gpu model context memory forget jobs schedule repos"
-    " summary trust approve export settings timezone"
+    " summary trust approve freeze thaw export settings timezone"
 ).split()
 
 

@@ -1,0 +1,73 @@
+"""The stop of everything: while the row is there no tool runs and no job starts, in any process.
+
+It lasts over restarts and backups, and ends in the terminal or by a code.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from agent.errors import ToolError
+from agent.store.approvals import drop_grants, withdraw_all
+from agent.store.database import Database
+from agent.store.ledger import record
+
+FROZEN = "SELECT since FROM frozen"
+TRIES, HOUR = 5, 3600.0  # codes that are looked at in an hour
+
+
+class Frozen(ToolError):
+    """A tool was to run, or is running, while everything is frozen; `since` in seconds since the epoch."""
+
+    def __init__(self, since: float) -> None:
+        super().__init__("An owner has frozen all tools. Say so, and answer without them.")
+        self.since = since
+
+
+@dataclass(frozen=True)
+class FreezeTable:
+    database: Database
+
+    async def since(self) -> float | None:
+        """When everything was frozen, in seconds since the epoch; None when it is not."""
+        since: float | None = await self.database.value(FROZEN)
+        return since
+
+    async def freeze(self, by: str) -> tuple[int, int]:
+        """Stop every turn that runs, in whatever process, end all standing permissions and open
+        questions; how many turns and permissions. Again: the same, and the first time stays."""
+        async with self.database.write() as tx:
+            if not await tx.all(FROZEN):
+                await tx.insert("frozen", since=float(tx.now), by=by)
+            turns = await tx.all("UPDATE leases SET stop = 1 RETURNING 1")
+            grants = await drop_grants(tx, by)
+            await withdraw_all(tx)
+            facts = {"turns": len(turns), "grants": grants}
+            await record(tx, "admin", act="freeze", by=by, **facts)
+        return len(turns), grants
+
+    async def thaw(self, by: str) -> bool:
+        """False when nothing was frozen."""
+        async with self.database.write() as tx:
+            gone = await tx.all("DELETE FROM frozen RETURNING 1")
+            if gone:
+                await record(tx, "admin", act="thaw", by=by)
+        return bool(gone)
+
+    async def thaw_by_code(self, by: str, step: int | None) -> Literal["thawed", "wrong", "often"]:
+        """`step` is the time step of a code that is right, None of a wrong one. A code is good once, and
+        none before it afterwards; after TRIES in an hour none is looked at. Thaws also what is not frozen."""
+        async with self.database.write() as tx:
+            await tx.run("DELETE FROM thaw_tries WHERE at <= ? AND step IS NULL", tx.now - HOUR)
+            [[(recent,)], [(last,)]] = await tx.batch(
+                ("SELECT count(*) FROM thaw_tries WHERE at > ?", (tx.now - HOUR,)),
+                ("SELECT coalesce(max(step), 0) FROM thaw_tries", ()),
+            )
+            if recent >= TRIES:
+                return "often"
+            right = step if step is not None and step > last else None
+            await tx.insert("thaw_tries", at=float(tx.now), step=right)
+            if right:
+                await tx.run("DELETE FROM frozen")
+            outcome: Literal["thawed", "wrong"] = "thawed" if right else "wrong"
+            await record(tx, "admin", act="thaw", by=by, code=outcome)
+        return outcome

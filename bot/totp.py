@@ -1,0 +1,54 @@
+"""Codes of an authenticator app (RFC 6238: SHA-1, six digits, 30 s), by which an owner thaws from afar."""
+
+import base64
+import hashlib
+import hmac
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+KEY_FILE = "thaw.key"  # in the state folder; in no backup but one with secrets
+STEP_SECONDS, DIGITS = 30, 6
+APART = 1  # steps by which the clocks of phone and machine may differ
+
+
+def make_secret(state: Path) -> str:
+    """A new secret for the state, in place of an older one: in base32, as apps take it."""
+    secret = base64.b32encode(secrets.token_bytes(20)).decode()
+    new = state / f"{KEY_FILE}.new"
+    with os.fdopen(os.open(new, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
+        file.write(secret)
+    new.replace(state / KEY_FILE)
+    return secret
+
+
+def read_secret(state: Path) -> bytes | None:
+    """None where none was made, or none can be read."""
+    with suppress(OSError, ValueError):
+        return base64.b32decode((state / KEY_FILE).read_text("ascii").strip())
+    return None
+
+
+def address(secret: str) -> str:
+    """What an app reads from a QR code or takes as a link."""
+    return f"otpauth://totp/Voltaire:thaw?secret={secret}&issuer=Voltaire"
+
+
+def code(secret: bytes, step: int) -> str:
+    mac = hmac.digest(secret, step.to_bytes(8), hashlib.sha1)
+    begin = mac[-1] & 15
+    number = int.from_bytes(mac[begin : begin + 4]) & 0x7FFFFFFF
+    return f"{number % 10**DIGITS:0{DIGITS}}"
+
+
+def matching_step(secret: bytes, typed: str, at: float) -> int | None:
+    """The time step whose code that is, of those around `at` (seconds since the epoch)."""
+    digits = "".join(typed.split())
+    now = int(at // STEP_SECONDS)
+    right = [
+        step
+        for step in range(now - APART, now + APART + 1)
+        if hmac.compare_digest(code(secret, step).encode(), digits.encode())
+    ]
+    return right[-1] if right else None

@@ -1,0 +1,106 @@
+"""Tools within the day's budget of their chat, beyond it after a question, and frozen not at all."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent.approvals import DENIED, NOBODY
+from agent.budgets import DailyBudgets
+from agent.events import ApprovalAsked
+from agent.messages import ToolResult
+from agent.model import Request
+from agent.store import Store, open_store
+from agent.store.budgets import Used
+from agent.turn import texts
+from agent.turn.loop import run_turn
+from fakes.model_scripted import ScriptedModel, calls, says
+from tests.agent.turn.conftest import Bench
+from tests.agent.turn.test_approvals import answering
+
+NONE = {"calls": 0, "bytes": 0, "hosts": 0, "files": 0, "jobs": 0}
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    async with open_store(tmp_path / "v.db") as store:
+        yield store
+
+
+async def run(bench: Bench, store: Store, *commands: str, frozen: str = "", **limits: int) -> str:
+    lines = [calls("bash", command=command) for command in commands]
+    bench.model = ScriptedModel.of(*lines, says("Done."))
+    turn = bench.turn(bench.model)
+    budgets = DailyBudgets(store.budgets, {**NONE, **limits})
+    turn = replace(turn, budgets=budgets, frozen=frozen)
+    return (await run_turn(turn, bench.events.append)).text
+
+
+def results(bench: Bench) -> list[str]:
+    return [m.text for m in bench.journal.messages if isinstance(m, ToolResult)]
+
+
+async def used(store: Store) -> list[Used]:
+    return await store.budgets.used("cli", DailyBudgets(store.budgets, NONE).today())
+
+
+async def test_beyond_the_budget_an_owner_is_asked_for_a_tenth_more(
+    bench: Bench, store: Store
+) -> None:
+    bench.ask = answering("once", [])
+    assert await run(bench, store, "1", "2", "3", "4", calls=2) == "Done."
+    asked = [event.what for event in bench.of(ApprovalAsked) if isinstance(event, ApprovalAsked)]
+    assert results(bench) == ["ran 1", "ran 2", "ran 3", "ran 4"]
+    assert [("2 tool calls" in what, "bash 3" in what) for what in asked[:1]] == [(True, True)]
+    assert ("3 tool calls" in asked[1], "Allow 4" in asked[1]) == (True, True)
+    assert await used(store) == [Used("calls", 4, 2)]
+
+
+@pytest.mark.parametrize("nobody", [False, True], ids=["denied", "nobody to ask"])
+async def test_what_is_not_allowed_does_not_run_and_is_told(
+    bench: Bench, store: Store, nobody: bool
+) -> None:
+    bench.ask = None if nobody else answering("denied", [])
+    assert await run(bench, store, "1", "2", calls=1) == "Done."
+    assert results(bench) == ["ran 1", NOBODY if nobody else DENIED]
+    assert bench.ran == [("bash", {"command": "1"})]
+    assert await used(store) == [Used("calls", 1, 0)]
+
+
+async def test_without_limits_nothing_is_counted(bench: Bench, store: Store) -> None:
+    await run(bench, store, "1", "2")
+    assert await used(store) == []
+
+
+async def test_frozen_runs_nothing_and_answers(bench: Bench, store: Store) -> None:
+    await store.freeze.freeze("ann")
+    assert await run(bench, store, "1", frozen=texts.FROZEN) == f"{texts.FROZEN}\n\nDone."
+    assert bench.ran == []
+    assert "frozen" in results(bench)[0]
+    requests: list[Request] = bench.model.requests
+    assert {request.tool_choice for request in requests} == {"none"}
+    [(message, text, _, _)] = bench.journal.finished
+    assert (message and message.text, text) == ("Done.", f"{texts.FROZEN}\n\nDone.")
+
+
+async def test_frozen_in_the_middle_of_a_turn(bench: Bench, store: Store) -> None:
+    from agent.tools.tool import Call, Output, tool
+
+    @tool
+    async def bash(call: Call, command: str) -> Output:
+        """Run."""
+        await store.freeze.freeze("ann")
+        return Output("ran")
+
+    bench.tools = lambda: [bash]  # type: ignore[method-assign]
+    await run(bench, store, "1", "2", calls=10)
+    assert results(bench)[0] == "ran"
+    assert "frozen" in results(bench)[1]
+
+
+async def test_half_of_a_budget_shows(store: Store) -> None:
+    budgets = DailyBudgets(store.budgets, {**NONE, "calls": 10, "jobs": 10})
+    day = budgets.today()
+    await store.budgets.settle("cli", day, {"calls": 5, "jobs": 6, "files": 900})
+    assert await budgets.half_used("cli") == [(Used("jobs", 6, 0), 10)]
