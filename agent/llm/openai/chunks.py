@@ -13,8 +13,11 @@ from agent.messages import ToolCall
 from agent.model import Completion, Piece, PrefillProgress, ReasoningPiece, TextPiece, ToolCallPiece
 
 DONE = "[DONE]"
-LONGEST_LINE = 32 * 1024 * 1024
+LONGEST_EVENT = 4 << 20  # bytes; a server may repeat the prompt in one
+MOST_LINES = 1000  # of one event
+MOST_VALUES = 200_000  # in one JSON text; more would hold up everything else for 0.1 s
 MOST_TEXT = 4 << 20  # characters of one completion, ten times the longest that a model gives
+MOST_CALLS = 500  # of one completion
 FinishReason = Literal["stop", "tool_calls", "length", "cut"]
 _REASONS: dict[str, FinishReason] = {
     "stop": "stop",
@@ -26,28 +29,30 @@ _REASONS: dict[str, FinishReason] = {
 
 
 class StreamTooLong(Exception):
-    """A line outgrew `LONGEST_LINE` bytes, or a completion `MOST_TEXT` characters."""
+    """An event outgrew `LONGEST_EVENT` or `MOST_LINES`, or a completion `MOST_TEXT` or `MOST_CALLS`."""
 
 
 class Events:
     """Feed it bytes as they come, split anywhere; it yields each event's JSON value, or `DONE`.
 
     Only `data:` lines (and `error:`, an old form of llama-server) count: comments
-    are keep-alives, other fields mean nothing here. What is no JSON is passed over.
+    are keep-alives, other fields mean nothing here. What is no JSON is passed over. Raises
+    StreamTooLong.
     """
 
     def __init__(self) -> None:
         self._line = bytearray()
-        self._data: list[str] = []
+        self._data: list[str] = []  # lines of an event of which none is JSON by itself
+        self._size = 0  # of these, in bytes
 
     def feed(self, chunk: bytes) -> Iterator[Any]:
-        self._line += chunk
-        if len(self._line) > LONGEST_LINE:
-            raise StreamTooLong
-        *lines, rest = self._line.split(b"\n")
-        self._line = bytearray(rest)
+        first, *lines = chunk.split(b"\n")
+        self._line += first
         for line in lines:
-            yield from self._take(line.rstrip(b"\r"))
+            yield from self._take(self._line.rstrip(b"\r"))
+            self._line = bytearray(line)
+        if len(self._line) > LONGEST_EVENT:
+            raise StreamTooLong
 
     def close(self) -> Iterator[Any]:
         """What the stream ended in the middle of, if it is whole."""
@@ -60,22 +65,31 @@ class Events:
             yield from self._dispatch()
             return
         name, _, value = bytes(line).partition(b":")
-        if name in (b"data", b"error"):
-            self._data.append(value.decode("utf-8", "replace").strip())
+        if name not in (b"data", b"error"):
+            return
+        self._size += len(line)
+        if self._size > LONGEST_EVENT or len(self._data) > MOST_LINES:
+            raise StreamTooLong
+        text = value.decode("utf-8", "replace").strip()
+        # Most events have one line, and some servers leave out the blank lines between them.
+        if (found := parse(text)) is None:
+            self._data.append(text)
+        else:
+            self._size = 0
+            yield found
 
     def _dispatch(self) -> Iterator[Any]:
-        lines, self._data = self._data, []
-        if not lines:
-            return
-        whole = parse("\n".join(lines))
-        # Some servers leave out the blank lines between events.
-        yield from [whole] if whole is not None else filter(None, map(parse, lines))
+        lines, self._data, self._size = self._data, [], 0
+        if len(lines) > 1 and (whole := parse("\n".join(lines))) is not None:
+            yield whole
 
 
 def parse(text: str) -> Any:
-    """A JSON value, `DONE`, or None for what is neither."""
+    """A JSON value, `DONE`, or None for what is neither, or has more than MOST_VALUES."""
     if text == DONE:
         return DONE
+    if sum(map(text.count, ",:[{")) > MOST_VALUES:
+        return None
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -125,7 +139,10 @@ class Chunks:
         if words := text(delta.get("content")):
             self._text.append(self._counted(words))
             yield TextPiece(words)
-        for place, call in enumerate(map(mapping, sequence(delta.get("tool_calls")))):
+        calls = sequence(delta.get("tool_calls"))
+        if len(calls) + len(self._calls) > MOST_CALLS:
+            raise StreamTooLong
+        for place, call in enumerate(map(mapping, calls)):
             yield self._call(place, call)
 
     def _call(self, place: int, delta: Mapping[str, Any]) -> ToolCallPiece:

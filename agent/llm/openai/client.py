@@ -5,7 +5,6 @@ connection refused, broken, or without one byte (a comment is one) for `silence_
 """
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
@@ -51,6 +50,8 @@ from backend.protocol import Endpoint
 
 _BROKEN = (aiohttp.ClientError, OSError, TimeoutError, StreamTooLong)
 _LONGEST_ERROR = 65536  # bytes
+_LONGEST_ANSWER = 8 << 20  # bytes of an answer that is not streamed: a long prompt as rendered
+_BLOCK = 1 << 14  # bytes that are parsed at once
 _COMPLETIONS = "/v1/chat/completions"
 _PLAIN = "/v1/completions"
 NO_ROUTE = (404, 405, 501)
@@ -85,7 +86,11 @@ class OpenAIModel:
     async def __aenter__(self) -> Self:
         # A kept connection would be a broken one after each restart of the server.
         connector = aiohttp.TCPConnector(limit=0, force_close=True)
-        self._session = aiohttp.ClientSession(connector=connector, timeout=self._timeout)
+        # Nothing compressed: it could be a thousand times as much as was received.
+        plain = {"Accept-Encoding": "identity"}
+        self._session = aiohttp.ClientSession(
+            connector=connector, timeout=self._timeout, headers=plain, auto_decompress=False
+        )
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -339,11 +344,9 @@ class OpenAIModel:
     ) -> Any:
         answer = await self._call(method, endpoint, path, wire)
         try:
-            return json.loads(await answer.read())
+            return parse(await _whole_text(answer))
         except _BROKEN as error:
             raise away_error(error) from None
-        except ValueError:
-            return None
         finally:
             answer.close()
 
@@ -406,14 +409,24 @@ class OpenAIModel:
 async def _values(answer: aiohttp.ClientResponse) -> AsyncGenerator[Mapping[str, Any]]:
     """Each chunk of the answer; an error in the stream is raised."""
     if answer.content_type == "application/json":  # a server that does not stream
-        yield _chunk(parse(await answer.text("utf-8", "replace")))
+        yield _chunk(parse(await _whole_text(answer)))
         return
     events = Events()
-    async for block in answer.content.iter_any():
+    async for block in answer.content.iter_chunked(_BLOCK):
         for value in events.feed(block):
             yield _chunk(value)
+        await asyncio.sleep(0)  # what is received already would keep everything else waiting
     for value in events.close():
         yield _chunk(value)
+
+
+async def _whole_text(answer: aiohttp.ClientResponse) -> str:
+    raw = bytearray()
+    async for block in answer.content.iter_any():
+        raw += block
+        if len(raw) > _LONGEST_ANSWER:
+            raise StreamTooLong
+    return raw.decode("utf-8", "replace")
 
 
 def _chunk(value: Any) -> Mapping[str, Any]:

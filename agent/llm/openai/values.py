@@ -17,7 +17,8 @@ def sequence(value: Any) -> Sequence[Any]:
 def text(value: Any) -> str:
     """A string, or the joined text parts of a list; UTF-8 can hold the result."""
     if isinstance(value, list):
-        value = "".join(text(mapping(part).get("text")) for part in value)
+        parts = (mapping(part).get("text") for part in value)
+        value = "".join(part for part in parts if isinstance(part, str))
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 
