@@ -78,7 +78,7 @@ async def binary(settings: Settings) -> list[Finding]:
     except CannotStart as error:
         if error.cause.kind == "model missing":  # another check's matter
             return [passed("server", f"{name} answers.")]
-        remedy = "voltaire server get (or build), or name one that is there (backend.server)."
+        remedy = "voltaire server get, voltaire server build, or name one that is there (backend.server)."
         return [failure("server", str(error), remedy)]
     detail = f"{name} takes the flags of profile {profile.name}"
     if launch.left_out:
