@@ -162,9 +162,11 @@ class BackendClient:
                     return
         raise BackendUnavailable("The model backend ended while it was waited for.")
 
-    async def warm(self, messages: Sequence[JsonObject], tools: Sequence[JsonObject] = ()) -> None:
+    async def warm(
+        self, messages: Sequence[JsonObject], tools: Sequence[JsonObject] = (), before: str = ""
+    ) -> None:
         """Register the fixed prefix, to be kept warm. Returns at once."""
-        prefix = Prefix(messages=[*map(dict, messages)], tools=[*map(dict, tools)])
+        prefix = Prefix(messages=[*map(dict, messages)], tools=[*map(dict, tools)], before=before)
         await self._request("POST", "/v1/warm", prefix.model_dump_json())
 
     async def report(self, report: CompletionReport) -> None:

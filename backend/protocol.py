@@ -173,10 +173,14 @@ class CompletionReport(Value):
 
 
 class Prefix(Value):
-    """What every request begins with: messages and tools in wire form."""
+    """What every request begins with: messages and tools in wire form.
+
+    `before` stands in front of the first message's words, for templates without a system role.
+    """
 
     messages: list[dict[str, Any]]
     tools: list[dict[str, Any]] = Field(default_factory=list)
+    before: str = ""
 
 
 class ProfileChoice(Value):

@@ -36,6 +36,7 @@ from agent.llm.selftest import SelftestStore
 from agent.memory.notes import ChatMemory
 from agent.memory.search import Embedder, SemanticSearch
 from agent.messages import System
+from agent.model import ModelRefused, Request
 from agent.prompt import system_text
 from agent.sandbox import sandbox
 from agent.sandbox.host_report import HostReport
@@ -57,7 +58,7 @@ from agent.turn.loop import run_turn
 from agent.turn.turn import Turn, TurnLimits
 from agent.web.fetch import Fetcher
 from backend.client import BackendClient, BackendUnavailable
-from backend.protocol import Endpoint, Status
+from backend.protocol import Endpoint, Prefix, Status
 from bot.config_file import sync_config
 from bot.secret_values import secret_values
 from bot.settings import ConfigurationError, Settings
@@ -87,6 +88,7 @@ class Agent:
     budgets: DailyBudgets
     _checked_at: float = -math.inf  # when `refresh_status` last had an answer, monotonic
     _uptime_s: float | None = None  # of the backend process that has the prefix
+    _registered: Prefix | None = None  # what it has
 
     async def context(self, chat: str) -> dict[str, int]:
         """A chat's tokens by part, what is free last."""
@@ -145,17 +147,30 @@ class Agent:
         return False
 
     async def refresh_status(self) -> Status | None:
-        """The backend's status, for /host.txt as well; a new backend gets the prefix to keep warm."""
+        """The backend's status, for /host.txt as well; a new backend gets the prefix to keep warm, and so does
+        one whose model's template takes it in another form."""
         try:
             status = await self.backend.status()
-            if self._uptime_s is None or status.uptime_s < self._uptime_s:
-                await self.backend.warm([message_json(System(system_text()))], self.schemas)
+            prefix = await self._prefix() if status.backend.serving else None
+            known = self._uptime_s is not None and status.uptime_s >= self._uptime_s
+            if not known or (prefix is not None and prefix != self._registered):
+                prefix = prefix or Prefix(
+                    messages=[message_json(System(system_text()))], tools=[*map(dict, self.schemas)]
+                )
+                await self.backend.warm(prefix.messages, prefix.tools, prefix.before)
+                self._registered = prefix
             self._uptime_s = status.uptime_s
             self._checked_at = time.monotonic()
         except BackendUnavailable:
             status = None
         self.host.status = status
         return status
+
+    async def _prefix(self) -> Prefix | None:
+        """The fixed prefix in the form that this model's template takes; None while nobody can tell."""
+        with suppress(BackendAway, ModelRefused):
+            return await self.model.prefix(Request((System(system_text()),), self.schemas))
+        return None
 
     async def server_identity(self) -> Hashable | None:
         """Another value after each restart of the model server.
@@ -253,7 +268,7 @@ async def open_agent(
             leaks.watch("of the model server", found.api_key)
             return found
 
-        model = await stack.enter_async_context(OpenAIModel(endpoint))
+        model = await stack.enter_async_context(OpenAIModel(endpoint, kept=store.key_values))
 
         async def spill(chat: str, text: str, stranger: str) -> str:
             """Keep an old output in the chat's workspace; empty where it has no room."""

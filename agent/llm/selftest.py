@@ -10,6 +10,7 @@ profile with other flags and another template, is another model.
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any, Literal, Protocol
 
 from agent.llm.gpu_queue import GpuQueue
@@ -45,8 +46,9 @@ class RenderingModel(Model, Protocol):
 class SelfTest:
     """`template_error` is the template's own exception over a whole conversation, or empty.
 
-    `keeps_prefix`: each longer conversation is rendered with the shorter one at
-    its beginning; None where the server cannot show what it renders.
+    `keeps_prefix`: each longer conversation, thoughts in it, is rendered with the shorter
+    one at its beginning; None where the server cannot show what it renders. `keeps_turn`:
+    the same within a turn, from one tool call to the next.
     """
 
     verdict: Verdict
@@ -54,12 +56,13 @@ class SelfTest:
     remedy: str = ""
     template_error: str = ""
     keeps_prefix: bool | None = None
+    keeps_turn: bool | None = None
 
 
 async def self_test(model: RenderingModel, schemas: Sequence[Mapping[str, Any]]) -> SelfTest:
     """Raises BackendAway and ModelRefused as the model does."""
     question = (System(system_text()), User(QUESTION))
-    error, keeps = await check_template(model, question, schemas)
+    found = await check_template(model, question, schemas)
     parser, completion = ToolCallParser(KnownTools.of(schemas)), None
     request = Request(question, tuple(schemas), max_tokens=TOKENS)
     async with aclosing(model.stream(request)) as pieces:
@@ -70,37 +73,41 @@ async def self_test(model: RenderingModel, schemas: Sequence[Mapping[str, Any]])
                 completion = piece
     parser.close()
     if completion and completion.calls:
-        return SelfTest("structured", f"It called {completion.calls[0].name}.", "", error, keeps)
+        return SelfTest("structured", f"It called {completion.calls[0].name}.", "", *found)
     if parser.calls:
         detail = f"It wrote its call as text: {quoted(parser.generated)}"
-        return SelfTest("salvaged", detail, TEXT_REMEDY, error, keeps)
+        return SelfTest("salvaged", detail, TEXT_REMEDY, *found)
     detail = f"Asked for one call, it wrote: {quoted(parser.visible)}"
-    return SelfTest("none", detail, NO_CALL_REMEDY, error, keeps)
+    return SelfTest("none", detail, NO_CALL_REMEDY, *found)
 
 
 async def check_template(
     model: RenderingModel, question: tuple[Message, ...], schemas: Sequence[Mapping[str, Any]]
-) -> tuple[str, bool | None]:
-    """SelfTest's `template_error` and `keeps_prefix`, from a conversation that grows as in a chat."""
+) -> tuple[str, bool | None, bool | None]:
+    """SelfTest's `template_error`, `keeps_prefix` and `keeps_turn`, from a conversation that grows as in a chat."""
     calls = (
         ToolCall("call00001", "bash", '{"command": "ls one"}'),
         ToolCall("call00002", "bash", '{"command": "ls two"}'),
     )
-    results = [ToolResult(call.id, call.name, f"done: {call.id}") for call in calls]
-    acted = (*question, Assistant("", calls), *results)
-    before = ""
-    for messages in (question, acted, (*acted, Assistant("There is one file."), User("And now?"))):
+    messages, prompts = list(question), []
+    steps: list[tuple[Message, ...]] = [()]
+    for number, call in enumerate(calls, 1):
+        said = Assistant("", (call,), thought=f"So look at number {number}.")
+        steps.append((said, ToolResult(call.id, call.name, f"done: {call.id}")))
+    steps.append((Assistant("There is one file.", thought="That is all."), User("And now?")))
+    for step in steps:
+        messages += step
         try:
-            prompt = await model.rendered(Request(messages, tuple(schemas)))
+            prompt = await model.rendered(Request(tuple(messages), tuple(schemas)))
         except ModelRefused as error:
-            return str(error), None
+            return str(error), None, None
         if prompt is None:
-            return "", None
-        if not prompt.startswith(before):
-            return "", False
-        before = prompt
-    marks = ("ls one", "ls two", *(result.text for result in results))
-    return ("", True) if all(mark in before for mark in marks) else (LOST, True)
+            return "", None, None
+        prompts.append(prompt)
+    kept = [later.startswith(earlier) for earlier, later in pairwise(prompts)]
+    marks = ("ls one", "ls two", *(f"done: {call.id}" for call in calls))
+    lost = "" if all(mark in prompts[-1] for mark in marks) else LOST
+    return lost, all(kept), all(kept[:-1])
 
 
 def quoted(text: str) -> str:
@@ -142,7 +149,9 @@ def sentence(found: SelfTest) -> str:
         "salvaged": "It writes tool calls as text; they are read as well.",
         "none": "It does not call tools.",
     }[found.verdict]
-    trouble = found.template_error or (
-        "" if found.keeps_prefix is not False else "Its template rewrites earlier turns."
-    )
+    trouble = found.template_error
+    if not trouble and found.keeps_turn is False:
+        trouble = "Its template rewrites earlier calls: they are read again at each one."
+    elif not trouble and found.keeps_prefix is False:
+        trouble = "Its template rewrites a turn that is over: that is read between turns."
     return " ".join(filter(None, [calls, trouble, found.remedy]))

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from backend import proc
 from backend.config import BackendConfig
+from backend.files import replace_text
 from backend.models.gguf_header import NotAModel, read_header
 from backend.models.placement import PCI_ORDER, DoesNotFit, Placement, list_devices, place
 from backend.models.profile import Profile, Source, locate
@@ -27,6 +28,12 @@ CACHE_RAM = ("--cache-ram", "-cram")
 EXPERTS, THREADS, SPEC_TYPE, DRAFTS = "--n-cpu-moe", "--threads", "--spec-type", "draft-simple"
 TRACE_LEVEL = re.compile(r"\b4\s*[-:=]\s*trace")
 HELP_SECONDS = 30.0
+TEMPLATE_KEY = "tokenizer.chat_template"
+NO_DATE = "given with each message"
+# strftime_now("%Y-%m-%d") and the like: a day, a month and a year in one.
+WHOLE_DATE = re.compile(
+    r"""strftime_now\(\s*(['"])(?=[^'"]*%-?[de])(?=[^'"]*%-?[mbB])(?=[^'"]*%[Yy])[^'"]*\1\s*\)"""
+)
 EMBEDDED = (sys.executable, "-m", "backend.embedded")
 PACKAGE = Path(__file__).parents[1]
 
@@ -95,6 +102,10 @@ async def prepare(config: BackendConfig, profile: Profile, *, measure: bool = Tr
     if profile.template_file:
         required["--chat-template-file"] = str(profile.template_file)
     optional = {**extra_flags(config, profile, binary), **sized_flags(profile, model)}
+    if not profile.template_file and (undated := await asyncio.to_thread(undated_template, model)):
+        path = config.state_dir / "run" / "template.jinja"
+        replace_text(path, undated)
+        optional["--chat-template-file"] = str(path)
     fitted = flags.fit({**required, **profile.required}, optional, flags.known(binary.help))
     if fitted.missing:
         lacking = ", ".join(fitted.missing)
@@ -165,6 +176,23 @@ def extra_flags(config: BackendConfig, profile: Profile, binary: Binary) -> dict
     if profile.template:
         extras["--chat-template-kwargs"] = json.dumps(dict(profile.template))
     return extras
+
+
+def undated_template(model: Path) -> str | None:
+    """The model's chat template with a constant where it writes today's date; None where it writes none.
+
+    A date ahead of everything would have each conversation read anew from midnight on; each
+    message has the time with it. A date that is asked for in parts, to reckon with it, stays.
+    """
+    try:
+        values = read_header(model).values
+    except (NotAModel, OSError):
+        return None  # the server's own error says it better
+    template = values.get(TEMPLATE_KEY)
+    if not isinstance(template, str) or any(key.startswith(f"{TEMPLATE_KEY}.") for key in values):
+        return None  # a second template, for tools, would be left out
+    undated = WHOLE_DATE.sub(f'"{NO_DATE}"', template)
+    return undated if undated != template else None
 
 
 def sized_flags(profile: Profile, model: Path) -> dict[str, str]:

@@ -80,7 +80,7 @@ class Warmer:
         """The tokens that every continuation of `prefix` begins with."""
         rendered = []
         for word in ("A", "7 b"):
-            messages = [*prefix.messages, {"role": "user", "content": word}]
+            messages = [*prefix.messages, {"role": "user", "content": prefix.before + word}]
             text = await self.server.render(messages, prefix.tools, self.template)
             rendered.append(await self.server.tokenize(text))
         pairs = takewhile(lambda pair: pair[0] == pair[1], zip(*rendered, strict=False))

@@ -206,6 +206,10 @@ def template(found: SelfTest) -> list[Finding]:
         return []
     if found.keeps_prefix:
         return [passed("template", "Each prompt begins with the one before it.")]
-    detail = "The template rewrites earlier turns, so each message reads the conversation anew."
+    if found.keeps_turn:
+        return [
+            passed("template", "A turn that is over is rendered anew, which is read between turns.")
+        ]
+    detail = "The template rewrites earlier calls, so each one reads the turn anew."
     remedy = "Switch thinking off in the profile ([template] kwargs), or use a template that keeps what was said."
     return [warning("template", detail, remedy)]

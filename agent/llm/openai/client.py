@@ -5,6 +5,7 @@ connection refused, broken, or without one byte (a comment is one) for `silence_
 """
 
 import asyncio
+import hashlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
@@ -12,6 +13,7 @@ from itertools import takewhile
 from typing import Any, Self, TypeVar
 
 import aiohttp
+from pydantic import TypeAdapter
 
 from agent.errors import BackendAway
 from agent.llm.openai.chunks import DONE, Chunks, Events, StreamTooLong, parse
@@ -45,8 +47,9 @@ from agent.llm.openai.wire import (
 )
 from agent.messages import Assistant, Message, User
 from agent.model import Ahead, ModelRefused, Piece, PrefillProgress, Request
+from agent.store.key_values import KeyValueTable
 from backend.client import BackendUnavailable
-from backend.protocol import Endpoint
+from backend.protocol import Endpoint, Prefix
 
 _BROKEN = (aiohttp.ClientError, OSError, TimeoutError, StreamTooLong)
 _LONGEST_ERROR = 65536  # bytes
@@ -62,7 +65,7 @@ T = TypeVar("T")
 class OpenAIModel:
     """A model behind any OpenAI-compatible server; agent.model.Model says what it does.
 
-    `endpoint` is asked before each call, at most once in FRESH_SECONDS unless a call
+    `kept` holds what was found of chat templates, by their text. `endpoint` is asked before each call, at most once in FRESH_SECONDS unless a call
     has failed, so that a restart on another port is followed;
     backend.client.BackendUnavailable from it means that none is there.
     """
@@ -73,8 +76,10 @@ class OpenAIModel:
         *,
         connect_seconds: float = 10.0,
         silence_seconds: float = 600.0,
+        kept: KeyValueTable | None = None,
     ) -> None:
         self._fetch_endpoint = endpoint
+        self._kept = kept
         self._timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=connect_seconds, sock_read=silence_seconds
         )
@@ -82,6 +87,7 @@ class OpenAIModel:
         self._known: tuple[float, Endpoint] | None = None  # with the time when it was fetched
         self._names: dict[str, str] = {}
         self.probes: dict[tuple[str, str, str | None, str], Any] = {}
+        self._identities: dict[tuple[str, str, str | None], str] = {}
 
     async def __aenter__(self) -> Self:
         # A kept connection would be a broken one after each restart of the server.
@@ -194,6 +200,17 @@ class OpenAIModel:
         found = mapping(await self._json("POST", endpoint, "/tokenize", wire))
         return [token for token in sequence(found.get("tokens")) if isinstance(token, int)]
 
+    async def prefix(self, request: Request) -> Prefix:
+        """What every request begins with, in the form of its messages: of a system text and tools."""
+
+        async def formed(endpoint: Endpoint) -> Prefix:
+            form = await self._whole_form(endpoint) if endpoint.extras else NATIVE
+            wire = prompt_json(replace(request, messages=(*request.messages, User(""))), form)
+            *fixed, last = wire["messages"]
+            return Prefix(messages=fixed, tools=wire.get("tools", []), before=last["content"])
+
+        return await self._followed(formed)
+
     async def _pieces(self, answer: aiohttp.ClientResponse, began: float) -> AsyncGenerator[Piece]:
         """The answer's pieces; the last one is the completion, "cut" when the stream broke off."""
         chunks, ttft = Chunks(), None
@@ -258,7 +275,7 @@ class OpenAIModel:
                     return form
             return NATIVE
 
-        return await self._probed(endpoint, "form", tried)
+        return await self._probed(endpoint, "form", PromptForm, tried)
 
     async def _takes_raw_calls(self, endpoint: Endpoint, form: PromptForm) -> bool:
         """Whether the template repeats a call as text to the letter, shows its result, and goes on.
@@ -271,7 +288,7 @@ class OpenAIModel:
             behind = await self._shown(endpoint, RAW_CALLED, replace(form, raw_calls=True))
             return takes_raw_calls(before, behind) if before and behind else False
 
-        return await self._probed(endpoint, "text calls", tried)
+        return await self._probed(endpoint, "text calls", bool, tried)
 
     async def _thought_form(self, endpoint: Endpoint) -> ThoughtForm:
         """How the template shows what was thought before a call, behind its result.
@@ -287,7 +304,7 @@ class OpenAIModel:
             except ModelRefused as error:
                 return "whole" if error.status in NO_ROUTE else "none"
 
-        return await self._probed(endpoint, "thoughts", tried)
+        return await self._probed(endpoint, "thoughts", ThoughtForm, tried)
 
     async def _efforts(self, endpoint: Endpoint) -> frozenset[str]:
         """The values of `reasoning_effort` that the template takes; none where they change nothing.
@@ -305,15 +322,39 @@ class OpenAIModel:
             unsure = {NONSENSE, *NO_EFFORT} if NONSENSE in shown else set[str]()
             return frozenset(shown.keys() - unsure if len(set(shown.values())) > 1 else ())
 
-        return await self._probed(endpoint, "efforts", tried)
+        return await self._probed(endpoint, "efforts", frozenset[str], tried)
 
-    async def _probed(self, endpoint: Endpoint, what: str, tried: Callable[[], Awaitable[T]]) -> T:
-        """What a probe found of this model's template, tried once."""
+    async def _probed(
+        self, endpoint: Endpoint, what: str, kind: Any, tried: Callable[[], Awaitable[T]]
+    ) -> T:
+        """What a probe found of this model's template, tried once for each template and server's build."""
         key = (endpoint.url, endpoint.model, endpoint.profile, what)
         if key not in self.probes:
-            self.probes[key] = await tried()
-        found: T = self.probes[key]
-        return found
+            identity = await self._template_identity(endpoint) if self._kept else ""
+            record, found = f"template {identity} {what}", None
+            if self._kept and identity:
+                found = await self._kept.get(record, kind)
+            if found is None:
+                found = await tried()
+                if self._kept and identity:
+                    await self._kept.put(record, TypeAdapter(kind).dump_python(found, mode="json"))
+            self.probes[key] = found
+        known: T = self.probes[key]
+        return known
+
+    async def _template_identity(self, endpoint: Endpoint) -> str:
+        """A digest of the template's text and values, and of the server's build; "" where it does not tell."""
+        key = (endpoint.url, endpoint.model, endpoint.profile)
+        if key not in self._identities:
+            try:
+                props = mapping(await self._json("GET", endpoint, "/props"))
+            except ModelRefused:
+                props = {}
+            told = [text(props.get("chat_template")), text(props.get("chat_template_tool_use"))]
+            parts = [*told, text(props.get("build_info")), endpoint.template]
+            digest = hashlib.sha256(encode({"template": parts})).hexdigest()[:24]
+            self._identities[key] = digest if any(told) else ""
+        return self._identities[key]
 
     async def _shown(
         self, endpoint: Endpoint, request: Request, form: PromptForm = NATIVE

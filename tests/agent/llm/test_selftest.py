@@ -14,6 +14,7 @@ from agent.llm.selftest import (
     SelfTest,
     check_template,
     self_test,
+    sentence,
 )
 from agent.messages import User
 from agent.model import Request
@@ -42,17 +43,22 @@ async def outcome(path: Path, text: str, template: str = TEMPLATE) -> SelfTest:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (CALL, SelfTest("structured", "It called bash.", "", "", True)),
+        (CALL, SelfTest("structured", "It called bash.", "", "", True, True)),
         (
             FENCED,
             SelfTest(
-                "salvaged", f"It wrote its call as text: {SHOWN_FENCE}", TEXT_REMEDY, "", True
+                "salvaged", f"It wrote its call as text: {SHOWN_FENCE}", TEXT_REMEDY, "", True, True
             ),
         ),
         (
             "I cannot look.",
             SelfTest(
-                "none", "Asked for one call, it wrote: I cannot look.", NO_CALL_REMEDY, "", True
+                "none",
+                "Asked for one call, it wrote: I cannot look.",
+                NO_CALL_REMEDY,
+                "",
+                True,
+                True,
             ),
         ),
     ],
@@ -82,7 +88,7 @@ class Dropping:
 
 async def test_a_template_that_drops_calls_and_results_is_told_of() -> None:
     found = await check_template(Dropping(), (User("Look."),), TOOLS)  # type: ignore[arg-type]
-    assert found == (LOST, True)
+    assert found == (LOST, True, True)
 
 
 async def test_a_template_that_changes_what_it_rendered(tmp_path: Path) -> None:
@@ -90,7 +96,24 @@ async def test_a_template_that_changes_what_it_rendered(tmp_path: Path) -> None:
         "<|im_start|>system\n", "<|im_start|>system {{ messages|length }}\n", 1
     )
     found = await outcome(tmp_path, CALL, changing)
-    assert found.keeps_prefix is False
+    assert (found.keeps_prefix, found.keeps_turn) == (False, False)
+    assert "at each one" in sentence(found)
+
+
+# Qwen 3.5's and gpt-oss's way: the thoughts of the turn that runs are there, older ones are not.
+DROPPING = TEMPLATE.replace(
+    "{{ message.content or '' }}",
+    "{% if message.reasoning_content and messages[-1].role == 'tool' %}<think>"
+    "{{ message.reasoning_content }}</think>{% endif %}{{ message.content or '' }}",
+)
+
+
+async def test_a_template_that_drops_thoughts_at_the_next_message_is_told_of_as_it_is(
+    tmp_path: Path,
+) -> None:
+    found = await outcome(tmp_path, CALL, DROPPING)
+    assert (found.template_error, found.keeps_turn, found.keeps_prefix) == ("", True, False)
+    assert "between turns" in sentence(found)
 
 
 async def test_a_server_that_shows_nothing_of_its_template() -> None:

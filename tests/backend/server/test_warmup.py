@@ -149,3 +149,14 @@ async def test_a_sleeping_server_is_woken_warm(config: BackendConfig) -> None:
     assert warm.backend.warm
     assert answer["cache_n"] == warm.backend.warm.tokens
     assert status.backend.restarts == 0
+
+
+async def test_a_prefix_in_front_of_the_first_message_is_warmed_as_it_is_sent(
+    config: BackendConfig,
+) -> None:
+    """A template without a system role gets the system text there."""
+    async with running(config) as it:
+        await it.client.warm([], before=f"{SYSTEM}\n\n")
+        warm = (await it.until(is_warm)).backend.warm
+        answer = await it.complete([{"role": "user", "content": f"{SYSTEM}\n\nhello"}])
+    assert warm and answer["cache_n"] == warm.tokens > 512
