@@ -60,10 +60,9 @@ compiled: $(STAMP)
 install: system compiled  ## make .venv with the command in .venv/bin/voltaire
 dev: system-test $(STAMP)-dev compiled
 
-upgrade:  ## the newest version: sources, packages, units; state and configuration stay
-	@git pull --quiet --ff-only
-	@$(MAKE) --no-print-directory install
-	@$(BIN)/voltaire setup --upgrade
+upgrade:  ## the newest version: backed up, tried, switched to, and back if it fails
+	@test -x $(BIN)/voltaire || $(MAKE) --no-print-directory install
+	@$(BIN)/voltaire upgrade
 
 # -- using --------------------------------------------------------------------
 

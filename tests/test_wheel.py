@@ -45,6 +45,7 @@ def test_it_holds_the_three_packages_whole_and_the_units(wheel: Path) -> None:
     (data,) = {name.split("/")[0] for name in names if ".data/" in name}
     wanted = {str(path) for path in tracked() if path.parts[0] in PACKAGES and path.suffix != ".md"}
     wanted |= {f"{data}/data/share/voltaire/{p}" for p in tracked() if p.parts[0] == "systemd"}
+    wanted.add(f"{data}/data/share/voltaire/CHANGELOG.md")
     assert {name for name in names if ".dist-info/" not in name} == wanted
 
 

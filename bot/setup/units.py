@@ -171,6 +171,7 @@ def leftovers(scope: SystemdScope, config: Path, state: Path) -> list[str]:
     """What stays on the machine once the units are removed, but the program."""
     folders = [state, *sorted(state.parent.glob(f"{state.name}-before-*"))]
     folders += sorted(state.parent.glob(f"{state.name}-restored-*"))
+    folders += [state.with_name(f"{state.name}-upgrade")]
     ours = [config, config.parent / "telegram-token", config.parent / "profiles"]
     found = [str(path) for path in (*folders, *ours) if path.exists()]
     if scope.root:

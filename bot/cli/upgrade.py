@@ -1,0 +1,98 @@
+"""voltaire upgrade: the next version, tried before it is taken; --rollback: the one before."""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from bot.cli.command import Failed, Misused, Options, pass_options, runs
+from bot.cli.connect import backend_client
+from bot.restore import BackupError
+from bot.settings import Settings, find_file
+from bot.setup import SetupError
+from bot.setup.units import UNITS, SystemdScope, run_systemctl, systemd_runs, unit_states
+from bot.state import read_presence
+from bot.upgrade import ROOT, Checkout, Environment, Installation, Upgrade, UpgradeError, run
+
+SETTLING_SECONDS = 5.0  # a service that fails soon after it was ready has failed
+
+
+@click.command(
+    "upgrade", help="The next version: backed up, tried, switched to, and back if it fails."
+)
+@click.option("--check", is_flag=True, help="Say what is new, and change nothing.")
+@click.option("--rollback", is_flag=True, help="Back to the version before the last upgrade.")
+@click.option(
+    "--from",
+    "wheel",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The new version's wheel, where this one was installed from a wheel.",
+)
+@pass_options
+@runs
+async def command(options: Options, check: bool, rollback: bool, wheel: Path | None) -> None:
+    settings = options.settings_as_root  # units and program are root's, or the user's own
+    installation: Installation = (
+        Checkout() if (ROOT / ".git").exists() and wheel is None else Environment(wheel)
+    )
+    if rollback and (check or wheel):
+        raise Misused("--rollback stands alone.")
+    services = Units(SystemdScope.here(), find_file(options.config))
+    upgrade = Upgrade(
+        installation, services, settings.state_dir, find_file(options.config), click.echo
+    )
+    try:
+        if rollback:
+            await foreground_ended(settings, services)
+            await upgrade.rollback()
+            return
+        before, release = await installation.current(), await installation.newest()
+        if release is None:
+            click.echo(f"Nothing new: {before.version} is the newest.")
+            return
+        click.echo(f"{before.version} → {release.version}")
+        if release.changes:
+            click.echo(f"\n{release.changes}\n")
+        if not check:
+            await foreground_ended(settings, services)
+            await upgrade.forward(release)
+    except (UpgradeError, BackupError, SetupError) as error:
+        raise Failed(str(error)) from None
+
+
+async def foreground_ended(settings: Settings, services: "Units") -> None:
+    if services.names:
+        return
+    async with backend_client(settings) as backend:
+        if read_presence(settings.state_dir) or await backend.answers():
+            raise Failed("Bot or backend run in the foreground; stop them first.")
+
+
+@dataclass(frozen=True)
+class Units:
+    """bot.upgrade.Services: the systemd units, where they are installed."""
+
+    scope: SystemdScope
+    config: Path | None
+
+    @property
+    def names(self) -> list[str]:
+        return [
+            name for name in UNITS[:2] if systemd_runs() and (self.scope.folder / name).exists()
+        ]
+
+    async def stop(self) -> None:
+        if self.names:
+            await asyncio.to_thread(run_systemctl, self.scope, "stop", *self.names)
+
+    async def start(self, command: Path) -> None:
+        """By the program itself, whose units they are; READY is waited for."""
+        if not self.names:
+            return
+        config = ("--config", str(self.config)) if self.config else ()
+        await run(str(command), *config, "setup", "--upgrade")
+        await asyncio.sleep(SETTLING_SECONDS)
+        for name, state in (await asyncio.to_thread(unit_states, self.scope)).items():
+            if state != "active":
+                raise UpgradeError(f"{name} is {state} (journalctl -u {name} says why).")

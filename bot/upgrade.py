@@ -1,0 +1,418 @@
+"""Another version of the program in the place of this one: tried first, and taken back where it fails.
+
+A checkout (`make install`) follows its branch's upstream, from release tag to release tag
+where there are tags. An environment of its own (uv tool, pipx, a venv) takes a wheel
+that is named. Everything that is needed later is imported before anything is replaced.
+"""
+
+import asyncio
+import difflib
+import json
+import os
+import shutil
+import sqlite3
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
+from importlib.metadata import distribution, version
+from pathlib import Path
+from typing import Protocol
+from zipfile import BadZipFile, ZipFile
+
+from bot.backup import backup
+from bot.state import DATABASE
+
+ROOT = Path(__file__).resolve().parents[1]
+QUESTION = "how much disk space is free?"
+STEP_SECONDS = 1800.0  # packages over a slow line
+TEST_SECONDS = 300.0
+CHANGELOG = "CHANGELOG.md"
+RECEIPTS = ("uv-receipt.toml", "pipx_metadata.json")  # of who made the environment
+# What a test of the new program may not share with the services that run meanwhile.
+ALONE = {"VOLTAIRE_BACKEND__LOCAL_PORT": "0", "VOLTAIRE_TELEGRAM__WEBHOOK_URL": ""}
+MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "ASK")  # of a make that runs us
+
+Say = Callable[[str], None]
+
+
+class UpgradeError(Exception):
+    """`str` is one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A program: its version, and what brings it (a commit, a wheel's path)."""
+
+    version: str
+    origin: str
+    changes: str = ""  # of the changelog, since the one that runs
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The last upgrade. `schema` is that of the database in `backup`, the state before."""
+
+    before: Release
+    after: Release
+    backup: str
+    schema: int
+
+
+class Installation(Protocol):
+    """How this program came here. `command` runs the one that is installed."""
+
+    @property
+    def command(self) -> Path: ...
+
+    async def current(self) -> Release: ...
+
+    async def newest(self) -> Release | None:
+        """None: nothing is newer."""
+
+    async def prepare(self, release: Release, folder: Path) -> Path:
+        """Install it in `folder`, beside this one; its command."""
+
+    async def switch(self, release: Release) -> None: ...
+
+    async def back(self, release: Release) -> None:
+        """The release that was installed before the last switch, again."""
+
+
+class Services(Protocol):
+    """The units, if there are any. `start` raises UpgradeError when they do not become ready."""
+
+    async def stop(self) -> None: ...
+
+    async def start(self, command: Path) -> None: ...
+
+
+@dataclass(frozen=True)
+class Upgrade:
+    """`config` is the configuration in use, None: there is none. `folder` keeps what a return needs."""
+
+    installation: Installation
+    services: Services
+    state: Path
+    config: Path | None
+    say: Say
+
+    @property
+    def folder(self) -> Path:
+        return self.state.with_name(f"{self.state.name}-upgrade")
+
+    async def forward(self, release: Release) -> None:
+        """Back up, try the new program beside this one, switch; return to this one where it fails."""
+        before = await self.installation.current()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(mode=0o700, parents=True)
+        saved, schema = await self.saved(before)
+        with emptied(self.folder / "next") as place, emptied(self.folder / "trial") as trial:
+            self.say(f"Installing {release.version} beside {before.version}.")
+            command = await self.installation.prepare(release, place)
+            self.say("Trying it on a copy of the state, and with one turn on Pocket.")
+            await self.tried(command, saved, trial)
+        record = Record(before, release, str(saved or ""), schema)
+        (self.folder / "record.json").write_text(json.dumps(asdict(record)), "utf-8")
+        self.say(f"Switching to {release.version}.")
+        await self.services.stop()
+        try:
+            await self.installation.switch(release)
+            await self.services.start(self.installation.command)
+        except UpgradeError as error:
+            self.say(f"{error} Returning to {before.version}.")
+            await self.returned(record)
+            raise UpgradeError(
+                f"{release.version} was not taken: {error} {before.version} is back."
+            ) from None
+        self.say(f"{release.version} is installed; `voltaire upgrade --rollback` takes it back.")
+
+    async def rollback(self) -> None:
+        """Undo the last upgrade; UpgradeError where there is none."""
+        try:
+            fields = json.loads((self.folder / "record.json").read_text("utf-8"))
+        except FileNotFoundError:
+            raise UpgradeError("There is no upgrade to take back.") from None
+        record = Record(
+            **{**fields, "before": Release(**fields["before"]), "after": Release(**fields["after"])}
+        )
+        current = await self.installation.current()
+        if current.origin != record.after.origin:
+            raise UpgradeError(
+                f"The last upgrade was to {record.after.version} ({record.after.origin}), and that"
+                " is not what is installed now."
+            )
+        await self.services.stop()
+        await self.returned(record)
+        (self.folder / "record.json").unlink()
+        self.say(f"{record.before.version} is back.")
+
+    async def returned(self, record: Record) -> None:
+        """The old program and, where the new one changed the database's form, the old state."""
+        await self.services.stop()
+        await self.installation.back(record.before)
+        if schema_of(self.state / DATABASE) > record.schema:
+            self.say("The database is in the new form: the state before the upgrade is restored.")
+            self.say(await self.ran(self.installation.command, "restore", record.backup))
+        await self.services.start(self.installation.command)
+
+    async def saved(self, before: Release) -> tuple[Path | None, int]:
+        """A backup of the state, read back and checked, and its schema."""
+        if not (self.state / DATABASE).exists():
+            return None, 0
+        target = self.folder / f"before-{before.version}.tar.gz"
+        manifest = await backup(self.state, target, self.config, secrets=False)
+        self.say(f"Backup: {target}, checked.")
+        return target, manifest.schema
+
+    async def tried(self, command: Path, saved: Path | None, trial: Path) -> None:
+        """The new program: whether it reads this configuration, brings this state up to date, has
+        no trouble that this one has not, and answers."""
+        own = {
+            **ALONE,
+            "VOLTAIRE_STATE__DIR": str(trial / "state"),
+            "VOLTAIRE_BACKEND__SOCKET": str(trial / "s"),
+        }
+        if saved:
+            await self.ran(command, "restore", str(saved), environment=own)
+        else:
+            (trial / "state").mkdir()
+        for name in ("models", "servers"):
+            if (self.state / name).exists() and not (trial / "state" / name).exists():
+                (trial / "state" / name).symlink_to(self.state / name)
+        known = await self.trouble(self.installation.command, {})
+        new = {
+            name: said
+            for name, said in (await self.trouble(command, own)).items()
+            if name not in known
+        }
+        if new:
+            raise UpgradeError(f"The new program's doctor says: {'; '.join(new.values())}")
+        await self.ran(command, "demo", f"--ask={QUESTION}", environment=ALONE)
+
+    async def trouble(self, command: Path, environment: Mapping[str, str]) -> dict[str, str]:
+        """What a program's doctor fails at, by the check."""
+        out = await self.ran(
+            command, "doctor", "--json", environment=environment, codes=(0, 1), seconds=TEST_SECONDS
+        )
+        return {row["check"]: row["detail"] for row in json.loads(out) if row["status"] == "fail"}
+
+    async def ran(
+        self,
+        command: Path,
+        *words: str,
+        environment: Mapping[str, str] = {},
+        codes: tuple[int, ...] = (0,),
+        seconds: float = STEP_SECONDS,
+    ) -> str:
+        config = ("--config", str(self.config)) if self.config else ()
+        return await run(
+            str(command), *config, *words, environment=environment, codes=codes, seconds=seconds
+        )
+
+
+def schema_of(database: Path) -> int:
+    if not database.exists():
+        return 0
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as opened:
+        return int(opened.execute("PRAGMA user_version").fetchone()[0])
+
+
+@contextmanager
+def emptied(folder: Path) -> Iterator[Path]:
+    """An empty folder for the block."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700, parents=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+# -- a checkout ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """`make install` in a clone: `root` follows the upstream of its branch."""
+
+    root: Path = ROOT
+
+    @property
+    def command(self) -> Path:
+        return self.root / ".venv" / "bin" / "voltaire"
+
+    async def current(self) -> Release:
+        return await self.release("HEAD")
+
+    async def newest(self) -> Release | None:
+        try:
+            upstream = await self.git("rev-parse", "--abbrev-ref", "@{upstream}")
+        except UpgradeError:
+            raise UpgradeError(f"{self.root} follows no branch of a remote repository.") from None
+        await self.git("fetch", "--quiet", "--tags", upstream.partition("/")[0])
+        tags = await self.git("tag", "--merged", upstream, "--sort=-v:refname", "--list", "v[0-9]*")
+        target = tags.splitlines()[0] if tags else upstream
+        commit, ours = [
+            await self.git("rev-parse", f"{each}^{{commit}}") for each in (target, "HEAD")
+        ]
+        common = await self.git("merge-base", commit, ours)
+        if common == commit:
+            return None
+        if common != ours:
+            raise UpgradeError(f"{self.root} has commits of its own: merge {target} yourself.")
+        if await self.git("status", "--porcelain", "--untracked-files=no"):
+            raise UpgradeError(f"{self.root} has changes that are not committed.")
+        release = await self.release(commit)
+        before, after = [await self.changelog(each) for each in (ours, commit)]
+        return Release(release.version, commit, added_lines(before, after))
+
+    async def prepare(self, release: Release, folder: Path) -> Path:
+        await self.git("worktree", "prune")
+        await self.git(
+            "worktree", "add", "--quiet", "--detach", "--force", str(folder), release.origin
+        )
+        await run("make", "--no-print-directory", "-C", str(folder), "install")
+        return folder / ".venv" / "bin" / "voltaire"
+
+    async def switch(self, release: Release) -> None:
+        await self.git("worktree", "prune")
+        await self.git("merge", "--quiet", "--ff-only", release.origin)
+        await run("make", "--no-print-directory", "-C", str(self.root), "install")
+
+    async def back(self, release: Release) -> None:
+        await self.git("reset", "--quiet", "--hard", release.origin)
+        await run("make", "--no-print-directory", "-C", str(self.root), "install")
+
+    async def release(self, commit: str) -> Release:
+        project = tomllib.loads(await self.git("show", f"{commit}:pyproject.toml"))["project"]
+        return Release(str(project["version"]), await self.git("rev-parse", f"{commit}^{{commit}}"))
+
+    async def changelog(self, commit: str) -> str:
+        try:
+            return await self.git("show", f"{commit}:{CHANGELOG}")
+        except UpgradeError:
+            return ""
+
+    async def git(self, *words: str) -> str:
+        trusted = ("-c", f"safe.directory={self.root}")  # root, in the clone of another user
+        return await run("git", *trusted, "-C", str(self.root), *words)
+
+
+# -- an environment of its own -------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A venv that a wheel was installed into, by uv, pipx or pip; `wheel` is the new one."""
+
+    wheel: Path | None = None
+    prefix: Path = Path(sys.prefix)
+
+    @property
+    def command(self) -> Path:
+        return self.prefix / "bin" / "voltaire"
+
+    @property
+    def aside(self) -> Path:
+        return self.prefix.with_name(f"{self.prefix.name}-before-upgrade")
+
+    async def current(self) -> Release:
+        origin = distribution("voltaire").read_text("direct_url.json") or ""
+        return Release(version("voltaire"), origin.strip())
+
+    async def newest(self) -> Release | None:
+        if self.wheel is None:
+            raise UpgradeError("Name the new version's wheel: voltaire upgrade --from FILE.")
+        try:
+            with ZipFile(self.wheel) as opened:
+                names = opened.namelist()
+                metadata = next(name for name in names if name.endswith(".dist-info/METADATA"))
+                fields = opened.read(metadata).decode().splitlines()
+                new = next(
+                    line.removeprefix("Version: ") for line in fields if "Version: " in line[:9]
+                )
+                log = next((name for name in names if name.endswith(f"/{CHANGELOG}")), "")
+                after = opened.read(log).decode() if log else ""
+        except (OSError, BadZipFile, StopIteration):
+            raise UpgradeError(f"{self.wheel} is no wheel that can be read.") from None
+        ours = self.prefix / "share" / "voltaire" / CHANGELOG
+        before = ours.read_text("utf-8") if ours.exists() else ""
+        if new == version("voltaire") and after == before:
+            return None
+        return Release(new, str(self.wheel.resolve()), added_lines(before, after))
+
+    async def prepare(self, release: Release, folder: Path) -> Path:
+        await filled(folder, release.origin)
+        return folder / "bin" / "voltaire"
+
+    async def switch(self, release: Release) -> None:
+        """The environment that was stays, as it is, under another name."""
+        shutil.rmtree(self.aside, ignore_errors=True)
+        self.prefix.rename(self.aside)
+        await filled(self.prefix, release.origin)
+        for name in RECEIPTS:
+            if (self.aside / name).exists():
+                shutil.copy2(self.aside / name, self.prefix / name)
+
+    async def back(self, release: Release) -> None:
+        if self.aside.exists():
+            shutil.rmtree(self.prefix, ignore_errors=True)
+            self.aside.rename(self.prefix)
+
+
+async def filled(prefix: Path, wheel: str) -> None:
+    """A new environment with the wheel in it, and what it needs."""
+    python = str(prefix / "bin" / "python")
+    if uv := shutil.which("uv"):
+        await run(uv, "venv", "--quiet", "--allow-existing", "--python", base_python(), str(prefix))
+        await run(uv, "pip", "install", "--quiet", "--python", python, wheel)
+    else:
+        await run(base_python(), "-m", "venv", str(prefix))
+        quiet = ("--quiet", "--disable-pip-version-check")
+        await run(python, "-m", "pip", "install", *quiet, wheel)
+
+
+def base_python() -> str:
+    return str(getattr(sys, "_base_executable", "") or sys.executable)
+
+
+# -- running ------------------------------------------------------------------
+
+
+def added_lines(before: str, after: str) -> str:
+    compared = difflib.ndiff(before.splitlines(), after.splitlines())
+    return "\n".join(line[2:] for line in compared if line.startswith("+ ")).strip()
+
+
+async def run(
+    *argv: str,
+    environment: Mapping[str, str] = {},
+    codes: tuple[int, ...] = (0,),
+    seconds: float = STEP_SECONDS,
+) -> str:
+    """What a program printed; UpgradeError, with its last line, for another exit code."""
+    inherited = {key: value for key, value in os.environ.items() if key not in MAKE}
+    process = await asyncio.create_subprocess_exec(
+        *argv,
+        env=inherited | dict(environment),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    name = " ".join([Path(argv[0]).name, *argv[1:]])
+    try:
+        async with asyncio.timeout(seconds):
+            out, err = await process.communicate()
+    except TimeoutError:
+        raise UpgradeError(f"`{name}` did not end within {seconds:.0f} s.") from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode not in codes:
+        lines = (err.decode("utf-8", "replace").strip() or out.decode("utf-8", "replace")).strip()
+        last = lines.splitlines()[-1] if lines else "no reason given"
+        raise UpgradeError(f"`{name}` failed: {last.rstrip('.')}.")
+    return out.decode("utf-8", "replace").strip()

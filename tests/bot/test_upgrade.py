@@ -1,0 +1,235 @@
+"""An upgrade is tried before it is taken, taken back when it fails, and on wish; nothing new is nothing done."""
+
+import sqlite3
+import subprocess
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from agent.store import open_store
+from bot.upgrade import Checkout, Environment, Release, Upgrade, UpgradeError, added_lines
+
+PROGRAM = """#!/bin/sh
+# A program of version {version}: doctor finds {trouble}, the demo ends with {demo}.
+case "$*" in
+*doctor*) echo '[{trouble}]' ;;
+*demo*) exit {demo} ;;
+*restore*)
+    [ -n "$VOLTAIRE_STATE__DIR" ] && mkdir -p "$VOLTAIRE_STATE__DIR" && exit 0
+    echo restored >> {log} ;;
+esac
+"""
+TROUBLE = '{"check": "x", "status": "fail", "detail": "It is broken."}'
+
+
+@dataclass
+class Place:
+    """An installation of a program of a few lines, which can be made to fail."""
+
+    folder: Path
+    versions: dict[str, dict[str, object]]
+    installed: str = "1"
+    newer: str = "2"
+    on_switch: Callable[[], None] = lambda: None
+
+    @property
+    def command(self) -> Path:
+        return self.write(self.folder / "installed", self.installed)
+
+    def write(self, folder: Path, version: str) -> Path:
+        folder.mkdir(exist_ok=True)
+        values = {"trouble": "", "demo": 0, **self.versions.get(version, {})}
+        path = folder / "voltaire"
+        path.write_text(PROGRAM.format(version=version, log=self.folder / "log", **values))
+        path.chmod(0o755)
+        return path
+
+    async def current(self) -> Release:
+        return Release(self.installed, self.installed)
+
+    async def newest(self) -> Release | None:
+        return Release(self.newer, self.newer)
+
+    async def prepare(self, release: Release, folder: Path) -> Path:
+        return self.write(folder, release.version)
+
+    async def switch(self, release: Release) -> None:
+        self.installed = release.version
+        self.on_switch()
+
+    async def back(self, release: Release) -> None:
+        self.installed = release.version
+
+
+@dataclass
+class Units:
+    """`fails`: the versions that do not become ready."""
+
+    place: Place
+    fails: set[str] = field(default_factory=set)
+    said: list[str] = field(default_factory=list)
+
+    async def stop(self) -> None:
+        self.said.append("stop")
+
+    async def start(self, command: Path) -> None:
+        self.said.append(f"start {self.place.installed}")
+        if self.place.installed in self.fails:
+            raise UpgradeError("voltaire-bot.service is failed.")
+
+
+async def made(folder: Path, *fails: str, **second: object) -> tuple[Upgrade, Place, Units]:
+    async with open_store(folder / "s" / "voltaire.db"):
+        pass
+    place = Place(folder, {"2": second})
+    units = Units(place, set(fails))
+    said: list[str] = []
+    return Upgrade(place, units, folder / "s", None, said.append), place, units
+
+
+def schema(folder: Path) -> int:
+    with closing(sqlite3.connect(folder / "s" / "voltaire.db")) as database:
+        return int(database.execute("PRAGMA user_version").fetchone()[0])
+
+
+def migrate(folder: Path) -> None:
+    with closing(sqlite3.connect(folder / "s" / "voltaire.db")) as database:
+        database.execute(f"PRAGMA user_version = {schema(folder) + 1}")
+
+
+async def test_forward_and_back(tmp_path: Path) -> None:
+    upgrade, place, units = await made(tmp_path)
+    await upgrade.forward(Release("2", "2"))
+    assert (place.installed, units.said) == ("2", ["stop", "start 2"])
+    assert {path.name for path in upgrade.folder.iterdir()} == {"before-1.tar.gz", "record.json"}
+    await upgrade.rollback()
+    assert place.installed == "1" and units.said[-1] == "start 1"
+    assert not (tmp_path / "log").exists(), "the state is in the old form, so it stays"
+    with pytest.raises(UpgradeError, match="no upgrade to take back"):
+        await upgrade.rollback()
+
+
+async def test_a_new_program_with_trouble_of_its_own_is_not_taken(tmp_path: Path) -> None:
+    upgrade, place, units = await made(tmp_path, trouble=TROUBLE)
+    with pytest.raises(UpgradeError, match=r"It is broken\."):
+        await upgrade.forward(Release("2", "2"))
+    assert (place.installed, units.said) == ("1", [])
+
+
+async def test_trouble_that_is_there_already_is_no_reason(tmp_path: Path) -> None:
+    upgrade, place, _ = await made(tmp_path, trouble=TROUBLE)
+    place.versions["1"] = {"trouble": TROUBLE}
+    await upgrade.forward(Release("2", "2"))
+    assert place.installed == "2"
+
+
+async def test_a_new_program_that_does_not_answer_is_not_taken(tmp_path: Path) -> None:
+    upgrade, place, units = await made(tmp_path, demo=1)
+    with pytest.raises(UpgradeError, match="demo"):
+        await upgrade.forward(Release("2", "2"))
+    assert (place.installed, units.said) == ("1", [])
+
+
+async def test_one_that_does_not_become_ready_is_taken_back(tmp_path: Path) -> None:
+    upgrade, place, units = await made(tmp_path, "2")
+    place.on_switch = lambda: migrate(tmp_path)
+    with pytest.raises(UpgradeError, match=r"2 was not taken.*1 is back"):
+        await upgrade.forward(Release("2", "2"))
+    assert place.installed == "1" and units.said[-1] == "start 1"
+    assert (tmp_path / "log").read_text() == "restored\n", "the database was in a newer form"
+
+
+async def test_rollback_over_a_migration_restores_the_state_before(tmp_path: Path) -> None:
+    upgrade, place, _ = await made(tmp_path)
+    await upgrade.forward(Release("2", "2"))
+    migrate(tmp_path)
+    await upgrade.rollback()
+    assert place.installed == "1" and (tmp_path / "log").read_text() == "restored\n"
+
+
+async def test_a_program_that_came_otherwise_is_not_rolled_back(tmp_path: Path) -> None:
+    upgrade, place, _ = await made(tmp_path)
+    await upgrade.forward(Release("2", "2"))
+    place.installed = "3"
+    with pytest.raises(UpgradeError, match="not what is installed now"):
+        await upgrade.rollback()
+
+
+# -- a checkout ---------------------------------------------------------------
+
+MAKEFILE = """install:
+	@mkdir -p .venv/bin && cp voltaire .venv/bin/voltaire && chmod +x .venv/bin/voltaire
+"""
+
+
+def git(folder: Path, *words: str) -> str:
+    who = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "init.defaultBranch=main")
+    done = subprocess.run(
+        ["git", *who, "-C", str(folder), *words], capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def release(remote: Path, version: str, *, tag: bool = False) -> str:
+    (remote / "pyproject.toml").write_text(f'[project]\nname = "x"\nversion = "{version}"\n')
+    log = remote / "CHANGELOG.md"
+    log.write_text((log.read_text() if log.exists() else "# Changes\n") + f"- new in {version}\n")
+    (remote / "Makefile").write_text(MAKEFILE)
+    (remote / "voltaire").write_text(
+        f'#!/bin/sh\ncase "$*" in *doctor*) echo [] ;; esac\n# {version}\n'
+    )
+    git(remote, "add", ".")
+    git(remote, "commit", "-qm", version)
+    if tag:
+        git(remote, "tag", f"v{version}")
+    return git(remote, "rev-parse", "HEAD")
+
+
+async def test_a_checkout_goes_forward_and_back(tmp_path: Path) -> None:
+    remote, clone = tmp_path / "remote", tmp_path / "clone"
+    remote.mkdir()
+    git(remote, "init", "-q")
+    first = release(remote, "1.0")
+    git(tmp_path, "clone", "-q", str(remote), str(clone))
+    subprocess.run(["make", "-C", str(clone), "install"], check=True, capture_output=True)
+    checkout = Checkout(clone)
+    assert await checkout.newest() is None
+
+    second = release(remote, "1.1", tag=True)
+    release(remote, "1.2")  # not released: only tagged ones are taken, where there are tags
+    found = await checkout.newest()
+    assert found == Release("1.1", second, "- new in 1.1")
+
+    (clone / "Makefile").write_text("mine")
+    with pytest.raises(UpgradeError, match="not committed"):
+        await checkout.newest()
+    git(clone, "checkout", "Makefile")
+
+    async with open_store(tmp_path / "s" / "voltaire.db"):
+        pass
+    place = Place(tmp_path, {})
+    upgrade = Upgrade(checkout, Units(place), tmp_path / "s", None, lambda line: None)
+    await upgrade.forward(found)
+    assert "# 1.1" in checkout.command.read_text() and git(clone, "rev-parse", "HEAD") == second
+    assert await checkout.newest() is None
+    assert (
+        git(clone, "worktree", "list").count("\n") == 0
+        and git(clone, "status", "--short") == "?? .venv/"
+    )
+    await upgrade.rollback()
+    assert "# 1.0" in checkout.command.read_text() and git(clone, "rev-parse", "HEAD") == first
+
+
+async def test_a_wheel_has_to_be_named_and_readable(tmp_path: Path) -> None:
+    with pytest.raises(UpgradeError, match="--from FILE"):
+        await Environment().newest()
+    (tmp_path / "x.whl").write_text("no wheel")
+    with pytest.raises(UpgradeError, match="is no wheel"):
+        await Environment(tmp_path / "x.whl").newest()
+
+
+def test_the_changelog_between_two_versions() -> None:
+    assert added_lines("# Changes\n- a\n", "# Changes\n- b\n- a\n") == "- b"
