@@ -32,7 +32,7 @@ def damage(path: Path, count: int, chance: random.Random) -> list[str]:
             table = chance.choice(tables)
             fields = other.execute(f"SELECT name, type, pk FROM pragma_table_info('{table}')")
             columns = fields.fetchall()
-            keys = [name for name, _, primary in columns if primary]
+            keys = [name for name, _, primary in columns if primary] or ["rowid"]
             blobs = [f"CAST({name} AS BLOB)" for name in keys]  # not all of them are UTF-8 any more
             rows = other.execute(f"SELECT {', '.join(blobs)} FROM {table}").fetchall()
             if not rows:

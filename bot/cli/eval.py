@@ -18,6 +18,7 @@ from backend.protocol import EVAL, IDLE
 from bot.cli.bench import number, share
 from bot.cli.command import Misused, Options, json_option, pass_options, runs
 from bot.cli.connect import running_agent
+from bot.cli.tool import check_thawed
 from bot.composition import Agent, turn_limits
 
 COLUMNS = ("", "tasks", "completed", "valid calls", "calls", "tokens", "seconds", "joules")
@@ -55,6 +56,7 @@ async def command(
     prompts = ("ours",) if no_naive else ("ours", "naive")
     wanted = {(t.name, p, b) for t in tasks for p in prompts for b in befores or (0,)}
     async with running_agent(options.settings) as agent:
+        await check_thawed(agent)
         await agent.ready()
         place = await agent.backend.endpoint()
         model = place.model or (await agent.backend.status()).backend.profile

@@ -51,6 +51,12 @@ async def command(options: Options, name: str, arguments: str, chat: str, as_jso
     return 0 if output.ok else 1
 
 
+async def check_thawed(agent: Agent) -> None:
+    """Failed while everything is frozen."""
+    if await agent.store.freeze.since() is not None:
+        raise Failed("All tools are frozen. Thaw them with: voltaire thaw")
+
+
 async def run(agent: Agent, chat: str, id: str, name: str, arguments: dict[str, object]) -> Output:
     """One call; what went wrong is its output."""
     tools = {tool.name: tool for tool in agent.tools}
@@ -58,8 +64,7 @@ async def run(agent: Agent, chat: str, id: str, name: str, arguments: dict[str, 
         near = get_close_matches(name, tools, 1)
         hint = f" Did you mean {near[0]}?" if near else ""
         raise Failed(f"There is no tool named {name}.{hint}")
-    if await agent.store.freeze.since() is not None:
-        raise Failed("All tools are frozen. Thaw them with: voltaire thaw")
+    await check_thawed(agent)
     await agent.refresh_status()
     step = GuardedCall(f"cli-{id}", id, chat, untouched)  # an owner has written the call
     approve = agent.approvals.approver(step, lambda event: None)

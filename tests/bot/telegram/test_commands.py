@@ -229,6 +229,12 @@ async def test_everything_of_a_chat_is_deleted_after_a_second_question(
         told = await scenario.owner.until(question, lambda m: not m.keyboard)
         notes = await card(scenario, "/memory")
         conversations = await run.store.chats.conversations("tg:111")
+        row = (await run.store.ledger.rows())[-1]
+    assert (row.kind, row.chat, row.facts) == (
+        "admin",
+        "tg:111",
+        '{"act": "forget", "by": "Olga Owner"}',
+    )
     assert told.text == TEXTS.all_forgotten
     assert notes.text == TEXTS.no_notes
     assert conversations == []

@@ -79,7 +79,7 @@ async def said(scenario: TelegramScenario, start: str) -> Message:
 async def test_a_model_is_chosen_by_a_button_and_tried_once(
     scenario: TelegramScenario, state: Path
 ) -> None:
-    async with home(scenario, state) as (it, _):
+    async with home(scenario, state) as (it, bot):
         await scenario.owner.send("/model")
         card = await said(scenario, "The model is")
         assert card.text.splitlines() == [
@@ -95,6 +95,8 @@ async def test_a_model_is_chosen_by_a_button_and_tried_once(
         assert (await it.client.endpoint()).profile == "second"
         await scenario.owner.send("/model")
         again = await said(scenario, "The model is second.")
+        facts = (await bot.store.ledger.rows())[-1].facts
+    assert facts == '{"act": "model", "by": "Olga Owner", "to": "second"}'
     assert ready.text.endswith(" s.")
     assert tried.text == saying("calls tools")
     assert again.text.splitlines()[-1] == tried.text
