@@ -15,7 +15,8 @@ of a hybrid (lfm2) or of a sliding-window model (gemma3), which cannot go back.
 Read again is what the next prompt does not repeat of the last one and its answer
 (the rendered texts, in the server's tokens), and what its cache did not give of
 the part that is the same (`cache_n`). Waited for is what of the prompt in front of the
-new message its cache did not give, after what was read in between.
+new message its cache did not give, after what was read in between; the few marks of
+roles right in front of it are as new as it is.
 """
 
 import argparse
@@ -63,7 +64,7 @@ BUDGET = 512  # tokens of thought, where thinking is on
 WORDS = "I look into it first."
 THOUGHT = "The person wants this done, so the tool it is; nothing else will do."
 MARK = "result-"
-SECONDS = 60.0  # for one turn
+SECONDS = 600.0  # for one turn, on a busy machine
 CONTEXT = 32768
 WAITED = 16  # tokens of a new message's prompt that may be read again while a person waits
 
@@ -328,9 +329,7 @@ async def _reread(row: Row, asked: Sequence[Asked], server: "Server") -> None:
         lost += max(0, kept - now.cached - SLACK)
         (row.message if now.first else row.step).append(lost)
         if now.first:
-            ahead = kept - SLACK  # all of it is known, and what follows is new
-            if known != same:
-                ahead = await server.tokens(now.prompt[: now.prompt.rindex(BEGINS)])
+            ahead = await server.tokens(known_before(now.prompt))
             row.waited.append(max(0, ahead - now.cached))
         if lost and not row.difference:
             had, has = known[len(same) :], now.prompt[len(same) :]
@@ -338,8 +337,17 @@ async def _reread(row: Row, asked: Sequence[Asked], server: "Server") -> None:
 
 
 BEGINS = "<context>\n"  # each message of a person
+MARKS = 120  # characters between an answer and the next message, at most: new ones
 CUT = "\0"
 SLACK = 2  # tokens at the seam of what is compared; the last one of a prompt is always read
+
+
+def known_before(prompt: str) -> str:
+    """What of a prompt was said before its last message; marks of roles behind that are new."""
+    before = prompt[: prompt.rindex(BEGINS)]
+    ends = [before.rfind(act.words) + len(act.words) for act in ACTS if not act.tool]
+    end = max(ends)
+    return before[:end] if len(before) - end <= MARKS else before
 
 
 class Actor:
