@@ -117,7 +117,7 @@ class ModelWindow:
             elif self.read_ahead:
                 while not await self.warm(chat, changed=True):
                     pass
-        except ModelRefused as error:
+        except (ContextFull, ModelRefused) as error:
             log.warning("%s could not be read ahead: %s", chat, error)
 
     async def _compacted(self, chat: str) -> bool:
@@ -163,7 +163,9 @@ class ModelWindow:
             aclosing(self.model.stream(request)) as pieces,
         ):
             async for piece in pieces:
-                if isinstance(piece, Completion) and piece.finish_reason != "cut":
+                if not isinstance(piece, Completion):
+                    await hold.received(piece)  # a sign of life: a long prefill is no fault
+                elif piece.finish_reason != "cut":
                     self._served = chat
                     piece = replace(piece, completion_tokens=0)  # the one generated is not kept
                     self.audit.remember(conversation, request.messages, piece)

@@ -13,10 +13,10 @@ import pytest
 
 from agent.context.compactor import sent
 from agent.context.window import ModelWindow
-from agent.errors import BackendAway
+from agent.errors import BackendAway, ContextFull
 from agent.llm.openai import OpenAIModel
 from agent.messages import Assistant, ToolCall, ToolResult, User
-from agent.model import Ahead, Completion, Request
+from agent.model import Ahead, Completion, ModelRefused, Request
 from agent.store import Incoming, Store, open_store
 from agent.store.turns import RenderedMessage
 from backend.protocol import PERSON, Endpoint
@@ -225,6 +225,25 @@ async def test_it_reads_where_that_saves_something_and_takes_nothing_from_others
     window._served = str(fields.get("served", "tg:1"))
     await window.rest("tg:1")
     assert [request.prompt for request in model.requests] == [(1, 2, 3)] * read
+
+
+@pytest.mark.parametrize(
+    "error", [ContextFull("long"), ModelRefused(400, "no")], ids=["too-long", "refused"]
+)
+async def test_what_the_server_refuses_is_left_for_the_next_message(
+    store: Store, error: Exception
+) -> None:
+    await a_turn(store)
+    model = Changing(lambda request: Assistant("ok"))
+
+    def refused(request: Request) -> None:
+        raise error
+
+    model.before = refused
+    window = ModelWindow(store, model, LocalGpuQueue(), ())
+    window._served = "tg:1"
+    await window.rest("tg:1")
+    assert await store.usage.read_ahead(0) == 0
 
 
 async def test_what_a_chat_is_to_think_is_part_of_the_prompt(store: Store) -> None:
