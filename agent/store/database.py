@@ -25,6 +25,7 @@ import aiosqlite
 from agent.store.errors import StoreError, StoreNewer, as_store_errors, damaged
 
 BUSY_SECONDS = 10.0
+NEWEST = 999  # no schema has such a version: the number itself is damaged
 READERS = 2
 _PRAGMAS = (
     "PRAGMA journal_mode = WAL",
@@ -153,9 +154,11 @@ class Database:
                     yield tx
                     if not tx.ended:
                         await tx.batch(("COMMIT", ()))
-                except BaseException:
+                except BaseException as error:
                     # Queued behind whatever the cancelled wait left with the thread.
                     await asyncio.shield(asyncio.ensure_future(self._writer.rollback()))
+                    if isinstance(error, sqlite3.IntegrityError) and not await self._sound():
+                        raise damaged(self.path) from error
                     raise
 
     @asynccontextmanager
@@ -179,6 +182,10 @@ class Database:
                 tx = Transaction(self._writer, self.clock())
                 yield tx
                 await tx.batch()
+
+    async def _sound(self) -> bool:
+        """Whether the file is whole; where it is not, rows that are there are not found."""
+        return list(await self._writer.execute_fetchall("PRAGMA quick_check(1)")) == [("ok",)]
 
     async def _open_reader(self) -> aiosqlite.Connection:
         reader = await _connect(self._stack, self.path)
@@ -265,6 +272,8 @@ async def _migrate(writer: aiosqlite.Connection, path: Path) -> None:
     await writer.execute("BEGIN IMMEDIATE")
     try:
         version = await _version(writer)  # another process may have been quicker
+        if version > NEWEST:
+            raise damaged(path)
         if version > len(steps):
             raise StoreNewer(f"{path} was written by a newer version of Voltaire: update this one.")
         for step in steps[version:]:

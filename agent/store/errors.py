@@ -17,6 +17,8 @@ from pathlib import Path
 from agent.errors import AgentError
 
 FREE_BYTES = 65_536  # SQLite's shared memory grows by 32 KiB, its log by a page and more
+# Damage that SQLite reports as if the statement were wrong.
+_DAMAGED = ("unsupported file format", "invalid fts5 file format", "vtable constructor failed")
 _NO_ACCESS = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 
@@ -66,6 +68,8 @@ def _store_error(path: Path, error: sqlite3.DatabaseError) -> StoreError | None:
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreBusy(f"Another process keeps {path} locked.")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return damaged(path)
+    if code == sqlite3.SQLITE_ERROR and str(error).startswith(_DAMAGED):
         return damaged(path)
     if code in _NO_ACCESS:
         return StoreError(f"{path} cannot be read or written ({error}).")
