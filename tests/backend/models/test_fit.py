@@ -431,6 +431,8 @@ def test_the_sum_names_every_part_and_is_what_is_missing() -> None:
         float(whole.removesuffix(" GiB")), abs=0.04
     )
     assert said in shortage("big", fit)
+    without = fit_options(model, replace(options, expert_cache=0), free, model)
+    assert fit.need.gpu - without.need.gpu == 512 * MIB
     on_host = fit_options(model, replace(options, gpu=False), FreeMemory(0, 8 * GIB))
     whole = sum_text(on_host).partition(" = ")[2].removesuffix(" GiB")
     assert float(whole) * GIB == pytest.approx(8 * GIB - on_host.free, rel=0.001)
