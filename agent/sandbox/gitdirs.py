@@ -8,16 +8,17 @@ git 2.39).
 
 `find_guard` looks before a call, so that these are mounted read-only. `disable_new` looks after it:
 a git directory that was made meanwhile loses its HEAD, unless its settings are those that
-git init and git clone write and it has no hooks.
+git init and git clone write and it has no hooks. Directories that did not change are not read again.
 """
 
 import os
 import re
 import shutil
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
@@ -27,6 +28,7 @@ from agent.sandbox.git_index import UnguardedError, read_bounded, submodule_path
 MOST_DIRECTORIES = 100_000  # in a repository that may be written to
 MOST_NAMES = 200_000  # in one directory
 MOST_CLOSED = 200
+SETTLED_NS = 1_000_000_000
 MOST_SETTINGS_BYTES = 64 << 10
 
 # In a git directory: what names or is a program, or leads to other settings.
@@ -34,6 +36,8 @@ SETTINGS = (
     *("config", "config.worktree", "commondir", "hooks"),
     *("rebase-merge", "rebase-apply"),  # their todo list may hold commands
 )
+# What tells a git directory, and where one begins.
+GIT_NAMES = frozenset({".git", "HEAD", "refs", "commondir"})
 # Subdirectories of a git directory in which no working tree lies.
 GIT_FOLDERS = {"objects", "refs", "hooks", "info", "logs", "modules", "worktrees", "branches"}
 
@@ -56,13 +60,14 @@ class Guard:
     `closed` may not change: git directories, the files that lead to them, folders of submodules
     that are not there yet. `git_directories` are those that exist, also within others; a
     git_commit changes them, but not their `settings`. `working_trees` are those below
-    the top.
+    the top. `unchanging` are the other directories; see `stamp`.
     """
 
     closed: tuple[str, ...] = ()
     git_directories: frozenset[str] = frozenset()
     settings: tuple[str, ...] = ()
     working_trees: tuple[str, ...] = ()
+    unchanging: Mapping[str, "Seen"] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def bare(self) -> bool:
@@ -85,10 +90,26 @@ class Guard:
         return sorted(pinned.union(trees) - {""}), sorted(closed)
 
 
-def find_guard(top: Path) -> Guard:
-    """As things are now; UnguardedError where the repository must not be written to."""
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A directory before a call: its `stamp`, which of GIT_NAMES it has, the directories in it."""
+
+    stamp: tuple[int, int]
+    names: frozenset[str]
+    folders: tuple[str, ...]
+
+
+def stamp(found: os.stat_result) -> tuple[int, int]:
+    """As long as it is the same, nothing was made, renamed or removed in that directory: the time of
+    change is the kernel's and cannot be set."""
+    return found.st_ino, found.st_ctime_ns
+
+
+def find_guard(top: Path, earlier: Guard | None = None) -> Guard:
+    """As things are now; UnguardedError where the repository must not be written to. What has not
+    changed since `earlier` is not read again."""
     try:
-        return GuardScan(top).run()
+        return GuardScan(top, earlier.unchanging if earlier else {}).run()
     except OSError as error:
         raise UnguardedError(f"{top} cannot be read: {error}") from error
 
@@ -96,11 +117,13 @@ def find_guard(top: Path) -> Guard:
 class GuardScan:
     """One look at a repository before a call."""
 
-    def __init__(self, top: Path) -> None:
+    def __init__(self, top: Path, earlier: Mapping[str, Seen]) -> None:
         self.top = top
+        self.earlier = earlier
         self.closed: set[str] = set()
         self.git_directories: set[str] = set()
         self.working_trees: list[str] = []
+        self.unchanging: dict[str, Seen] = {}
 
     def run(self) -> Guard:
         if (self.top / ".git").is_symlink():
@@ -126,28 +149,40 @@ class GuardScan:
                 if os.path.lexists(self.top / path / name)
             ),
             working_trees=tuple(sorted(self.working_trees)),
+            unchanging=self.unchanging,
         )
 
-    def directories(self) -> Iterator[tuple[str, set[str]]]:
-        """Every directory with its names; neither links nor git directories are entered."""
+    def directories(self) -> Iterator[tuple[str, frozenset[str]]]:
+        """Every directory with those of GIT_NAMES that it has; neither links nor git directories are entered."""
         unread, looked = [""], 0
+        # The kernel's clock has steps: what changed just now could change again unseen.
+        settled = time.time_ns() - SETTLED_NS
         while unread:
             path = unread.pop()
             looked += 1
             if looked > MOST_DIRECTORIES:
                 raise UnguardedError(f"{self.top} has more than {MOST_DIRECTORIES} directories")
             try:
+                before = os.stat(f"{self.top}/{path}")  # noqa: PTH116 - of each directory
+                seen = self.earlier.get(path)
+                if seen and seen.stamp == stamp(before):
+                    self.unchanging[path] = seen
+                    yield path, seen.names
+                    unread += [join(path, name) for name in seen.folders]
+                    continue
                 with os.scandir(self.top / path) as entries:
                     found = list(islice(entries, MOST_NAMES + 1))
             except OSError:  # what cannot be read holds nothing that git would find
                 continue
             if len(found) > MOST_NAMES:
                 raise UnguardedError(f"{self.top / path} holds more than {MOST_NAMES} files")
-            names = {entry.name for entry in found}
+            names = GIT_NAMES.intersection(entry.name for entry in found)
             yield path, names
             folders = {e.name for e in found if e.is_dir(follow_symlinks=False)}
             if is_git_directory(names):
                 folders = set() if path else folders - GIT_FOLDERS
+            elif before.st_ctime_ns < settled:
+                self.unchanging[path] = Seen(stamp(before), names, tuple(folders))
             unread += [join(path, name) for name in folders]
 
     def add_working_tree(self, path: str) -> None:
@@ -242,7 +277,10 @@ class AfterCall:
             if path in self.known.closed and (path not in writable or not self.commit):
                 continue
             with self.directory(path) as fd:
-                if fd is not None:
+                seen = self.known.unchanging.get(path)
+                if fd is not None and seen and seen.stamp == stamp(os.fstat(fd)):
+                    unread += [join(path, name) for name in seen.folders]
+                elif fd is not None:
                     with os.scandir(fd) as found:
                         entries = {e.name: e.is_dir(follow_symlinks=False) for e in found}
                     self.check_directory(fd, path, entries)
@@ -375,7 +413,7 @@ def names_in(folder: Path) -> set[str]:
         return set()
 
 
-def is_git_directory(names: set[str]) -> bool:
+def is_git_directory(names: Collection[str]) -> bool:
     """As git judges, but for what HEAD holds. (Objects may be elsewhere: GIT_OBJECT_DIRECTORY.)"""
     return "HEAD" in names and ("refs" in names or "commondir" in names)
 

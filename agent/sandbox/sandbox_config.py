@@ -53,6 +53,7 @@ class SandboxConfig:
     hosts: Hosts | None = None  # None: no network
     observe: Observe = unobserved
     cgroups: Cgroups | None = None  # None: memory is watched
+    guards: dict[str, Guard] = field(default_factory=dict)  # of the newest call
     slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
     @asynccontextmanager
@@ -73,7 +74,7 @@ class SandboxConfig:
     async def guarded_repos(self, access: WriteAccess) -> AsyncIterator["GuardedRepos"]:
         """Around a call: afterwards, git directories that it made in repositories are disabled."""
         writable = [repo for repo in self.repos.values() if repo.write and repo.path.is_dir()]
-        repos = GuardedRepos(writable if access != "none" else [])
+        repos = GuardedRepos(writable if access != "none" else [], self.guards)
         await asyncio.to_thread(repos.find)
         try:
             yield repos
@@ -129,15 +130,17 @@ class SandboxConfig:
 class GuardedRepos:
     """Repositories that a call may write to; `notice` is a sentence where something was disabled."""
 
-    def __init__(self, repos: Sequence[HostRepo]) -> None:
+    def __init__(self, repos: Sequence[HostRepo], earlier: dict[str, Guard]) -> None:
         self.repos = repos
+        self.earlier = earlier
         self.guards: dict[str, Guard] = {}
         self.notice = ""
 
     def find(self) -> None:
         for repo in self.repos:
             try:
-                self.guards[repo.name] = gitdirs.find_guard(repo.path)
+                guard = gitdirs.find_guard(repo.path, self.earlier.get(repo.name))
+                self.guards[repo.name] = self.earlier[repo.name] = guard
             except UnguardedError as error:
                 log.warning("repository %s is read-only for this call: %s", repo.name, error)
 

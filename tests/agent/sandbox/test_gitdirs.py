@@ -3,6 +3,7 @@
 import os
 import shutil
 import struct
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from agent.errors import ToolError
 from agent.sandbox.bwrap_process import run_bwrap
 from agent.sandbox.git_index import UnguardedError
-from agent.sandbox.gitdirs import find_guard
+from agent.sandbox.gitdirs import SETTLED_NS, disable_new, find_guard
 from agent.sandbox.limits import HostRepo
 from agent.sandbox.mountinfo import verify_mounts
 from agent.tools.git import git_commit
@@ -216,3 +217,25 @@ def test_an_index_that_is_no_file_does_not_keep_us_waiting(app: Path) -> None:
     os.mkfifo(app / "new/.git/index")
     with pytest.raises(UnguardedError, match="is no file of git"):
         find_guard(app)
+
+
+def test_a_directory_that_did_not_change_is_read_once(tmp_path: Path) -> None:
+    app = repository(tmp_path / "app", {"deep/er/a.txt": "one\n", "b/c.txt": "two\n"})
+    for folder in (app, *(path for path in app.rglob("*") if path.is_dir())):
+        settled(folder)
+    guard = find_guard(app)
+    assert {"", "deep", "deep/er", "b"} <= guard.unchanging.keys()
+    again = find_guard(app, guard)
+    assert again == guard
+    assert all(again.unchanging[path] is guard.unchanging[path] for path in guard.unchanging)
+    repository(app / "b/new", {"d.txt": "three\n"})
+    made = find_guard(app, guard)
+    assert "b/new/.git" in made.closed and made.unchanging["deep"] is guard.unchanging["deep"]
+    (app / "b/new/.git/config").write_text("[core]\n\tfsmonitor = touch x\n")
+    assert disable_new(app, guard) == ["b/new/.git/HEAD"]
+
+
+def settled(folder: Path) -> None:
+    """Wait until its last change is so old that a next one shows."""
+    while time.time_ns() - folder.stat().st_ctime_ns <= SETTLED_NS:
+        time.sleep(0.05)
