@@ -11,6 +11,11 @@ MODEL ?=
 
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+# Behind a proxy with a certificate of its own the machine's certificates count, for uv as for pip.
+export UV_SYSTEM_CERTS ?= true
+ifneq ($(wildcard /etc/ssl/certs/ca-certificates.crt),)
+export PIP_CERT ?= /etc/ssl/certs/ca-certificates.crt
+endif
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
@@ -31,7 +36,8 @@ system-test: system
 
 $(STAMP)-uv: requirements-build.lock | system
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-build.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-build.lock 2>$@.log \
+		|| { grep -v '^WARNING: ' $@.log >&2; echo "The packages cannot be fetched: is the network there, and the proxy (HTTPS_PROXY)?" >&2; exit 1; }
 	@touch $@
 
 $(STAMP): requirements.lock pyproject.toml $(STAMP)-uv

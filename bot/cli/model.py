@@ -44,19 +44,45 @@ async def list_profiles(options: Options, as_json: bool) -> None:
     """Every profile, what it is good and bad at, and whether its file is here."""
     settings = options.settings
     profiles = [load(name, profiles_folder()) for name in names(profiles_folder())]
+    here = await asyncio.to_thread(Machine.here, backend_config(settings).models_folder)
     if as_json:
-        click.echo(json.dumps([fields(each, settings) for each in profiles], ensure_ascii=False))
+        rows = [fields(each, settings, here) for each in profiles]
+        click.echo(json.dumps(rows, ensure_ascii=False))
         return
     for each in profiles:
         mark = "*" if each.name == settings.backend.profile else " "
-        here = "" if model_path(settings, each).is_file() else " (not downloaded)"
-        click.echo(f"{mark} {each.name}: {each.title}{here}")
+        missing = "" if model_path(settings, each).is_file() else " to download"
+        size = file_bytes(each, here)
+        known = f"{size_text(size)}{missing}" if size else f"size not known{missing}"
+        room = {True: "fits this machine", False: "does not fit", None: "fit not known"}
+        click.echo(f"{mark} {each.name}: {each.title} ({known}; {room[room_for(each, here)]})")
         click.echo(f"    good: {each.good}\n    bad:  {each.bad}")
         if each.reference.decode_tok_s:
             click.echo(f"    {each.reference.decode_tok_s:g} tokens/s ({each.reference.source})")
 
 
-def fields(profile: Profile, settings: Settings) -> dict[str, Any]:
+def file_bytes(profile: Profile, machine: Machine) -> int | None:
+    """Of all its files: as they lie here, else as the profile names them; None: not known."""
+    paths = [(locate(source, machine.models), source) for source in profile.sources]
+    sizes = [path.stat().st_size if path.is_file() else source.size for path, source in paths]
+    known = [size for size in sizes if size]
+    return sum(known) if len(known) == len(sizes) else None
+
+
+def room_for(profile: Profile, machine: Machine) -> bool | None:
+    """Whether it fits by the profile's own figures, else by its size; `model fit` computes it."""
+    size = file_bytes(profile, machine) or 0
+    if not profile.gpu:
+        needed, room = max(size, profile.ram_mib * MIB if profile.ram_mib else 0), machine.host
+    elif machine.cards:
+        needed = profile.vram_mib * MIB if profile.vram_mib else size
+        room = int(machine.card(profile) * GIB)
+    else:
+        return False
+    return needed <= room if needed else None
+
+
+def fields(profile: Profile, settings: Settings, machine: Machine) -> dict[str, Any]:
     path = model_path(settings, profile)
     return {
         "name": profile.name,
@@ -70,6 +96,8 @@ def fields(profile: Profile, settings: Settings) -> dict[str, Any]:
         "source": profile.reference.source,
         "path": str(path),
         "here": path.is_file(),
+        "bytes": file_bytes(profile, machine),
+        "fits": room_for(profile, machine),
         "current": profile.name == settings.backend.profile,
     }
 

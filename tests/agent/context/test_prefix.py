@@ -87,6 +87,8 @@ class Conversations(RuleBasedStateMachine):
         assert len(prompt) // 4 <= WINDOW
         if "is about to be shortened" in request.messages[-1].text:
             known = rendered(replace(request, messages=request.messages[:-1]))
+            if chat in self.cut:
+                return  # a note was taken out of what was said, so even the summary reads it anew
             assert self.last[chat].startswith(known), place(known, self.last[chat])
             return
         if request.max_tokens == 1 and chat in self.cut:

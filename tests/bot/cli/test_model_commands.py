@@ -86,3 +86,12 @@ async def test_each_size_of_card_has_its_table(tmp_path: Path) -> None:
     _, out, _ = await voltaire(tmp_path, "model", "fit", str(path), env=env)
     assert out.splitlines()[-1] == saying("MiB more on the card")
     assert sum(line.startswith("small: llama") for line in out.splitlines()) == 2
+
+
+async def test_the_list_shows_size_and_fit(tmp_path: Path) -> None:
+    code, out, err = await voltaire(tmp_path, "model", "list", "--json")
+    rows = {row["name"]: row for row in json.loads(out)}
+    assert code == 0, err
+    assert rows["pocket"]["fits"] is True and 4 << 20 < rows["pocket"]["bytes"] < 8 << 20
+    assert rows["gpt-oss-20b"]["bytes"] > 10 << 30 and rows["coder-draft"]["bytes"] is None
+    assert rows["qwen2.5-3b"]["fits"] is False, "it wants a card"
