@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 
 from agent.chats.assignment import Assignment, ChatOptions, Listener
@@ -209,6 +210,7 @@ async def keep_presence(
     began = started(pid) or 0
     shared = os.environ.get("RUNTIME_DIRECTORY")  # of the machine's unit, open to its group
     notify("READY=1")
+    log.info("ready version=%s pid=%d", version("voltaire"), pid)
     shown, shown_at = None, -math.inf
     while True:
         health = apps.apps[0].health

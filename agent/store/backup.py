@@ -28,6 +28,11 @@ async def integrity_error(store: Store) -> str:
     return "" if found == "ok" else found
 
 
+async def turn_count(store: Store) -> int:
+    """Turns that are kept: what the size of the state is divided by."""
+    return int(await store.database.value("SELECT count(*) FROM turns"))
+
+
 async def backup(store: Store, target: Path) -> None:
     """A consistent copy of the database, while everything runs; never a half-written file at `target`.
 

@@ -28,6 +28,7 @@ CHECKS: list[Check] = [
     server.running,
     server.tool_calls,
     machine.database,
+    machine.growth,
     machine.telegram,
     machine.ports,
     machine.disk,

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from agent.store import open_store
-from agent.store.backup import integrity_error
+from agent.store.backup import integrity_error, turn_count
 from agent.store.errors import StoreBusy, StoreError, StoreFull, StoreNewer
 from bot.cli.connect import backend_client, sandbox_probe
 from bot.settings import Settings, read_toml
@@ -213,6 +213,59 @@ async def database(settings: Settings) -> list[Finding]:
         detail += f"; {aside} entries that could not be handled are set aside"
         return [warning("database", detail, f"They are kept in the table set_aside of {path}.")]
     return [passed("database", detail)]
+
+
+async def growth(settings: Settings) -> list[Finding]:
+    """What a message costs on the disk, by the messages that are kept; nothing before the first."""
+    path = settings.state_dir / DATABASE
+    turns = 0
+    with suppress(StoreError):
+        if path.exists():
+            async with open_store(path) as store:
+                turns = await turn_count(store)
+    if not turns:
+        return []
+    sizes = {
+        "database": path.stat().st_size,
+        "workspaces": await asyncio.to_thread(bytes_in, settings.state_dir / "chats"),
+        "log": await asyncio.to_thread(log_bytes, turns),
+    }
+    each = ", ".join(
+        f"{name} {size / turns / 1024:.1f} KiB" for name, size in sizes.items() if size
+    )
+    return [passed("growth", f"{turns:,} messages are kept; each took: {each}")]
+
+
+def bytes_in(folder: Path) -> int:
+    found = 0
+    for parent, _, files in os.walk(folder):
+        for name in files:
+            with suppress(OSError):
+                found += (Path(parent) / name).lstat().st_blocks * 512
+    return found
+
+
+def log_bytes(turns: int) -> int:
+    """As much of the journal as the turns that are in it share, for `turns`; 0 where there is none."""
+    user = () if os.geteuid() == 0 else ("--user",)
+    argv = [
+        "journalctl",
+        *user,
+        "-u",
+        "voltaire-bot",
+        "-o",
+        "cat",
+        "-q",
+        "-n",
+        "2000",
+        "--no-pager",
+    ]
+    try:
+        done = subprocess.run(argv, capture_output=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
+    told = done.stdout.count(b" turn turn=")
+    return round(len(done.stdout) / told * turns) if told else 0
 
 
 async def paired(settings: Settings) -> bool:
