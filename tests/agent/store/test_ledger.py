@@ -7,6 +7,7 @@ import sqlite3
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -122,11 +123,22 @@ async def test_a_head_holds_while_rows_are_added(full: Store) -> None:
     assert (await full.ledger.verify(f"9{head}")).problem
 
 
-async def test_rows_of_a_transaction_that_fails_are_not_there(store: Store) -> None:
-    await store.database.execute("CREATE TRIGGER no BEFORE INSERT ON grants BEGIN SELECT raise(ABORT, 'no'); END")  # fmt: skip
-    with pytest.raises(Exception, match="no"):
+async def test_a_row_with_a_hash_of_its_own_does_not_lead_to_the_next(full: Store) -> None:
+    rows = await full.ledger.rows()
+    forged = replace(rows[2], facts="{}")
+    new = chained(rows[1].hash, forged)
+    tampered(full, f"UPDATE ledger SET facts = '{{}}', hash = '{new}' WHERE number = 3")
+    assert (await full.ledger.verify()).problem == "Row 4 is not what was written there."
+
+
+@pytest.mark.parametrize("table", ["grants", "ledger"])
+async def test_an_act_and_its_row_are_there_or_neither(store: Store, table: str) -> None:
+    trigger = f"CREATE TRIGGER no BEFORE INSERT ON {table} BEGIN SELECT raise(ABORT, 'no'); END"
+    await store.database.execute(trigger)
+    with pytest.raises(sqlite3.IntegrityError):
         await store.approvals.grant("tg:1", "commit:web", "ann")
     assert (await store.ledger.verify()).rows == 0
+    assert await store.approvals.grants("tg:1") == []
 
 
 async def test_old_rows_go_and_the_rest_is_still_verified(store: Store, clock: Clock) -> None:
