@@ -198,7 +198,7 @@ async def database(settings: Settings) -> list[Finding]:
             uncertain = (await store.outbox.counts()).get("uncertain", 0)
             aside = await store.set_aside.count()
     except StoreNewer as error:
-        return [failure("database", str(error), "make upgrade")]
+        return [failure("database", str(error), "voltaire upgrade")]
     except StoreFull as error:
         return [failure("database", str(error), "Free some space, or move the state (state.dir).")]
     except StoreBusy as error:

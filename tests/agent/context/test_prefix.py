@@ -207,3 +207,28 @@ TestPrefix.settings = settings(
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # a shrunk one would take minutes
 )
+
+
+def test_a_note_that_is_forgotten_before_a_compaction() -> None:
+    """It leaves what was said, so the summary's own request begins anew as well."""
+    chat, it = "tg:1", Conversations()
+    it.start()
+    try:
+        for number, sizes in enumerate(
+            (
+                [(393, 186), (0, 0), (1155, 273)],
+                [(557, 720), (517, 721), (336, 695), (0, 0), (462, 541), (953, 502)],
+                [(857, 555), (814, 374), (336, 128), (0, 0), (776, 426)],
+                [(733, 638), (468, 673), (481, 341), (536, 124), (0, 0)],
+                [(477, 239), (822, 622), (668, 626), (0, 0), (873, 286), (756, 524)],
+            )
+        ):
+            it.note(chat, f"n{number}")
+            for size, output in sizes:
+                if size:
+                    it.say(chat, size, [output])
+                else:
+                    it.forget(chat)
+        assert it.compacted[chat]
+    finally:
+        it.teardown()

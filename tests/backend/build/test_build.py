@@ -4,13 +4,14 @@ import asyncio
 import fcntl
 import os
 import sys
+import tarfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from backend import proc
-from backend.build.build import Progress, Sources, build
+from backend.build.build import Progress, Sources, build, unpack
 from backend.build.recipe import CannotBuild, Recipe
 from backend.config import BackendConfig
 from backend.server.launch import find_binary
@@ -237,3 +238,23 @@ def test_a_count_that_begins_anew_is_told_anew() -> None:
         "10 %, 10 of 100 files; about 9 min left",
         "20 %, 20 of 100 files; about 8 min left",
     ]
+
+
+def test_sources_are_unpacked_by_a_python_without_filters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Debian 12's Python 3.11.2."""
+    (tmp_path / "x").write_text("source")
+    with tarfile.open(tmp_path / "x.tar.gz", "w:gz") as tar:
+        tar.add(tmp_path / "x", "x")
+    extract = tarfile.TarFile.extractall
+
+    def without_filter(
+        self: tarfile.TarFile, path: str = ".", members: None = None, *, numeric_owner: bool = False
+    ) -> None:
+        extract(self, path, members, numeric_owner=numeric_owner)
+
+    monkeypatch.delattr(tarfile, "data_filter", raising=False)
+    monkeypatch.setattr(tarfile.TarFile, "extractall", without_filter)
+    unpack(tmp_path / "x.tar.gz", tmp_path / "unpacked")
+    assert (tmp_path / "unpacked" / "x").read_text() == "source"

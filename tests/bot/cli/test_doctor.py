@@ -65,7 +65,10 @@ async def test_a_new_installation_lacks_a_backend_and_a_token(tmp_path: Path) ->
 async def test_a_newer_schema_and_a_server_that_is_away(tmp_path: Path) -> None:
     async with open_store(tmp_path / "s" / "voltaire.db") as store:
         pass
-    for version, expected in ((999, ("fail", "make upgrade")), (len(migrations()), ("pass", ""))):
+    for version, expected in (
+        (999, ("fail", "voltaire upgrade")),
+        (len(migrations()), ("pass", "")),
+    ):
         with closing(sqlite3.connect(store.database.path)) as database:
             database.execute(f"PRAGMA user_version = {version}")
         _, found = await doctor(
