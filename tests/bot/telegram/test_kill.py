@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.chats.worker import RESUMES
 from bot.localgram import Localgram, Person, is_final
 from bot.localgram.feed import Drafted
 from fakes.bot_process import Process
@@ -251,3 +252,23 @@ async def test_a_message_at_which_the_program_dies_three_times_is_set_aside_and_
             answered.cancel()
             deaths += 1
     assert deaths == 3
+
+
+@pytest.mark.slow
+async def test_a_turn_at_which_the_program_dies_again_and_again_is_given_up_and_told(
+    scene: Scene,
+) -> None:
+    scene.process.first = DIES.format(module="agent.llm.openai", name="chunks", function="parse")
+    scene.line = says("boom", size=100)
+    await scene.olga.send("hi")
+    for _ in range(RESUMES + 1):
+        async with scene.process.running(), asyncio.timeout(SECONDS):
+            await scene.process.ended()
+    scene.line = says("The answer.")
+    async with scene.process.running():
+        given_up = await scene.olga.next_message(where=is_final)
+        assert "/retry" in given_up.text
+        await scene.olga.send("and now?")
+        answer = await scene.olga.next_message(where=is_final)
+        assert answer.text == "The answer."
+        await scene.process.stop()
