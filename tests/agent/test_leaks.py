@@ -148,7 +148,8 @@ def test_ordinary_text_holds_nothing() -> None:
         ["git", "ls-files", "*.py", "*.md", "*.lock", "*.toml"], cwd=ROOT, stdout=subprocess.PIPE
     )
     here = [ROOT / name for name in tracked.stdout.decode().split()]
-    texts = [path.read_text("utf-8") for path in here if path.name != "test_leaks.py"]
+    texts = [path.read_text("utf-8") for path in here]
+    texts = [text for text in texts if TOKEN not in text]  # but for the tests of secrets
     texts += [chance.randbytes(20).hex() for _ in range(500)]
     texts += [str(uuid.UUID(bytes=chance.randbytes(16))) for _ in range(500)]
     texts += [ENCODINGS["base64"](chance.randbytes(60).hex()) for _ in range(500)]
