@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from agent.store.budgets import BudgetTable, Used
 from agent.tools.context import Approver
 
-Kind = Literal["calls", "bytes", "hosts", "files", "jobs"]
+BudgetKind = Literal["calls", "bytes", "hosts", "files", "jobs"]
 WORDS: Mapping[str, str] = {
     "calls": "tool calls",
     "bytes": "bytes sent to hosts or as files",

@@ -15,7 +15,7 @@ from typing import Literal
 
 from agent.store.database import Database, Transaction, columns, storable
 
-Kind = Literal[
+EntryKind = Literal[
     "question",  # to an owner: id, SHA-256 of what was shown, scope, what of strangers was the reason
     "decision",  # of a question by its id, or of what nobody was asked: the answer, by whom
     "grant",  # a standing permission: scope, by whom
@@ -79,7 +79,7 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-async def record(tx: Transaction, kind: Kind, chat: str = "", /, **facts: str | float) -> None:
+async def record(tx: Transaction, kind: EntryKind, chat: str = "", /, **facts: str | float) -> None:
     """Append a row in the transaction of what it records."""
     last = await tx.one(_LAST)
     number, before = (last[0] + 1, last[5]) if last else (1, "")
@@ -100,7 +100,7 @@ def canonical(facts: dict[str, str | float]) -> str:
 class LedgerTable:
     database: Database
 
-    async def record(self, kind: Kind, chat: str = "", /, **facts: str | float) -> None:
+    async def record(self, kind: EntryKind, chat: str = "", /, **facts: str | float) -> None:
         """Append a row for what is no write to the database."""
         async with self.database.write() as tx:
             await record(tx, kind, chat, **facts)
