@@ -7,6 +7,7 @@ turn reads the input; another owner asks for /status again and again meanwhile, 
 answered within 200 ms (docs/security.md names the bounds).
 """
 
+import argparse
 import asyncio
 import os
 import tempfile
@@ -108,4 +109,7 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     asyncio.run(main())

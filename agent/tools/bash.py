@@ -27,7 +27,8 @@ async def bash(
     held = await sandbox.files.taints()
     repos = [f"repository {repo.name}" for repo in sandbox.repos_seen(command)]
     call.strangers.extend([*(taint.source for taint in held), *repos])
-    touched, began = await call.touched_by(), time.time()
+    touched = await call.touched_by()
+    began = time.clock_gettime(time.CLOCK_REALTIME_COARSE)  # the clock of files' times
     result = await sandbox.run(
         command,
         seconds=seconds if seconds > 0 else None,
