@@ -37,12 +37,10 @@ class Request:
 class Ahead:
     """What the next message's request begins with, in the server's tokens, whatever that message is.
 
-    `repeats`: it goes on from the last request and its answer, so the server has it already.
     `others_kept`: reading it pushes no other chat's prompt out, the server keeps several.
     """
 
     tokens: tuple[int, ...]
-    repeats: bool
     others_kept: bool
 
 
@@ -115,10 +113,11 @@ class Model(Protocol):
         """Tokens of the rendered request: exact where the server can count, else on the safe side."""
         ...
 
-    async def ahead(self, request: Request) -> Ahead | None:
+    async def ahead(self, request: Request, *, changed: bool = False) -> Ahead | None:
         """What the request behind these messages and one more of a person's will begin with.
 
-        None where the server cannot show it.
+        None where the server cannot show it; with `changed` also where it only goes on from the
+        last request and its answer, so that the server has it already.
         """
         ...
 

@@ -248,8 +248,8 @@ class Counted:
         tokens: int = await self.model.count(request)
         return tokens
 
-    async def ahead(self, request: Request) -> Ahead | None:
-        found: Ahead | None = await self.model.ahead(request)
+    async def ahead(self, request: Request, *, changed: bool = False) -> Ahead | None:
+        found: Ahead | None = await self.model.ahead(request, changed=changed)
         return found
 
 

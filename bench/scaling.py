@@ -142,8 +142,8 @@ class Counted:
     async def count(self, request: Request) -> int:
         return await self.model.count(request)
 
-    async def ahead(self, request: Request) -> Ahead | None:
-        return await self.model.ahead(request)
+    async def ahead(self, request: Request, *, changed: bool = False) -> Ahead | None:
+        return await self.model.ahead(request, changed=changed)
 
 
 @dataclass(frozen=True)

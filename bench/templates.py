@@ -383,8 +383,8 @@ class Actor:
     async def count(self, request: Request) -> int:
         return await self._model.count(request)
 
-    async def ahead(self, request: Request) -> Ahead | None:
-        return await self._model.ahead(request)
+    async def ahead(self, request: Request, *, changed: bool = False) -> Ahead | None:
+        return await self._model.ahead(request, changed=changed)
 
 
 class Ends:

@@ -64,7 +64,7 @@ class CachingModel:
     async def count(self, request: Request) -> int:
         return len(rendered(request)) // TOKEN
 
-    async def ahead(self, _: Request) -> Ahead | None:
+    async def ahead(self, _: Request, *, changed: bool = False) -> Ahead | None:
         return None
 
 

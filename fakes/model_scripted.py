@@ -133,7 +133,7 @@ class ScriptedModel:
     async def count(self, request: Request) -> int:
         return sum(len(str(message)) for message in request.messages) // 4
 
-    async def ahead(self, _: Request) -> Ahead | None:
+    async def ahead(self, _: Request, *, changed: bool = False) -> Ahead | None:
         return None
 
 

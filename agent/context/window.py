@@ -148,10 +148,8 @@ class ModelWindow:
             return True
         known = await self.store.chats.get(chat)
         request = Request(sent(entries), self.schemas, thinking=known.thinking if known else None)
-        ahead = await self.model.ahead(request)
-        if changed and (
-            ahead is None or ahead.repeats or (self._served != chat and not ahead.others_kept)
-        ):
+        ahead = await self.model.ahead(request, changed=changed)
+        if changed and (ahead is None or (self._served != chat and not ahead.others_kept)):
             return True
         if ahead is None:
             request = replace(request, max_tokens=1)

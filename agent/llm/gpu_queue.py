@@ -144,8 +144,8 @@ class QueuedModel:
     async def count(self, request: Request) -> int:
         return await self.model.count(request)
 
-    async def ahead(self, request: Request) -> Ahead | None:
-        return await self.model.ahead(request)
+    async def ahead(self, request: Request, *, changed: bool = False) -> Ahead | None:
+        return await self.model.ahead(request, changed=changed)
 
 
 @asynccontextmanager

@@ -26,6 +26,7 @@ TAINTS = "strangers.json"  # beside the workspace: agent.sandbox.workspace_taint
 REACHED = "reached"  # the same of older versions: a command has talked to a host
 OUTPUTS = ".voltaire/out"  # in the workspace: whole outputs that were too long for a model
 OUTPUTS_KEPT = 20
+CLOCK_REALTIME_COARSE = 5  # of clock_gettime(2): the clock by which files get their times
 CLOCK_TICK_SECONDS = 0.02  # twice the coarsest of Linux (CONFIG_HZ=100)
 
 

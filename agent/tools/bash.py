@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from agent.sandbox.files import CLOCK_REALTIME_COARSE
 from agent.sandbox.sandbox import CommandResult
 from agent.tools.tool import Call, Output, tool
 
@@ -28,7 +29,7 @@ async def bash(
     repos = [f"repository {repo.name}" for repo in sandbox.repos_seen(command)]
     call.strangers.extend([*(taint.source for taint in held), *repos])
     touched = await call.touched_by()
-    began = time.clock_gettime(time.CLOCK_REALTIME_COARSE)  # the clock of files' times
+    began = time.clock_gettime(CLOCK_REALTIME_COARSE)
     result = await sandbox.run(
         command,
         seconds=seconds if seconds > 0 else None,

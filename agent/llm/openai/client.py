@@ -159,7 +159,7 @@ class OpenAIModel:
 
         return await self._followed(shown)
 
-    async def ahead(self, request: Request) -> Ahead | None:
+    async def ahead(self, request: Request, *, changed: bool = False) -> Ahead | None:
         """Found by rendering two different messages behind the conversation: what both begin with.
 
         Tokens, so that the server's cache ends exactly there: hybrid and sliding-window models
@@ -180,18 +180,19 @@ class OpenAIModel:
 
             try:
                 prompts = [await shown(*messages, User(words)) for words in WORDS]
+                last = messages[-1]
+                if changed and isinstance(last, Assistant) and not last.thought:
+                    before = await shown(*messages[:-1])
+                    if prompts[0].startswith(before + (last.raw or last.text)):
+                        return None
                 tokens = [await self._tokens(endpoint, prompt) for prompt in prompts]
                 same = takewhile(lambda pair: pair[0] == pair[1], zip(*tokens, strict=False))
-                last, repeats = messages[-1], False
-                if isinstance(last, Assistant) and not last.thought:
-                    before = await shown(*messages[:-1])
-                    repeats = prompts[0].startswith(before + (last.raw or last.text))
             except (
                 ModelRefused
             ):  # a template that takes no such message, or a server without routes
                 return None
             read = tuple(token for token, _ in same)
-            return Ahead(read, repeats, endpoint.keeps_prompts)
+            return Ahead(read, endpoint.keeps_prompts)
 
         return await self._followed(rendered)
 

@@ -197,8 +197,8 @@ class Changing(CachingModel):
     repeats: bool = False
     others_kept: bool = False
 
-    async def ahead(self, request: Request) -> Ahead | None:
-        return Ahead((1, 2, 3), self.repeats, self.others_kept)
+    async def ahead(self, request: Request, *, changed: bool = False) -> Ahead | None:
+        return None if changed and self.repeats else Ahead((1, 2, 3), self.others_kept)
 
 
 @pytest.mark.parametrize(
