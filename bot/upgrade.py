@@ -34,15 +34,13 @@ RECEIPTS = ("uv-receipt.toml", "pipx_metadata.json")  # of who made the environm
 ALONE = {"VOLTAIRE_BACKEND__LOCAL_PORT": "0", "VOLTAIRE_TELEGRAM__WEBHOOK_URL": ""}
 MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "ASK")  # of a make that runs us
 
-Say = Callable[[str], None]
-
 
 class UpgradeError(Exception):
     """`str` is one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class ProgramVersion:
     """A program: its version, and what brings it (a commit, a wheel's path)."""
 
     version: str
@@ -51,36 +49,36 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class UpgradeRecord:
     """The last upgrade. `schema` is that of the database in `backup`, the state before."""
 
-    before: Release
-    after: Release
+    before: ProgramVersion
+    after: ProgramVersion
     backup: str
     schema: int
 
 
-class Installation(Protocol):
+class InstalledProgram(Protocol):
     """How this program came here. `command` runs the one that is installed."""
 
     @property
     def command(self) -> Path: ...
 
-    async def current(self) -> Release: ...
+    async def current(self) -> ProgramVersion: ...
 
-    async def newest(self) -> Release | None:
+    async def newest(self) -> ProgramVersion | None:
         """None: nothing is newer."""
 
-    async def prepare(self, release: Release, folder: Path) -> Path:
+    async def prepare(self, release: ProgramVersion, folder: Path) -> Path:
         """Install it in `folder`, beside this one; its command."""
 
-    async def switch(self, release: Release) -> None: ...
+    async def switch(self, release: ProgramVersion) -> None: ...
 
-    async def back(self, release: Release) -> None:
+    async def back(self, release: ProgramVersion) -> None:
         """The release that was installed before the last switch, again."""
 
 
-class Services(Protocol):
+class RestartableServices(Protocol):
     """The units, if there are any. `start` raises UpgradeError when they do not become ready."""
 
     async def stop(self) -> None: ...
@@ -92,17 +90,17 @@ class Services(Protocol):
 class Upgrade:
     """`config` is the configuration in use, None: there is none. `folder` keeps what a return needs."""
 
-    installation: Installation
-    services: Services
+    installation: InstalledProgram
+    services: RestartableServices
     state: Path
     config: Path | None
-    say: Say
+    say: Callable[[str], None]
 
     @property
     def folder(self) -> Path:
         return self.state.with_name(f"{self.state.name}-upgrade")
 
-    async def forward(self, release: Release) -> None:
+    async def forward(self, release: ProgramVersion) -> None:
         """Back up, try the new program beside this one, switch; return to this one where it fails."""
         before = await self.installation.current()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -113,7 +111,7 @@ class Upgrade:
             command = await self.installation.prepare(release, place)
             self.say("Trying it on a copy of the state, and with one turn on Pocket.")
             await self.tried(command, saved, trial)
-        record = Record(before, release, str(saved or ""), schema)
+        record = UpgradeRecord(before, release, str(saved or ""), schema)
         (self.folder / "record.json").write_text(json.dumps(asdict(record)), "utf-8")
         self.say(f"Switching to {release.version}.")
         await self.services.stop()
@@ -134,8 +132,12 @@ class Upgrade:
             fields = json.loads((self.folder / "record.json").read_text("utf-8"))
         except FileNotFoundError:
             raise UpgradeError("There is no upgrade to take back.") from None
-        record = Record(
-            **{**fields, "before": Release(**fields["before"]), "after": Release(**fields["after"])}
+        record = UpgradeRecord(
+            **{
+                **fields,
+                "before": ProgramVersion(**fields["before"]),
+                "after": ProgramVersion(**fields["after"]),
+            }
         )
         current = await self.installation.current()
         if current.origin != record.after.origin:
@@ -148,7 +150,7 @@ class Upgrade:
         (self.folder / "record.json").unlink()
         self.say(f"{record.before.version} is back.")
 
-    async def returned(self, record: Record) -> None:
+    async def returned(self, record: UpgradeRecord) -> None:
         """The old program and, where the new one changed the database's form, the old state."""
         await self.services.stop()
         await self.installation.back(record.before)
@@ -157,7 +159,7 @@ class Upgrade:
             self.say(await self.ran(self.installation.command, "restore", record.backup))
         await self.services.start(self.installation.command)
 
-    async def saved(self, before: Release) -> tuple[Path | None, int]:
+    async def saved(self, before: ProgramVersion) -> tuple[Path | None, int]:
         """A backup of the state, read back and checked, and its schema."""
         if not (self.state / DATABASE).exists():
             return None, 0
@@ -243,10 +245,10 @@ class Checkout:
     def command(self) -> Path:
         return self.root / ".venv" / "bin" / "voltaire"
 
-    async def current(self) -> Release:
+    async def current(self) -> ProgramVersion:
         return await self.release("HEAD")
 
-    async def newest(self) -> Release | None:
+    async def newest(self) -> ProgramVersion | None:
         try:
             upstream = await self.git("rev-parse", "--abbrev-ref", "@{upstream}")
         except UpgradeError:
@@ -266,9 +268,9 @@ class Checkout:
             raise UpgradeError(f"{self.root} has changes that are not committed.")
         release = await self.release(commit)
         before, after = [await self.changelog(each) for each in (ours, commit)]
-        return Release(release.version, commit, added_lines(before, after))
+        return ProgramVersion(release.version, commit, added_lines(before, after))
 
-    async def prepare(self, release: Release, folder: Path) -> Path:
+    async def prepare(self, release: ProgramVersion, folder: Path) -> Path:
         await self.git("worktree", "prune")
         await self.git(
             "worktree", "add", "--quiet", "--detach", "--force", str(folder), release.origin
@@ -276,18 +278,20 @@ class Checkout:
         await run("make", "--no-print-directory", "-C", str(folder), "install")
         return folder / ".venv" / "bin" / "voltaire"
 
-    async def switch(self, release: Release) -> None:
+    async def switch(self, release: ProgramVersion) -> None:
         await self.git("worktree", "prune")
         await self.git("merge", "--quiet", "--ff-only", release.origin)
         await run("make", "--no-print-directory", "-C", str(self.root), "install")
 
-    async def back(self, release: Release) -> None:
+    async def back(self, release: ProgramVersion) -> None:
         await self.git("reset", "--quiet", "--hard", release.origin)
         await run("make", "--no-print-directory", "-C", str(self.root), "install")
 
-    async def release(self, commit: str) -> Release:
+    async def release(self, commit: str) -> ProgramVersion:
         project = tomllib.loads(await self.git("show", f"{commit}:pyproject.toml"))["project"]
-        return Release(str(project["version"]), await self.git("rev-parse", f"{commit}^{{commit}}"))
+        return ProgramVersion(
+            str(project["version"]), await self.git("rev-parse", f"{commit}^{{commit}}")
+        )
 
     async def changelog(self, commit: str) -> str:
         try:
@@ -318,11 +322,11 @@ class Environment:
     def aside(self) -> Path:
         return self.prefix.with_name(f"{self.prefix.name}-before-upgrade")
 
-    async def current(self) -> Release:
+    async def current(self) -> ProgramVersion:
         origin = distribution("voltaire").read_text("direct_url.json") or ""
-        return Release(version("voltaire"), origin.strip())
+        return ProgramVersion(version("voltaire"), origin.strip())
 
-    async def newest(self) -> Release | None:
+    async def newest(self) -> ProgramVersion | None:
         if self.wheel is None:
             raise UpgradeError("Name the new version's wheel: voltaire upgrade --from FILE.")
         try:
@@ -341,13 +345,13 @@ class Environment:
         before = ours.read_text("utf-8") if ours.exists() else ""
         if new == version("voltaire") and after == before:
             return None
-        return Release(new, str(self.wheel.resolve()), added_lines(before, after))
+        return ProgramVersion(new, str(self.wheel.resolve()), added_lines(before, after))
 
-    async def prepare(self, release: Release, folder: Path) -> Path:
+    async def prepare(self, release: ProgramVersion, folder: Path) -> Path:
         await filled(folder, release.origin)
         return folder / "bin" / "voltaire"
 
-    async def switch(self, release: Release) -> None:
+    async def switch(self, release: ProgramVersion) -> None:
         """The environment that was stays, as it is, under another name."""
         shutil.rmtree(self.aside, ignore_errors=True)
         self.prefix.rename(self.aside)
@@ -356,7 +360,7 @@ class Environment:
             if (self.aside / name).exists():
                 shutil.copy2(self.aside / name, self.prefix / name)
 
-    async def back(self, release: Release) -> None:
+    async def back(self, release: ProgramVersion) -> None:
         if self.aside.exists():
             shutil.rmtree(self.prefix, ignore_errors=True)
             self.aside.rename(self.prefix)

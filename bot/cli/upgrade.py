@@ -13,7 +13,7 @@ from bot.settings import Settings, find_file
 from bot.setup import SetupError
 from bot.setup.units import UNITS, SystemdScope, run_systemctl, systemd_runs, unit_states
 from bot.state import read_presence
-from bot.upgrade import ROOT, Checkout, Environment, Installation, Upgrade, UpgradeError, run
+from bot.upgrade import ROOT, Checkout, Environment, InstalledProgram, Upgrade, UpgradeError, run
 
 SETTLING_SECONDS = 5.0  # a service that fails soon after it was ready has failed
 
@@ -33,7 +33,7 @@ SETTLING_SECONDS = 5.0  # a service that fails soon after it was ready has faile
 @runs
 async def command(options: Options, check: bool, rollback: bool, wheel: Path | None) -> None:
     settings = options.settings_as_root  # units and program are root's, or the user's own
-    installation: Installation = (
+    installation: InstalledProgram = (
         Checkout() if (ROOT / ".git").exists() and wheel is None else Environment(wheel)
     )
     if rollback and (check or wheel):
@@ -71,7 +71,7 @@ async def foreground_ended(settings: Settings, services: "Units") -> None:
 
 @dataclass(frozen=True)
 class Units:
-    """bot.upgrade.Services: the systemd units, where they are installed."""
+    """bot.upgrade.RestartableServices: the systemd units, where they are installed."""
 
     scope: SystemdScope
     config: Path | None

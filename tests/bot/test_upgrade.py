@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.store import open_store
-from bot.upgrade import Checkout, Environment, Release, Upgrade, UpgradeError, added_lines
+from bot.upgrade import Checkout, Environment, ProgramVersion, Upgrade, UpgradeError, added_lines
 
 PROGRAM = """#!/bin/sh
 # A program of version {version}: doctor finds {trouble}, the demo ends with {demo}.
@@ -47,20 +47,20 @@ class Place:
         path.chmod(0o755)
         return path
 
-    async def current(self) -> Release:
-        return Release(self.installed, self.installed)
+    async def current(self) -> ProgramVersion:
+        return ProgramVersion(self.installed, self.installed)
 
-    async def newest(self) -> Release | None:
-        return Release(self.newer, self.newer)
+    async def newest(self) -> ProgramVersion | None:
+        return ProgramVersion(self.newer, self.newer)
 
-    async def prepare(self, release: Release, folder: Path) -> Path:
+    async def prepare(self, release: ProgramVersion, folder: Path) -> Path:
         return self.write(folder, release.version)
 
-    async def switch(self, release: Release) -> None:
+    async def switch(self, release: ProgramVersion) -> None:
         self.installed = release.version
         self.on_switch()
 
-    async def back(self, release: Release) -> None:
+    async def back(self, release: ProgramVersion) -> None:
         self.installed = release.version
 
 
@@ -102,7 +102,7 @@ def migrate(folder: Path) -> None:
 
 async def test_forward_and_back(tmp_path: Path) -> None:
     upgrade, place, units = await made(tmp_path)
-    await upgrade.forward(Release("2", "2"))
+    await upgrade.forward(ProgramVersion("2", "2"))
     assert (place.installed, units.said) == ("2", ["stop", "start 2"])
     assert {path.name for path in upgrade.folder.iterdir()} == {"before-1.tar.gz", "record.json"}
     await upgrade.rollback()
@@ -115,21 +115,21 @@ async def test_forward_and_back(tmp_path: Path) -> None:
 async def test_a_new_program_with_trouble_of_its_own_is_not_taken(tmp_path: Path) -> None:
     upgrade, place, units = await made(tmp_path, trouble=TROUBLE)
     with pytest.raises(UpgradeError, match=r"It is broken\."):
-        await upgrade.forward(Release("2", "2"))
+        await upgrade.forward(ProgramVersion("2", "2"))
     assert (place.installed, units.said) == ("1", [])
 
 
 async def test_trouble_that_is_there_already_is_no_reason(tmp_path: Path) -> None:
     upgrade, place, _ = await made(tmp_path, trouble=TROUBLE)
     place.versions["1"] = {"trouble": TROUBLE}
-    await upgrade.forward(Release("2", "2"))
+    await upgrade.forward(ProgramVersion("2", "2"))
     assert place.installed == "2"
 
 
 async def test_a_new_program_that_does_not_answer_is_not_taken(tmp_path: Path) -> None:
     upgrade, place, units = await made(tmp_path, demo=1)
     with pytest.raises(UpgradeError, match="demo"):
-        await upgrade.forward(Release("2", "2"))
+        await upgrade.forward(ProgramVersion("2", "2"))
     assert (place.installed, units.said) == ("1", [])
 
 
@@ -137,14 +137,14 @@ async def test_one_that_does_not_become_ready_is_taken_back(tmp_path: Path) -> N
     upgrade, place, units = await made(tmp_path, "2")
     place.on_switch = lambda: migrate(tmp_path)
     with pytest.raises(UpgradeError, match=r"2 was not taken.*1 is back"):
-        await upgrade.forward(Release("2", "2"))
+        await upgrade.forward(ProgramVersion("2", "2"))
     assert place.installed == "1" and units.said[-1] == "start 1"
     assert (tmp_path / "log").read_text() == "restored\n", "the database was in a newer form"
 
 
 async def test_rollback_over_a_migration_restores_the_state_before(tmp_path: Path) -> None:
     upgrade, place, _ = await made(tmp_path)
-    await upgrade.forward(Release("2", "2"))
+    await upgrade.forward(ProgramVersion("2", "2"))
     migrate(tmp_path)
     await upgrade.rollback()
     assert place.installed == "1" and (tmp_path / "log").read_text() == "restored\n"
@@ -152,7 +152,7 @@ async def test_rollback_over_a_migration_restores_the_state_before(tmp_path: Pat
 
 async def test_a_program_that_came_otherwise_is_not_rolled_back(tmp_path: Path) -> None:
     upgrade, place, _ = await made(tmp_path)
-    await upgrade.forward(Release("2", "2"))
+    await upgrade.forward(ProgramVersion("2", "2"))
     place.installed = "3"
     with pytest.raises(UpgradeError, match="not what is installed now"):
         await upgrade.rollback()
@@ -201,7 +201,7 @@ async def test_a_checkout_goes_forward_and_back(tmp_path: Path) -> None:
     second = release(remote, "1.1", tag=True)
     release(remote, "1.2")  # not released: only tagged ones are taken, where there are tags
     found = await checkout.newest()
-    assert found == Release("1.1", second, "- new in 1.1")
+    assert found == ProgramVersion("1.1", second, "- new in 1.1")
 
     (clone / "Makefile").write_text("mine")
     with pytest.raises(UpgradeError, match="not committed"):
