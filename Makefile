@@ -163,6 +163,7 @@ pocket: install  ## make the pocket model again from nothing (up to 90 minutes)
 	@sh pocket/make.sh
 
 pocket-eval: dev  ## measure the pocket model through the real server
+	@$(BIN)/python -m pytest -q tests/pocket/test_evaluation_wording.py
 	@$(BIN)/python -m pocket.evaluation
 
 clean:

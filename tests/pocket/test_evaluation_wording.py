@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from pocket.conversation import FAMILIES, conversation
 from pocket.dialogue import User, World
 from pocket.evaluation.asked import beyond, within
@@ -115,6 +117,7 @@ def said(asked: Sequence[str]) -> set[str]:
     }
 
 
+@pytest.mark.slow
 def test_the_generator_says_no_wording_of_the_evaluation() -> None:
     asked = [turn.words for one in CASES for turn in one.turns]
     assert said(asked) == SHARED
@@ -137,6 +140,7 @@ def test_no_file_or_repository_of_the_evaluation_is_named_by_the_generator() -> 
     assert {name for name in names - SHARED_REPOSITORIES if plain(name) in values} == set()
 
 
+@pytest.mark.slow
 def test_what_the_generator_says_is_found_out_behind_courtesies() -> None:
     bare = [template for template, values in heard()[0].items() if not values]
     asked = {f"Please {expand(template, Random(1))}, thanks!" for template in bare}

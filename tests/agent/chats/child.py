@@ -12,6 +12,7 @@ from agent.chats.assignment import Assignment
 from agent.events import Event
 from agent.messages import Assistant, ToolCall, ToolResult, User
 from agent.model import Request
+from agent.store import set_aside
 from agent.tools.tool import Call, Output, tool
 from tests.agent.chats.conftest import Bench, said
 
@@ -53,6 +54,7 @@ async def main() -> None:
         print("marked", flush=True)
         return Output("marked")
 
+    set_aside.CRASHES = 100  # it is killed at random, and by no message
     bench = Bench(Path(sys.argv[1]), tools=[tool(mark)])
     bench.model.answer = answer
     bench.payloads = lambda reply: [f'"{reply.text}"']
