@@ -159,3 +159,9 @@ async def test_only_test_files_that_changed_are_measured_again(
 async def test_when_the_time_is_over_it_ends(tree: Path) -> None:
     options = argparse.Namespace(sample=9, seed=1, only=None, minutes=0, jobs=1, fresh=False)
     await run(tree, Core(modules=["agent/sums.py"]), options, lambda *_: pytest.fail("too late"))
+
+
+async def test_a_fault_that_signals_its_own_group_ends_nothing_else(tree: Path) -> None:
+    with copied(tree) as copy:
+        ended, _ = await copy.python("-c", "import os; os.kill(0, 15)", seconds=30)
+    assert ended

@@ -65,6 +65,7 @@ class Copy:
             NAMESPACE[0], *own, *NAMESPACE[1:], sys.executable, "-c", FIRST_PROCESS, *words,
             cwd=self.tree, env={**kept, **{k: str(v) for k, v in places.items()}},
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            start_new_session=True,  # kill(0) reaches the group, whatever the namespace
         )  # fmt: skip
         try:
             async with asyncio.timeout(seconds):
