@@ -71,6 +71,11 @@ def _store_error(path: Path, error: sqlite3.DatabaseError) -> StoreError | None:
         return damaged(path)
     if code == sqlite3.SQLITE_ERROR and str(error).startswith(_DAMAGED):
         return damaged(path)
+    # The plain code: the file's head asks that nothing is written.
+    if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY and os.access(
+        path, os.W_OK
+    ):
+        return damaged(path)
     if code in _NO_ACCESS:
         return StoreError(f"{path} cannot be read or written ({error}).")
     return None

@@ -127,6 +127,7 @@ def other_search_format(content: bytes, _path: Path) -> bytes:
 
 
 CASES: dict[str, Damage] = {
+    "the version for writing": overwritten(18, b"\x19"),
     "the schema's format": overwritten(44, b"\xff" * 4),
     "the schema's version": overwritten(VERSION, b"\x7f" * 4),
     "the search index's format": other_search_format,
