@@ -98,7 +98,7 @@ class Agent:
         """Run or resume one turn of a chat."""
         if time.monotonic() - self._checked_at > STATUS_SECONDS:
             await self.refresh_status()
-        chat, known = assignment.chat, await self.store.chats.get(assignment.chat)
+        chat, known = assignment.chat, assignment.known
 
         def on_wait(why: str) -> None:
             emit(Notice(why))
@@ -116,7 +116,7 @@ class Agent:
             stop=assignment.stop,
             answer_now=assignment.answer_now,
             budgets=self.budgets,
-            frozen="" if await self.store.freeze.since() is None else texts.FROZEN,
+            frozen="" if assignment.frozen is None else texts.FROZEN,
         )
         async with profile_held(self.backend, chat, assignment.stop, on_wait):
             return await run_turn(turn, emit)

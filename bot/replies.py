@@ -39,7 +39,7 @@ class Replies:
     """The listener of the agent's chats: each running turn has a live reply, one of `tasks`.
 
     `on_approval` is called with the id of an approval that was decided or has expired,
-    `on_end` with the id of each turn that has ended.
+    `on_end` with the id of each turn that ended without an answer.
     """
 
     def __init__(self, channel: Channel, texts: Texts) -> None:
@@ -65,7 +65,8 @@ class Replies:
             reply.add(event)
         if isinstance(event, TurnFinished):
             self._open.pop(turn, None)
-            self.on_end(turn)
+            if event.reason != "done":
+                self.on_end(turn)
 
     async def waiting(self, chat: str, why: str) -> None:
         async def send_notice() -> None:

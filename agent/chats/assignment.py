@@ -7,6 +7,7 @@ from typing import Protocol
 
 from agent.context.user_message import Fetch, as_they_are
 from agent.events import Emit, Event, TurnFinished
+from agent.store.chats import Chat
 from agent.store.inbox import Incoming
 from agent.store.turns import OpenTurn
 from agent.turn.journal import Compose, Journal, nothing
@@ -15,11 +16,16 @@ from backend.protocol import PERSON, SCHEDULED, Priority
 
 @dataclass(frozen=True)
 class Assignment:
-    """A turn to run or resume; `stop` and `answer_now` are those of agent.turn.turn.Turn."""
+    """A turn to run or resume; `stop` and `answer_now` are those of agent.turn.turn.Turn.
+
+    `known` is its chat and `frozen` since when no tool may run, both as the turn began.
+    """
 
     turn: OpenTurn
     answers: tuple[Incoming, ...]
     journal: Journal
+    known: Chat | None = None
+    frozen: float | None = None
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     answer_now: asyncio.Event = field(default_factory=asyncio.Event)
 

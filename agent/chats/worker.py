@@ -33,6 +33,7 @@ DRAIN_SECONDS = 30.0
 LEASE_POLL_SECONDS = 0.25  # the end of another process's turn is not announced
 STOP_POLL_SECONDS = 0.5  # how soon another process's request to stop is seen
 POLLS_PER_HEARTBEAT = 10
+NOTHING = PendingWork(None, None, None, ())
 EPHEMERAL = "cli"  # sources of command lines: once killed, their answers are not wanted
 
 
@@ -54,18 +55,20 @@ class Worker:
     put_down: str = ""  # the turn that waits for a store that can be written: no fault of its own
     free: asyncio.Event = field(default_factory=asyncio.Event)  # no turn runs or begins
     handling: tuple[str, object] | None = None  # table and key of what is being answered
-    zone: str = ""  # of the chat, an IANA name; read when a turn begins
+    pending: PendingWork = NOTHING  # as last read
 
     def __post_init__(self) -> None:
         self.free.set()
+        self.wake.set()
 
     async def run(self) -> None:
         """Run turns; without any, compact and warm the prompt until a message comes."""
         try:
             while True:
+                woken = self.wake.is_set()
                 self.wake.clear()
                 try:
-                    if await self._answer_next():
+                    if await self._answer_next(woken=woken):
                         continue
                     async with move_on_when(self.wake):
                         with suppress(BackendAway):
@@ -103,14 +106,16 @@ class Worker:
             self._stop_turn()
             await set_within(self.free, STOP_POLL_SECONDS)
 
-    async def _answer_next(self) -> bool:
-        """Run one turn, an unfinished one first; False when there is none."""
+    async def _answer_next(self, *, woken: bool) -> bool:
+        """Run one turn, an unfinished one first; False when there is none.
+
+        Only what was `woken` takes the lease without a look at whether it is needed.
+        """
         self.handling = None
-        if not self._ours(await self._pending()):
+        if not woken and not self._ours(await self._pending()):
             return False
         async with self._leased():
             pending = await self._pending()
-            self.zone = pending.zone or self.options.zone
             if turn := pending.unfinished:
                 self.handling = "turns", turn.id
                 if turn.source in self.options.sources:
@@ -128,7 +133,14 @@ class Worker:
             return bool(rows)
 
     async def _pending(self) -> PendingWork:
-        return await self.store.turns.pending(self.chat, self.options.sources)
+        self.pending = await self.store.turns.pending(self.chat, self.options.sources)
+        return self.pending
+
+    @property
+    def zone(self) -> str:
+        """The chat's IANA time zone."""
+        known = self.pending.chat
+        return known.timezone if known and known.timezone else self.options.zone
 
     def _ours(self, pending: PendingWork) -> bool:
         """Whether there is something for us to do."""
@@ -205,7 +217,8 @@ class Worker:
 
     async def _answer(self, turn: OpenTurn, rows: Sequence[InboxRow]) -> None:
         journal = self._journal(turn, rows)
-        assignment = Assignment(turn, tuple(journal.answers), journal)
+        known, frozen = self.pending.chat, self.pending.frozen
+        assignment = Assignment(turn, tuple(journal.answers), journal, known, frozen)
         self.stop, self.answer_now = assignment.stop, assignment.answer_now
         began = time.monotonic()
         try:

@@ -1,7 +1,7 @@
 """Chats, their conversations, and files that came with messages or were sent."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
@@ -53,11 +53,7 @@ class ChatTable:
     database: Database
 
     async def get(self, key: str) -> Chat | None:
-        rows = await self.database.all(_CHAT, key)
-        chats = await readable(self.database, "chats", rows, _chat)
-        if rows and not chats:  # its settings are set aside now
-            chats = [_chat(row) for row in await self.database.all(_CHAT, key)]
-        return chats[0] if chats else None
+        return await decoded(self.database, await self.database.all(CHAT, key))
 
     async def open(self, key: str, title: str = "") -> Chat:
         """The chat, made if it is new; a title given replaces an older one."""
@@ -140,7 +136,7 @@ class ChatTable:
 
 
 _COLUMNS = "key, title, timezone, settings, conversation, resting, active_at"
-_CHAT = f"SELECT {_COLUMNS} FROM chats WHERE key = ?"
+CHAT = f"SELECT {_COLUMNS} FROM chats WHERE key = ?"
 _CONVERSATIONS = """
 SELECT c.id, c.chat, c.title,
        (SELECT count(*) FROM transcript t WHERE t.conversation = c.id AND t.own = 0 AND t.role <> 'tool') AS n,
@@ -149,6 +145,14 @@ FROM conversations c JOIN chats ON chats.key = c.chat
 WHERE c.chat = ? AND EXISTS (SELECT 1 FROM transcript t WHERE t.conversation = c.id)
 ORDER BY c.active_at DESC, c.id DESC LIMIT ?
 """
+
+
+async def decoded(database: Database, rows: Sequence[Row]) -> Chat | None:
+    """The chat of the rows of CHAT, its settings set aside where they cannot be read."""
+    chats = await readable(database, "chats", rows, _chat)
+    if rows and not chats:
+        chats = [_chat(row) for row in await database.all(CHAT, rows[0][0])]
+    return chats[0] if chats else None
 
 
 def _chat(row: Row) -> Chat:

@@ -123,9 +123,11 @@ class TranscriptTable:
 
     async def current(self, chat: str) -> tuple[int | None, list[Entry]]:
         """The chat's current conversation and its prompt rows."""
-        sql = "SELECT conversation FROM chats WHERE key = ?"
-        conversation = await self.database.value(sql, chat)
-        return conversation, await self.prompt(conversation) if conversation else []
+        async with self.database.read() as tx:
+            known, rows = await tx.batch(
+                ("SELECT conversation FROM chats WHERE key = ?", (chat,)), (_CURRENT, (chat,))
+            )
+        return known[0][0] if known else None, await entries(self.database, rows)
 
     async def size(self, chat: str) -> int:
         """An upper bound of the bytes of the current conversation's prompt rows; 0 without any."""
@@ -166,6 +168,7 @@ PROMPT = """
 SELECT id, coalesce(turn, ''), role, head, text, extra, short, at, own, stranger FROM transcript
 WHERE conversation = ? AND live = 1 ORDER BY position
 """
+_CURRENT = PROMPT.replace("?", "(SELECT conversation FROM chats WHERE key = ?)")
 _SIZE = """
 SELECT sum(length(CAST(coalesce(short, head || text) AS BLOB))
     + coalesce(length(CAST(extra AS BLOB)), 0) + ?2

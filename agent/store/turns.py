@@ -8,7 +8,9 @@ from agent.events import Reason, TokenUsage
 from agent.messages import Message, ToolResult, User
 from agent.store import chats, inbox, outbox, transcript
 from agent.store.approvals import withdraw_turn
+from agent.store.chats import Chat
 from agent.store.database import Database, Transaction, columns, storable
+from agent.store.freeze import FROZEN
 from agent.store.inbox import InboxRow, IncomingKind
 from agent.store.transcript import Entry
 
@@ -28,10 +30,11 @@ class OpenTurn:
 
 @dataclass(frozen=True, slots=True)
 class PendingWork:
-    """What is to be done in a chat: its own time zone ("": none), the turn that was cut off, and
-    the messages that wait, in order."""
+    """What is to be done in a chat (None: it was never opened): the turn that was cut off, and the
+    messages that wait, in order; `frozen` since when no tool may run."""
 
-    zone: str
+    chat: Chat | None
+    frozen: float | None
     unfinished: OpenTurn | None
     waiting: tuple[InboxRow, ...]
 
@@ -110,14 +113,16 @@ class TurnTable:
     async def pending(self, chat: str, sources: Collection[str]) -> PendingWork:
         """What is to be done in a chat for those sources."""
         async with self.database.read() as tx:
-            zones, turns, rows = await tx.batch(
-                ("SELECT timezone FROM chats WHERE key = ?", (chat,)),
+            known, frozen, turns, rows = await tx.batch(
+                (chats.CHAT, (chat,)),
+                (FROZEN, ()),
                 (_UNFINISHED, (chat,)),
                 (inbox.WAITING, (chat, json.dumps(list(sources)))),
             )
         turn = OpenTurn(*turns[0]) if turns else None
         waiting = await inbox.readable_rows(self.database, rows)
-        return PendingWork(zones[0][0] if zones else "", turn, tuple(waiting))
+        found = await chats.decoded(self.database, known)
+        return PendingWork(found, frozen[0][0] if frozen else None, turn, tuple(waiting))
 
     async def unfinished(self, chat: str) -> OpenTurn | None:
         """The chat's oldest turn that was cut off."""
@@ -175,10 +180,11 @@ class TurnTable:
         Nothing where it had ended before.
         """
         async with self.database.write() as tx:
-            was_open = await tx.all(
+            ended = await tx.all(
                 "UPDATE turns SET state = 'done', reason = ?, text = ?, prompt_tokens = ?,"
                 " cached_tokens = ?, completion_tokens = ?, ended_at = ?"
-                " WHERE id = ? AND state = 'open' RETURNING 1",
+                " WHERE id = ? AND state = 'open' RETURNING EXISTS"
+                " (SELECT 1 FROM approvals WHERE turn = turns.id AND state = 'asked')",
                 end.reason,
                 storable(end.text),
                 end.usage.prompt_tokens,
@@ -187,12 +193,13 @@ class TurnTable:
                 tx.now,
                 turn.id,
             )
-            if not was_open:
+            if not ended:
                 return []
             if end.message is not None:
                 await transcript.append(tx, turn.conversation, turn.id, end.message)
             await inbox.done(tx, turn.id)
-            await withdraw_turn(tx, turn.id)
+            if ended[0][0]:
+                await withdraw_turn(tx, turn.id)
             return await outbox.put(tx, turn.chat, end.payloads, silent=end.silent, turn=turn.id)
 
     async def cancel(self, turn: OpenTurn, *, requeue: bool) -> None:
