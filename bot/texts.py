@@ -17,6 +17,7 @@ class Texts(NamedTuple):
     show_again: str = "Show again"
     shown_again: str = "Sent again."
     not_in_doubt: str = "That message was already sent again."
+    not_kept: str = "⚠️ {why} What you sent waits and is not lost; I go on with it by myself."
     undeliverable: str = "A message could not be delivered: {why}."
     # what is set aside, by the table that it comes from
     set_aside_here: str = (

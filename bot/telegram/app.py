@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from telegram.error import InvalidToken, TelegramError
@@ -21,7 +22,7 @@ from bot.commands.context import HandlerContext
 from bot.settings import TelegramSection
 from bot.telegram.channel import TelegramChannel
 from bot.telegram.connection import Connection
-from bot.telegram.handlers import UPDATES, handlers, register_commands
+from bot.telegram.handlers import UPDATES, handlers, on_wait, register_commands
 from bot.telegram.live import LiveMessageStore
 from bot.telegram.message_calls import SOURCE, MessageCalls
 from bot.telegram.pacer import Pacers
@@ -112,7 +113,8 @@ class TelegramApp(MessagingApp):
 
     async def listen(self, context: HandlerContext) -> None:
         self.application.add_handlers(handlers(context))
-        take = UpdateGate(self.application, self.store.set_aside).take
+        waits = partial(on_wait, context)
+        take = UpdateGate(self.application, self.store.set_aside, waits).take
         url, listen = self.config.webhook_url, self.config.webhook_listen
         updates: Poller | Webhook
         if url:

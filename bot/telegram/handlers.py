@@ -4,6 +4,7 @@ Each turns an update into what the handlers of any app (bot.commands) work with.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any
 
 from telegram import (
@@ -30,8 +31,9 @@ from telegram.ext import (
     filters,
 )
 
+from agent.store.errors import StoreError
 from agent.trust import Origin
-from bot.channel import Button
+from bot.channel import Button, ChannelError, OutgoingMessage, send
 from bot.commands import intake
 from bot.commands.access import Sender
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext
@@ -186,6 +188,22 @@ async def on_migration(context: HandlerContext, update: Update) -> None:
     await context.store.chats.rename(str(ChatKey(old)), str(ChatKey(new)))
     if str(old) in context.access.members:
         await context.access.put(str(new), "member", message.chat.title or "", str(old))
+
+
+def on_wait(context: HandlerContext, update: Update, error: StoreError) -> None:
+    """Tell whoever may write that what they sent waits; past the outbox, which cannot be written either."""
+    chat, user = update.effective_chat, update.effective_user
+    if chat is None or user is None:
+        return
+    sender = Sender(str(user.id), user.full_name, str(chat.id) if chat.id < 0 else None)
+    if context.access.level(sender) != "stranger":
+        notice = OutgoingMessage(context.texts.not_kept.format(why=error))
+        context.start(told(context, str(ChatKey(chat.id)), notice))
+
+
+async def told(context: HandlerContext, chat: str, notice: OutgoingMessage) -> None:
+    with suppress(ChannelError):
+        await send(context.channel, chat, notice)
 
 
 async def register_commands(context: HandlerContext, bot: Bot) -> None:

@@ -1,14 +1,15 @@
 """Updates, each parsed on its own and handled before it is acknowledged.
 
 Handlers are quick and write what must last; when one returns, its update may be
-forgotten by Telegram. While the state cannot be written, the update waits. What
-cannot be parsed, and what handlers or the whole program crash at every time, is set aside.
+forgotten by Telegram. While the state cannot be written, the update waits, and its person is
+told so once. What cannot be parsed, and what handlers or the whole program crash at every time, is set aside.
 """
 
 import asyncio
 import json
 import logging
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 from telegram import Update
@@ -34,14 +35,24 @@ class Unparsable(Exception):
         self.why = why
 
 
+Waits = Callable[[Update, StoreError], None]
+"""Told of an update that cannot be stored now."""
+
+
 class UpdateGate:
-    """Passes updates to the application's handlers, each once."""
+    """Passes updates to the application's handlers, each once. `waits` is called once for each chat
+    until an update can be stored again."""
 
     def __init__(
-        self, application: Application[Any, Any, Any, Any, Any, Any], set_aside: SetAsideTable
+        self,
+        application: Application[Any, Any, Any, Any, Any, Any],
+        set_aside: SetAsideTable,
+        waits: Waits = lambda update, error: None,
     ) -> None:
         self._application = application
         self._set_aside = set_aside
+        self._waits = waits
+        self._waiting: set[int] = set()  # chats
         self._known: OrderedDict[int, None] = OrderedDict()
         self._errors: dict[int, Exception] = {}
         self._crashed: set[tuple[str, str]] = set()
@@ -97,7 +108,12 @@ class UpdateGate:
         except Exception as error:  # noqa: BLE001 - the library fails at the update beside handlers
             crash = error
         if isinstance(crash, StoreError):
+            chat = update.effective_chat
+            if chat and chat.id not in self._waiting:
+                self._waiting.add(chat.id)
+                self._waits(update, crash)
             raise crash
+        self._waiting.clear()
         return crash
 
     async def _keep_error(
