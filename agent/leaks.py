@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
-WITHHELD = "(A text was withheld: it held {what}.)"
 SHORTEST = 8  # characters of a secret; a shorter one cannot be told from words and numbers
 MIXED, UNMIXED = 8, 20  # letters and digits, with both kinds or one, that no text has by chance
 PIECE = 24  # as many letters and digits of a secret are found by themselves
@@ -132,11 +131,6 @@ class LeakDetector:
                 return Leak(f"what looks like {each.name}", secret=False)
         return None
 
-    def replaced(self, text: str) -> str:
-        """The text, or a sentence in its place where it holds a secret."""
-        leak = self.find(text)
-        return WITHHELD.format(what=leak.what) if leak and leak.secret else text
-
     def find_in_file(self, file: BinaryIO) -> Leak | None:
         """The same for an open file, from its beginning; it is rewound. To be called in a thread."""
         file.seek(0)
@@ -186,7 +180,7 @@ class LeakDetector:
 class StreamedText:
     """A text that leaves as it is written: `feed` gives what may be shown by now.
 
-    What may become a secret is held back until it is known. Once one is found (`leak`),
+    What may become a secret is held back (`held`) until it is known. Once one is found (`leak`),
     nothing more comes.
     """
 
@@ -194,31 +188,46 @@ class StreamedText:
         self.leak: Leak | None = None
         self._detector = detector
         self._shown = b""  # the end of what was given out
-        self._held = b""
+        self.held = b""
 
     def feed(self, text: str) -> str:
+        return self.feed_bytes(text.encode("utf-8", "surrogatepass")).decode(
+            "utf-8", "surrogatepass"
+        )
+
+    def feed_bytes(self, piece: bytes) -> bytes:
         if self.leak:
-            return ""
-        suspect = self._held or len(text) > GRAM  # else it cannot be the end of one
-        self._held += text.encode("utf-8", "surrogatepass")
-        raw = self._shown + self._held
+            return b""
+        suspect = self.held or len(piece) > GRAM  # else it cannot be the end of one
+        self.held += piece
+        raw = self._shown + self.held
         self.leak = self._detector.find(raw) if suspect else None
         if self.leak:
-            return ""
+            return b""
         return self._give(
             max(0, self._detector.held_from(raw, len(self._shown)) - len(self._shown))
         )
 
+    def rest(self) -> bytes:
+        """What was held back, given out though nothing has followed."""
+        return b"" if self.leak else self._give(len(self.held))
+
     def close(self) -> str:
         """The rest, now that no more is written; the next text begins anew."""
-        text = "" if self.leak else self._give(len(self._held))
-        self.leak, self._shown, self._held = None, b"", b""
+        text = self.rest().decode("utf-8", "surrogatepass")
+        self.leak, self._shown, self.held = None, b"", b""
         return text
 
-    def _give(self, count: int) -> str:
-        given, self._held = self._held[:count], self._held[count:]
+    def allowed(self) -> bytes:
+        """The rest, though it holds what was found; what follows is looked through anew."""
+        self.leak, given = None, self.held
+        self._shown, self.held = b"", b""
+        return given
+
+    def _give(self, count: int) -> bytes:
+        given, self.held = self.held[:count], self.held[count:]
         self._shown = (self._shown + given)[-CONTEXT:]
-        return given.decode("utf-8", "surrogatepass")
+        return given
 
 
 def skeleton(raw: bytes) -> bytes:

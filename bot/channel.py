@@ -5,6 +5,7 @@ the app's id of it, as text. Texts are Markdown. docs/channels.md tells how to
 add an app, examples/channel.py is a small one.
 """
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from typing import Annotated, BinaryIO, Literal, NamedTuple, Protocol
 from pydantic import Field, TypeAdapter
 
 from agent.errors import ToolError
+from agent.leaks import LeakDetector
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,11 @@ class LiveView(Protocol):
 
 
 class Channel(Protocol):
-    """One messaging app. Methods may raise ChannelError, but for `react` and `typing`."""
+    """One messaging app. Methods may raise ChannelError, but for `react` and `typing`.
+
+    `send_part`, `send_files` and `edit` are the way of everything that the program says, also of
+    what no turn has looked through: each begins with `refuse_secret`.
+    """
 
     @property
     def source(self) -> str:
@@ -171,6 +177,22 @@ async def send(channel: Channel, chat: str, message: OutgoingMessage) -> list[st
             id, rest = await channel.send_part(chat, rest)
         sent.append(id)
     return sent
+
+
+def refuse_secret(leaks: LeakDetector, text: str) -> None:
+    """Raise MessageRefused where a text that is about to leave holds a configured secret."""
+    leak = leaks.find(text)
+    if leak and leak.secret:
+        raise MessageRefused(f"it held {leak.what}")
+
+
+async def refuse_secret_files(leaks: LeakDetector, files: Sequence[NamedFile]) -> None:
+    """The same for files and their names."""
+    for file, name in files:
+        refuse_secret(leaks, name)
+        leak = await asyncio.to_thread(leaks.find_in_file, file)
+        if leak and leak.secret:
+            raise MessageRefused(f"it held {leak.what}")
 
 
 @dataclass(frozen=True)

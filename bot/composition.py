@@ -230,6 +230,14 @@ class ToolContexts:
         return planner(self.settings, self.store, chat, zone, profiles, changed)
 
 
+def leak_detector(settings: Settings) -> LeakDetector:
+    """Knows every secret of the configuration."""
+    leaks = LeakDetector(secret_values(settings))
+    if leaks.unwatched:
+        log.warning("too plain to be found in what leaves: %s", ", ".join(leaks.unwatched))
+    return leaks
+
+
 @asynccontextmanager
 async def open_agent(
     settings: Settings,
@@ -238,11 +246,12 @@ async def open_agent(
     *,
     ask: AskOwners | None = None,
     file_sender: Callable[[str], FileSender | None] | None = None,
+    leaks: LeakDetector | None = None,
 ) -> AsyncIterator[Agent]:
     """The agent over a backend, and over the database, which is opened here unless it is given.
 
     Without `ask` nobody can be asked, and approvals are denied; without
-    `file_sender` files cannot be sent.
+    `file_sender` files cannot be sent. `leaks` is made of the settings unless it is given.
     """
     host = HostReport(settings.state_dir, settings.agent.timezone)
     try:
@@ -250,9 +259,7 @@ async def open_agent(
     except ValueError as error:
         raise ConfigurationError(f"agent.tools: {error}") from None
     schemas = tuple(tool.schema for tool in tools)
-    leaks = LeakDetector(secret_values(settings))
-    if leaks.unwatched:
-        log.warning("too plain to be found in what leaves: %s", ", ".join(leaks.unwatched))
+    leaks = leaks or leak_detector(settings)
 
     async with AsyncExitStack() as stack:
         if store is None:

@@ -19,6 +19,7 @@ from agent.chats.maintenance import Maintenance
 from agent.context.window import WindowTooSmall
 from agent.errors import AgentError
 from agent.events import Event
+from agent.leaks import LeakDetector
 from agent.sandbox.isolation_probe import probe
 from agent.schedule.job_actions import JobAction, SubmitTask, SummarizeRepo, remind
 from agent.schedule.scheduler import JobRunner, QuietHours, Scheduler
@@ -31,7 +32,14 @@ from bot.attachments import AttachmentFetcher
 from bot.backup import rotate
 from bot.channel import OutgoingMessage
 from bot.commands.context import Services
-from bot.composition import Agent, open_agent, open_chats, retention_of, semantic_search
+from bot.composition import (
+    Agent,
+    leak_detector,
+    open_agent,
+    open_chats,
+    retention_of,
+    semantic_search,
+)
 from bot.job_actions import HealthDigest, ProfileSwitch, repo_summaries
 from bot.restore import BackupError
 from bot.settings import Settings
@@ -56,7 +64,7 @@ JOB = "job"
 LAST_ALERT = "alert"
 CONFIGURATION = "configuration"  # its SHA-256 at the last start
 ALERT_MARKS = {"critical": "🔥", "warning": "⚠️", "over": "✅", "info": "·"}
-OpenApps = Callable[[Settings, Store], AbstractAsyncContextManager[Apps]]
+OpenApps = Callable[[Settings, Store, LeakDetector], AbstractAsyncContextManager[Apps]]
 
 
 async def serve_bot(
@@ -70,10 +78,13 @@ async def serve_bot(
 
     `also` are told of every turn, too; `notify` tells the service manager.
     """
+    leaks = leak_detector(settings)
     async with (
         open_state(settings) as store,
-        open_apps(settings, store) as apps,
-        open_agent(settings, backend, store, ask=apps.ask, file_sender=apps.file_sender) as agent,
+        open_apps(settings, store, leaks) as apps,
+        open_agent(
+            settings, backend, store, ask=apps.ask, file_sender=apps.file_sender, leaks=leaks
+        ) as agent,
         open_chats(agent, chat_options(agent, apps), Listeners([apps, *also])) as chats,
         open_scheduler(agent, chats) as scheduler,
         background_work(agent, apps, chats, notify),
@@ -141,20 +152,17 @@ async def open_scheduler(agent: Agent, chats: Chats) -> AsyncIterator[Scheduler]
     except ValueError:
         raise AgentError('agent.quiet_hours must look like "22:00-07:00".') from None
 
-    def checked(text: str) -> str:
-        return payload(agent.tool_contexts.leaks.replaced(text))
-
     digest = HealthDigest(
         agent.store, agent.backend, agent.settings.state_dir, agent.settings.backend.price_kwh
     )
     actions: dict[str, JobAction] = {
         "remind": remind,
         "task": SubmitTask(chats.submit),
-        "summary": SummarizeRepo(repo_summaries(agent), checked),
+        "summary": SummarizeRepo(repo_summaries(agent), payload),
         "digest": digest,
         config_file.PROFILE_JOB: ProfileSwitch(agent.backend, agent.store),
     }
-    runner = JobRunner(agent.store, actions, checked, agent.store.clock, quiet)
+    runner = JobRunner(agent.store, actions, payload, agent.store.clock, quiet)
     await config_file.sync_config(agent.store, agent.settings.path, settings.timezone)
     async with Scheduler(runner) as scheduler:
         yield scheduler

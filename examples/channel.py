@@ -4,7 +4,8 @@ A client writes {"id": "7", "text": "hello"} or {"press": "st:", "message": "3"}
 is unique for good. It reads {"id", "text", "buttons": [[key, label], ...]} and
 {"edits": id, ...}. What it has not read waits until it is connected again.
 
-Used by a line in `open_apps` of bot/cli/bot.py: SocketApp(store, path, "me").
+Used by a line in `open_apps` of bot/cli/bot.py:
+SocketApp(store, path, "me", SocketChannel(leaks)).
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
+from agent.leaks import LeakDetector
 from agent.store import Incoming, Store
 from bot.app import MessagingApp
 from bot.channel import (
@@ -25,6 +27,7 @@ from bot.channel import (
     NotSent,
     OutgoingMessage,
     TurnView,
+    refuse_secret,
 )
 from bot.commands import intake
 from bot.commands.access import Access, Sender
@@ -47,7 +50,8 @@ class SocketChannel:
     source = "socket"
     prefix = "sock:"
 
-    def __init__(self) -> None:
+    def __init__(self, leaks: LeakDetector | None = None) -> None:
+        self._leaks = leaks or LeakDetector()
         self.client: asyncio.StreamWriter | None = None
         self._ids = count(1)
         self._sending = asyncio.Lock()
@@ -91,6 +95,7 @@ class SocketChannel:
 
     def _write(self, *, buttons: Keyboard, **fields: str) -> None:
         """Nobody connected: surely not sent, so the outbox tries it again."""
+        refuse_secret(self._leaks, fields["text"])
         if self.client is None:
             raise NotSent("nobody is connected")
         keys = [[button.key, button.label] for row in buttons for button in row]

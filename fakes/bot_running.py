@@ -16,6 +16,7 @@ from agent.chats.assignment import Assignment, ChatOptions
 from agent.chats.chats import Chats
 from agent.context.window import ModelWindow
 from agent.events import Emit, TurnFinished
+from agent.leaks import LeakDetector
 from agent.sandbox.sandbox import Sandbox
 from agent.schedule.planner import Planner
 from agent.store import Store, open_store
@@ -116,6 +117,7 @@ class TelegramScenario(ScriptedAgent):
     folder: Path
     owner: Person
     config: dict[str, Any] = field(default_factory=dict)
+    leaks: LeakDetector = field(default_factory=LeakDetector)
     late: float = 0.0  # seconds by which the bot's clock is ahead of the messages
 
     @property
@@ -133,7 +135,7 @@ class TelegramScenario(ScriptedAgent):
         """The bot, polling."""
         async with (
             open_store(self.folder / "voltaire.db", lambda: time.time() + self.late) as store,
-            telegram_app(self.telegram, store) as bot,
+            telegram_app(self.telegram, store, self.leaks) as bot,
             self.serving(store, bot) as running,
         ):
             yield running

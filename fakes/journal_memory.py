@@ -26,12 +26,15 @@ class MemoryJournal:
     shorter: list[Message] | None = None
     running: set[str] = field(default_factory=set)
     held: list[Taint] = field(default_factory=list)
+    withheld: list[str] = field(default_factory=list)
     completions: list[Completion] = field(default_factory=list)
     asides: list[Completion] = field(default_factory=list)
     finished: list[tuple[Assistant | None, str, Reason, TokenUsage]] = field(default_factory=list)
 
     async def open(self) -> TurnState:
-        return TurnState(tuple(self.messages), self.own, frozenset(self.running))
+        return TurnState(
+            tuple(self.messages), self.own, frozenset(self.running), tuple(self.withheld)
+        )
 
     async def called(self, completion: Completion, sent: Sequence[Message]) -> None:
         self.completions.append(completion)
@@ -51,6 +54,9 @@ class MemoryJournal:
 
     async def started(self, call: str) -> None:
         self.running.add(call)
+
+    async def withhold(self, what: str) -> None:
+        self.withheld.append(what)
 
     async def steer(self) -> Sequence[User]:
         arrived, self.arriving = self.arriving, []

@@ -1,7 +1,7 @@
 """A small web server on loopback, and hosts that may reach it."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from aiohttp import web
@@ -11,10 +11,12 @@ from agent.sandbox.hosts import Hosts
 
 @dataclass
 class Site:
-    """`seen` are paths with the Host header of each request; `pages` answer by path."""
+    """`seen` are paths with the Host header of each request; `sent` its headers and as much of its body
+    as came; `pages` answer by path."""
 
     port: int = 0
     seen: list[str] = field(default_factory=list)
+    sent: list[bytearray] = field(default_factory=list)
     pages: dict[str, Callable[[], web.StreamResponse]] = field(default_factory=dict)
 
     @property
@@ -27,7 +29,11 @@ class Site:
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         self.seen.append(f"{request.headers['Host']}{request.path_qs}")
-        await request.read()  # to its end, so that clients send all of it
+        came = bytearray(b"".join(b"%s: %s\n" % header for header in request.raw_headers))
+        self.sent.append(came)
+        with suppress(ConnectionError):  # it was cut off in the middle
+            async for piece in request.content.iter_any():  # to its end, as clients send all of it
+                came += piece
         page = self.pages.get(request.path)
         return page() if page else web.Response(text="hello")
 

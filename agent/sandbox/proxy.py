@@ -4,7 +4,8 @@ It takes CONNECT and absolute http:// addresses, looks a name up once, connects 
 a public address of it, adds no credentials and bounds connections, bytes and time. One server
 may answer for many names, so a request's Host header and the name in a TLS handshake must be that
 of the host that was asked for. Each request that can be seen is permitted by itself, also in a
-tunnel; of TLS no more than the host is seen.
+tunnel, and looked through with its headers and body for what must not leave; of TLS no more than the
+host is seen.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from urllib.parse import urlsplit
 
 from agent.aio import BackgroundTasks
 from agent.errors import ToolError
+from agent.leaks import Leak, LeakDetector
 from agent.sandbox.hosts import TUNNEL, HostRefused, HostRequest, Hosts, Permit
 from agent.sandbox.observer import Observer, Unobserved
 
@@ -32,6 +34,8 @@ HEAD_BYTES = 32 << 10
 HEAD_SECONDS = 15
 CONNECT_SECONDS = 15
 IDLE_SECONDS = 60
+HELD_SECONDS = 0.2  # for which the beginning of a secret waits for its rest
+PIECE = 1 << 16
 CLOSE_SECONDS = 5
 RETRY_SECONDS = 0.2  # after a connection that could not be accepted
 DROPPED = (b"host", b"connection", b"proxy-connection", b"proxy-authorization", b"keep-alive")
@@ -42,12 +46,31 @@ TLS_HANDSHAKE = 22
 MOST_PERMITTED = 1000  # requests that are remembered
 
 
-Sends = Callable[[int], Awaitable[None]]
-"""Awaited before so many bytes leave the sandbox; ToolError when they may not."""
-
-
 async def unbounded(count: int) -> None:
     """Nothing is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLeak:
+    """What was found in a text that is about to leave for "name:port"."""
+
+    place: str
+    text: str
+    leak: Leak
+
+
+async def refused(found: FoundLeak) -> None:
+    raise ToolError(f"It holds {found.leak.what}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Outflow:
+    """What leaves the sandbox: `sends` is awaited before so many bytes do, `found` when `leaks` has
+    found something in those that can be seen. ToolError where they may not."""
+
+    sends: Callable[[int], Awaitable[None]] = unbounded
+    leaks: LeakDetector = field(default_factory=LeakDetector)
+    found: Callable[[FoundLeak], Awaitable[None]] = refused
 
 
 @dataclass(slots=True)
@@ -59,7 +82,7 @@ class EgressProxy:
     permit: Permit
     program_at: Callable[[int], str] = lambda port: ""
     observer: Observer = field(default_factory=Unobserved)
-    sends: Sends = unbounded
+    outflow: Outflow = field(default_factory=Outflow)
     refused: set[str] = field(default_factory=set)  # hosts, as far as they were told
     reached: set[str] = field(default_factory=set)
     permitted: set[HostRequest] = field(default_factory=set)
@@ -83,14 +106,12 @@ class EgressProxy:
                 async with closing(host_writer), asyncio.TaskGroup() as both:
                     if not request:
                         writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-                    both.create_task(self.relay(host_reader, writer))
+                    both.create_task(self.receive(host_reader, writer))
                     if not request:
                         request = await tunnel_start(reader, host, port)
                         if REQUEST_LINE.match(request):
                             await self.allow(host, port, request, client)
-                    await self.sends(len(request))
-                    host_writer.write(request)
-                    await self.relay(reader, host_writer, self.sends)
+                    await self.send(name, request, reader, host_writer)
             except* (HostRefused, ToolError) as errors:
                 log.info("refused: %s", errors.exceptions[0])
                 writer.write(refusal(str(errors.exceptions[0]), 403))
@@ -120,20 +141,56 @@ class EgressProxy:
             self.reached.add(request.place)
             log.info("connected to %s", request.place)
 
-    async def relay(
-        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, sends: Sends = unbounded
+    async def send(
+        self, place: str, begin: bytes, source: asyncio.StreamReader, host: asyncio.StreamWriter
     ) -> None:
+        """Pass on what a client sends, `begin` first. What may become a secret waits a moment for what follows."""
+        seen = begin[:1] != bytes([TLS_HANDSHAKE])
+        stream, piece = self.outflow.leaks.stream(), begin
+        while self.passed < MOST_BYTES:
+            leaving = stream.feed_bytes(piece) if seen else piece
+            if stream.leak:
+                text = stream.held.decode("utf-8", "replace")
+                await self.outflow.found(FoundLeak(place, text, stream.leak))
+                leaving = stream.allowed()
+            await self.leave(leaving, host)
+            try:
+                async with asyncio.timeout(HELD_SECONDS if stream.held else IDLE_SECONDS):
+                    piece = await source.read(PIECE)
+            except TimeoutError:
+                if not stream.held:
+                    raise
+                await self.leave(stream.rest(), host)
+                piece = b""
+                continue
+            if not piece:
+                break
+        await self.leave(stream.rest(), host)
+        end(host)
+
+    async def leave(self, raw: bytes, host: asyncio.StreamWriter) -> None:
+        if raw:
+            self.passed += len(raw)
+            await self.outflow.sends(len(raw))
+            host.write(raw)
+            await host.drain()
+
+    async def receive(self, host: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        """Pass on what the host answers."""
         while self.passed < MOST_BYTES:
             async with asyncio.timeout(IDLE_SECONDS):
-                piece = await source.read(1 << 16)
+                piece = await host.read(PIECE)
             if not piece:
                 break
             self.passed += len(piece)
-            await sends(len(piece))
             sink.write(piece)
             await sink.drain()
-        if sink.can_write_eof():
-            sink.write_eof()
+        end(sink)
+
+
+def end(sink: asyncio.StreamWriter) -> None:
+    if sink.can_write_eof():
+        sink.write_eof()
 
 
 def parse_request(head: bytes) -> tuple[str, int, bytes]:

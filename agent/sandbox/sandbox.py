@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
@@ -33,7 +33,7 @@ from agent.sandbox.mountinfo import verify_mounts
 from agent.sandbox.observer import Observe, unobserved
 from agent.sandbox.output_buffer import decode_fields
 from agent.sandbox.privileges import CurrentUser, open_tool_user
-from agent.sandbox.proxy import EgressProxy, Sends, serve_proxy, unbounded
+from agent.sandbox.proxy import EgressProxy, Outflow, serve_proxy
 from agent.sandbox.sandbox_config import SandboxConfig
 
 T = TypeVar("T")
@@ -88,7 +88,7 @@ class Sandbox:
         progress: Callable[[str], None] | None = None,
         strangers: Sequence[str] = (),
         write_repos: bool = True,
-        sends: Sends = unbounded,
+        outflow: Outflow | None = None,
     ) -> CommandResult:
         """Run bash text, or an argument list, in /workspace; ToolError when nothing can run.
 
@@ -97,7 +97,8 @@ class Sandbox:
         awaited before each request that it has not permitted; without it there is none. `progress` gets new lines
         while the command runs. `strangers` names whose text it gets to see: with the hosts it
         reaches, they are recorded for the workspace if it changes a file there. Without
-        `write_repos` all repositories are read-only. `sends` is awaited before bytes leave.
+        `write_repos` all repositories are read-only. `outflow` looks at
+        what leaves.
         """
         limit = self.config.limits.command_seconds
         hosts = self.config.hosts
@@ -112,7 +113,8 @@ class Sandbox:
 
         proxy = None
         if hosts and permit:
-            proxy = EgressProxy(hosts, permit_and_mark, observer=self.observer, sends=sends)
+            proxy = EgressProxy(hosts, permit_and_mark, observer=self.observer)
+            proxy.outflow = outflow or proxy.outflow
         process, reason, notice = await self._execute(
             command,
             min(seconds or limit, 5 * limit),
@@ -217,7 +219,11 @@ class Sandbox:
             await verify_mounts(init, process.ended, invocation.nested_mounts)
         if proxy:
             proxy.permit = time_limit.paused_during(proxy.permit)
-            proxy.sends = time_limit.paused_during(proxy.sends)
+            proxy.outflow = replace(
+                proxy.outflow,
+                sends=time_limit.paused_during(proxy.outflow.sends),
+                found=time_limit.paused_during(proxy.outflow.found),
+            )
             proxy.program_at = partial(program_at, init)
             try:
                 listener = await self.config.user.listen(init)

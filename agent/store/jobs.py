@@ -12,7 +12,6 @@ from pydantic import TypeAdapter
 from agent.schedule.times.rule import load
 from agent.store import chats, outbox
 from agent.store.database import Database, Row, columns
-from agent.store.ledger import record
 from agent.store.unreadable import readable
 
 MAX_ID = 2**63 - 1  # of SQLite; a person may type any number
@@ -87,15 +86,6 @@ class JobTable:
     async def set_state(self, id: int, state: JobState) -> None:
         sql = "UPDATE jobs SET state = ?, changed_at = ? WHERE id = ?"
         await self.database.execute(sql, state, self.database.clock(), id)
-
-    async def vouch(self, chat: str, id: int, by: str = "") -> bool:
-        """An owner takes a job for theirs; False when there is no stranger's with that id in that chat."""
-        async with self.database.write() as tx:
-            sql = "UPDATE jobs SET stranger = '' WHERE id = ? AND chat = ? AND stranger <> '' RETURNING 1"
-            vouched = await tx.all(sql, id, chat)
-            if vouched:
-                await record(tx, "taint-cleared", chat, what=f"job {id}", by=by)
-        return bool(vouched)
 
     async def active_and_next(self) -> tuple[int, int | None]:
         """How many jobs are active, and the next due time."""

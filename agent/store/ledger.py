@@ -22,6 +22,7 @@ EntryKind = Literal[
     "grant-ended",
     "connection",  # host, and why it was refused where it was
     "secret",  # which was used, for whom; once a day each
+    "withheld",  # a secret, or a key that no owner let out: the turn, what held it
     "taint",  # strangers' text in a chat or its files: where from
     "taint-cleared",  # of what, by whom
     "admin",  # backup, restore, pairing, model, settings, freezing
@@ -162,6 +163,14 @@ class LedgerTable:
         except Broken as error:
             problem = str(error)
         return Verification(rows, f"{number}:{before}" if rows else "", problem)
+
+    async def withheld(self, turn: str) -> tuple[str, ...]:
+        """What a turn has not let out, oldest first."""
+        sql = (
+            "SELECT json_extract(facts, '$.what') FROM ledger WHERE kind = 'withheld'"
+            " AND json_valid(facts) AND json_extract(facts, '$.turn') = ? ORDER BY number"
+        )
+        return tuple(str(row[0]) for row in await self.database.all(sql, turn))
 
     async def _all(self) -> AsyncIterator[LedgerRow]:
         sql = f"{_SELECT} WHERE number > ? ORDER BY number LIMIT {BATCH}"

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from agent.store import chats
 from agent.store.database import Database, Row, storable
-from agent.store.ledger import record
 
 NOTE_CHARACTERS = 1_000
 
@@ -66,15 +65,6 @@ class NoteTable:
         return bool(
             await self.database.execute(sql, normalize(text), self.database.clock(), id, chat)
         )
-
-    async def vouch(self, chat: str, id: int, by: str = "") -> bool:
-        """An owner takes a stranger's note for theirs; False when there is no such note in that chat."""
-        async with self.database.write() as tx:
-            sql = "UPDATE notes SET stranger = '' WHERE id = ? AND chat = ? AND stranger <> '' RETURNING 1"
-            vouched = await tx.all(sql, id, chat)
-            if vouched:
-                await record(tx, "taint-cleared", chat, what=f"note {id}", by=by)
-        return bool(vouched)
 
     async def pin(self, chat: str, id: int, pinned: bool) -> bool:
         """Pin or unpin; False when there is no such note in that chat."""

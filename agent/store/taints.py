@@ -7,6 +7,7 @@ prompt may have been summed up, answered or acted upon.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from agent.store.database import Database, Transaction, storable
 from agent.store.ledger import record
@@ -44,6 +45,16 @@ class TaintTable:
                 facts = {"conversation": conversation, "upto": upto, "count": len(cleared)}
                 await record(tx, "taint-cleared", chat, what="chat", by=by, **facts)
         return len(cleared)
+
+    async def vouch(self, kind: Literal["note", "job"], chat: str, id: int, by: str) -> bool:
+        """An owner takes a note or a job for theirs; False when there is no stranger's with that
+        number in that chat."""
+        async with self.database.write() as tx:
+            sql = f"UPDATE {kind}s SET stranger = '' WHERE id = ? AND chat = ? AND stranger <> '' RETURNING 1"
+            vouched = await tx.all(sql, id, chat)
+            if vouched:
+                await record(tx, "taint-cleared", chat, what=f"{kind} {id}", by=by)
+        return bool(vouched)
 
 
 async def enter(tx: Transaction, conversation: int, sources: Sequence[str]) -> None:

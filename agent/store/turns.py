@@ -17,7 +17,8 @@ from agent.store.transcript import Entry
 
 @dataclass(frozen=True, slots=True)
 class OpenTurn:
-    """A turn that has begun and not ended; `resumed` is how often it was resumed without a new step."""
+    """A turn that has begun and not ended; `resumed` is how often it was taken up
+    without a new step: 0 for one that has just begun, more for one that was cut off."""
 
     id: str
     chat: str
@@ -261,7 +262,8 @@ class TurnTable:
 
 
 _COLUMNS = columns(OpenTurn)
-_UNFINISHED = f"SELECT {_COLUMNS} FROM turns WHERE chat = ? AND state = 'open' ORDER BY started_at"
+_CUT_OFF = _COLUMNS.replace("resumed", "resumed + 1")
+_UNFINISHED = f"SELECT {_CUT_OFF} FROM turns WHERE chat = ? AND state = 'open' ORDER BY started_at"
 _STARTED = "SELECT call FROM tool_runs WHERE turn = ? AND finished_at IS NULL"
 _RESUME = """
 UPDATE turns SET

@@ -38,7 +38,7 @@ async def bash(
         progress=call.progress,
         strangers=[*repos, *filter(None, [touched])],
         write_repos=not touched,
-        sends=call.budget.sends,
+        outflow=call.outflow(command),
     )
     await call.budget.sent()
     if call.budget.counts("files"):

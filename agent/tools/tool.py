@@ -22,6 +22,7 @@ from agent.errors import ToolError
 from agent.leaks import Leak
 from agent.sandbox.files import SandboxPath
 from agent.sandbox.hosts import HostRequest, Permit
+from agent.sandbox.proxy import FoundLeak, Outflow
 from agent.sandbox.sandbox import Sandbox
 from agent.tools.context import Approver, ToolContext
 from agent.trust import Taint
@@ -47,6 +48,14 @@ async def untouched() -> Sequence[Taint]:
     return ()
 
 
+Withhold = Callable[[str], Awaitable[None]]
+"""Takes what was not let out, in words that do not repeat it."""
+
+
+async def untold(what: str) -> None:
+    """The `withhold` of a call that no person follows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """One tool call and what it works with.
@@ -55,7 +64,7 @@ class Call:
     eighth of it). `progress` takes the newest output of a running command, whole lines.
     `budget` counts what it uses of its chat's day. `taints` gives the strangers' text that its
     chat holds. `strangers` names where text of strangers comes from that the call gives back, in
-    its errors as well. `withheld` tells a person what was not let out.
+    its errors as well. `withhold` has a person told what was not let out.
     """
 
     id: str
@@ -67,7 +76,7 @@ class Call:
     output_bytes: int = 1 << 20
     taints: Callable[[], Awaitable[Sequence[Taint]]] = untouched
     strangers: list[str] = field(default_factory=list)
-    withheld: list[str] = field(default_factory=list)
+    withhold: Withhold = untold
     budget: CallBudget = field(default_factory=CallBudget)
 
     @property
@@ -94,6 +103,18 @@ class Call:
 
         return permit
 
+    def outflow(self, purpose: str) -> Outflow:
+        """What a command sends with its requests, where that can be seen."""
+
+        async def found(what: FoundLeak) -> None:
+            if what.leak.secret or not self.context.leaks.find(purpose):
+                scope = f"key:{what.place}"
+                await self.leaves(
+                    f"What is sent to {what.place}", what.text, what.leak, scope=scope
+                )
+
+        return Outflow(self.budget.sends, self.context.leaks, found)
+
     async def touched_by(self) -> str:
         """The newest text of strangers that the chat holds, or empty."""
         taints = await self.taints()
@@ -112,7 +133,7 @@ class Call:
                 raise ToolError(LEAKING.format(where=where, what=leak.what))
             await self.approve(KEY.format(where=where, what=leak.what, text=text), scope=scope)
         except ToolError:
-            self.withheld.append(f"{where}, which held {leak.what}")
+            await self.withhold(f"{where}, which held {leak.what}")
             raise
 
     async def reads(self, place: SandboxPath | None) -> None:

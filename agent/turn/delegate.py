@@ -15,6 +15,7 @@ from agent.events import Emit, Reason, TokenUsage, TurnFinished
 from agent.messages import Assistant, Message, System, ToolResult, User
 from agent.model import Completion
 from agent.prompt import system_text
+from agent.tools.tool import Withhold, untold
 from agent.trust import Taint, named
 from agent.turn import texts
 from agent.turn.journal import TurnState
@@ -30,11 +31,11 @@ SHORT = 200  # characters that are kept of an old tool result when the window is
 Run = Callable[[Turn, Emit], Awaitable[TurnFinished]]
 
 
-def delegating(turn: Turn, run: Run, spend: Spend) -> Turn:
+def delegating(turn: Turn, run: Run, spend: Spend, withhold: Withhold) -> Turn:
     """The turn with a tool context in which sub-tasks can be handed on, if it has that tool.
 
     `run` is agent.turn.loop.run_turn; `spend` is called with each model call of a
-    sub-task, which counts in the outer turn.
+    sub-task, which counts in the outer turn; `withhold` with what one did not let out.
     """
     if not any(tool.name == TOOL for tool in turn.tools):
         return turn
@@ -55,6 +56,7 @@ def delegating(turn: Turn, run: Run, spend: Spend) -> Turn:
             [System(system_text()), first],
             spend=spend,
             held=list(await turn.journal.taints()),
+            told=withhold,
         )
         known = len(journal.held)
         inner = replace(turn, journal=journal, tools=tools, limits=limits)
@@ -72,7 +74,7 @@ def delegating(turn: Turn, run: Run, spend: Spend) -> Turn:
 @dataclass
 class TransientJournal:
     """agent.turn.journal.Journal for as long as the turn lasts. `before` messages are not the turn's own;
-    `held` is the strangers' text that it has read."""
+    `held` is the strangers' text that it has read; `told` takes what it did not let out."""
 
     turn: str
     chat: str
@@ -80,6 +82,7 @@ class TransientJournal:
     before: int = 1
     spend: Spend = uncounted
     held: list[Taint] = field(default_factory=list)
+    told: Withhold = untold
 
     async def open(self) -> TurnState:
         return TurnState(tuple(self.messages), len(self.messages) - self.before)
@@ -104,6 +107,9 @@ class TransientJournal:
 
     async def started(self, call: str) -> None:
         """Not resumed, so there is nothing to remember."""
+
+    async def withhold(self, what: str) -> None:
+        await self.told(what)
 
     async def steer(self) -> Sequence[User]:
         return ()

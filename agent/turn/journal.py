@@ -24,12 +24,13 @@ class TurnState:
     `messages` is the whole transcript in the window, the leading System message
     first, the turn's own messages last. `own` is how many of them belong to this
     turn (its user message and finished steps). `started` are ids of tool calls
-    that had started but not finished.
+    that had started but not finished. `withheld` is what was not let out before a restart.
     """
 
     messages: tuple[Message, ...]
     own: int
     started: frozenset[str] = field(default_factory=frozenset)
+    withheld: tuple[str, ...] = ()
 
 
 class Journal(Protocol):
@@ -65,6 +66,10 @@ class Journal(Protocol):
 
     async def started(self, call: str) -> None:
         """A tool is about to run (so that after a crash it counts as interrupted)."""
+        ...
+
+    async def withhold(self, what: str) -> None:
+        """Record what was not let out, of which the person is told when the turn ends."""
         ...
 
     async def steer(self) -> Sequence[User]:
@@ -134,7 +139,7 @@ class StoredJournal:
         progress = await self.store.turns.progress(self.open_turn)
         messages = (System(prompt.system_text()), *(e.message for e in progress.entries))
         own = sum(entry.turn == self.turn for entry in progress.entries)
-        return TurnState(messages, own, progress.started)
+        return TurnState(messages, own, progress.started, await self._withheld())
 
     async def called(self, completion: Completion, sent: Sequence[Message]) -> None:
         await self.window.record(self.open_turn, sent, completion)
@@ -157,6 +162,15 @@ class StoredJournal:
 
     async def started(self, call: str) -> None:
         await self.store.turns.started(self.open_turn, call)
+
+    async def withhold(self, what: str) -> None:
+        await self.store.ledger.record("withheld", self.chat, turn=self.turn, what=what)
+
+    async def _withheld(self) -> tuple[str, ...]:
+        """Before a restart; a turn that just began needs no query."""
+        if not self.open_turn.resumed:
+            return ()
+        return await self.store.ledger.withheld(self.turn)
 
     async def steer(self) -> Sequence[User]:
         rows = await self._arrived()

@@ -4,6 +4,7 @@ for what its calls carry."""
 import json
 from dataclasses import replace
 
+from agent.aio import complete
 from agent.approvals import GuardedCall
 from agent.errors import ToolError
 from agent.events import (
@@ -27,7 +28,8 @@ REPLY = "reply"  # stands for a call's id where an owner is asked about the answ
 
 class LeakGuard:
     """`emit` passes a turn's events on, without secrets; text comes out as soon as no secret can begin
-    in it. `advice` and `ending` look through the answer. `withheld` is that of agent.tools.tool.Call."""
+    in it. `advice` and `ending` look through the answer. `withhold` notes what was
+    not let out, for the person and, should the program be killed before they are told, in the journal."""
 
     def __init__(self, turn: Turn, emit: Emit) -> None:
         self._turn = turn
@@ -80,9 +82,13 @@ class LeakGuard:
         if self._advised:
             return None
         self._advised = True
-        self.withheld.append(texts.ANSWER.format(what=leak.what))
+        await self.withhold(texts.ANSWER.format(what=leak.what))
         self._emit(Notice(texts.ANSWER_WITHHELD.format(what=leak.what)))
         return texts.LEAKING_ANSWER.format(what=leak.what)
+
+    async def withhold(self, what: str) -> None:
+        self.withheld.append(what)
+        await complete(self._turn.journal.withhold(what))
 
     async def _allows(self, leak: Leak, text: str) -> bool:
         journal = self._turn.journal

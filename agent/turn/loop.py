@@ -47,6 +47,7 @@ async def run_turn(turn: Turn, emit: Emit) -> TurnFinished:
     loop = TurnLoop(turn, emit)
     transcript = loop.transcript
     await transcript.open()
+    loop.guard.withheld += transcript.withheld
     ending: Ending | None = None
     try:
         async with move_on_when(turn.stop), asyncio.timeout(turn.limits.seconds) as time_limit:
@@ -82,16 +83,16 @@ class TurnLoop:
         self.transcript = TurnTranscript(turn.journal)
         reader = Reader(turn.model, turn.schemas, self.transcript.called_aside)
         turn = replace(turn, context=replace(turn.context, read=reader.extract))
-        turn = delegating(turn, run_turn, self.transcript.called_aside)
+        self.guard = LeakGuard(turn, emit)
+        turn = delegating(turn, run_turn, self.transcript.called_aside, self.guard.withhold)
         self.turn = turn
         self.limits = turn.limits
         self.known = KnownTools.of(turn.schemas)
-        self.guard = LeakGuard(turn, emit)
         emit = self.guard.emit
         self.caller = ModelCaller(
             turn.model, self.known, turn.limits, turn.ready, emit, turn.answer_now
         )
-        self.tools = ToolRunner(turn, self.transcript, emit, self.guard.withheld)
+        self.tools = ToolRunner(turn, self.transcript, emit, self.guard.withhold)
         self.checks = AnswerChecks()
         self.window = 0  # tokens
         self.last_step_at = 0.0  # on the loop's clock

@@ -11,7 +11,7 @@ from agent.errors import Looping, NoSandbox, ToolError, TurnError
 from agent.events import CallRefused, Emit, ToolCalled, ToolFinished, ToolProgress
 from agent.llm.tool_call_parser import arguments_of
 from agent.messages import ToolCall
-from agent.tools.tool import Call, Output, Tool
+from agent.tools.tool import Call, Output, Tool, Withhold
 from agent.turn import texts
 from agent.turn.loop_detection import ToolLoopDetector
 from agent.turn.transcript import TurnTranscript
@@ -26,11 +26,11 @@ class ToolRunner:
 
     `calls` counts those that were taken up (run, or answered as repeated); `done`
     holds the names of tools that ran without an error; `malformed` counts steps
-    with calls that were none. `output_bytes` and `withheld` are those of agent.tools.tool.Call.
+    with calls that were none. `output_bytes` and `withhold` are those of agent.tools.tool.Call.
     """
 
     def __init__(
-        self, turn: Turn, transcript: TurnTranscript, emit: Emit, withheld: list[str]
+        self, turn: Turn, transcript: TurnTranscript, emit: Emit, withhold: Withhold
     ) -> None:
         self.calls = 0
         self.done: set[str] = set()
@@ -40,7 +40,7 @@ class ToolRunner:
         self._tools = {tool.name: tool for tool in turn.tools}
         self._transcript = transcript
         self._emit = emit
-        self._withheld = withheld
+        self._withhold = withhold
         self._lines: list[str] = []
         self._detector = ToolLoopDetector()
         self._no_sandbox = ""  # why
@@ -134,7 +134,7 @@ class ToolRunner:
             progress=lambda text: self._emit(ToolProgress(call.id, text)),
             output_bytes=self.output_bytes,
             taints=journal.taints,
-            withheld=self._withheld,
+            withhold=self._withhold,
             budget=budget,
         )
         began = asyncio.get_running_loop().time()

@@ -14,13 +14,14 @@ class TurnTranscript:
     """Every write is completed when the turn is cancelled meanwhile, so that this and the journal agree.
 
     `messages` is what the model is sent, `own` those of this turn; `started` are
-    ids of calls whose tools have been started.
+    ids of calls whose tools have been started, `withheld` what was not let out before a restart.
     """
 
     def __init__(self, journal: Journal) -> None:
         self.messages: tuple[Message, ...] = ()
         self.own: tuple[Message, ...] = ()
         self.started: set[str] = set()
+        self.withheld: tuple[str, ...] = ()
         self.usage = TokenUsage()
         self._journal = journal
 
@@ -29,6 +30,7 @@ class TurnTranscript:
         self.messages = state.messages
         self.own = state.messages[len(state.messages) - state.own :]
         self.started = set(state.started)
+        self.withheld = state.withheld
 
     def results(self) -> list[tuple[ToolCall, str]]:
         """Finished calls of this turn with their results, in order."""

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from agent.chats.assignment import Listener
+from agent.leaks import LeakDetector
 from agent.store import Store
 from backend.client import BackendClient
 from backend.control.sd_notify import notify
@@ -75,8 +76,9 @@ async def serve_until(
 
 
 @asynccontextmanager
-async def open_apps(settings: Settings, store: Store) -> AsyncIterator[Apps]:
-    """The configured messaging apps, not yet listening: the one place that knows them all."""
+async def open_apps(settings: Settings, store: Store, leaks: LeakDetector) -> AsyncIterator[Apps]:
+    """The configured messaging apps, not yet listening: the one place that knows them all. `leaks`
+    knows what they must not send."""
     config = TelegramConfig(
         **dict(settings.telegram),
         run_dir=settings.state_dir / "run",
@@ -84,5 +86,5 @@ async def open_apps(settings: Settings, store: Store) -> AsyncIterator[Apps]:
         repos=tuple(settings.agent.repos),
     )
     async with AsyncExitStack() as stack:
-        apps = [await stack.enter_async_context(telegram_app(config, store))]
+        apps = [await stack.enter_async_context(telegram_app(config, store, leaks))]
         yield await stack.enter_async_context(Apps(apps))

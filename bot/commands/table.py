@@ -1,5 +1,6 @@
 """Every command and every button, with who handles it; the texts of commands stand in bot.texts."""
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from bot.commands import (
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
 from bot.delivery import RESEND
 from bot.replies import ANSWER_NOW
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +151,9 @@ async def handle_press(context: HandlerContext, kind: str, press: ButtonPress) -
         return await BUTTONS[kind](context, press)
     except AgentError as error:
         return PressResult(str(error))
+    except (ValueError, OverflowError) as error:  # a button's key that an app made up
+        log.warning("a press on a button of ours with another key: %s", error)
+        return PressResult(context.texts.expired)
 
 
 async def show_press_result(

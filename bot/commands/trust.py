@@ -87,11 +87,12 @@ async def press_trust(context: HandlerContext, press: ButtonPress) -> PressResul
             assert context.services.sandbox
             files = (await context.services.sandbox(press.chat)).files
             done = bool(await files.vouch(number, by))
-            ledger = context.store.ledger
-            await ledger.record("taint-cleared", press.chat, what="files", upto=number, by=by)
-        case "note":
-            done = await context.store.notes.vouch(press.chat, number, by)
+            if done:
+                ledger = context.store.ledger
+                await ledger.record("taint-cleared", press.chat, what="files", upto=number, by=by)
+        case "note" | "job":
+            done = await context.store.taints.vouch(kind, press.chat, number, by)
         case _:
-            done = await context.store.jobs.vouch(press.chat, number, by)
+            done = False
     toast = context.texts.vouched if done else context.texts.expired
     return PressResult(toast, later=partial(trust_report, context, press.chat))

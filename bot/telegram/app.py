@@ -1,6 +1,6 @@
 """The Telegram bot: python-telegram-bot's application inside our own loop.
 
-async with telegram_app(config, store) as app:
+async with telegram_app(config, store, leaks) as app:
     async with Chats(..., listener=app.replies) as chats:
         await app.serve(Services(chats, ...))      # until cancelled
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 from telegram.error import InvalidToken, TelegramError
 from telegram.ext import ApplicationBuilder
 
+from agent.leaks import LeakDetector
 from agent.store import Store
 from bot.app import AppHealth, AppUnavailable, MessagingApp
 from bot.commands.access import Access
@@ -59,7 +60,7 @@ class TelegramConfig(TelegramSection):
 class TelegramApp(MessagingApp):
     """`serve` raises AppUnavailable."""
 
-    def __init__(self, config: TelegramConfig, store: Store) -> None:
+    def __init__(self, config: TelegramConfig, store: Store, leaks: LeakDetector) -> None:
         self.config = config
         self.poll = PollState()
         self.application = (
@@ -80,7 +81,7 @@ class TelegramApp(MessagingApp):
         own_server = config.root != TelegramSection().base_url
         super().__init__(
             store,
-            TelegramChannel(self.calls, self.unfinished, own_server=own_server),
+            TelegramChannel(self.calls, self.unfinished, leaks, own_server=own_server),
             Access(store.people, SOURCE, owners, allow, config.groups),
             table,
             timezone=config.timezone,
@@ -128,10 +129,12 @@ class TelegramApp(MessagingApp):
 
 
 @asynccontextmanager
-async def telegram_app(config: TelegramConfig, store: Store) -> AsyncIterator[TelegramApp]:
-    """The app, not yet listening. Raises AppUnavailable where another process polls this token."""
+async def telegram_app(
+    config: TelegramConfig, store: Store, leaks: LeakDetector
+) -> AsyncIterator[TelegramApp]:
+    """The app, not yet listening; `leaks` knows what it must not send. Raises AppUnavailable where another process polls this token."""
     with only_poller(config.lock):
-        app = TelegramApp(config, store)
+        app = TelegramApp(config, store, leaks)
         await app.unfinished.load()
         try:
             yield app

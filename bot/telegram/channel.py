@@ -8,8 +8,17 @@ from typing import Any
 from telegram import InputFile, InputMediaDocument, InputMediaPhoto, Message
 from telegram.error import BadRequest, RetryAfter
 
+from agent.leaks import LeakDetector
 from bot.attachments import MIB
-from bot.channel import ChannelLimits, Keyboard, LiveView, NamedFile, OutgoingMessage
+from bot.channel import (
+    ChannelLimits,
+    Keyboard,
+    LiveView,
+    NamedFile,
+    OutgoingMessage,
+    refuse_secret,
+    refuse_secret_files,
+)
 from bot.telegram.live import LiveMessage, LiveMessageStore
 from bot.telegram.markdown import render
 from bot.telegram.message_calls import (
@@ -30,17 +39,24 @@ UPLOAD_SECONDS = 120.0
 
 
 class TelegramChannel:
-    """A Channel over one bot. `own_server` is a Bot API server of one's own, with its larger limits."""
+    """A Channel over one bot. `leaks` knows what must not leave; `own_server` is a Bot API server of
+    one's own, with its larger limits."""
 
     source = SOURCE
     prefix = PREFIX
 
     def __init__(
-        self, calls: MessageCalls, unfinished: LiveMessageStore, *, own_server: bool = False
+        self,
+        calls: MessageCalls,
+        unfinished: LiveMessageStore,
+        leaks: LeakDetector,
+        *,
+        own_server: bool = False,
     ) -> None:
         self._calls = calls
         self._bot = calls.bot
         self._unfinished = unfinished
+        self._leaks = leaks
         self._own_server = own_server
         self._newest: dict[str, int] = {}
 
@@ -67,6 +83,7 @@ class TelegramChannel:
     async def send_part(
         self, chat: str, message: OutgoingMessage
     ) -> tuple[str, OutgoingMessage | None]:
+        refuse_secret(self._leaks, message.text)
         parts = message_parts(message.text)
         part, last = parts[message.part], message.part + 1 >= len(parts)
         keyboard = message.keyboard if last else ()
@@ -115,6 +132,8 @@ class TelegramChannel:
 
     async def send_files(self, chat: str, files: Sequence[NamedFile], caption: str) -> list[str]:
         """Pictures are shown as such; with anything else among them all are sent as documents."""
+        refuse_secret(self._leaks, caption)
+        await refuse_secret_files(self._leaks, files)
         pacer = self._calls.pacer(chat)
         with channel_errors():
             if all(
@@ -156,6 +175,7 @@ class TelegramChannel:
         return [await self._bot.send_document(document=content, **options, **under)]
 
     async def edit(self, chat: str, message: str, text: str, keyboard: Keyboard = ()) -> None:
+        refuse_secret(self._leaks, text)
         styled = head(render(text), TEXT_UNITS)
         with channel_errors():
             await self._calls.pacer(chat).run(

@@ -223,7 +223,7 @@ async def test_a_note_carries_it_on_and_never_comes_by_itself(chat: ObedientChat
     assert "4711" not in str(entries)
     await chat.say(order("recall", '{"query": "code"}'))
     assert await sources(chat) == [PAGE]
-    assert await chat.store.notes.vouch(CHAT, note.id)
+    assert await chat.store.taints.vouch("note", CHAT, note.id, "Olga")
     await chat.store.chats.new_conversation(CHAT)
     await chat.say("hello")
     assert "4711" in str((await chat.store.transcript.current(CHAT))[1])

@@ -1,21 +1,15 @@
 """Which secrets a configuration holds or names, and that what they are made into knows them."""
 
-import asyncio
 import logging
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from pydantic import BaseModel, SecretStr
 
-from agent.chats.assignment import ChatOptions
 from agent.leaks import Leak
-from agent.schedule.times.rule import Once, dump
-from agent.store.jobs import JobSpec
 from backend.client import BackendClient
-from bot.composition import open_agent, open_chats
+from bot.composition import open_agent
 from bot.secret_values import secret_values
-from bot.service import Listeners, open_scheduler, payload
 from bot.settings import BackendSection, Settings, StateSection, TelegramSection, load
 
 TOKEN = "7311804495:AAHk3-9xTqLr_0vBwZyE2mNcD8sUuPfGa1o"
@@ -92,23 +86,3 @@ async def test_the_agent_knows_the_secrets_and_no_log_does(
     assert "too plain to be found in what leaves: backend.api_key" in caplog.text
     assert TOKEN not in caplog.text
     assert "hush-9" not in caplog.text
-
-
-async def test_what_jobs_send_holds_no_secret(tmp_path: Path) -> None:
-    settings = Settings(
-        state=StateSection(dir=tmp_path), telegram=TelegramSection(token=SecretStr(TOKEN))
-    )
-    async with (
-        open_agent(settings, BackendClient(tmp_path / "none.sock")) as agent,
-        open_chats(agent, ChatOptions(frozenset()), Listeners([])) as chats,
-    ):
-        due, said = datetime.now(UTC), f"say {TOKEN[::-1]}"
-        await agent.store.jobs.add(
-            JobSpec(
-                "tg:1", "remind", "", dump(Once(due)), "UTC", said, {}, next_at=int(due.timestamp())
-            )
-        )
-        async with open_scheduler(agent, chats), asyncio.timeout(10):
-            while not (row := await agent.store.outbox.claim("tg:1")):
-                await asyncio.sleep(0.02)
-    assert row.payload == payload("(A text was withheld: it held the secret telegram.token.)")

@@ -15,6 +15,7 @@ from agent.chats.chats import Chats
 from agent.context.user_message import Fetch, as_they_are
 from agent.context.window import ModelWindow
 from agent.events import Emit, Event, TurnFinished
+from agent.leaks import LeakDetector
 from agent.llm.gpu_queue import QueuedModel
 from agent.messages import Assistant, ToolCall, User
 from agent.model import Request
@@ -90,6 +91,7 @@ class Bench:
     limits: TurnLimits = field(default_factory=TurnLimits)
     zone: str = "UTC"
     fetch: Fetch = as_they_are
+    leaks: LeakDetector = field(default_factory=LeakDetector)
 
     @property
     def schemas(self) -> tuple[dict[str, object], ...]:
@@ -111,7 +113,7 @@ class Bench:
             assignment.journal,
             self.tools,
             self.schemas,
-            context=ToolContext(sandbox=cast("Any", None)),
+            context=ToolContext(sandbox=cast("Any", None), leaks=self.leaks),
             approvals=Approvals(self._store.approvals, None),
             stop=assignment.stop,
             answer_now=assignment.answer_now,
@@ -134,7 +136,7 @@ class Gate:
     open: asyncio.Event = field(default_factory=asyncio.Event)
 
     def tool(self) -> Tool:
-        async def gate(call: Call) -> Output:
+        async def gate(call: Call, word: str = "") -> Output:
             "Wait."
             self.entered += 1
             self.began.set()

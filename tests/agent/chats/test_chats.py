@@ -11,6 +11,7 @@ from agent.chats.assignment import ChatOptions
 from agent.chats.chats import Chats, cli_source
 from agent.chats.worker import RESUMES
 from agent.events import Notice, TurnStarted
+from agent.leaks import LeakDetector
 from agent.messages import Assistant, ToolResult, User
 from agent.model import Piece, Request
 from agent.store import Incoming, open_store
@@ -234,6 +235,29 @@ async def test_no_word_of_a_chat_reaches_another(bench: Bench) -> None:
                 if f"word-{c}" in text or f"note-{c}" in text
             }
             assert len(about) == 1
+
+
+@pytest.mark.parametrize("place", ["a call", "an answer"])
+async def test_what_was_withheld_before_a_restart_is_told_after_it(
+    bench: Bench, place: str
+) -> None:
+    secret, gate = "7311804495:AAHk3-9xTqLr_0vBwZyE2mNcD8sUuPfGa1o", Gate()
+    bench.leaks = LeakDetector({"telegram.token": secret})
+    bench.tools = [gate.tool()]
+    held = [
+        calling("gate", f'{{"word": "{secret}"}}') if place == "a call" else Assistant(secret),
+        calling("gate", id="c2"),
+    ]
+    bench.model.answer = lambda request: held.pop(0)
+    async with bench.running() as chats:
+        await chats.submit(said("hello", "1"))
+        await gate.began.wait()
+    bench.model.answer = lambda request: Assistant("Done.")
+    async with bench.running() as chats:
+        [reply] = await bench.heard.replies("tg:1", 1)
+        assert [row.kind for row in await chats.store.ledger.rows(0)] == ["withheld"]
+    where = "gate" if place == "a call" else "an answer"
+    assert reply == f"Done.\n\n(Withheld: {where}, which held the secret telegram.token.)"
 
 
 async def test_a_full_disk_holds_a_message_up_and_loses_nothing(bench: Bench) -> None:

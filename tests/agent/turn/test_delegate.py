@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agent.events import TokenUsage, ToolFinished
+from agent.leaks import LeakDetector
 from agent.messages import Assistant, System, ToolCall, ToolResult, User
 from agent.prompt import system_text
 from agent.tools.delegate import delegate
@@ -116,3 +117,14 @@ async def test_a_full_window_shortens_old_results() -> None:
     texts_after = [m.text for m in opening.messages if isinstance(m, ToolResult)]
     assert texts_after == [short, short, long]
     assert await journal.compact(journal.messages, full=True) is None
+
+
+async def test_what_a_sub_task_did_not_let_out_is_told() -> None:
+    secret = "7311804495:AAHk3-9xTqLr_0vBwZyE2mNcD8sUuPfGa1o"
+    bench = DelegatingBench(leaks=LeakDetector({"telegram.token": secret}))
+    outer = [calls("delegate", id="d", task="read all"), says("It says 42.")]
+    inner = [calls("bash", id="i", command=f"echo {secret}"), says("The answer is 42.")]
+    finished = await bench.run_with(ScriptedModel(by_depth(outer, inner)))
+    line = "(Withheld: bash, which held the secret telegram.token.)"
+    assert finished.text == f"It says 42.\n\n{line}"
+    assert bench.journal.withheld == ["bash, which held the secret telegram.token"]

@@ -10,7 +10,7 @@ import pytest
 
 from agent.schedule.planner import Planner
 from agent.store.jobs import JobSpec
-from bot.commands.table import COMMANDS
+from bot.commands.table import BUTTONS, COMMANDS
 from bot.localgram import Message, is_final
 from bot.texts import TABLES, Texts
 from fakes.bot_running import TelegramScenario
@@ -363,3 +363,19 @@ async def test_commands_work_in_groups_when_addressed(scenario: TelegramScenario
         sent = [m for m in scenario.owner.messages(chat=group) if m.sender.is_bot and is_final(m)]
     assert first.text == second.text
     assert len(sent) == 2
+
+
+@pytest.mark.parametrize("number", ["", "x", "²", "-1", "7" * 23, "7" * 4000, "1:2:3"])
+async def test_a_button_of_a_made_up_key_has_expired(
+    scenario: TelegramScenario, number: str
+) -> None:
+    """Which key a press has is an app's to say."""
+    scenario.plans = True
+    async with scenario.open() as run:
+        card = await scenario.owner.ask("/jobs")
+        speech, chat = scenario.owner._speech, scenario.owner.chat()
+        for kind in BUTTONS:
+            for key in (f"{kind}:{number}", f"{kind}:yes:{number}", f"{kind}:{number}:yes"):
+                query = speech.press_button(chat, card, {"callback_data": key})
+                await scenario.owner.answer(query)
+        assert await run.store.set_aside.all() == []

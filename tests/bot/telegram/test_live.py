@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from telegram import Bot
 
+from agent.leaks import LeakDetector
 from agent.store import open_store
 from bot.channel import Button, OutgoingMessage, ToolCallView, TurnView, send
 from bot.telegram.channel import TelegramChannel
@@ -30,13 +31,14 @@ pytestmark = [
 async def test_what_a_turn_sends_is_taken(tmp_path: Path) -> None:
     async with Bot(TOKEN or "") as bot, open_store(tmp_path / "voltaire.db") as store:
         unfinished = LiveMessageStore(store.key_values, Texts())
-        channel, chat = TelegramChannel(MessageCalls(bot, Pacers()), unfinished), f"tg:{CHAT}"
+        calls, chat = MessageCalls(bot, Pacers()), f"tg:{CHAT}"
+        channel = TelegramChannel(calls, unfinished, LeakDetector())
         await channel.typing(chat)
         live = channel.live_view(chat)
-        calls = (ToolCallView("c", "bash", "df -h", "ok", "12 GB free"),)
-        await live.show(TurnView(calls, "**Look"))
+        steps = (ToolCallView("c", "bash", "df -h", "ok", "12 GB free"),)
+        await live.show(TurnView(steps, "**Look"))
         live.close(TurnView())
-        await live.finish(TurnView(calls))
+        await live.finish(TurnView(steps))
         text = "**Bold**, `code`, [link](https://example.org)\n\n|a|b|\n|-|-|\n|1|2|\n"
         message = OutgoingMessage(text, [[Button("x:1", "A button")]])
         (sent,) = await send(channel, chat, message)
