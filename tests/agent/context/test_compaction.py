@@ -1,5 +1,7 @@
 import json
+import re
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,12 +14,16 @@ from agent.context.compaction_plan import (
 )
 from agent.context.compactor import (
     is_usable,
+    last_lines,
+    measure,
+    shortened,
     summary_by_rule,
     weight,
     with_summary,
+    without_newest,
     without_summary,
 )
-from agent.messages import Assistant, Message, ToolCall, ToolResult, User
+from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
 from agent.model import Completion
 from agent.store.transcript import Entry
 
@@ -226,3 +232,157 @@ def test_which_summaries_are_of_use() -> None:
 def test_nothing_to_do_is_nothing() -> None:
     before = entries(exchange("t1"))
     assert plan(before, 5000, 100, tokens, {}) == before
+
+
+# --- which groups stay, and how far a large message is cut --------------------------
+
+
+def sized(message: Message) -> int:
+    """Tokens of a message whose text begins with their number."""
+    return int(message.text.split()[0])
+
+
+@st.composite
+def groups(draw: st.DrawFn) -> list[Entry]:
+    made: list[Entry] = []
+    for number in range(draw(st.integers(1, 8))):
+        turn = f"t{number // 3}"
+        size = f"{draw(st.integers(1, 100))} tokens"
+        user = draw(st.booleans())
+        own = user and draw(st.integers(0, 3)) == 0
+        made.append(Entry(number + 1, turn, User(size) if user else Assistant(size), own=own))
+    return made
+
+
+@settings(max_examples=100, deadline=None)
+@given(groups(), st.integers(1, 500))
+def test_the_instructions_stay_and_as_much_of_the_end_as_has_room(
+    before: list[Entry], room: int
+) -> None:
+    users = [entry for entry in before if isinstance(entry.message, User) and not entry.own]
+    asked = [entry for entry in users if entry.turn == users[-1].turn]
+    others = room - sum(sized(entry.message) for entry in asked)
+    sizes = [0 if entry in asked else sized(entry.message) for entry in before]
+    last = len(before) - 1
+    first = next((i for i in range(last) if sum(sizes[i:]) <= others), last)
+    if not any(entry in asked for entry in before[:first]):  # it must begin with a person's words
+        speaks = [i for i in range(first, last + 1) if isinstance(before[i].message, User)]
+        first = speaks[0] if speaks else first
+    kept = [entry for i, entry in enumerate(before) if i >= first or entry in asked]
+    whole = sum(sized(entry.message) for entry in before) <= room
+    assert plan(before, room, 0, sized, {}) == (before if whole else kept)
+
+
+def test_room_for_the_summary_is_left_only_where_there_is_one() -> None:
+    before = [Entry(n, f"t{n}", User("100 tokens")) for n in range(5)]
+    assert plan(before, 500, 200, sized, {}) == before
+    assert plan(before, 499, 199, sized, {}) == before[2:]
+    assert plan(before, 499, 200, sized, {}) == before[3:]
+
+
+def letters(message: Message) -> int:
+    return len(message.text)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "room", "cut"),
+    [
+        ([1000, 150], 1149, [999, 150]),
+        ([1000, 150], 850, [700, 150]),
+        ([1000, 150], 651, [501, 150]),
+        ([1000, 600], 1500, [900, 600]),
+        ([1000, 900], 1300, [500, 800]),
+        ([150, 200], 100, [150, 200]),
+        ([201, 150], 100, [200, 150]),
+    ],
+)
+def test_the_largest_is_cut_by_as_little_as_it_takes(
+    lengths: list[int], room: int, cut: list[int]
+) -> None:
+    """By half at most at a time, and never below 200 tokens."""
+    before = [Entry(n, "t", User("x" * size)) for n, size in enumerate(lengths)]
+
+    def without_mark(message: Message) -> int:
+        return letters(message) - (len(mark.group()) if (mark := MARK.search(message.text)) else 0)
+
+    after = plan(before, room, 0, without_mark, {})
+    assert [without_mark(entry.message) for entry in after] == cut
+
+
+MARK = re.compile(r"\n\[\.\.\. [\d,]+ characters left out \.\.\.\]\n")
+
+
+def test_cutting_ends_where_it_makes_nothing_smaller() -> None:
+    before = [Entry(1, "t", User("x" * 900)), Entry(2, "t", Assistant("y" * 800))]
+    after = plan(before, 300, 0, lambda message: 500, {})
+    assert [MARK.sub("", entry.message.text) for entry in after] == ["x" * 450, "y" * 800]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 900), max_size=9), st.integers(0, 100_000))
+def test_by_their_shares_messages_are_never_measured_too_small(
+    lengths: list[int], count: int
+) -> None:
+    messages: list[Message] = [User("x" * length) for length in lengths]
+    each = measure(entries(("t", messages)), count)
+    total = sum(map(each, messages))
+    if messages:
+        assert count <= total <= count + len(messages)
+    assert all(each(message) >= 1 for message in messages)
+
+
+@pytest.mark.parametrize(
+    ("message", "size"),
+    [
+        (User("é" * 10), 28),
+        (User("x", ("img", "img")), 9 + 2 * 1200),
+        (Assistant("said", (ToolCall("a", "bash", "{}"),)), 8 + 4 + 4 + 2 + 24),
+        (Assistant("said", (ToolCall("a", "bash", "{}"),), "raw"), 8 + 3),
+        (Assistant("said", thought="why"), 8 + 4 + 3),
+        (ToolResult("a", "bash", "ten bytes."), 18),
+        (System("ten bytes."), 18),
+        (User("\ud800"), 9),
+    ],
+)
+def test_what_a_message_weighs(message: Message, size: int) -> None:
+    assert weight(message) == size
+
+
+@settings(max_examples=40, deadline=None)
+@given(conversations(), st.integers(-500, 4000))
+def test_behind_what_is_shown_for_a_summary_question_and_answer_have_room(
+    before: list[Entry], excess: int
+) -> None:
+    budget = WindowBudget(8192, 1300)
+    size = budget.limit - budget.summary + excess
+    kept = without_newest(before, size, budget, tokens)
+    assert kept == before[: len(kept)]
+    left = sum(tokens(entry.message) for entry in before[len(kept) :])
+    assert left >= excess or not kept
+    if kept:  # a call without its result would be asked about
+        last = kept[-1].message
+        assert not (isinstance(last, Assistant) and last.calls)
+    following = before[len(kept)] if len(kept) < len(before) else None
+    if following and not (isinstance(following.message, Assistant) and following.message.calls):
+        assert left - tokens(following.message) < excess, "no more is left out than it takes"
+
+
+def test_nothing_is_left_out_of_what_just_has_room() -> None:
+    before, budget = entries(exchange("t")), WindowBudget(8192, 1300)
+    assert without_newest(before, budget.limit - budget.summary, budget, tokens) == before
+    assert len(without_newest(before, budget.limit - budget.summary + 1, budget, tokens)) == 1
+
+
+def test_an_extract_has_a_line_for_what_was_said_and_done_alone() -> None:
+    said: list[Message] = [System("You help."), Assistant(""), User("x" * 200)]
+    assert summary_by_rule("", said, 500) == f"person: {'x' * 156} ..."
+    assert shortened("a  b\nc", 5) == "a b c"
+    assert shortened("a" * 161, 160) == f"{'a' * 156} ..."
+    assert shortened("a" * 160, 160) == "a" * 160
+
+
+@pytest.mark.parametrize(
+    ("room", "lines"), [(0, []), (3, []), (4, ["ccc"]), (8, ["bbb", "ccc"]), (99, ["aaa", "bbb", "ccc"])]
+)  # fmt: skip
+def test_an_older_summary_gives_its_last_whole_lines(room: int, lines: list[str]) -> None:
+    assert last_lines("aaa\nbbb\nccc", room) == lines
