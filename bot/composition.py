@@ -26,7 +26,8 @@ from agent.approvals import Approvals, AskOwners
 from agent.budgets import DailyBudgets
 from agent.chats.assignment import Assignment, ChatOptions, Listener
 from agent.chats.chats import Chats
-from agent.context.window import ModelWindow, token_breakdown
+from agent.context.compactor import Spill
+from agent.context.window import ModelWindow, never, token_breakdown
 from agent.errors import BackendAway, ToolError
 from agent.events import Emit, Notice, TurnFinished
 from agent.leaks import LeakDetector
@@ -264,29 +265,9 @@ async def open_agent(
     async with AsyncExitStack() as stack:
         if store is None:
             store = await stack.enter_async_context(open_state(settings))
-        ledger = store.ledger
         boxes = await stack.enter_async_context(open_sandboxes(settings, host, store))
-
-        async def endpoint() -> Endpoint:
-            """Where the model is; that the owner's key is used there is recorded once a day."""
-            found = await backend.endpoint()
-            if settings.backend.kind == "external" and found.api_key:
-                await ledger.secret_used("backend.api_key", found.url)
-            leaks.watch("of the model server", found.api_key)
-            return found
-
+        endpoint = recorded_endpoint(settings, backend, store.ledger, leaks)
         model = await stack.enter_async_context(OpenAIModel(endpoint, kept=store.key_values))
-
-        async def spill(chat: str, text: str, stranger: str) -> str:
-            """Keep an old output in the chat's workspace; empty where it has no room."""
-            try:
-                files = (await boxes.of(chat)).files
-                if stranger:
-                    await files.mark(stranger)
-                return await files.save_output(text.encode("utf-8", "replace"))
-            except ToolError:
-                return ""
-
         yield Agent(
             settings,
             store,
@@ -298,9 +279,9 @@ async def open_agent(
                 model,
                 backend_queue(backend),
                 schemas,
-                spill,
+                spill_into(boxes),
                 model.useful,
-                settings.agent.read_ahead,
+                model.shows_prompts if settings.agent.read_ahead else never,
             ),
             Approvals(store.approvals, ask, zone=settings.agent.timezone),
             ToolContexts(settings, store, boxes, backend, file_sender, leaks=leaks),
@@ -309,6 +290,36 @@ async def open_agent(
             host,
             DailyBudgets(store.budgets, budget_limits(settings), settings.agent.timezone),
         )
+
+
+def recorded_endpoint(
+    settings: Settings, backend: BackendClient, ledger: LedgerTable, leaks: LeakDetector
+) -> Callable[[], Awaitable[Endpoint]]:
+    """Where the model is; that the owner's key is used there is recorded once a day."""
+
+    async def endpoint() -> Endpoint:
+        found = await backend.endpoint()
+        if settings.backend.kind == "external" and found.api_key:
+            await ledger.secret_used("backend.api_key", found.url)
+        leaks.watch("of the model server", found.api_key)
+        return found
+
+    return endpoint
+
+
+def spill_into(sandboxes: Sandboxes) -> Spill:
+    """Keeps an old output in its chat's workspace; gives nothing where that has no room."""
+
+    async def spill(chat: str, text: str, stranger: str) -> str:
+        try:
+            files = (await sandboxes.of(chat)).files
+            if stranger:
+                await files.mark(stranger)
+            return await files.save_output(text.encode("utf-8", "replace"))
+        except ToolError:
+            return ""
+
+    return spill
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,8 @@ class TurnViewBuilder:
     def add(self, event: Event) -> None:
         if not isinstance(event, ThoughtDelta | ModelProgress | ApprovalAsked):
             self._thinks_since, self._thought = None, 0
-            self.view = replace(self.view, buttons=())
+            if self.view.buttons:
+                self.view = replace(self.view, buttons=())
         match event:
             case ModelProgress():
                 if event.processed < self._processed or event.processed <= event.cached:

@@ -45,9 +45,20 @@ async def whole() -> int | None:
     return None
 
 
+async def always() -> bool:
+    """The `read_ahead` of a server that shows its prompts."""
+    return True
+
+
+async def never() -> bool:
+    """The `read_ahead` where that is switched off."""
+    return False
+
+
 @dataclass
 class ModelWindow:
-    """`schemas` is the wire form of the tools; `useful` the profile's useful context in tokens."""
+    """`schemas` is the wire form of the tools; `useful` the profile's useful context in tokens;
+    `read_ahead` whether the next prompt is read between turns where it would be read anew."""
 
     store: Store
     model: Model
@@ -55,9 +66,7 @@ class ModelWindow:
     schemas: tuple[Mapping[str, Any], ...]
     spill: Spill = nowhere
     useful: Callable[[], Awaitable[int | None]] = whole
-    read_ahead: bool = (
-        True  # whether the next prompt is read between turns where it would be read anew
-    )
+    read_ahead: Callable[[], Awaitable[bool]] = always
     audit: CacheAudit = field(default_factory=CacheAudit)
     _served: str = ""  # the chat of this process's last call: the server's slot is its own
     _prefixes: dict[int, int] = field(default_factory=dict)
@@ -114,7 +123,7 @@ class ModelWindow:
         try:
             if await self._compacted(chat):
                 await self.warm(chat)
-            elif self.read_ahead:
+            elif await self.read_ahead():
                 while not await self.warm(chat, changed=True):
                     pass
         except (ContextFull, ModelRefused) as error:

@@ -110,6 +110,10 @@ class OpenAIModel:
         """How much of the window the model uses well, in tokens; None: all of it."""
         return (await self._endpoint()).useful_context
 
+    async def shows_prompts(self) -> bool:
+        """Whether its server renders prompts, so that `ahead` can find something."""
+        return (await self._endpoint()).extras
+
     async def stream(self, request: Request) -> AsyncGenerator[Piece]:
         began = asyncio.get_running_loop().time()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent.context.compactor import sent
-from agent.context.window import ModelWindow
+from agent.context.window import ModelWindow, always, never
 from agent.errors import BackendAway, ContextFull
 from agent.llm.openai import OpenAIModel
 from agent.messages import Assistant, ToolCall, ToolResult, User
@@ -219,9 +219,8 @@ async def test_it_reads_where_that_saves_something_and_takes_nothing_from_others
     model = Changing(lambda request: Assistant("ok"))
     model.repeats = bool(fields.get("repeats"))
     model.others_kept = bool(fields.get("others_kept"))
-    window = ModelWindow(
-        store, model, LocalGpuQueue(), (), read_ahead=bool(fields.get("read_ahead", True))
-    )
+    read_ahead = always if fields.get("read_ahead", True) else never
+    window = ModelWindow(store, model, LocalGpuQueue(), (), read_ahead=read_ahead)
     window._served = str(fields.get("served", "tg:1"))
     await window.rest("tg:1")
     assert [request.prompt for request in model.requests] == [(1, 2, 3)] * read
