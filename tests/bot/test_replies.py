@@ -1,6 +1,14 @@
-"""How a turn's events become a view."""
+"""How a turn's events become a view, and when it is shown."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from agent.chats.assignment import Assignment
 from agent.events import (
+    ApprovalAsked,
     ModelFinished,
     ModelProgress,
     Notice,
@@ -9,10 +17,16 @@ from agent.events import (
     ToolCalled,
     ToolFinished,
     ToolProgress,
+    TurnFinished,
 )
-from bot.channel import ToolCallView, TurnView
-from bot.replies import ReadingSpeed, TurnViewBuilder
+from agent.store.turns import OpenTurn
+from bot import replies as module
+from bot.channel import Button, NotSent, OutgoingMessage, ToolCallView, TurnView
+from bot.replies import ReadingSpeed, Replies, TurnViewBuilder
 from bot.texts import Texts
+from fakes.channel_memory import MemoryChannel
+from fakes.journal_memory import MemoryJournal
+from fakes.patience import SECONDS, soon
 
 
 class SetClock:
@@ -110,3 +124,216 @@ def test_a_long_thought_is_a_live_line_and_after_a_while_a_button() -> None:
     assert [[button.label for button in row] for row in progress.view.buttons] == [["Answer now"]]
     progress.add(TextDelta("So"))
     assert (progress.view.status, progress.view.buttons) == ("", ())
+
+
+# --- which events are shown when ---------------------------------------------------
+
+
+def assigned(turn: str = "t1", chat: str = "tg:1") -> Assignment:
+    return Assignment(OpenTurn(turn, chat, 1, "message", "test", 0.0), (), MemoryJournal())
+
+
+@pytest.fixture
+def channel() -> MemoryChannel:
+    return MemoryChannel()
+
+
+@pytest.fixture
+async def replies(
+    channel: MemoryChannel, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Replies]:
+    monkeypatch.setattr(module, "FIRST_PAUSE", 0.0)
+    made = Replies(channel, Texts())
+    async with made.tasks:
+        yield made
+
+
+DONE = TurnFinished("Hello.", "done", 0)
+
+
+async def test_a_turn_is_shown_as_it_grows_and_its_view_is_left_at_the_end(
+    replies: Replies, channel: MemoryChannel
+) -> None:
+    await replies.event(assigned(), TextDelta("Hel"))
+    view = channel.views[0]
+    await soon(lambda: ("show", TurnView(text="Hel")) in view.seen)
+    await replies.event(assigned(), TextDelta("lo."))
+    await soon(lambda: ("show", TurnView(text="Hello.")) in view.seen)
+    assert channel.typed == ["tg:1"]
+    await replies.event(assigned(), DONE)
+    await asyncio.wait_for(replies.tasks.ended(), SECONDS)
+    assert [call for call in view.seen if call[0] == "close"] == [
+        ("close", TurnView(text="Hello."))
+    ]
+    assert view.seen[-1] == ("finish", TurnView(text="Hello."))
+    assert len(channel.views) == 1
+
+
+async def test_a_quick_answer_has_no_live_view(
+    replies: Replies, channel: MemoryChannel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FIRST_PAUSE", SECONDS)
+    await replies.event(assigned(), TextDelta("Hello."))
+    await asyncio.sleep(0.01)
+    await replies.event(assigned(), DONE)
+    await asyncio.wait_for(replies.tasks.ended(), SECONDS)
+    assert channel.views[0].seen == [("close", TurnView(text="Hello."))]
+    assert channel.typed == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"), [("done", []), ("cancelled", ["t1"]), ("error", ["t1"])]
+)
+@pytest.mark.parametrize("shown", [True, False])
+async def test_a_turn_that_ended_without_an_answer_is_told(
+    replies: Replies, channel: MemoryChannel, reason: Any, told: list[str], shown: bool
+) -> None:
+    """Of an answered one the delivery of its answer is the end."""
+    ended: list[str] = []
+    replies.on_end = ended.append
+    if shown:
+        await replies.event(assigned(), TextDelta("Hel"))
+    await replies.event(assigned(), TurnFinished("", reason, 0))
+    assert (len(channel.views), ended) == (int(shown), told)
+
+
+async def test_a_tool_call_is_shown_at_once(
+    replies: Replies, channel: MemoryChannel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FIRST_PAUSE", SECONDS)
+    await replies.event(assigned(), TextDelta("I look."))
+    await replies.event(assigned(), ToolCalled("c1", "bash", {"command": "ls"}))
+    view = TurnView((ToolCallView("c1", "bash", "ls"),))
+    await soon(lambda: ("show", view) in channel.views[0].seen)
+
+
+async def test_before_the_final_text_goes_out_its_live_view_is_closed(
+    replies: Replies, channel: MemoryChannel
+) -> None:
+    await replies.event(assigned(), TextDelta("Hel"))
+    await replies.event(assigned("t2", "tg:2"), TextDelta("Hi"))
+    one, other = channel.views
+    await soon(lambda: other.seen)
+    replies.final("t1")
+    replies.final("unknown")
+    assert ("close", TurnView(text="Hel")) in one.seen
+    assert "close" not in [name for name, _ in other.seen]
+    await soon(lambda: one.seen[-1] == ("finish", TurnView(text="Hel")))
+
+
+async def test_what_an_app_lets_fade_is_shown_again(
+    replies: Replies, channel: MemoryChannel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "REFRESH_SECONDS", 0.01)
+    monkeypatch.setattr(module, "TYPING_SECONDS", 0.01)
+    await replies.event(assigned(), TextDelta("Hel"))
+    await soon(lambda: channel.views[0].seen.count(("show", TurnView(text="Hel"))) >= 3)
+    await soon(lambda: len(channel.typed) >= 3)
+
+
+async def test_an_approval_that_is_decided_is_told(
+    replies: Replies, channel: MemoryChannel
+) -> None:
+    asked: list[str] = []
+    replies.on_approval = asked.append
+    await replies.event(assigned(), ApprovalAsked("a1", "commit", "once"))
+    assert asked == ["a1"]
+
+
+async def test_the_speed_of_a_chat_is_known_to_its_next_turn_alone(
+    replies: Replies, channel: MemoryChannel
+) -> None:
+    await replies.event(assigned("t1"), finished(4_000, 500.0))
+    await replies.event(assigned("t1"), DONE)
+    for turn, chat in (("t2", "tg:1"), ("t3", "tg:2")):
+        await replies.event(assigned(turn, chat), ModelProgress(0, 1_000, 0))
+    known, unknown = channel.views[1:]
+    await soon(lambda: known.seen and unknown.seen)
+    assert known.seen[0][1].status == "reading 0 of 1,000 tokens, about 2 s"
+    assert unknown.seen[0][1].status == "reading 0 of 1,000 tokens"
+
+
+async def test_a_message_that_waits_is_told_in_silence(
+    replies: Replies, channel: MemoryChannel
+) -> None:
+    await replies.waiting("tg:1", "Another program answers this chat.")
+    await asyncio.wait_for(replies.tasks.ended(), SECONDS)
+    assert channel.sent == [
+        ("tg:1", OutgoingMessage("Another program answers this chat.", silent=True))
+    ]
+
+
+async def test_that_it_could_not_be_told_is_no_failure(
+    replies: Replies, channel: MemoryChannel, caplog: pytest.LogCaptureFixture
+) -> None:
+    channel.faults.append(NotSent("no network"))
+    await replies.waiting("tg:1", "Another program answers this chat.")
+    await asyncio.wait_for(replies.tasks.ended(), SECONDS)
+    assert channel.sent == []
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+# --- how long reading takes -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("events", "status"),
+    [
+        ([(0, ModelProgress(0, 1_000, 0))], "reading 0 of 1,000 tokens"),
+        ([(0, ModelProgress(0, 1_000, 0)), (2, ModelProgress(500, 1_000, 0))], "reading 500 of 1,000 tokens, about 2 s"),
+        ([(0, ModelProgress(0, 1_000, 0)), (2, ModelProgress(999, 1_000, 0))], "reading 999 of 1,000 tokens, about 1 s"),
+        ([(0, ModelProgress(0, 1_000, 0)), (0.1, ModelProgress(500, 1_000, 0))], "reading 500 of 1,000 tokens"),
+        ([(0, ModelProgress(0, 1_000, 0)), (2, ModelProgress(1_000, 1_000, 0))], "reading 1,000 of 1,000 tokens"),
+        ([(9, ModelProgress(400, 1_000, 400)), (1, ModelProgress(500, 1_000, 400))], "reading 500 of 1,000 tokens, about 5 s"),
+        ([(0, ModelProgress(900, 1_000, 0)), (9, ModelProgress(0, 1_000, 0)), (1, ModelProgress(100, 1_000, 0))], "reading 100 of 1,000 tokens, about 9 s"),
+    ],
+    ids=["unknown", "halfway", "at the end", "too early", "whole", "cached", "next call"],
+)  # fmt: skip
+def test_the_time_that_is_left_goes_by_what_was_read_so_far(
+    events: list[tuple[float, ModelProgress]], status: str
+) -> None:
+    clock = SetClock()
+    progress = TurnViewBuilder(Texts(), ReadingSpeed(), clock)
+    for seconds, event in events:
+        clock.now += seconds
+        progress.add(event)
+    assert progress.view.status == status
+
+
+def test_what_was_measured_last_is_kept_where_a_call_measures_nothing() -> None:
+    speed = ReadingSpeed()
+    progress = TurnViewBuilder(Texts(), speed, SetClock())
+    progress.add(finished(4_200, 500.0))
+    progress.add(finished())
+    assert speed == ReadingSpeed(500.0, 4.2)
+    progress.add(finished(0, 250.0))
+    assert speed == ReadingSpeed(250.0, 0.0)
+
+
+@pytest.mark.parametrize(("seconds", "offered"), [(9.9, False), (10.0, True)])
+def test_after_ten_seconds_of_thinking_an_end_is_offered(seconds: float, offered: bool) -> None:
+    clock = SetClock()
+    progress = TurnViewBuilder(Texts(), ReadingSpeed(), clock)
+    progress.add(ThoughtDelta("hm"))
+    clock.now += seconds
+    progress.waiting()
+    button = Button("now:", Texts().answer_now)
+    assert progress.view.buttons == ([[button]] if offered else ())
+    progress.add(ModelProgress(1, 2, 0))
+    assert progress.view.buttons == ([[button]] if offered else ())
+    progress.add(ToolCalled("c1", "bash", {}))
+    assert progress.view == TurnView((ToolCallView("c1", "bash", ""),))
+    clock.now += 100.0
+    progress.waiting()
+    assert progress.view == TurnView((ToolCallView("c1", "bash", ""),))
+
+
+@pytest.mark.parametrize(
+    ("value", "summary"),
+    [("x" * 80, "x" * 80), ("x" * 81, "x" * 79 + "…"), (5, "5"), ("", "")],
+    ids=["just", "long", "number", "empty"],
+)
+def test_a_call_is_summed_up_by_its_first_argument(value: object, summary: str) -> None:
+    progress = TurnViewBuilder(Texts(), ReadingSpeed())
+    progress.add(ToolCalled("c1", "bash", {"command": value, "other": "more"}))
+    assert progress.view.calls == (ToolCallView("c1", "bash", summary),)

@@ -7,10 +7,11 @@ from functools import partial
 import pytest
 
 from agent.chats import worker
-from agent.chats.assignment import ChatOptions
+from agent.chats.assignment import Assignment, ChatOptions
 from agent.chats.chats import Chats, cli_source
 from agent.chats.worker import RESUMES
-from agent.events import Notice, TurnStarted
+from agent.context.window import ModelWindow
+from agent.events import Emit, Notice, TurnFinished, TurnStarted
 from agent.leaks import LeakDetector
 from agent.messages import Assistant, ToolResult, User
 from agent.model import Piece, Request
@@ -18,6 +19,7 @@ from agent.store import Incoming, open_store
 from agent.store.errors import StoreBusy, StoreFull
 from agent.store.inbox import InboxRow
 from agent.store.leases import LeaseTable
+from agent.store.turns import OpenTurn
 from agent.turn.journal import TurnReply
 from fakes.model_caching import CachingModel
 from fakes.patience import SECONDS
@@ -548,3 +550,32 @@ async def test_a_message_that_took_the_program_down_three_times_does_not_begin_a
         assert await bench.heard.replies("tg:1", 1) == ["you said hello"]
         [row] = await chats.store.set_aside.all()
     assert (row.table_name, row.row_id, "deadly" in row.raw) == ("inbox", "1", True)
+
+
+async def test_a_worker_goes_on_by_itself_after_a_crash_until_nothing_waits(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever retires it hears of its end once: nobody else has to wake it."""
+    monkeypatch.setattr(worker, "CRASH_RETRY_SECONDS", 0.0)
+    ended, ran = [], []
+
+    async def crashing(assignment: Assignment, emit: Emit) -> TurnFinished:
+        ran.append(assignment.turn.id)
+        return TurnFinished("done", "done", 0)  # and nothing is written: the turn stays open
+
+    async def broken(*_: object) -> OpenTurn:
+        raise KeyError("x")
+
+    async with open_store(bench.path) as store:
+        await store.inbox.add(said("hello", "1"))
+        window = ModelWindow(store, bench.model, bench.queue, ())
+        options = ChatOptions(bench.sources)
+        it = worker.Worker(
+            "tg:1", "me", store, crashing, window, options, bench.heard, lambda: ended.append(1)
+        )
+        monkeypatch.setattr(type(store.turns), "begin", broken)
+        async with asyncio.timeout(SECONDS):
+            await it.run()
+        assert (ended, ran) == ([1], [])
+        assert [row.crashes for row in await store.set_aside.all()] == [3]
+        assert await store.inbox.count_waiting() == 0

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agent.errors import AgentError, ToolError
+from agent.schedule import scheduler
 from agent.schedule.job_actions import JobAction, NothingToDo, SubmitTask, remind
 from agent.schedule.job_kind import JobClassifier
 from agent.schedule.planner import Planner
@@ -539,3 +540,112 @@ async def test_a_run_that_takes_the_program_down_is_begun_three_times(
     await one_pass(runner_of(store, clock))
     (told,) = await deliver(store)
     assert told.payload == saying("3 times")
+
+
+DAYS = [f"11-{day} 07:00" for day in range(21, 26)]  # 8 o'clock in Paris
+
+
+@pytest.mark.parametrize(
+    ("policy", "days", "seconds", "run", "told"),
+    [
+        ("missed", 1, 0, 1, None),
+        ("missed", 1, 300, 1, None),
+        ("missed", 1, 301, 0, "once"),
+        ("missed", 3, 300, 1, "2 times"),
+        ("missed", 3, 301, 0, "3 times"),
+        ("once", 1, 0, 1, None),
+        ("once", 1, 3600, 1, None),
+        ("once", 4, 301, 1, None),
+        ("all", 1, 301, 1, None),
+        ("all", 4, 301, 4, None),
+    ],
+)
+async def test_what_runs_and_what_is_missed_by_policy_and_lateness(
+    store: Store, clock: Clock, policy: str, days: int, seconds: int, run: int, told: str | None
+) -> None:
+    """`days` due times were slept through, the last `seconds` ago; of a missed one the last is told."""
+    job = await planned(store, "every day at 8", catch_up=policy)
+    runner = runner_of(store, clock)
+    await one_pass(runner)
+    clock.to(f"2026-{DAYS[days - 1]}")
+    clock.now += seconds
+    await runner.enter_due(job, datetime.fromtimestamp(clock.now, UTC))
+    missed = days - run
+    states = [*["missed"] * missed, *["due"] * run]
+    assert await states_of(store, job) == list(zip(DAYS, states, strict=False))
+    rows = await store.occurrences.of_job(job.id)
+    assert {row.detail for row in rows if row.state == "missed"} <= {"the host was off or busy"}
+    last = f"{20 + missed} Nov 08:00)."
+    expected = [saying(f"Missed {told} while I was off: tea", last)] if told else []
+    assert [parcel.payload for parcel in await deliver(store)] == expected
+    following = datetime(2026, 11, 21 + days, 7, tzinfo=UTC).timestamp()
+    assert (await spec_of(store, job)).next_at == following
+
+
+async def test_of_a_long_absence_the_newest_missed_times_are_entered(
+    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scheduler, "MISSED_ROWS", 20)
+    job = await planned(store, "every day at 8", catch_up="once")
+    runner = runner_of(store, clock)
+    clock.to("2027-11-20 12:00")
+    await runner.enter_due(job, datetime.fromtimestamp(clock.now, UTC))
+    states = await states_of(store, job)
+    assert [state for _, state in states] == ["missed"] * 20 + ["due"]
+    assert [at for at, _ in states][::20] == ["10-31 07:00", "11-20 07:00"]
+
+
+async def test_due_times_are_those_of_the_rule_up_to_now(store: Store, clock: Clock) -> None:
+    job = await planned(store, "every day at 8")
+    first = job.spec.next_at
+    assert first
+    for count in (1, 2, 64, 65, 130):
+        last = first + (count - 1) * DAY
+        for now in (last, last + DAY // 2):
+            found = scheduler.due_times(job, first, datetime.fromtimestamp(now, UTC))
+            assert len(found) == count
+            assert (found[0], abs(found[-1] - last) <= 3600) == (first, True)  # summer time
+
+
+@pytest.mark.parametrize(
+    ("hours", "held"),
+    [
+        ("22:00-07:00", ["22:00", "23:59", "00:00", "06:59"]),
+        ("13:00-15:00", ["13:00", "14:59"]),
+        ("09:00-09:00", []),
+        ("", []),
+    ],
+)
+def test_quiet_hours_begin_and_end_on_the_minute(hours: str, held: list[str]) -> None:
+    quiet = QuietHours.parse(hours, "Europe/Paris")
+    job = job_of("task", "model", "daily")
+    looked = ["00:00", "06:59", "07:00", "09:00", "12:59", "13:00", "14:59", "15:00", "21:59", "22:00", "23:59"]  # fmt: skip
+    found = [
+        at
+        for at in looked
+        if quiet and quiet.hold(job, datetime.fromisoformat(f"2026-11-20T{at}:00+01:00"))
+    ]
+    assert sorted(found) == sorted(held)
+
+
+def job_of(kind: str, made_by: str, timing: str) -> Job:
+    spec = JobSpec(CHAT, kind, "", {"kind": timing}, "UTC", "x", {}, made_by=made_by)  # type: ignore[arg-type]
+    return Job(1, spec, 0.0)
+
+
+@pytest.mark.parametrize("kind", ["remind", "task", "profile"])
+@pytest.mark.parametrize("made_by", ["person", "model"])
+@pytest.mark.parametrize("timing", ["once", "daily"])
+def test_what_a_person_asked_for_at_that_very_time_is_not_held(
+    kind: str, made_by: str, timing: str
+) -> None:
+    quiet = QuietHours.parse("22:00-07:00", "UTC")
+    held = quiet and quiet.hold(job_of(kind, made_by, timing), datetime(2026, 11, 20, 23, tzinfo=UTC))  # fmt: skip
+    asked = made_by == "person" and (timing == "once" or kind == "remind")
+    assert held is not (asked or kind == "profile")
+
+
+@pytest.mark.parametrize("text", ["22:00", "late-early", "25:00-07:00"])
+def test_quiet_hours_that_are_none_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"isoformat|hour must be"):
+        QuietHours.parse(text, "UTC")

@@ -177,6 +177,14 @@ async def test_a_server_that_loads_for_ever_is_started_again(config: BackendConf
     assert status.last_restart.cause == saying("did not finish loading")
 
 
+async def test_a_server_that_still_loads_is_given_to_nobody(config: BackendConfig) -> None:
+    async with running(stand_in(config, ["load for ever"])) as it:
+        await it.until(lambda status: status.backend.state == "loading")
+        assert it.backend.state.status.current.pid
+        with pytest.raises(BackendUnavailable, match=r"^The model server is loading\.$"):
+            await it.client.endpoint()
+
+
 async def test_a_slow_load_that_shows_progress_is_left_alone(config: BackendConfig) -> None:
     hasty = replace(QUICK, load_stall=5.0)  # shorter than the load
     async with running(stand_in(config, ["slow load"]), hasty) as it:

@@ -1,5 +1,10 @@
 """What is given up when the GPU's memory is full, and in which order."""
 
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
 from backend.models.profile import Profile, Source
 from backend.server.memory_fallback import Buffers, MemoryFallback, logged_buffers, reductions
 from fakes.words import saying
@@ -64,3 +69,56 @@ def test_a_reduction_that_crashed_is_not_tried_again_until_the_full_profile_is_r
 def test_q8_0_is_never_left_for_less() -> None:
     already = CARD.with_flag("q8_0", "--cache-type-k").with_flag("q8_0", "--cache-type-v")
     assert not any(reduction.label.startswith("kv") for reduction in reductions(already, Buffers()))
+
+
+def test_a_log_that_broke_off_names_nothing() -> None:
+    nothing = Buffers(compute=0, kv=0, weights=0, layers=0, draft=0)
+    assert logged_buffers([]) == nothing == Buffers()
+    two_cards = [line.replace("CUDA0", "CUDA1") for line in LOG]
+    assert logged_buffers([*LOG, *two_cards], 7.5) == Buffers(1800, 2560, 24000, 48, 7.5)
+    vulkan = ["Vulkan0 KV buffer size = 1.50 MiB", "CPU KV buffer size = 9.00 MiB"]
+    assert logged_buffers(vulkan) == Buffers(kv=1.5)
+
+
+FOUND = Buffers(compute=100, kv=1000, weights=4800, layers=48, draft=300)
+
+
+def plain(**changes: Any) -> Profile:
+    return replace(Profile(name="p", title="p", context=4096, model=Source()), **changes)
+
+
+@pytest.mark.parametrize(
+    ("profile", "found"),
+    [
+        (plain(), {"ubatch 256": 50, "kv q8_0": 470}),
+        (plain(optional={"-ub": "256"}), {"ubatch 128": 50, "kv q8_0": 470}),
+        (plain(optional={"-ub": "255"}), {"kv q8_0": 470}),
+        (plain(context=5632), {"ubatch 256": 50, "context 4096": 250, "kv q8_0": 470}),
+        (plain(context=5461), {"ubatch 256": 50, "kv q8_0": 470}),
+        (plain(required={"-ncmoe": "0"}), {"ubatch 256": 50, "experts 4": 400, "kv q8_0": 470}),
+        (plain(required={"-ncmoe": "44"}), {"ubatch 256": 50, "experts 48": 4800, "kv q8_0": 470}),
+        (plain(required={"-ncmoe": "47"}), {"ubatch 256": 50, "experts 51": 19200, "kv q8_0": 470}),
+        (plain(required={"-ncmoe": "48"}), {"ubatch 256": 50, "kv q8_0": 470}),
+        (plain(draft=Source()), {"ubatch 256": 50, "draft none": 300, "kv q8_0": 470}),
+        (plain(optional={"-ctk": "f32", "-ctv": "bf16"}), {"ubatch 256": 50, "kv q8_0": 470}),
+        (plain(optional={"-ctk": "q8_0"}), {"ubatch 256": 50}),
+    ],
+    ids=[
+        "default batch", "least batch", "odd batch", "window", "odd window", "experts",
+        "last experts", "fewer than four", "no experts", "draft", "wide KV", "narrow KV",
+    ],
+)  # fmt: skip
+def test_what_each_reduction_saves(profile: Profile, found: dict[str, float]) -> None:
+    assert {one.label: round(one.saved_mib) for one in reductions(profile, FOUND)} == found
+
+
+def test_where_no_layers_were_logged_experts_move_all_the_same() -> None:
+    [_, experts, _] = reductions(plain(required={"-ncmoe": "60"}), Buffers(weights=100))
+    assert (experts.label, experts.saved_mib) == ("experts 64", 400)
+
+
+def test_the_next_reduction_is_made_of_what_really_ran() -> None:
+    first = MemoryFallback(plain(context=8192)).started(plain(context=6000))
+    less = first.reduced(Buffers(kv=1000))
+    assert less and less.profile.context == 4352
+    assert less.placed is None

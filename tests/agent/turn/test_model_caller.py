@@ -1,0 +1,167 @@
+"""One completion, piece by piece; with whole turns in test_backend.py and test_thoughts.py."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from agent.errors import BackendLost
+from agent.events import Event, ModelFinished, ModelProgress, Notice, TextDelta, ThoughtDelta
+from agent.llm.tool_call_parser import KnownTools, ToolCallParser
+from agent.messages import ToolCall, User
+from agent.model import (
+    Ahead,
+    Completion,
+    ModelRefused,
+    Piece,
+    PrefillProgress,
+    ReasoningPiece,
+    Request,
+    TextPiece,
+)
+from agent.turn import texts
+from agent.turn.model_caller import ModelCaller, thought_alone
+from agent.turn.turn import TurnLimits, at_once
+
+
+@dataclass
+class Played:
+    """A model that plays one list of pieces for each request, the last again and again."""
+
+    plays: list[list[Piece]]
+    requests: list[Request] = field(default_factory=list)
+
+    async def stream(self, request: Request) -> AsyncGenerator[Piece]:
+        self.requests.append(request)
+        for piece in self.plays.pop(0) if len(self.plays) > 1 else self.plays[0]:
+            yield piece
+
+    async def window(self) -> int:
+        return 8192
+
+    async def count(self, request: Request) -> int:
+        return 1
+
+    async def ahead(self, _: Request, *, changed: bool = False) -> Ahead | None:
+        return None
+
+
+async def played(
+    *plays: list[Piece], answer_now: bool = False, brief: bool = False
+) -> tuple[list[Event], Completion, str]:
+    """The events of one completion, what came of it, and what a person may see of it."""
+    events: list[Event] = []
+    model, asked = Played(list(plays)), asyncio.Event()
+    if answer_now:
+        asked.set()
+    caller = ModelCaller(model, KnownTools.of(()), TurnLimits(), at_once, events.append, asked)
+    completion, parser = await caller.complete(Request((User("hi"),), (), brief=brief))
+    return events, completion, parser.visible
+
+
+WHOLE = Completion("Hello.", (), "", "stop", 1, 2, 3, 4, 5.5, 6.5)
+
+
+async def test_every_figure_of_a_completion_is_told() -> None:
+    events, completion, visible = await played([TextPiece("Hello."), WHOLE])
+    assert events == [TextDelta("Hello."), ModelFinished(1, 2, 3, 4, 5.5, 6.5, "stop")]
+    assert (completion, visible) == (WHOLE, "Hello.")
+
+
+async def test_reading_and_thoughts_are_told_as_they_come() -> None:
+    said: list[Piece] = [PrefillProgress(5, 9, 2), ReasoningPiece("hm"), TextPiece("Hello."), WHOLE]
+    events, _, _ = await played(said)
+    assert events[:3] == [ModelProgress(5, 9, 2), ThoughtDelta("hm"), TextDelta("Hello.")]
+
+
+@pytest.mark.parametrize("brief", [False, True])
+async def test_a_thought_ends_where_an_answer_is_wanted_now(brief: bool) -> None:
+    """In the request for that answer nothing is left to end."""
+    thinking: list[Piece] = [ReasoningPiece("one "), ReasoningPiece("two"), WHOLE]
+    events, completion, _ = await played(thinking, answer_now=True, brief=brief)
+    if brief:
+        assert completion == WHOLE
+        assert events[:2] == [ThoughtDelta("one "), ThoughtDelta("two")]
+    else:
+        assert completion == Completion("", (), "one ", "length")
+        assert events[:2] == [ThoughtDelta("one "), Notice(texts.ANSWER_NOW)]
+
+
+@pytest.mark.parametrize(
+    ("reason", "text", "calls", "tokens", "told"),
+    [
+        ("length", "", (), 30, True),
+        ("length", "", (), None, False),
+        ("stop", "", (), 30, False),
+        ("length", "So", (), 30, False),
+        ("length", "", (ToolCall("a", "bash", "{}"),), 30, False),
+    ],
+    ids=["alone", "by us", "ended", "said", "called"],
+)
+async def test_a_thought_that_took_all_the_room_is_told(
+    reason: Any, text: str, calls: tuple[ToolCall, ...], tokens: int | None, told: bool
+) -> None:
+    ended = Completion(text, calls, "hm", reason, completion_tokens=tokens)
+    events, _, _ = await played([ReasoningPiece("hm"), TextPiece(text), ended])
+    assert (Notice(texts.THOUGHT_ALONE) in events) is told
+    assert thought_alone(ended, parser_of(text)) is (reason == "length" and not text and not calls)
+
+
+def parser_of(text: str) -> ToolCallParser:
+    parser = ToolCallParser(KnownTools.of(()))
+    parser.feed(text)
+    parser.close()
+    return parser
+
+
+CUT = Completion("", (), "", "cut")
+
+
+async def test_breaks_are_counted_anew_for_each_completion() -> None:
+    events: list[Event] = []
+    broken: list[Piece] = [TextPiece("Hel"), CUT]
+    model = Played([broken, broken, [TextPiece("Hello."), WHOLE], broken, broken, [WHOLE]])
+    caller = ModelCaller(model, KnownTools.of(()), TurnLimits(), at_once, events.append)
+    for _ in range(2):
+        completion, _ = await caller.complete(Request((User("hi"),), ()))
+        assert completion == WHOLE
+    assert len(model.requests) == 6
+    assert [type(event) for event in events].count(Notice) == 4
+    model.plays = [broken]
+    with pytest.raises(BackendLost, match=texts.BREAKS_OFF):
+        await caller.complete(Request((User("hi"),), ()))
+    assert len(model.requests) == 9
+
+
+@pytest.mark.parametrize(
+    ("shown", "again", "deltas"),
+    [
+        ("Hel", "Hello.", ["Hel", "lo."]),
+        ("Hello.", "Hel", ["Hello."]),
+        ("Hello.", "Hello.", ["Hello."]),
+        ("Hi", "Hello.", ["Hi", None, "Hello."]),
+    ],
+    ids=["goes on", "shorter", "same", "other"],
+)
+async def test_of_an_answer_that_is_read_again_what_is_new_is_shown(
+    shown: str, again: str, deltas: list[str | None]
+) -> None:
+    """None stands for the notice that what was shown is void."""
+    events: list[Event] = []
+
+    class Unparsed(Played):
+        async def stream(self, request: Request) -> AsyncGenerator[Piece]:
+            if not request.raw:
+                yield TextPiece(shown)
+                raise ModelRefused(500, "unparsed", unparsed=True)
+            for letter in (again[:1], again[1:]):
+                yield TextPiece(letter)
+            yield Completion(again, (), "", "stop")
+
+    caller = ModelCaller(Unparsed([]), KnownTools.of(()), TurnLimits(), at_once, events.append)
+    completion, _ = await caller.complete(Request((User("hi"),), ()))
+    assert completion.text == again
+    expected = [TextDelta(text) if text else Notice(texts.READ_AGAIN) for text in deltas]
+    assert [event for event in events if not isinstance(event, ModelFinished)] == expected
