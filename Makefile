@@ -38,10 +38,12 @@ $(STAMP)-uv: requirements-build.lock | system
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-build.lock 2>$@.log \
 		|| { grep -v '^WARNING: ' $@.log >&2; echo "The packages cannot be fetched: is the network there, and the proxy (HTTPS_PROXY)?" >&2; exit 1; }
+	@$(BIN)/uv pip uninstall --quiet --python $(BIN)/python pip  # 17 MB that nobody needs any more
 	@touch $@
 
 $(STAMP): requirements.lock pyproject.toml $(STAMP)-uv
 	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock
+	@$(BIN)/uv pip uninstall --quiet --python $(BIN)/python voltaire 2>/dev/null || true  # its name until 0.1
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --config-settings editable_mode=compat -e .
 	@touch $@
 
@@ -111,6 +113,8 @@ lock:  ## compile the three lock files anew from pyproject.toml
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	--no-emit-index-url --no-emit-find-links
 
+# Where the README's pictures and links lead on the package index.
+dist: export VOLTAIRE_REPOSITORY ?= $(shell git config --get remote.origin.url)
 dist: dev  ## the wheel and the source distribution, of the tracked files alone, into dist/
 	@rm -rf dist build/dist && mkdir -p dist build/dist
 	@git archive HEAD | tar -x -C build/dist
@@ -128,8 +132,8 @@ faults-backend: dev  ## every known fault of a model server, injected for real
 faults-schedule: dev  ## the bot killed 100 times at every step of its jobs
 	@$(BIN)/python -m bench.faults_schedule
 
-service: dev  ## a system install under a real systemd: what an operator does to it (needs root)
-	@$(BIN)/python -m pytest -q -s -m slow tests/bot/test_service_installed.py
+service: dev  ## a system install under a real systemd (needs root), and an upgrade from a wheel: what an operator does
+	@$(BIN)/python -m pytest -q -s -m slow tests/bot/test_service_installed.py tests/test_wheel.py tests/backend/build/test_build.py
 
 attacks: dev  ## the attack suite against the sandbox, against it in the bot's unit, and against none
 	@$(BIN)/python -m bench.attacks

@@ -147,6 +147,6 @@ class BackendState:
 @cache
 def installed_version() -> str:
     try:
-        return version("voltaire")
+        return version("voltaire-agent")
     except PackageNotFoundError:
         return "unknown"

@@ -120,7 +120,9 @@ def pack(state: Path, copy: Path, target: Path, config: Path | None, secrets: bo
             if is_backed_up(entry, secrets=secrets):
                 archive.add(entry, f"state/{entry.name}")
         made_at = datetime.now(UTC).isoformat(timespec="seconds")
-        manifest = Manifest(version("voltaire"), len(migrations()), made_at, secrets, archive.files)
+        manifest = Manifest(
+            version("voltaire-agent"), len(migrations()), made_at, secrets, archive.files
+        )
         archive.add_text(MANIFEST, json.dumps(asdict(manifest)))
 
 

@@ -218,7 +218,7 @@ async def keep_presence(
     began = started(pid) or 0
     shared = os.environ.get("RUNTIME_DIRECTORY")  # of the machine's unit, open to its group
     notify("READY=1")
-    log.info("ready version=%s pid=%d", version("voltaire"), pid)
+    log.info("ready version=%s pid=%d", version("voltaire-agent"), pid)
     shown, shown_at = None, -math.inf
     while True:
         health = apps.apps[0].health

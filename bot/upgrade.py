@@ -16,9 +16,11 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
+from email import message_from_bytes
 from importlib.metadata import distribution, version
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import unquote, urlsplit
 from zipfile import BadZipFile, ZipFile
 
 from bot.backup import backup
@@ -29,6 +31,7 @@ QUESTION = "how much disk space is free?"
 STEP_SECONDS = 1800.0  # packages over a slow line
 TEST_SECONDS = 300.0
 CHANGELOG = "CHANGELOG.md"
+DISTRIBUTION = "voltaire-agent"
 RECEIPTS = ("uv-receipt.toml", "pipx_metadata.json")  # of who made the environment
 # What a test of the new program may not share with the services that run meanwhile.
 ALONE = {"VOLTAIRE_BACKEND__LOCAL_PORT": "0", "VOLTAIRE_TELEGRAM__WEBHOOK_URL": ""}
@@ -179,7 +182,7 @@ class Upgrade:
         if saved:
             await self.ran(command, "restore", str(saved), environment=own)
         else:
-            (trial / "state").mkdir()
+            (trial / "state").mkdir(mode=0o700)
         for name in ("models", "servers"):
             if (self.state / name).exists() and not (trial / "state" / name).exists():
                 (trial / "state" / name).symlink_to(self.state / name)
@@ -323,8 +326,9 @@ class Environment:
         return self.prefix.with_name(f"{self.prefix.name}-before-upgrade")
 
     async def current(self) -> ProgramVersion:
-        origin = distribution("voltaire").read_text("direct_url.json") or ""
-        return ProgramVersion(version("voltaire"), origin.strip())
+        """Its origin is the wheel's path; empty where an index brought it."""
+        came = json.loads(distribution(DISTRIBUTION).read_text("direct_url.json") or "{}")
+        return ProgramVersion(version(DISTRIBUTION), unquote(urlsplit(came.get("url", "")).path))
 
     async def newest(self) -> ProgramVersion | None:
         if self.wheel is None:
@@ -333,17 +337,17 @@ class Environment:
             with ZipFile(self.wheel) as opened:
                 names = opened.namelist()
                 metadata = next(name for name in names if name.endswith(".dist-info/METADATA"))
-                fields = opened.read(metadata).decode().splitlines()
-                new = next(
-                    line.removeprefix("Version: ") for line in fields if "Version: " in line[:9]
-                )
+                fields = message_from_bytes(opened.read(metadata))
+                if fields["Name"] != DISTRIBUTION:
+                    raise UpgradeError(f"{self.wheel} is a wheel of {fields['Name']}.")
+                new = str(fields["Version"])
                 log = next((name for name in names if name.endswith(f"/{CHANGELOG}")), "")
                 after = opened.read(log).decode() if log else ""
         except (OSError, BadZipFile, StopIteration):
             raise UpgradeError(f"{self.wheel} is no wheel that can be read.") from None
         ours = self.prefix / "share" / "voltaire" / CHANGELOG
         before = ours.read_text("utf-8") if ours.exists() else ""
-        if new == version("voltaire") and after == before:
+        if new == version(DISTRIBUTION) and after == before:
             return None
         return ProgramVersion(new, str(self.wheel.resolve()), added_lines(before, after))
 
@@ -371,7 +375,7 @@ async def filled(prefix: Path, wheel: str) -> None:
     python = str(prefix / "bin" / "python")
     if uv := shutil.which("uv"):
         await run(uv, "venv", "--quiet", "--allow-existing", "--python", base_python(), str(prefix))
-        await run(uv, "pip", "install", "--quiet", "--python", python, wheel)
+        await run(uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", python, wheel)
     else:
         await run(base_python(), "-m", "venv", str(prefix))
         quiet = ("--quiet", "--disable-pip-version-check")

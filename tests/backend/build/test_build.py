@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from backend import proc
-from backend.build.build import Progress, Sources, build, unpack
+from backend.build.build import Progress, Sources, build, python_with_pip, unpack
 from backend.build.recipe import CannotBuild, Recipe
 from backend.config import BackendConfig
 from backend.server.launch import find_binary
@@ -258,3 +258,13 @@ def test_sources_are_unpacked_by_a_python_without_filters(
     monkeypatch.setattr(tarfile.TarFile, "extractall", without_filter)
     unpack(tmp_path / "x.tar.gz", tmp_path / "unpacked")
     assert (tmp_path / "unpacked" / "x").read_text() == "source"
+
+
+@pytest.mark.slow
+async def test_packages_are_fetched_by_a_pip_of_its_own(tmp_path: Path) -> None:
+    """Where uv made the environment there is none."""
+    python = await python_with_pip(tmp_path)
+    assert python == await python_with_pip(tmp_path)
+    argv = (python, "-m", "pip", "--version")
+    pip = await asyncio.create_subprocess_exec(*argv, stdout=asyncio.subprocess.DEVNULL)
+    assert await asyncio.wait_for(pip.wait(), SECONDS) == 0

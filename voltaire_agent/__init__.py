@@ -1,0 +1,17 @@
+"""The console script and, once installed from a wheel, the package around all others.
+
+Other projects have packages called bot, agent and backend, too. A wheel holds ours inside of this one
+(setup.py says how), so that installing it overwrites nobody's, and nobody imports ours by mistake. They
+import each other by the same names as in the checkout: their folder comes first on this process's path.
+"""
+
+import sys
+from pathlib import Path
+
+
+def main() -> None:
+    here = Path(__file__).resolve().parent
+    sys.path.insert(0, str(here if (here / "bot").is_dir() else here.parent))
+    from bot.cli import main as command_line
+
+    command_line()
