@@ -4,7 +4,8 @@
 #   system-packages.sh test           to test it as well
 set -euo pipefail
 
-missing=()
+missing=() # without these nothing works
+wanted=()  # without these something is left out
 need() { # program package
     command -v "$1" >/dev/null 2>&1 || [ -x "/usr/bin/$1" ] || missing+=("$2")
 }
@@ -13,6 +14,8 @@ case "$1" in
 run)
     need bwrap bubblewrap
     need git git
+    # Pictures are written with it.
+    find /usr/share/fonts /usr/local/share/fonts -name '*Sans*.ttf' 2>/dev/null | grep -q . || wanted+=(fonts-dejavu-core)
     if [ "${2:-}" = python ]; then missing+=(python3 python3-venv); fi
     if ! python3 -c 'import ensurepip' 2>/dev/null; then missing+=(python3-venv); fi
     ;;
@@ -23,10 +26,11 @@ test)
     ;;
 esac
 
-[ ${#missing[@]} -eq 0 ] && exit 0
+[ ${#missing[@]} -eq 0 ] && [ ${#wanted[@]} -eq 0 ] && exit 0
 
-install="apt-get install -y --no-install-recommends ${missing[*]}"
+install="apt-get install -y --no-install-recommends ${missing[*]} ${wanted[*]}"
 if ! command -v apt-get >/dev/null 2>&1; then
+    [ ${#missing[@]} -eq 0 ] && exit 0
     echo "These programs are missing; install them with your system's package manager: ${missing[*]}" >&2
     exit 1
 fi
@@ -35,6 +39,7 @@ if [ "$(id -u)" -eq 0 ]; then
 elif sudo -n true 2>/dev/null; then
     sudo=(sudo -n)
 else
+    [ ${#missing[@]} -eq 0 ] && exit 0
     echo "Some system packages are missing. Run this once, then try again: sudo $install" >&2
     exit 1
 fi

@@ -13,5 +13,6 @@ embedded/               llama.cpp inside a process of ours, with llama-server's 
 aio.py                  waits that asyncio lacks
 proc.py programs.py     processes as /proc shows them; programs that answer and end
 files.py                files replaced in one step, private folders, locks
-pictures.py             the pictures of the last hours and of a bench, drawn in a process of their own
+pictures.py             the pictures of the last hours and of a bench
+charts.py               lines and bars as SVG
 """

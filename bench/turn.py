@@ -15,11 +15,14 @@ import statistics
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import PackageNotFoundError, distribution
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from backend.pictures import draw_gpu
+from backend.protocol import GpuMinute
 from bench.installation import READING_SECONDS, Installation, installation
 from bot.localgram import Person
 from bot.state import resident_mib
@@ -195,6 +198,19 @@ def installed() -> dict[str, Any]:
     return {"packages": len(set(names)) + 1, "installed_mb": round((size + own) / 1e6)}
 
 
+async def picture() -> dict[str, float]:
+    """Seconds to a first /gpu picture: two cards, three hours."""
+    now = datetime.now(UTC)
+    minutes = [
+        GpuMinute(at=now - timedelta(minutes=n), gpu=gpu, temperature_c=60 + n % 9, power_w=90 + n)
+        for n in range(180)
+        for gpu in range(2)
+    ]
+    began = time.perf_counter()
+    await draw_gpu(minutes, hours=3)
+    return {"first_picture_s": round(time.perf_counter() - began, 2)}
+
+
 def _size(name: str) -> int:
     try:
         files = distribution(name).files or []
@@ -214,6 +230,7 @@ def parts(count: int, kill_count: int) -> dict[str, Part]:
     return {
         "turns": lambda: turns(count),
         "starts": starts,
+        "picture": picture,
         "installed": lambda: asyncio.to_thread(installed),
         "messages per second": lambda: throughput(20, 10),
         "killed mid-answer": lambda: kills(kill_count),

@@ -33,6 +33,7 @@ CHECKS: list[Check] = [
     machine.ports,
     machine.disk,
     machine.clock,
+    machine.font,
     machine.secrets,
     machine.units,
 ]

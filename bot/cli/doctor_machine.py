@@ -19,6 +19,7 @@ from typing import Literal
 from agent.store import open_store
 from agent.store.backup import integrity_error, turn_count
 from agent.store.errors import StoreBusy, StoreError, StoreFull, StoreNewer
+from backend.pictures import DrawFailed, find_font, font_folders
 from bot.cli.connect import backend_client, sandbox_probe
 from bot.settings import Settings, read_toml
 from bot.setup.telegram import NoAccount, get_me
@@ -123,6 +124,16 @@ async def disk(settings: Settings) -> list[Finding]:
     if free < FULL:
         return [failure("disk", detail, "Free some space, or move the state (state.dir).")]
     return [warning("disk", detail, "Free some space, or move the state (state.dir).")]
+
+
+async def font(_: Settings) -> list[Finding]:
+    """Pictures are written with one of the system's fonts."""
+    try:
+        family, _files = await asyncio.to_thread(find_font, font_folders())
+    except DrawFailed:
+        detail = "There is no font: /gpu and the bench draw no pictures."
+        return [warning("font", detail, "apt-get install fonts-dejavu-core")]
+    return [passed("font", f"Pictures are written with {family}")]
 
 
 async def clock(_: Settings) -> list[Finding]:

@@ -1,15 +1,19 @@
 """The picture of the last hours."""
 
 import math
+import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from xml.etree import ElementTree
 from zoneinfo import ZoneInfo
 
 import pytest
 
+from backend.charts import THEMES, Curve, pieces, scale, time_ticks
 from backend.client import BackendRefused
 from backend.config import BackendConfig
 from backend.gpu.history import History
-from backend.pictures import THEMES, DrawFailed, draw_gpu, panels
+from backend.pictures import DrawFailed, bench_svg, draw_gpu, find_font, gpu_svg, panels
 from backend.protocol import GpuMinute
 from tests.backend.conftest import running
 
@@ -97,3 +101,90 @@ def test_what_is_drawn() -> None:
     assert [curve.label for curve in two[1].curves] == ["GPU 0", "GPU 1"]
     speed_only = [minute for minute in hours() if minute.gpu is None]
     assert [panel.title for panel in panels(speed_only, zone)] == ["Speed, tokens/s"]
+
+
+def words(svg: str) -> list[str]:
+    return [element.text or "" for element in ElementTree.fromstring(svg).iter() if element.text]
+
+
+def test_what_stands_in_it() -> None:
+    found = words(gpu_svg(hours(), hours=3, zone="Europe/Paris"))
+    assert {"Temperature, °C", "core: 64", "memory: 70", "power: 167", "written: 50"} <= set(found)
+    assert found[-6:] == ["13:00", "13:30", "14:00", "14:30", "15:00", "15:30"], "the zone's hours"
+    week = [GpuMinute(at=START + timedelta(hours=n), gpu=0, power_w=n) for n in range(168)]
+    assert words(gpu_svg(week, hours=168))[-3:] == ["04 Jan", "06 Jan", "08 Jan"]
+
+
+def test_every_point_lies_within_the_picture() -> None:
+    svg = gpu_svg(hours(2), hours=3)
+    root = ElementTree.fromstring(svg)
+    assert root.attrib["viewBox"] == "0 0 1080 1350"
+    curves = [path.attrib["d"] for path in root.iter() if path.get("stroke-linejoin")]
+    for x, y in re.findall(r"([\d.]+) ([\d.]+)", " ".join(curves)):
+        assert 100 <= float(x) <= 1080 and 30 <= float(y) <= 1350
+
+
+def test_a_line_ends_where_nothing_was_measured() -> None:
+    times = [START + timedelta(minutes=n) for n in (0, 1, 5, 11, 30)]
+    parts = pieces(Curve("", times, [1.0, 2.0, 3.0, 4.0, 5.0]))
+    assert [[value for _, value in part] for part in parts] == [[1, 2, 3], [4], [5]]
+
+
+@pytest.mark.parametrize(
+    ("values", "from_zero", "ticks"),
+    [
+        ([52.0, 75.0], False, [55, 60, 65, 70, 75]),
+        ([80.0, 200.0], True, [0, 50, 100, 150, 200]),
+        ([0.0, 0.0], True, [0, 0.2, 0.4, 0.6, 0.8, 1]),
+        ([60.0], False, [54, 56, 58, 60, 62, 64, 66]),
+        ([1234.0, 1235.0], True, [0, 200, 400, 600, 800, 1000, 1200]),
+    ],
+    ids=["heat", "power", "nothing", "one", "large"],
+)
+def test_marks_are_round_numbers(values: list[float], from_zero: bool, ticks: list[float]) -> None:
+    low, high, found = scale(values, from_zero)
+    assert found == pytest.approx(ticks)
+    assert low <= min(values) and high > max(values)
+
+
+def test_marks_of_time_are_round_where_the_owner_lives() -> None:
+    until = datetime(2026, 1, 1, 15, 7, 30, tzinfo=ZoneInfo("Asia/Kathmandu"))  # 5:45 off
+    step, marks = time_ticks(until.astimezone(UTC) - timedelta(hours=3), until)
+    assert step == 30
+    assert [mark.strftime("%H:%M") for mark in marks] == [
+        "12:30", "13:00", "13:30", "14:00", "14:30", "15:00",
+    ]  # fmt: skip
+
+
+def bench_row(name: str, throttle: tuple[str, ...] = ()) -> dict[str, object]:
+    return {
+        "name": name,
+        "setting": {"server": "/opt/llama-server"},
+        "conditions": {"throttle": throttle},
+        "prefill_tok_s": 1234.5,
+        "decode_tok_s": 48.53,
+    }
+
+
+def test_a_bar_for_each_speed_and_a_doubt_said() -> None:
+    svg = bench_svg([bench_row("<a> & b"), bench_row("c", ("thermal",))])
+    assert words(svg) == [
+        "Prefill, tokens/s", "<a> & b", "1,234", "c", "1,234, throttled",
+        "Decode, tokens/s", "<a> & b", "48.5", "c", "48.5, throttled",
+    ]  # fmt: skip
+    assert svg.count("url(#hatch)") == 2
+
+
+def test_a_machine_without_fonts_is_told_what_to_install(tmp_path: Path) -> None:
+    with pytest.raises(
+        DrawFailed, match=r"^There is no font .*: apt-get install fonts-dejavu-core$"
+    ):
+        find_font([tmp_path])
+    for name in ("LiberationSans-Bold.ttf", "LiberationSans-Regular.ttf", "Odd.ttf"):
+        (tmp_path / "truetype").mkdir(exist_ok=True)
+        (tmp_path / "truetype" / name).touch()
+    family, files = find_font([tmp_path / "absent", tmp_path])
+    assert (family, [file.name for file in files]) == (
+        "Liberation Sans",
+        ["LiberationSans-Regular.ttf", "LiberationSans-Bold.ttf"],
+    )

@@ -1,0 +1,209 @@
+"""Line charts and bar charts as SVG, upright and large enough to be read on a phone.
+
+Lengths are in the drawing's own units, of which a phone of 390 points shows 2.8 to a point.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from html import escape
+from math import ceil, floor, log10
+
+WIDTH, HEIGHT = 1080, 1350
+LEFT, RIGHT, TOP = 108, 1040, 30  # of what is plotted; the scale stands left of it
+TITLE, TEXT, LINE = 40, 32, 46  # sizes of letters, and the height of a line of text
+GAP = timedelta(minutes=5)  # a longer one is no line
+DASHES = ("", "18 9", "18 8 4 8", "4 8")  # readable without colour, too
+TICK_MINUTES = (5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080)
+MOST_TICKS = 6
+BAR, BAR_GAP, BAR_WIDTH = 48, 34, 620
+NAME_CHARACTERS = 52
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    paper: str
+    ink: str
+    faint: str
+    lines: tuple[str, ...]
+
+
+# Lines keep a contrast of at least 4.5 to their paper.
+THEMES = {
+    "light": Theme("#ffffff", "#1b1f24", "#d5dae0", ("#c2410c", "#1d4ed8", "#15803d", "#86198f")),
+    "dark": Theme("#17212b", "#f1f5f9", "#3b4754", ("#fb923c", "#60a5fa", "#4ade80", "#e879f9")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    label: str
+    times: list[datetime]
+    values: list[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """`from_zero`: its scale begins there."""
+
+    title: str
+    curves: list[Curve]
+    from_zero: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """`doubt` says why the value may be wrong: the bar is hatched."""
+
+    name: str
+    value: float
+    under: str = ""
+    doubt: str = ""
+
+
+def line_charts(panels: Sequence[Panel], since: datetime, until: datetime, theme: Theme) -> str:
+    """Panels below each other, over the same hours; times are written in the zone of `until`."""
+    each = (HEIGHT - TOP - LINE) / len(panels)
+    parts = [
+        part
+        for number, panel in enumerate(panels)
+        for part in line_chart(panel, TOP + number * each, each, since, until, theme)
+    ]
+    step, at = time_ticks(since, until)
+    form = "%H:%M" if step < 1440 else "%d %b"
+    parts += [
+        text(x, HEIGHT - 18, moment.strftime(form), theme, anchor="middle")
+        for moment in at
+        if LEFT <= (x := along(moment, since, until)) <= RIGHT - 20
+    ]
+    return document(parts, HEIGHT, theme)
+
+
+def line_chart(
+    panel: Panel, top: float, height: float, since: datetime, until: datetime, theme: Theme
+) -> Iterable[str]:
+    yield text(LEFT, top + TITLE, panel.title, theme, size=TITLE, bold=True)
+    rows = (len(panel.curves) + 1) // 2
+    above, below = top + TITLE + 26 + rows * LINE, top + height - 26
+    low, high, ticks = scale([v for c in panel.curves for v in c.values], panel.from_zero)
+
+    def y(value: float) -> float:
+        return below - (value - low) / (high - low) * (below - above)
+
+    for tick in ticks:
+        yield line(LEFT, y(tick), RIGHT, y(tick), theme.faint)
+        yield text(LEFT - 14, y(tick) + TEXT * 0.36, f"{tick:,g}", theme, anchor="end")
+    for moment in time_ticks(since, until)[1]:
+        x = along(moment, since, until)
+        yield line(x, above, x, below, theme.faint)
+    for number, curve in enumerate(panel.curves):
+        colour, dash = theme.lines[number % len(theme.lines)], DASHES[number % len(DASHES)]
+        style = f'fill="none" stroke="{colour}" stroke-width="5" stroke-dasharray="{dash}"'
+        style = style.replace(' stroke-dasharray=""', "") + ' stroke-linejoin="round"'
+        x, row = LEFT + number % 2 * (RIGHT - LEFT) / 2, top + TITLE + (number // 2 + 1) * LINE
+        yield f'<path d="M{x} {row - 10}h64" {style}/>'
+        yield text(x + 80, row, f"{curve.label}: {curve.values[-1]:,.0f}", theme)
+        for piece in pieces(curve):
+            points = [f"{along(at, since, until):.1f} {y(value):.1f}" for at, value in piece]
+            yield f'<path d="M{" ".join(points)}" {style} stroke-linecap="round"/>'
+            if len(points) == 1:  # a line of no length is not drawn
+                cx, cy = points[0].split()
+                yield f'<circle cx="{cx}" cy="{cy}" r="4" fill="{colour}"/>'
+
+
+def pieces(curve: Curve) -> list[list[tuple[datetime, float]]]:
+    """The curve's points, parted where nothing was measured for a while."""
+    found: list[list[tuple[datetime, float]]] = []
+    for point in zip(curve.times, curve.values, strict=True):
+        if not found or point[0] - found[-1][-1][0] > GAP:
+            found.append([])
+        found[-1].append(point)
+    return found
+
+
+def along(moment: datetime, since: datetime, until: datetime) -> float:
+    return LEFT + (moment - since) / (until - since) * (RIGHT - LEFT)
+
+
+def scale(values: Sequence[float], from_zero: bool) -> tuple[float, float, list[float]]:
+    """The scale's ends around the values, and three to seven round numbers on it."""
+    low, high = min(values), max(values)
+    low = min(0.0, low) if from_zero else low
+    spare = (high - low) * 0.08 or max(1.0, abs(high) * 0.1)
+    low, high = (low if from_zero else low - spare), high + spare
+    power = 10.0 ** floor(log10((high - low) / 3))
+    step = max(m * power for m in (1, 2, 5) if m * power <= (high - low) / 3)
+    return low, high, [n * step for n in range(ceil(low / step), floor(high / step) + 1)]
+
+
+def time_ticks(since: datetime, until: datetime) -> tuple[int, list[datetime]]:
+    """The minutes between two marks of time, and the marks; at round times of `until`'s zone."""
+    minutes = (until - since) / timedelta(minutes=1)
+    step = next((m for m in TICK_MINUTES if minutes / m <= MOST_TICKS), TICK_MINUTES[-1])
+    first = since.astimezone(until.tzinfo).replace(second=0, microsecond=0)
+    first += timedelta(minutes=-(first.hour * 60 + first.minute) % min(step, 1440))
+    count = floor((until - first) / timedelta(minutes=step)) + 1
+    marks = [first + n * timedelta(minutes=step) for n in range(count)]
+    return step, [mark for mark in marks if mark >= since]
+
+
+def bar_charts(charts: Sequence[tuple[str, Sequence[Bar]]], theme: Theme) -> str:
+    """Charts below each other: a title, then a bar for each value."""
+    parts, at = [], float(TOP)
+    pattern = f'<path d="M-4 4 4-4M0 16 16 0M12 20 20 12" stroke="{theme.paper}" stroke-width="5"/>'
+    parts.append(
+        f'<pattern id="hatch" width="16" height="16" patternUnits="userSpaceOnUse">{pattern}</pattern>'
+    )
+    left = 40
+    for title, bars in charts:
+        at += TITLE
+        parts.append(text(left, at, title, theme, size=TITLE, bold=True))
+        most = max(bar.value for bar in bars)
+        for bar in bars:
+            at += LINE + 6
+            parts.append(text(left, at, shortened(bar.name), theme))
+            if bar.under:
+                at += LINE - 6
+                parts.append(text(left, at, shortened(bar.under), theme, size=TEXT - 4))
+            width = max(2.0, bar.value / most * BAR_WIDTH)
+            place = f'x="{left}" y="{at + 14:.0f}" width="{width:.1f}" height="{BAR}" rx="6"'
+            parts.append(f'<rect {place} fill="{theme.lines[1]}"/>')
+            if bar.doubt:
+                parts.append(f'<rect {place} fill="url(#hatch)"/>')
+            at += 14 + BAR
+            value = f"{bar.value:,.0f}" if bar.value >= 100 else f"{bar.value:.1f}"
+            said = f"{value}, {bar.doubt}" if bar.doubt else value
+            parts.append(text(left + width + 16, at - 13, said, theme, bold=True))
+        at += BAR_GAP + 20
+    return document(parts, ceil(at), theme)
+
+
+def shortened(name: str) -> str:
+    return name if len(name) <= NAME_CHARACTERS else f"{name[: NAME_CHARACTERS - 1]}…"
+
+
+def text(
+    x: float,
+    y: float,
+    words: str,
+    theme: Theme,
+    *,
+    size: int = TEXT,
+    bold: bool = False,
+    anchor: str = "start",
+) -> str:
+    weight = ' font-weight="700"' if bold else ""
+    place = f'x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}"{weight}'
+    return f'<text {place} fill="{theme.ink}">{escape(words)}</text>'
+
+
+def line(x1: float, y1: float, x2: float, y2: float, colour: str) -> str:
+    return f'<path d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}" stroke="{colour}" stroke-width="2"/>'
+
+
+def document(parts: Iterable[str], height: int, theme: Theme) -> str:
+    size = f'width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif">'
+        f'<rect width="{WIDTH}" height="{height}" fill="{theme.paper}"/>{"".join(parts)}</svg>'
+    )
