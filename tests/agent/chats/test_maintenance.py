@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from agent.chats.chats import Chats
-from agent.chats.maintenance import Maintenance
+from agent.chats.maintenance import HOUR, PRUNE, VACUUM, Maintenance
 from agent.context.window import ModelWindow
 from agent.errors import BackendAway
 from agent.model import ModelRefused, Request
+from agent.store.backup import SNAPSHOT
 from agent.store.retention import DAY, Retention
 from backend.protocol import PERSON
 from fakes.patience import soon
@@ -196,6 +197,29 @@ async def test_nothing_is_done_while_a_turn_runs(bench: Bench) -> None:
             for _ in range(50):
                 await asyncio.sleep(0)
         assert (idle.warmed, len(bench.model.requests)) == (None, before)
+
+
+async def test_while_turns_run_all_the_time_the_database_is_kept_half_as_often(
+    bench: Bench,
+) -> None:
+    gate = Gate()
+    bench.tools = [gate.tool()]
+    bench.model.answer = lambda request: calling("gate")
+    intervals = {PRUNE: HOUR, VACUUM: DAY, SNAPSHOT: DAY}
+    async with bench.running() as chats:
+        await chats.submit(said("wait", "1"))
+        await gate.began.wait()
+        kept, idle = chats.store.key_values, idle_of(chats, Server())
+
+        async def last_done(factor: int) -> set[bool]:
+            """Whether each is done anew, after so many intervals and a minute."""
+            due = {name: chats.store.clock() - factor * s - 60 for name, s in intervals.items()}
+            for name, at in due.items():
+                await kept.put(name, at)
+            await idle.run_once(busy=True)
+            return {await kept.get(name, float) != at for name, at in due.items()}
+
+        assert (await last_done(1), await last_done(2)) == ({False}, {True})
 
 
 async def test_once_a_day_there_is_a_good_copy(bench: Bench) -> None:
