@@ -16,12 +16,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from agent.files import give
 from agent.store import open_store
 from agent.store.backup import check_copy
 from agent.store.database import migrations
 from agent.store.errors import StoreError
 from bot import config_file
-from bot.state import DATABASE, give
+from bot.state import DATABASE
 
 MANIFEST, CONFIG, SECRET_FILES = "manifest.json", "config.toml", "secrets"
 

@@ -135,13 +135,3 @@ async def shared_facts(folder: Path = RUNTIME) -> dict[str, Any]:
             "jobs": {"active": None, "next_at": None},
         }
     return facts
-
-
-def give(folder: Path, uid: int, gid: int) -> None:
-    """Make that user the owner of all of it; a sandbox that swaps a folder for a link gains nothing."""
-    for _parent, folders, files, fd in os.fwalk(folder):
-        for name in (".", *folders, *files):
-            with suppress(FileNotFoundError):
-                found = os.stat(name, dir_fd=fd, follow_symlinks=False)
-                if (found.st_uid, found.st_gid) != (uid, gid):
-                    os.chown(name, uid, gid, dir_fd=fd, follow_symlinks=False)

@@ -1,54 +1,31 @@
 """Another version of the program in the place of this one: tried first, and taken back where it fails.
 
-A checkout (`make install`) follows its branch's upstream, from release tag to release tag
-where there are tags. An environment of its own (uv tool, pipx, a venv) takes a wheel
-that is named. Everything that is needed later is imported before anything is replaced.
+Everything that is needed later is imported before anything is replaced.
 """
 
-import asyncio
-import difflib
 import json
-import os
 import shutil
 import sqlite3
-import sys
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
-from email import message_from_bytes
-from importlib.metadata import distribution, version
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import unquote, urlsplit
-from zipfile import BadZipFile, ZipFile
 
 from bot.backup import backup
+from bot.installed_program import (
+    STEP_SECONDS,
+    InstalledProgram,
+    ProgramVersion,
+    UpgradeError,
+    run,
+)
 from bot.state import DATABASE
 
-ROOT = Path(__file__).resolve().parents[1]
 QUESTION = "how much disk space is free?"
-STEP_SECONDS = 1800.0  # packages over a slow line
 TEST_SECONDS = 300.0
-CHANGELOG = "CHANGELOG.md"
-DISTRIBUTION = "voltaire-agent"
-RECEIPTS = ("uv-receipt.toml", "pipx_metadata.json")  # of who made the environment
 # What a test of the new program may not share with the services that run meanwhile.
 ALONE = {"VOLTAIRE_BACKEND__LOCAL_PORT": "0", "VOLTAIRE_TELEGRAM__WEBHOOK_URL": ""}
-MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "ASK")  # of a make that runs us
-
-
-class UpgradeError(Exception):
-    """`str` is one sentence."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramVersion:
-    """A program: its version, and what brings it (a commit, a wheel's path)."""
-
-    version: str
-    origin: str
-    changes: str = ""  # of the changelog, since the one that runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,26 +36,6 @@ class UpgradeRecord:
     after: ProgramVersion
     backup: str
     schema: int
-
-
-class InstalledProgram(Protocol):
-    """How this program came here. `command` runs the one that is installed."""
-
-    @property
-    def command(self) -> Path: ...
-
-    async def current(self) -> ProgramVersion: ...
-
-    async def newest(self) -> ProgramVersion | None:
-        """None: nothing is newer."""
-
-    async def prepare(self, release: ProgramVersion, folder: Path) -> Path:
-        """Install it in `folder`, beside this one; its command."""
-
-    async def switch(self, release: ProgramVersion) -> None: ...
-
-    async def back(self, release: ProgramVersion) -> None:
-        """The release that was installed before the last switch, again."""
 
 
 class RestartableServices(Protocol):
@@ -233,194 +190,3 @@ def emptied(folder: Path) -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-# -- a checkout ---------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Checkout:
-    """`make install` in a clone: `root` follows the upstream of its branch."""
-
-    root: Path = ROOT
-
-    @property
-    def command(self) -> Path:
-        return self.root / ".venv" / "bin" / "voltaire"
-
-    async def current(self) -> ProgramVersion:
-        return await self.release("HEAD")
-
-    async def newest(self) -> ProgramVersion | None:
-        try:
-            upstream = await self.git("rev-parse", "--abbrev-ref", "@{upstream}")
-        except UpgradeError:
-            raise UpgradeError(f"{self.root} follows no branch of a remote repository.") from None
-        await self.git("fetch", "--quiet", "--tags", upstream.partition("/")[0])
-        tags = await self.git("tag", "--merged", upstream, "--sort=-v:refname", "--list", "v[0-9]*")
-        target = tags.splitlines()[0] if tags else upstream
-        commit, ours = [
-            await self.git("rev-parse", f"{each}^{{commit}}") for each in (target, "HEAD")
-        ]
-        common = await self.git("merge-base", commit, ours)
-        if common == commit:
-            return None
-        if common != ours:
-            raise UpgradeError(f"{self.root} has commits of its own: merge {target} yourself.")
-        if await self.git("status", "--porcelain", "--untracked-files=no"):
-            raise UpgradeError(f"{self.root} has changes that are not committed.")
-        release = await self.release(commit)
-        before, after = [await self.changelog(each) for each in (ours, commit)]
-        return ProgramVersion(release.version, commit, added_lines(before, after))
-
-    async def prepare(self, release: ProgramVersion, folder: Path) -> Path:
-        await self.git("worktree", "prune")
-        await self.git(
-            "worktree", "add", "--quiet", "--detach", "--force", str(folder), release.origin
-        )
-        await run("make", "--no-print-directory", "-C", str(folder), "install")
-        return folder / ".venv" / "bin" / "voltaire"
-
-    async def switch(self, release: ProgramVersion) -> None:
-        await self.git("worktree", "prune")
-        await self.git("merge", "--quiet", "--ff-only", release.origin)
-        await run("make", "--no-print-directory", "-C", str(self.root), "install")
-
-    async def back(self, release: ProgramVersion) -> None:
-        await self.git("reset", "--quiet", "--hard", release.origin)
-        await run("make", "--no-print-directory", "-C", str(self.root), "install")
-
-    async def release(self, commit: str) -> ProgramVersion:
-        project = tomllib.loads(await self.git("show", f"{commit}:pyproject.toml"))["project"]
-        return ProgramVersion(
-            str(project["version"]), await self.git("rev-parse", f"{commit}^{{commit}}")
-        )
-
-    async def changelog(self, commit: str) -> str:
-        try:
-            return await self.git("show", f"{commit}:{CHANGELOG}")
-        except UpgradeError:
-            return ""
-
-    async def git(self, *words: str) -> str:
-        trusted = ("-c", f"safe.directory={self.root}")  # root, in the clone of another user
-        return await run("git", *trusted, "-C", str(self.root), *words)
-
-
-# -- an environment of its own -------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Environment:
-    """A venv that a wheel was installed into, by uv, pipx or pip; `wheel` is the new one."""
-
-    wheel: Path | None = None
-    prefix: Path = Path(sys.prefix)
-
-    @property
-    def command(self) -> Path:
-        return self.prefix / "bin" / "voltaire"
-
-    @property
-    def aside(self) -> Path:
-        return self.prefix.with_name(f"{self.prefix.name}-before-upgrade")
-
-    async def current(self) -> ProgramVersion:
-        """Its origin is the wheel's path; empty where an index brought it."""
-        came = json.loads(distribution(DISTRIBUTION).read_text("direct_url.json") or "{}")
-        return ProgramVersion(version(DISTRIBUTION), unquote(urlsplit(came.get("url", "")).path))
-
-    async def newest(self) -> ProgramVersion | None:
-        if self.wheel is None:
-            raise UpgradeError("Name the new version's wheel: voltaire upgrade --from FILE.")
-        try:
-            with ZipFile(self.wheel) as opened:
-                names = opened.namelist()
-                metadata = next(name for name in names if name.endswith(".dist-info/METADATA"))
-                fields = message_from_bytes(opened.read(metadata))
-                if fields["Name"] != DISTRIBUTION:
-                    raise UpgradeError(f"{self.wheel} is a wheel of {fields['Name']}.")
-                new = str(fields["Version"])
-                log = next((name for name in names if name.endswith(f"/{CHANGELOG}")), "")
-                after = opened.read(log).decode() if log else ""
-        except (OSError, BadZipFile, StopIteration):
-            raise UpgradeError(f"{self.wheel} is no wheel that can be read.") from None
-        ours = self.prefix / "share" / "voltaire" / CHANGELOG
-        before = ours.read_text("utf-8") if ours.exists() else ""
-        if new == version(DISTRIBUTION) and after == before:
-            return None
-        return ProgramVersion(new, str(self.wheel.resolve()), added_lines(before, after))
-
-    async def prepare(self, release: ProgramVersion, folder: Path) -> Path:
-        await filled(folder, release.origin)
-        return folder / "bin" / "voltaire"
-
-    async def switch(self, release: ProgramVersion) -> None:
-        """The environment that was stays, as it is, under another name."""
-        shutil.rmtree(self.aside, ignore_errors=True)
-        self.prefix.rename(self.aside)
-        await filled(self.prefix, release.origin)
-        for name in RECEIPTS:
-            if (self.aside / name).exists():
-                shutil.copy2(self.aside / name, self.prefix / name)
-
-    async def back(self, release: ProgramVersion) -> None:
-        if self.aside.exists():
-            shutil.rmtree(self.prefix, ignore_errors=True)
-            self.aside.rename(self.prefix)
-
-
-async def filled(prefix: Path, wheel: str) -> None:
-    """A new environment with the wheel in it, and what it needs."""
-    python = str(prefix / "bin" / "python")
-    if uv := shutil.which("uv"):
-        await run(uv, "venv", "--quiet", "--allow-existing", "--python", base_python(), str(prefix))
-        await run(uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", python, wheel)
-    else:
-        await run(base_python(), "-m", "venv", str(prefix))
-        quiet = ("--quiet", "--disable-pip-version-check")
-        await run(python, "-m", "pip", "install", *quiet, wheel)
-
-
-def base_python() -> str:
-    return str(getattr(sys, "_base_executable", "") or sys.executable)
-
-
-# -- running ------------------------------------------------------------------
-
-
-def added_lines(before: str, after: str) -> str:
-    compared = difflib.ndiff(before.splitlines(), after.splitlines())
-    return "\n".join(line[2:] for line in compared if line.startswith("+ ")).strip()
-
-
-async def run(
-    *argv: str,
-    environment: Mapping[str, str] = {},
-    codes: tuple[int, ...] = (0,),
-    seconds: float = STEP_SECONDS,
-) -> str:
-    """What a program printed; UpgradeError, with its last line, for another exit code."""
-    inherited = {key: value for key, value in os.environ.items() if key not in MAKE}
-    process = await asyncio.create_subprocess_exec(
-        *argv,
-        env=inherited | dict(environment),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    name = " ".join([Path(argv[0]).name, *argv[1:]])
-    try:
-        async with asyncio.timeout(seconds):
-            out, err = await process.communicate()
-    except TimeoutError:
-        raise UpgradeError(f"`{name}` did not end within {seconds:.0f} s.") from None
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if process.returncode not in codes:
-        lines = (err.decode("utf-8", "replace").strip() or out.decode("utf-8", "replace")).strip()
-        last = lines.splitlines()[-1] if lines else "no reason given"
-        raise UpgradeError(f"`{name}` failed: {last.rstrip('.')}.")
-    return out.decode("utf-8", "replace").strip()

@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from bot.state import give
+from agent.files import give
 
 GROUP = "voltaire"  # its members may read the status
 

@@ -7,13 +7,18 @@ from pathlib import Path
 import click
 
 from bot.cli.command import Failed, Misused, Options, pass_options, runs
-from bot.cli.connect import backend_client
-from bot.restore import BackupError
+from bot.installed_program import (
+    ROOT,
+    Checkout,
+    Environment,
+    InstalledProgram,
+    ProgramVersion,
+    UpgradeError,
+    run,
+)
 from bot.settings import Settings, find_file
 from bot.setup import SetupError
 from bot.setup.units import UNITS, SystemdScope, run_systemctl, systemd_runs, unit_states
-from bot.state import read_presence
-from bot.upgrade import ROOT, Checkout, Environment, InstalledProgram, Upgrade, UpgradeError, run
 
 SETTLING_SECONDS = 5.0  # a service that fails soon after it was ready has failed
 
@@ -32,41 +37,50 @@ SETTLING_SECONDS = 5.0  # a service that fails soon after it was ready has faile
 @pass_options
 @runs
 async def command(options: Options, check: bool, rollback: bool, wheel: Path | None) -> None:
+    if rollback and (check or wheel):
+        raise Misused("--rollback stands alone.")
     settings = options.settings_as_root  # units and program are root's, or the user's own
     installation: InstalledProgram = (
         Checkout() if (ROOT / ".git").exists() and wheel is None else Environment(wheel)
     )
-    if rollback and (check or wheel):
-        raise Misused("--rollback stands alone.")
-    services = Units(SystemdScope.here(), find_file(options.config))
-    upgrade = Upgrade(
-        installation, services, settings.state_dir, find_file(options.config), click.echo
-    )
+    config = find_file(options.config)
     try:
         if rollback:
-            await foreground_ended(settings, services)
-            await upgrade.rollback()
-            return
+            return await changed(settings, config, installation, None)
         before, release = await installation.current(), await installation.newest()
         if release is None:
             click.echo(f"Nothing new: {before.version} is the newest.")
-            return
+            return None
         click.echo(f"{before.version} → {release.version}")
         if release.changes:
             click.echo(f"\n{release.changes}\n")
-        if not check:
-            await foreground_ended(settings, services)
-            await upgrade.forward(release)
-    except (UpgradeError, BackupError, SetupError) as error:
+        return None if check else await changed(settings, config, installation, release)
+    except (UpgradeError, SetupError) as error:
         raise Failed(str(error)) from None
 
 
-async def foreground_ended(settings: Settings, services: "Units") -> None:
-    if services.names:
-        return
-    async with backend_client(settings) as backend:
-        if read_presence(settings.state_dir) or await backend.answers():
-            raise Failed("Bot or backend run in the foreground; stop them first.")
+async def changed(
+    settings: Settings,
+    config: Path | None,
+    installation: InstalledProgram,
+    release: ProgramVersion | None,
+) -> None:
+    """Take a release, or (None) the last one back. What that needs is imported here: mostly nothing is new."""
+    from bot.cli.connect import backend_client
+    from bot.restore import BackupError
+    from bot.state import read_presence
+    from bot.upgrade import Upgrade
+
+    services = Units(SystemdScope.here(), config)
+    if not services.names:
+        async with backend_client(settings) as backend:
+            if read_presence(settings.state_dir) or await backend.answers():
+                raise Failed("Bot or backend run in the foreground; stop them first.")
+    upgrade = Upgrade(installation, services, settings.state_dir, config, click.echo)
+    try:
+        await (upgrade.forward(release) if release else upgrade.rollback())
+    except BackupError as error:
+        raise Failed(str(error)) from None
 
 
 @dataclass(frozen=True)

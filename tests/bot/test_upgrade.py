@@ -11,7 +11,14 @@ from zipfile import ZipFile
 import pytest
 
 from agent.store import open_store
-from bot.upgrade import Checkout, Environment, ProgramVersion, Upgrade, UpgradeError, added_lines
+from bot.installed_program import (
+    Checkout,
+    Environment,
+    ProgramVersion,
+    UpgradeError,
+    added_lines,
+)
+from bot.upgrade import Upgrade
 
 PROGRAM = """#!/bin/sh
 # A program of version {version}: doctor finds {trouble}, the demo ends with {demo}.

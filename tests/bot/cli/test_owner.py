@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from agent.files import give
 from agent.store import open_store
 from bot import config_file
 from bot.cli.owner import program_readable
-from bot.state import Presence, bot_facts, give, share_facts, shared_facts, started
+from bot.state import Presence, bot_facts, share_facts, shared_facts, started
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 OWNER = 12345  # a user id that no host gives away
