@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from importlib.metadata import version
 from typing import Any
@@ -10,13 +11,15 @@ import click
 
 from agent.store import open_store
 from backend.client import PUBLIC_SOCKET, BackendClient, BackendUnavailable
-from backend.protocol import ServerStatus, Speed, Status
+from backend.control.restart_history import FILE, RestartHistory
+from backend.protocol import Restart, ServerStatus, Speed, Status
 from bot.cli.command import Failed, Options, chat_option, json_option, pass_options, runs
 from bot.cli.connect import backend_client, running_agent
 from bot.settings import Settings
 from bot.state import DATABASE, RUNTIME, bot_facts, read_presence, shared_facts
 
 BAR = 30
+RESTARTS = 5  # that are named
 SPEEDS = {"decode_tok_s", "prefill_tok_s", "ttft_ms", "cache_hit", "draft_acceptance"}
 
 
@@ -25,14 +28,21 @@ SPEEDS = {"decode_tok_s", "prefill_tok_s", "ttft_ms", "cache_hit", "draft_accept
 @pass_options
 @runs
 async def command(options: Options, as_json: bool) -> None:
+    restarts: list[Restart] = []
     try:
         facts = await own_facts(options.settings)
+        restarts = RestartHistory(options.settings.state_dir / FILE).read()[-RESTARTS:]
     except Failed:  # of another user, who may share them with the group
         if not os.access(RUNTIME, os.R_OK | os.X_OK):
             raise
         async with BackendClient(RUNTIME / PUBLIC_SOCKET) as backend:
             facts = await with_backend(await shared_facts(), backend)
-    click.echo(json.dumps(facts, ensure_ascii=False) if as_json else "\n".join(status_lines(facts)))
+    text = (
+        json.dumps(facts, ensure_ascii=False)
+        if as_json
+        else "\n".join(status_lines(facts, restarts))
+    )
+    click.echo(text)
 
 
 async def own_facts(settings: Settings) -> dict[str, Any]:
@@ -72,7 +82,8 @@ async def with_backend(facts: dict[str, Any], backend: BackendClient) -> dict[st
     }
 
 
-def status_lines(facts: dict[str, Any]) -> list[str]:
+def status_lines(facts: dict[str, Any], restarts: Sequence[Restart] = ()) -> list[str]:
+    """For a person. `restarts` are the newest of model server and backend, the last one at the end."""
     server, bot = facts["backend"], facts["bot"]
     frozen = facts.get("frozen_since")
     lines = [f"frozen since {frozen} (voltaire thaw)"] if frozen else []
@@ -88,7 +99,10 @@ def status_lines(facts: dict[str, Any]) -> list[str]:
             lines.append(f"warm: {cached} in {warm['seconds']:.1f} s by {warm['source']}")
         lines += [*speed_lines(facts["speed"]), *idle_lines(facts["idle"])]
     if last := server["last_restart"]:
-        lines.append(f"last restart: {last['at']}: {last['cause']} (voltaire backend history)")
+        restarts = restarts or [Restart.model_validate(last)]
+    if restarts:
+        lines.append("restarts (all of them: voltaire backend history):")
+        lines += [f"  {each.at.astimezone():%Y-%m-%d %H:%M:%S}  {each.cause}" for each in restarts]
     for gpu in facts["gpus"]:
         seen = [gpu["name"]]
         seen += [f"{gpu['temperature_c']:.0f} °C"] if gpu["temperature_c"] is not None else []
