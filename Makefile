@@ -20,7 +20,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help install upgrade dev dist demo test test-fast coverage check format bench pocket pocket-eval service faults-backend faults-schedule attacks soak poison fuzz structure campaign mutants templates clean \
+.PHONY: help install upgrade dev dist demo test test-fast coverage check format bench pocket pocket-eval service faults-backend faults-schedule operate growth attacks soak poison fuzz structure campaign mutants templates clean \
 	system system-test compiled
 
 help:  ## list the targets
@@ -134,6 +134,12 @@ faults-schedule: dev  ## the bot killed 100 times at every step of its jobs
 
 service: dev  ## a system install under a real systemd (needs root), and an upgrade from a wheel: what an operator does
 	@$(BIN)/python -m pytest -q -s -m slow tests/bot/test_service_installed.py tests/test_wheel.py tests/backend/build/test_build.py
+
+operate: dev  ## what an operator does, to a system, a user and a uv-tool install under a real systemd (needs root)
+	@$(BIN)/python -m bench.operate
+
+growth: dev  ## 10,000 messages: what each leaves behind, and whether retention bounds it under load
+	@$(BIN)/python -m bench.growth
 
 attacks: dev  ## the attack suite against the sandbox, against it in the bot's unit, and against none
 	@$(BIN)/python -m bench.attacks

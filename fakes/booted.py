@@ -11,13 +11,16 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 CODE = Path(__file__).resolve().parents[1]
 SHARED = Path("/run/shared")  # inside: the folder that both see
+CHANGED = Path(
+    "/run/changed/root"
+)  # inside: what was made there, and (as devices) what was deleted
 SECONDS = 300.0  # a busy machine; else two
 
 _NAMESPACES = ("--mount", "--pid", "--uts", "--ipc", "--net", "--cgroup")
@@ -46,10 +49,13 @@ mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
 mount -t devpts -o newinstance,ptmxmode=0666,mode=620 devpts "$root/dev/pts"
 ln -s pts/ptmx "$root/dev/ptmx"
 mount --bind "$shared" "$root/run/shared"
+mkdir -m 700 "$root/run/changed"; mkdir "$root/run/changed/root"
+mount --bind "$base/upper" "$root/run/changed/root"
 rm -rf "$root"/usr/lib/systemd/system/*.wants "$root"/etc/systemd/system/*
 printf '[Unit]\n' > "$root/etc/systemd/system/alone.target"
 ip link set lo up 2>/dev/null || true
 cd "$root"; mkdir .ours; pivot_root . .ours; umount -l /.ours
+mount --make-rshared /  # as where systemd finds no container: credentials are mounted that way
 exec env -i container=voltaire NOTIFY_SOCKET=/run/shared/notify /lib/systemd/systemd \
     --system --unit=alone.target --log-target=console --show-status=no
 """
@@ -64,7 +70,7 @@ class Booted:
 
     async def run(self, *words: str, seconds: float = SECONDS) -> tuple[int, str]:
         """A command as its root: exit code and what it printed."""
-        inside = ["nsenter", "--target", str(self.init), *_NAMESPACES, "--wd=/"]
+        inside = ["nsenter", "--target", str(self.init), *_NAMESPACES, "--wd"]
         process = await asyncio.create_subprocess_exec(
             *(*inside, "--", *words),
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
@@ -82,11 +88,11 @@ class Booted:
         return process.returncode or 0, said.decode("utf-8", "replace")
 
 
-async def lacking() -> str:
-    """Why no systemd can be booted here; empty where one can be."""
+async def lacking(*, alone: bool = False) -> str:
+    """Why no systemd can be booted here; empty where one can be. `alone` as in `booted`."""
     if os.geteuid():
         return "only root can boot a systemd of its own"
-    if any(code.is_relative_to("/tmp") for code in _code()):
+    if not alone and any(code.is_relative_to("/tmp") for code in _code()):
         return "our units have a /tmp of their own, and this program lies in /tmp"
     if not Path("/lib/systemd/systemd").exists() or not shutil.which("nsenter"):
         return "systemd or util-linux is not installed"
@@ -108,11 +114,14 @@ async def _refused() -> str:
 
 
 @asynccontextmanager
-async def booted(shared: Path) -> AsyncIterator[Booted]:
-    """Boot; on leaving, all of its processes are gone. `shared` is a folder with a short path."""
+async def booted(shared: Path, *, alone: bool = False) -> AsyncIterator[Booted]:
+    """Boot; on leaving, all of its processes are gone. `shared` is a folder with a short path.
+
+    The program that runs now is at its own path inside, read-only, unless it is to be `alone`.
+    """
     with _group() as group, ExitStack() as waiting:
         notified = waiting.enter_context(_notified(shared))
-        async with _process(group, shared) as process:
+        async with _process(group, shared, [] if alone else _code()) as process:
             async with asyncio.timeout(SECONDS):
                 while b"READY=1" not in await asyncio.get_running_loop().sock_recv(notified, 4096):
                     pass
@@ -121,7 +130,9 @@ async def booted(shared: Path) -> AsyncIterator[Booted]:
 
 
 @asynccontextmanager
-async def _process(group: Path, shared: Path) -> AsyncIterator["asyncio.subprocess.Process"]:
+async def _process(
+    group: Path, shared: Path, code: Sequence[Path]
+) -> AsyncIterator["asyncio.subprocess.Process"]:
     unshare = [
         *("setpriv", "--pdeathsig", "KILL", "unshare", *_NAMESPACES, "--fork", "--kill-child"),
         *("bash", "-c", _BOOT, "boot"),
@@ -129,7 +140,7 @@ async def _process(group: Path, shared: Path) -> AsyncIterator["asyncio.subproce
     join = ["sh", "-c", 'echo 0 > "$0/cgroup.procs" && exec "$@"', str(group)]
     with (shared / "console").open("wb") as console:
         process = await asyncio.create_subprocess_exec(
-            *(*join, *unshare, str(shared), *map(str, _code())),
+            *(*join, *unshare, str(shared), *map(str, code)),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=console,
             stderr=console,

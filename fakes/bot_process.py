@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.localgram import Localgram
+from bot.state import resident_mib
 from fakes.patience import SECONDS, soon
 
 
@@ -41,12 +42,21 @@ class Process:
     def allow(self, people: Sequence[int]) -> None:
         self._environment["VOLTAIRE_TELEGRAM__ALLOW"] = ",".join(map(str, people))
 
+    def set(self, key: str, value: object) -> None:
+        """A setting, as SECTION__KEY, for the next start."""
+        self._environment[f"VOLTAIRE_{key}"] = str(value)
+
     def cpu_seconds(self) -> float:
         """User and system time so far."""
         assert self._process
         stat = Path(f"/proc/{self._process.pid}/stat").read_text("utf-8")
         fields = stat.rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def resident_mib(self) -> float:
+        """The memory that is resident now."""
+        assert self._process
+        return resident_mib(self._process.pid) or 0.0
 
     def peak_mib(self) -> float:
         """The most memory that was resident."""

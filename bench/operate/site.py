@@ -1,0 +1,293 @@
+"""One installation on a booted machine: its commands, units, phone and files."""
+
+import asyncio
+import ctypes
+import json
+import os
+import re
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench.campaign.clock import Clock
+from bench.campaign.line import Line
+from bench.operate.releases import Releases
+from bench.reader import Reader
+from bot.localgram import Localgram, Message, is_final
+from fakes.booted import SHARED, Booted, booted
+
+TOKEN = "1000001:operate"
+OWNER = 7
+QUESTION = "how much disk space is free?"
+ANSWER = re.compile(r"\d.* free|free.* \d")
+ANSWER_SECONDS = 240.0  # a model on a busy machine, after the longest wait that a step makes
+BACKEND, BOT = "voltaire-backend.service", "voltaire-bot.service"
+NEW_NETWORK = 0x40000000
+DISK = "4g"
+
+_PREPARE = f"""
+set -e
+chmod 755 {SHARED}
+rm -rf /root/.config /root/.cache /root/.pip /root/.local  # of the machine around it
+mkdir -p /etc/uv /run/user /srv
+printf '[global]\\nno-index = true\\nfind-links = {SHARED}/wheels\\n' > /etc/pip.conf
+printf 'offline = true\\nno-index = true\\nfind-links = ["{SHARED}/wheels"]\\n' > /etc/uv/uv.toml
+printf '[safe]\\n\\tdirectory = *\\n' > /etc/gitconfig
+systemctl start systemd-journald.socket systemd-journald-dev-log.socket systemd-journald dbus systemd-logind
+"""
+
+
+class StepFailed(Exception):
+    """`str` says what was expected and what was found."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How it is installed. `disk` is a directory that gets a small file system of its own."""
+
+    name: str
+    user: str
+    program: str  # the command's path
+    state: str
+    config: str
+    disk: str
+    install: str  # commands of the user
+    uninstall: str
+    wheel: bool = False
+
+    @property
+    def root(self) -> bool:
+        return self.user == "root"
+
+
+_CLONE = "git clone -q {shared}/voltaire.git {at} && make -s -C {at} install"
+_TOOL = "cp {shared}/uv /tmp/uv && /tmp/uv tool install --quiet --python /usr/bin/python3 {shared}/{wheel}"
+_HOME = "/home/ada"
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind(
+            "system", "root", "/opt/voltaire/.venv/bin/voltaire", "/var/lib/voltaire",
+            "/etc/voltaire/config.toml", "/var/lib",
+            _CLONE.replace("{at}", "/opt/voltaire"), "rm -rf /opt/voltaire",
+        ),
+        Kind(
+            "user", "ada", f"{_HOME}/voltaire/.venv/bin/voltaire", f"{_HOME}/.local/state/voltaire",
+            f"{_HOME}/.config/voltaire/config.toml", _HOME,
+            _CLONE.replace("{at}", f"{_HOME}/voltaire"), f"rm -rf {_HOME}/voltaire",
+        ),
+        Kind(
+            "tool", "ada", f"{_HOME}/.local/bin/voltaire", f"{_HOME}/.local/state/voltaire",
+            f"{_HOME}/.config/voltaire/config.toml", _HOME,
+            _TOOL, "uv tool uninstall --quiet --all", wheel=True,
+        ),
+        Kind(
+            "tool-as-root", "root", "/root/.local/bin/voltaire", "/var/lib/voltaire",
+            "/etc/voltaire/config.toml", "/var/lib",
+            _TOOL, "uv tool uninstall --quiet --all", wheel=True,
+        ),
+    )
+}  # fmt: skip
+
+
+@dataclass
+class Site:
+    """`patience` is how long a process that is stopped may go unnoticed, in seconds."""
+
+    kind: Kind
+    machine: Booted
+    releases: Releases
+    gram: Localgram
+    line: Line
+    clock: Clock
+    patience: float
+    reader: Reader = field(init=False)
+
+    def __post_init__(self) -> None:
+        person = self.gram.user("Ada", id=OWNER, started=True)
+        self.reader = Reader(person, person.chat())
+
+    # -- commands -------------------------------------------------------------
+
+    async def sh(
+        self, script: str, *, user: str = "root", seconds: float = 600.0
+    ) -> tuple[int, str]:
+        """A shell script as that user: exit code and what it printed."""
+        name = shlex.quote(script)
+        home = "/root" if user == "root" else f"/home/{user}"
+        environment = (
+            f"HOME={home} USER={user} LOGNAME={user} LANG=C.UTF-8 TZ=UTC PATH={home}/.local/bin:"
+            "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        )
+        become = ""
+        if user != "root":
+            environment += f" XDG_RUNTIME_DIR=/run/user/$(id -u {user})"
+            become = f"setpriv --reuid={user} --regid={user} --init-groups "
+        command = f"cd / && exec {become}env -i {environment} sh -c {name}"
+        return await self.machine.run("sh", "-c", command, seconds=seconds)
+
+    async def done(self, script: str, *, user: str = "root", seconds: float = 600.0) -> str:
+        """What a script printed; StepFailed where it fails."""
+        code, said = await self.sh(script, user=user, seconds=seconds)
+        if code:
+            raise StepFailed(f"`{script}` ended with {code}: {said.strip()[-800:]}")
+        return said.strip()
+
+    async def voltaire(self, words: str, *, codes: tuple[int, ...] = (0,)) -> str:
+        """A command of the operator's."""
+        code, said = await self.sh(f"{self.kind.program} {words}", user=self.kind.user)
+        if code not in codes:
+            raise StepFailed(f"`voltaire {words}` ended with {code}: {said.strip()[-800:]}")
+        return said.strip()
+
+    async def status(self) -> dict[str, Any]:
+        facts: dict[str, Any] = json.loads(await self.voltaire("status --json"))
+        return facts
+
+    # -- units ----------------------------------------------------------------
+
+    async def systemctl(self, words: str) -> str:
+        flags = "" if self.kind.root else "--user"
+        return await self.done(f"systemctl {flags} {words}", user=self.kind.user)
+
+    async def shown(self, unit: str, name: str) -> str:
+        return await self.systemctl(f"show --property={name} --value {unit}")
+
+    async def active(self, seconds: float = 60.0) -> None:
+        """Both services run, within that time."""
+        async with _deadline(seconds, "both services are active"):
+            while True:
+                found = await self.sh(
+                    f"systemctl {'' if self.kind.root else '--user'} is-active {BACKEND} {BOT}",
+                    user=self.kind.user,
+                )
+                if found[1].split() == ["active"] * 2:
+                    return
+                await asyncio.sleep(0.2)
+
+    async def pids(self) -> dict[str, int]:
+        """Of the bot, the backend, and the model server, as numbered inside; 0 where there is none."""
+        found = {
+            "bot": int(await self.shown(BOT, "MainPID")),
+            "backend": int(await self.shown(BACKEND, "MainPID")),
+        }
+        server = (await self.status())["backend"]["pid"]
+        return {**found, "model server": int(server or 0)}
+
+    async def journal(self, unit: str) -> str:
+        """What systemd and the service itself wrote of it."""
+        name = "UNIT" if self.kind.root else "USER_UNIT"
+        return await self.done(
+            f"journalctl -q --no-pager -o short-precise {name}={unit} + _SYSTEMD_{name}={unit}"
+        )
+
+    # -- the phone ------------------------------------------------------------
+
+    async def asked(self, text: str = QUESTION) -> Message:
+        return await self.reader.person.send(text)
+
+    async def answered(self, said: Message, seconds: float = ANSWER_SECONDS) -> str:
+        """The answer's text; StepFailed where none comes, or more than one."""
+        if not await self.reader.answered(said, lambda m: self._answers(m) or None, seconds):
+            raise StepFailed(f"no answer within {seconds:.0f} s")
+        await asyncio.sleep(1.0)  # in which a second one would come
+        texts = self._answers(said)
+        if len(texts) != 1:
+            raise StepFailed(f"the answers were {texts}")
+        return texts[0]
+
+    async def talk(self) -> str:
+        """A message and its answer, in words."""
+        began = time.monotonic()
+        await self.answered(await self.asked())
+        return f"answered in {time.monotonic() - began - 1:.1f} s"
+
+    def _answers(self, said: Message) -> list[str]:
+        messages = self.reader.chat.messages.values()
+        later = [m for m in messages if m.id > said.id and m.sender.is_bot and is_final(m)]
+        return [m.text for m in later if ANSWER.search(m.text)]
+
+    # -- files ----------------------------------------------------------------
+
+    def path(self, inside: str) -> Path:
+        """A path of the machine, as we see it."""
+        return Path(f"/proc/{self.machine.init}/root{inside}")
+
+    async def fill(self) -> None:
+        """From now on not a byte fits on the state's disk."""
+        told = os.statvfs(self.path(self.kind.disk))
+        used = (told.f_blocks - told.f_bfree) * told.f_frsize
+        await self.done(f"mount -o remount,size={used} {self.kind.disk}")
+
+    async def empty(self) -> None:
+        await self.done(f"mount -o remount,size={DISK} {self.kind.disk}")
+
+
+@asynccontextmanager
+async def site(kind: Kind, folder: Path, patience: float) -> AsyncIterator[Site]:
+    """A machine with nothing installed yet, and the Bot API server that it reaches."""
+    releases, clock = Releases(folder), Clock(folder)
+    await asyncio.to_thread(releases.make)
+    shutil.copy(Path(sys.executable).with_name("uv"), folder / "uv")
+    async with booted(folder, alone=True) as machine:
+        code, said = await machine.run("sh", "-c", _PREPARE)
+        if code:
+            raise StepFailed(f"the machine cannot be prepared: {said}")
+        with _network_of(machine.init):
+            async with Localgram(TOKEN) as gram, Line(gram.port) as line:
+                made = Site(kind, machine, releases, gram, line, clock, patience)
+                await _furnish(made)
+                yield made
+
+
+async def _furnish(made: Site) -> None:
+    """A disk for the state, the user with a manager of their own, and units that notice sooner."""
+    kind, drop_in = made.kind, f"[Service]\nWatchdogSec={made.patience:.0f}\n"
+    if not made.clock.missing:
+        words = {"LD_PRELOAD": f"{SHARED}/clock.so", "CLOCK_OFFSET": f"{SHARED}/clock"}
+        drop_in += "".join(f"Environment={key}={value}\n" for key, value in words.items())
+    units = "/etc/systemd/system" if kind.root else "/etc/systemd/user"
+    await made.done(f"mkdir -p {kind.disk} {units}/{BOT}.d {units}/{BACKEND}.d")
+    for unit in (BOT, BACKEND):
+        made.path(f"{units}/{unit}.d/bench.conf").write_text(drop_in)
+    await made.done(
+        f"cp -a {kind.disk} /tmp/kept && mount -t tmpfs -o size={DISK},mode=755 disk {kind.disk}"
+        f" && cp -a /tmp/kept/. {kind.disk}/ && rm -rf /tmp/kept"
+    )
+    await made.done("systemctl daemon-reload")
+    if not kind.root:
+        name, home = kind.user, f"/home/{kind.user}"
+        await made.done(f"useradd -M -d {home} {name} && chown {name}: {home} && chmod 755 {home}")
+        await made.done(f"systemctl start user@$(id -u {name})")
+
+
+@contextmanager
+def _network_of(pid: int) -> Iterator[None]:
+    """This process is in that one's network for the block: what listens here is reached there."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def enter(fd: int) -> None:
+        if libc.setns(fd, NEW_NETWORK):
+            raise OSError(ctypes.get_errno(), "setns")
+
+    with Path("/proc/self/ns/net").open() as ours, Path(f"/proc/{pid}/ns/net").open() as theirs:
+        enter(theirs.fileno())
+        try:
+            yield
+        finally:
+            enter(ours.fileno())
+
+
+@asynccontextmanager
+async def _deadline(seconds: float, what: str) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise StepFailed(f"not within {seconds:.0f} s: {what}") from None

@@ -1,0 +1,419 @@
+"""What an operator does, in order. Each step says what it found; StepFailed says what it missed."""
+
+import asyncio
+import gzip
+import hashlib
+import io
+import re
+import tarfile
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+
+from bench.operate.releases import CHANGE, NEXT
+from bench.operate.site import BACKEND, BOT, OWNER, TOKEN, Site, StepFailed
+from fakes.booted import CHANGED, SHARED
+
+RESTART_SECONDS = 2.0
+RESTARTS = 5
+HOUR = 3600.0
+BACKUP = "/srv/backup.tar.gz"
+HEADER = 64  # bytes: of gzip's header nothing is read but its magic number
+ELSEWHERE = "/srv/elsewhere"
+CORRUPTED = "/srv/corrupted"
+BY_COMMAND = 3
+
+
+@dataclass(frozen=True)
+class Course:
+    """`away`: how long Telegram is away at a start, in seconds."""
+
+    away: float
+    corruptions: int
+    seed: int
+
+
+Step = Callable[[Site, Course], Awaitable[str]]
+
+
+async def install(it: Site, _: Course) -> str:
+    wheel = it.releases.wheel("this") if it.kind.wheel else ""
+    script = it.kind.install.format(shared=SHARED, wheel=wheel)
+    await it.done(script, user=it.kind.user)
+    return (await it.voltaire("--version")).splitlines()[-1]
+
+
+async def setup(it: Site, _: Course) -> str:
+    await it.voltaire(
+        f"setup --yes --token {TOKEN} --base-url {it.line.url} --owner {OWNER} --timezone Europe/Paris"
+        " --profile pocket"
+    )
+    await it.active()
+    return "both services are active"
+
+
+async def message(it: Site, _: Course) -> str:
+    return await it.talk()
+
+
+async def doctor_as_root(it: Site, _: Course) -> str:
+    said = await it.done(f"{it.kind.program} --config {it.kind.config} doctor")
+    await _owned(it, it.kind.state)
+    return f"{said.count('✓')} checks passed, {said.count('! ')} warnings; {await it.talk()}"
+
+
+async def _owned(it: Site, folder: str) -> None:
+    """All of the folder is its owner's."""
+    strangers = await it.done(f'find {folder} ! -user "$(stat -c %U {folder})"')
+    if strangers:
+        raise StepFailed(f"not the owner's: {strangers}")
+
+
+async def restart(it: Site, _: Course) -> str:
+    took = {unit: [await _restarted(it, unit) for _ in range(RESTARTS)] for unit in (BOT, BACKEND)}
+    shown = ", ".join(f"{unit.split('-')[1][:-8]} {min(all_):.1f} s" for unit, all_ in took.items())
+    if min(took[BOT]) >= RESTART_SECONDS:
+        raise StepFailed(f"the best of {RESTARTS}: {shown}")
+    await it.talk()
+    return f"the best of {RESTARTS}: {shown}"
+
+
+async def _restarted(it: Site, unit: str) -> float:
+    flags = "" if it.kind.root else "--user"
+    timed = f"b=$(date +%s%N); systemctl {flags} restart {unit}; echo $(($(date +%s%N) - b))"
+    seconds = int((await it.done(timed, user=it.kind.user)).splitlines()[-1]) / 1e9
+    await asyncio.sleep(2.0)  # it is idle again
+    return seconds
+
+
+def killed(which: str) -> Step:
+    """While an answer is under way."""
+
+    async def step(it: Site, _: Course) -> str:
+        pid = (await it.pids())[which]
+        said, began = await it.asked(), time.monotonic()
+        await asyncio.sleep(0.15)
+        await it.done(f"kill -KILL {pid}")
+        await it.answered(said)
+        await it.active()
+        if (await it.pids())[which] == pid:
+            raise StepFailed("it was not killed")
+        return f"the message under way is answered {time.monotonic() - began - 1:.1f} s later"
+
+    return step
+
+
+def stopped(which: str) -> Step:
+    async def step(it: Site, _: Course) -> str:
+        pid = (await it.pids())[which]
+        await it.done(f"kill -STOP {pid}")
+        if not (await it.done(f"ps -o stat= -p {pid}")).startswith("T"):
+            raise StepFailed("it was not stopped")
+        said, began = await it.asked(), time.monotonic()
+        try:
+            await it.answered(said, it.patience * 2 + 240)
+        finally:
+            await it.sh(f"kill -CONT {pid}")
+        await it.active()
+        return f"a message is answered {time.monotonic() - began - 1:.1f} s later"
+
+    return step
+
+
+async def full_disk(it: Site, _: Course) -> str:
+    before = await _restarts(it)
+    await it.fill()
+    try:
+        said = await it.asked()
+        await asyncio.sleep(8.0)
+        code, found = await it.sh(f"{it.kind.program} doctor", user=it.kind.user)
+        if code != 1 or "Traceback" in found or not re.search(r"✗ (disk|database)", found):
+            raise StepFailed(f"doctor ended with {code}: {found}")
+    finally:
+        await it.empty()
+    began = time.monotonic()
+    await it.answered(said)
+    await it.active()
+    ended = {unit: n - before[unit] for unit, n in (await _restarts(it)).items()}
+    return (
+        f"doctor says so; answered {time.monotonic() - began - 1:.1f} s after there was room;"
+        f" restarts: {sum(ended.values())}"
+    )
+
+
+async def _restarts(it: Site) -> dict[str, int]:
+    return {unit: int(await it.shown(unit, "NRestarts")) for unit in (BOT, BACKEND)}
+
+
+async def telegram_away(it: Site, course: Course) -> str:
+    await it.line.cut()
+    try:
+        seconds = await _restarted(it, BOT)
+        before, pid = await _restarts(it), await it.shown(BOT, "MainPID")
+        said = await it.asked()
+        await asyncio.sleep(course.away)
+        if (await _restarts(it), await it.shown(BOT, "MainPID")) != (before, pid):
+            raise StepFailed("the bot ended meanwhile")
+        line = await it.shown(BOT, "StatusText")
+        problem = (await it.status())["bot"]["problem"]
+        if "cannot be reached" not in line or "cannot be reached" not in str(problem):
+            raise StepFailed(f"the status says {line!r} and {problem!r}")
+    finally:
+        await it.line.mend()
+    began = time.monotonic()
+    await it.answered(said)
+    back = time.monotonic() - began - 1
+    return f"ready in {seconds:.1f} s, no exit in {course.away:.0f} s, answered {back:.1f} s later"
+
+
+async def clock_off(it: Site, _: Course) -> str:
+    if it.clock.missing:
+        return f"left out: {it.clock.missing}"
+    before, took = await _restarts(it), []
+    try:
+        for offset in (HOUR, 0.0, -HOUR, 0.0):
+            it.clock.set(offset)
+            took.append((await it.talk()).split()[-2])
+    finally:
+        it.clock.set(0)
+    if await _restarts(it) != before:
+        raise StepFailed("a service ended")
+    return f"ahead, back, behind, back: answered in {', '.join(took)} s"
+
+
+async def nothing_new(it: Site, _: Course) -> str:
+    pids = await it.pids()
+    began = time.monotonic()
+    said = await it.voltaire(_upgrade(it, "this"))
+    seconds = time.monotonic() - began
+    if not said.startswith("Nothing new") or await it.pids() != pids:
+        raise StepFailed(f"{said!r}, or something was restarted")
+    if seconds >= RESTART_SECONDS:
+        raise StepFailed(f"it took {seconds:.1f} s")
+    return f"{said} {seconds:.1f} s"
+
+
+def _upgrade(it: Site, which: str) -> str:
+    return f"upgrade --from {SHARED}/{it.releases.wheel(which)}" if it.kind.wheel else "upgrade"
+
+
+async def upgrade(it: Site, _: Course) -> str:
+    it.releases.publish()
+    schema = await _schema(it)
+    said = await it.voltaire(_upgrade(it, "next"))
+    version = (await it.voltaire("--version")).split()[-1]
+    if CHANGE not in said or version != NEXT or await _schema(it) != schema + 1:
+        raise StepFailed(f"version {version}, schema {await _schema(it)}: {said}")
+    await it.active()
+    return f"{version}, schema {schema} to {schema + 1}; {await it.talk()}"
+
+
+async def _schema(it: Site) -> int:
+    program = "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('PRAGMA user_version').fetchone()[0])"
+    database = f"{it.kind.state}/voltaire.db"
+    owner = await it.done(f"stat -c %U {it.kind.state}")
+    return int(await it.done(f'python3 -c "{program}" {database}', user=owner))
+
+
+async def rollback(it: Site, _: Course) -> str:
+    schema = await _schema(it)
+    await it.voltaire("upgrade --rollback")
+    version = (await it.voltaire("--version")).split()[-1]
+    if version == NEXT or await _schema(it) != schema - 1:
+        raise StepFailed(f"version {version}, schema {await _schema(it)}")
+    await it.active()
+    await _owned(it, it.kind.state)
+    return f"{version}, schema {schema - 1}; {await it.talk()}"
+
+
+async def backup(it: Site, _: Course) -> str:
+    await it.done(f"chmod 1777 /srv; rm -f {BACKUP}")
+    return (await it.voltaire(f"backup --secrets {BACKUP}")).partition(": ")[2]
+
+
+async def corrupted(it: Site, course: Course) -> str:
+    """Each is refused in one sentence, and the state is what it was."""
+    await it.systemctl(f"stop {BOT} {BACKEND}")
+    whole, folder = it.path(BACKUP).read_bytes(), it.path(CORRUPTED)
+    before, chance = _fingerprint(it), Random(course.seed)
+    await it.done(f"mkdir -m 777 {CORRUPTED}")
+    made = [corruption(whole, chance) for _ in range(course.corruptions)]
+    for number, (_, content) in enumerate(made):
+        (folder / f"{number}.tar.gz").write_bytes(content)
+    for number, (name, _) in enumerate(made[:BY_COMMAND]):
+        code, said = await it.sh(
+            f"{it.kind.program} restore {CORRUPTED}/{number}.tar.gz", user=it.kind.user
+        )
+        if code != 1 or len(said.strip().splitlines()) != 1 or _fingerprint(it) != before:
+            raise StepFailed(f"corruption {number} ({name}) ended with {code}: {said}")
+    # The others by the same function of the program that is installed: a command takes a second.
+    (it.machine.shared / "refuse.py").write_text(_REFUSE)
+    python = await it.done(f"head -1 $(readlink -f {it.kind.program}) | cut -c3-")
+    said = await it.done(
+        f"{python} {SHARED}/refuse.py {CORRUPTED} {it.kind.state}", user=it.kind.user
+    )
+    kept = [f"{number} ({made[int(number)][0]})" for number in said.split()]
+    if kept or _fingerprint(it) != before:
+        raise StepFailed(f"not refused, or the state is another one: {', '.join(kept)}")
+    await it.done(f"rm -r {CORRUPTED}")
+    return f"{len(made)} of {len(made)} refused, the state untouched"
+
+
+_REFUSE = """\
+import asyncio, pathlib, sys
+try:
+    from voltaire.bot.restore import BackupError, restore
+except ImportError:
+    from bot.restore import BackupError, restore
+for path in pathlib.Path(sys.argv[1]).iterdir():
+    try:
+        asyncio.run(restore(path, pathlib.Path(sys.argv[2])))
+    except BackupError as error:
+        assert len(str(error).splitlines()) == 1
+    else:
+        print(path.name.removesuffix(".tar.gz"))
+"""
+
+
+def corruption(whole: bytes, chance: Random) -> tuple[str, bytes]:
+    """One way in which a backup is not what was written."""
+    if chance.random() < 0.3:  # the checksum of the file itself is right
+        return "a file of it", gzip.compress(_content_changed(gzip.decompress(whole), chance), 1)
+    at, length = chance.randrange(HEADER, len(whole) - 64), chance.randint(1, 64)
+    ways: Mapping[str, bytes] = {
+        "other bytes": whole[:at]
+        + bytes(b ^ chance.randint(1, 255) for b in whole[at : at + length])
+        + whole[at + length :],
+        "an end that is missing": whole[:at],
+        "a hole": whole[:at] + whole[at + length :],
+        "zeros": whole[:at] + bytes(4096) + whole[at + 4096 :],
+        "bytes of nothing": chance.randbytes(len(whole) // 8),
+        "nothing": b"",
+    }
+    name = chance.choice(list(ways))
+    return name, ways[name]
+
+
+def _content_changed(tar: bytes, chance: Random) -> bytes:
+    """A byte of a file in it is another one."""
+    with tarfile.open(fileobj=io.BytesIO(tar)) as opened:
+        files = [member for member in opened if member.isreg() and member.size]
+    member = chance.choices(files, [member.size for member in files])[0]
+    at = member.offset_data + chance.randrange(member.size)
+    return tar[:at] + bytes([tar[at] ^ 1 << chance.randrange(8)]) + tar[at + 1 :]
+
+
+def _fingerprint(it: Site) -> tuple[object, ...]:
+    """The state's own identity and contents, and what lies beside it."""
+    state = it.path(it.kind.state)
+    files = sorted(path for path in state.rglob("*") if path.is_file() and not path.is_symlink())
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(str(path).encode() + path.read_bytes())
+    beside = sorted(path.name for path in state.parent.iterdir())
+    return state.stat().st_ino, digest.hexdigest(), beside
+
+
+async def restored(it: Site, _: Course) -> str:
+    """In its own place."""
+    said = await it.voltaire(f"restore {BACKUP}")
+    if f"The state before is at {it.kind.state}-before-" not in said:
+        raise StepFailed(said)
+    await _owned(it, it.kind.state)
+    await it.systemctl(f"start {BACKEND} {BOT}")
+    return await it.talk()
+
+
+async def elsewhere(it: Site, _: Course) -> str:
+    """As another user at another path: what was said is there, and a message is answered."""
+    await it.systemctl(f"stop {BOT} {BACKEND}")
+    await it.done(
+        f"useradd -m bob; install -d -o bob -m 755 {ELSEWHERE}; chmod 644 {BACKUP};"
+        f" install -o bob -m 600 {BACKUP} {ELSEWHERE}/b.tar.gz"
+    )
+    if it.kind.user == "root" and it.kind.wheel:
+        await it.done("chmod 711 /root /root/.local /root/.local/share")
+    config, state = f"{ELSEWHERE}/config.toml", f"{ELSEWHERE}/state"
+    command = f"VOLTAIRE_STATE__DIR={state} {it.kind.program} --config {config}"
+    await it.done(f"{command} restore {ELSEWHERE}/b.tar.gz", user="bob")
+    command = f"{it.kind.program} --config {config}"
+    kept = await it.done(f"{command} doctor | grep 'messages are kept'", user="bob")
+    await _owned(it, ELSEWHERE)
+    said = await it.asked()
+    run = asyncio.create_task(it.sh(f"echo $$ > {ELSEWHERE}/pid; exec {command} run", user="bob"))
+    try:
+        await it.answered(said)
+    finally:
+        await it.sh(f"kill $(cat {ELSEWHERE}/pid)")
+        code, out = await run
+    if code:
+        raise StepFailed(f"run ended with {code}: {out[-800:]}")
+    await it.done(f"userdel -r bob 2>/dev/null; rm -rf {ELSEWHERE}")
+    await it.systemctl(f"start {BACKEND} {BOT}")
+    return f"{kept.split()[2]} messages came along, and one more is answered"
+
+
+async def story(it: Site, _: Course) -> str:
+    """The journal alone tells it: starts, deaths and what they were for, one line a turn."""
+    bot, backend = await it.journal(BOT), await it.journal(BACKEND)
+    told = {
+        "turns": len(re.findall(r" turn turn=", bot)),
+        "starts of the bot": len(re.findall(r"start", bot)),
+        "starts of the backend": len(re.findall(r"start", backend)),
+    }
+    if "Traceback" in bot + backend:
+        raise StepFailed(
+            "a traceback: " + (bot + backend)[(bot + backend).index("Traceback") - 300 :][:1500]
+        )
+    return ", ".join(f"{count} {name}" for name, count in told.items())
+
+
+async def remove(it: Site, _: Course) -> str:
+    said = await it.voltaire("setup --remove --yes")
+    if f"Left: {it.kind.state}" not in said or not it.path(it.kind.state).exists():
+        raise StepFailed(said)
+    code, found = await it.sh(
+        f"systemctl {'' if it.kind.root else '--user'} status {BOT}", user=it.kind.user
+    )
+    if code != 4:
+        raise StepFailed(found)
+    return "what is left is said"
+
+
+async def purge(it: Site, _: Course) -> str:
+    await it.voltaire("setup --remove --purge --yes")
+    await it.sh(it.kind.uninstall.replace("uv tool", "/tmp/uv tool"), user=it.kind.user)
+    await it.done(f"rm -f {BACKUP} /tmp/uv")
+    left = await it.done(
+        f"find {CHANGED} {it.kind.disk} /tmp /run -xdev -iname '*voltaire*' ! -type c"
+        " ! -path '*/etc/systemd/*.service.d*' ! -path '*/.cache/uv/*' | sort -u;"
+        " getent passwd voltaire; getent group voltaire; true"
+    )
+    if left:
+        raise StepFailed(f"left: {left}")
+    return "nothing is left"
+
+
+STEPS: Mapping[str, Step] = {
+    "install": install,
+    "setup": setup,
+    "message": message,
+    "doctor as root": doctor_as_root,
+    "restart": restart,
+    **{f"kill the {which}": killed(which) for which in ("bot", "backend", "model server")},
+    **{f"stop the {which}": stopped(which) for which in ("bot", "backend", "model server")},
+    "full disk": full_disk,
+    "Telegram away at a start": telegram_away,
+    "clock an hour off": clock_off,
+    "upgrade, nothing new": nothing_new,
+    "upgrade with a migration": upgrade,
+    "rollback": rollback,
+    "backup": backup,
+    "corrupted backups": corrupted,
+    "restore": restored,
+    "restore elsewhere": elsewhere,
+    "the journal": story,
+    "remove": remove,
+    "purge": purge,
+}
