@@ -3,6 +3,7 @@ import logging
 import re
 from collections.abc import AsyncGenerator, Sequence
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,8 @@ from agent.store.inbox import InboxRow
 from agent.store.leases import LeaseTable
 from agent.store.turns import OpenTurn
 from agent.turn.journal import TurnReply
+from backend.protocol import PERSON, SCHEDULED
+from fakes.journal_memory import MemoryJournal
 from fakes.model_caching import CachingModel
 from fakes.patience import SECONDS
 from fakes.words import saying
@@ -579,3 +582,40 @@ async def test_a_worker_goes_on_by_itself_after_a_crash_until_nothing_waits(
         assert (ended, ran) == ([1], [])
         assert [row.crashes for row in await store.set_aside.all()] == [3]
         assert await store.inbox.count_waiting() == 0
+
+
+def row(id: int, **fields: object) -> InboxRow:
+    values: dict[str, Any] = {"sender": "ann", "settle_s": 1.0, "at": 10.0, **fields}
+    return InboxRow(id, 0.0, said(str(id), str(id), **values))
+
+
+@pytest.mark.parametrize(
+    ("rows", "taken"),
+    [
+        ([], 0),
+        ([{}], 1),
+        ([{}, {"at": 11.0}, {"at": 12.0}], 3),
+        ([{}, {"at": 9.0}], 2),
+        ([{}, {"at": 11.1}], 1),
+        ([{}, {"at": 8.9}], 1),
+        ([{}, {"at": 11.0}, {"at": 12.1}], 2),
+        ([{"settle_s": 0.0}, {}], 1),
+        ([{}, {"settle_s": 0.0}, {}], 2),
+        ([{}, {"sender": "bob"}, {}], 1),
+        ([{}, {"kind": "edit"}, {}], 1),
+        ([{"kind": "job"}, {"kind": "job"}], 1),
+    ],
+    ids=[
+        "nothing", "one", "in a row", "out of order", "late", "early", "by the one before",
+        "nothing to wait for", "and then", "another person", "a correction", "jobs",
+    ],
+)  # fmt: skip
+def test_what_was_sent_as_one_is_answered_as_one(rows: list[dict[str, object]], taken: int) -> None:
+    made = [row(number, **fields) for number, fields in enumerate(rows)]
+    assert worker.gathered(made) == made[:taken]
+
+
+@pytest.mark.parametrize(("kind", "priority"), [("message", PERSON), ("edit", PERSON), ("job", SCHEDULED)])  # fmt: skip
+def test_a_jobs_turn_makes_way_for_people(kind: Any, priority: int) -> None:
+    turn = OpenTurn("t", "tg:1", 1, kind, "test", 0.0)
+    assert Assignment(turn, (), MemoryJournal()).priority == priority

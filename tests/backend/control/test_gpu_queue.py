@@ -1,12 +1,14 @@
 """Urgency, fairness, idle work that stops, closed queues, drained ones, and holders that vanish."""
 
 import asyncio
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
+from dataclasses import dataclass
 
 import pytest
 
+from backend.control import gpu_queue as module
 from backend.control.gpu_queue import HEAT, GpuRequestQueue
-from backend.protocol import IDLE, PERSON, SCHEDULED, QueueState
+from backend.protocol import EVAL, IDLE, PERSON, SCHEDULED, QueueState
 from fakes.patience import SECONDS
 
 
@@ -156,3 +158,180 @@ async def test_idle_work_waits_for_the_end_of_open_turns_and_gives_way_to_new_on
     assert heard[-1] == QueueState(state="held")
     with queue.turn("a", lambda state: None):
         assert heard[-1] == QueueState(state="wanted")
+
+
+# --- tables -----------------------------------------------------------------------
+
+
+@dataclass
+class SetClock:
+    """A clock set by hand."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize(
+    ("waits", "asked", "first"),
+    [
+        ([("a", SCHEDULED, 0.0), ("b", PERSON, 1.0)], 119.9, "b"),
+        ([("a", SCHEDULED, 0.0), ("b", PERSON, 1.0)], 120.0, "a"),
+        ([("a", IDLE, 0.0), ("b", SCHEDULED, 1.0)], 1000.0, "b"),
+        ([("a", PERSON, 1.0), ("b", PERSON, 2.0)], 3.0, "a"),
+        ([("late", PERSON, 1.0), ("b", PERSON, 2.0)], 3.0, "b"),
+        ([("late", PERSON, 1.0), ("early", PERSON, 2.0)], 3.0, "early"),
+        ([("late", SCHEDULED, 1.0), ("late", PERSON, 2.0)], 3.0, "late"),
+    ],
+    ids=["urgent", "aged", "idle never", "first come", "served", "longest ago", "same chat"],
+)
+async def test_who_is_next(waits: list[tuple[str, int, float]], asked: float, first: str) -> None:
+    """`late` was served after `early`; each waits since the time beside it."""
+    clock = SetClock(-10.0)
+    queue = GpuRequestQueue(now=clock)
+    for chat in ("early", "late", "early", "late"):
+        clock.now += 1
+        async with queue.acquire(chat, PERSON):
+            pass
+    with ExitStack() as stack:
+        busy = stack.enter_context(queue.enqueue("busy", PERSON, ignored))
+        for chat, priority, since in waits:
+            clock.now = since
+            stack.enter_context(queue.enqueue(chat, priority, ignored))
+        clock.now = asked
+        queue.resize(2)
+        assert [ticket.chat for ticket in queue.holders] == [busy.chat, first]
+
+
+def ignored(state: QueueState) -> None:
+    """Nobody listens."""
+
+
+def test_each_waiter_knows_how_many_are_ahead_and_hears_each_change_once() -> None:
+    queue = GpuRequestQueue(now=Clock())
+    heard: dict[str, list[QueueState]] = {name: [] for name in "abcd"}
+    with ExitStack() as stack:
+        with queue.enqueue("a", PERSON, heard["a"].append):
+            stack.enter_context(queue.enqueue("c", SCHEDULED, heard["c"].append))
+            stack.enter_context(queue.enqueue("b", PERSON, heard["b"].append))
+            stack.enter_context(queue.enqueue("d", IDLE, heard["d"].append))
+        queue.close("heat", "Too hot.")
+    held = QueueState(state="held")
+
+    def waiting(ahead: int, reason: str | None = None) -> QueueState:
+        return QueueState(state="waiting", ahead=ahead, reason=reason)
+
+    assert heard["a"] == [held]
+    assert heard["b"] == [waiting(1), held]
+    assert heard["c"][:4] == [waiting(1), waiting(2), waiting(1), waiting(1, "Too hot.")]
+    assert heard["d"][:3] == [waiting(3), waiting(2), waiting(2, "Too hot.")]
+
+
+def test_somebody_who_waits_is_demand() -> None:
+    queue = GpuRequestQueue()
+    with queue.enqueue("a", PERSON, ignored):
+        assert not queue.demand.is_set()
+        with queue.enqueue("b", IDLE, ignored):
+            assert queue.demand.is_set()
+        assert not queue.demand.is_set()
+
+
+def test_the_reason_is_the_first_that_closes_it_then_the_first_that_ends_turns() -> None:
+    queue = GpuRequestQueue()
+    queue.close("heat", "Too hot.")
+    queue.close("sleeping", "Loading.")
+    assert queue.reason == "Too hot."
+    queue.open("heat")
+    assert queue.reason == "Loading."
+    queue.open("never closed")
+    queue.open("sleeping")
+    assert queue.reason is None
+
+
+@pytest.mark.parametrize(
+    ("chat", "priority", "told"),
+    [("a", IDLE, [(2.0, 5.0)]), (EVAL, IDLE, []), ("a", SCHEDULED, []), ("a", PERSON, [])],
+)
+def test_the_time_that_idle_work_held_the_gpu_is_told(
+    chat: str, priority: int, told: list[tuple[float, float]]
+) -> None:
+    clock, idle = SetClock(), list[tuple[float, float]]()
+    queue = GpuRequestQueue(now=clock, on_idle=lambda *times: idle.append(times))
+    with ExitStack() as stack:
+        with queue.enqueue("first", PERSON, ignored):
+            stack.enter_context(queue.enqueue(chat, priority, ignored))
+            clock.now = 2.0
+        clock.now = 5.0
+    with queue.enqueue("first", PERSON, ignored), queue.enqueue(chat, priority, ignored):
+        pass  # it gave up waiting
+    assert idle == told
+
+
+@pytest.mark.parametrize("why", ["closed", "turn", "urgent"])
+def test_idle_work_is_asked_to_stop_for_whatever_is_more_urgent(why: str) -> None:
+    queue, idle, person = GpuRequestQueue(capacity=2), list[QueueState](), list[QueueState]()
+    with (
+        queue.enqueue("a", IDLE, idle.append),
+        queue.enqueue("b", PERSON, person.append),
+        ExitStack() as stack,
+    ):
+        held = QueueState(state="held")
+        assert (idle, person) == ([held], [held])
+        if why == "closed":
+            queue.close("heat", "Too hot.")
+        elif why == "turn":
+            stack.enter_context(queue.turn("c", ignored))
+        else:
+            stack.enter_context(queue.enqueue("c", SCHEDULED, ignored))
+        assert (idle, person) == ([held, QueueState(state="wanted")], [held])
+
+
+async def test_before_a_switch_open_turns_end_and_their_chats_alone_are_let_in() -> None:
+    queue, heard = GpuRequestQueue(), list[QueueState]()
+    order: list[str] = []
+
+    async def switch() -> None:
+        async with queue.between_turns("switch", "Switching."):
+            order.append("switched")
+
+    with ExitStack() as late:
+        with queue.turn("a", ignored):
+            switching = asyncio.create_task(switch())
+            await asyncio.sleep(0)
+            assert queue.reason == "Switching."
+            late.enter_context(queue.turn("b", heard.append))
+            other = late.enter_context(queue.enqueue("b", PERSON, ignored))
+            async with queue.acquire("a", SCHEDULED):
+                order.append("a")
+            assert not other.granted.is_set()
+        await asyncio.wait_for(switching, SECONDS)
+        assert order == ["a", "switched"]
+        assert other.granted.is_set()
+        assert heard == [QueueState(state="waiting", reason="Switching."), QueueState(state="held")]
+        assert [turn.chat for turn in queue.open_turns] == ["b"]
+    assert not queue.open_turns and not queue.holders and not queue.waiters
+
+
+async def test_a_turn_that_gives_up_waiting_is_never_opened() -> None:
+    queue = GpuRequestQueue()
+    with queue.turn("a", ignored):
+        switching = asyncio.create_task(queue.between_turns("s", "Switching.").__aenter__())
+        await asyncio.sleep(0)
+        with queue.turn("b", ignored):
+            pass
+    await asyncio.wait_for(switching, SECONDS)
+    assert queue.open_turns == []
+
+
+def test_of_many_chats_those_served_last_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REMEMBERED", 2)
+    queue = GpuRequestQueue(now=Clock())
+    for chat in ("a", "b", "a", "c"):  # b was served longest ago, and is forgotten
+        with queue.enqueue(chat, PERSON, ignored):
+            pass
+    with queue.enqueue("busy", PERSON, ignored), ExitStack() as stack:
+        for chat in ("c", "a", "b"):
+            stack.enter_context(queue.enqueue(chat, PERSON, ignored))
+        queue.resize(4)
+        assert [ticket.chat for ticket in queue.holders] == ["busy", "b", "a", "c"]
