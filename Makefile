@@ -79,10 +79,13 @@ demo: install  ## try it: a chat page (its address is printed), or ASK="..." for
 
 # -- checking -----------------------------------------------------------------
 
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test: dev $(TEMPLATES)  ## all tests
 	@$(PYTEST) -m "not slow and not live" --durations=15
+
+test-long: dev $(TEMPLATES)  ## the cases of which make test runs a sample, and campaigns
+	@$(PYTEST) -m "slow and not live" --durations=15 --deselect tests/bot/test_service_installed.py
 
 # A test in these folders that takes more than two seconds is marked thorough.
 FAST := tests/test_prefix.py tests/agent/test_aio.py \
@@ -145,6 +148,7 @@ attacks: dev  ## the attack suite against the sandbox, against it in the bot's u
 	@$(BIN)/python -m bench.attacks
 	@$(BIN)/python -m bench.attacks --unit
 	@$(BIN)/python -m bench.attacks --plain
+	@$(BIN)/python -m pytest -q -m slow tests/agent/sandbox/test_ordinary_user.py
 
 fuzz: dev  ## every parser of foreign bytes, an hour
 	@FUZZ_SECONDS=3600 $(BIN)/python -m pytest tests/test_fuzz.py

@@ -9,6 +9,28 @@ import pytest
 
 NVML = Path(__file__).parents[1] / "fakes/nvml.c"
 
+# One worker runs a whole file: the longest begin first, so that none is left alone at the end.
+LONGEST = (
+    "agent/sandbox/test_git_layouts",
+    "agent/sandbox/test_ordinary_user",
+    "agent/sandbox/test_attacks",
+    "backend/server/test_faults",
+    "test_documented_commands",
+    "test_mutants",
+    "bot/telegram/test_kill_jobs",
+    "bot/test_setup",
+    "bot/cli/test_doctor_remedies",
+    "bot/cli/test_bad_input",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def place(item: pytest.Item) -> int:
+        file = item.nodeid.partition(".py::")[0].removeprefix("tests/")
+        return LONGEST.index(file) if file in LONGEST else len(LONGEST)
+
+    items.sort(key=place)
+
 
 @pytest.fixture(scope="session", autouse=True)
 def nvml(tmp_path_factory: pytest.TempPathFactory) -> Path | None:

@@ -4,8 +4,9 @@ import asyncio
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -96,36 +97,50 @@ async def run(top: Path, tmp_path: Path, command: str) -> str:
         return await box.text(bash, command=f"cd /repos/app; {command}")
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        # What is there is changed or replaced.
-        f"for f in $(find . -name config); do {EVIL} > $f; done",
-        "for d in $(find . -name refs); do mkdir -p ${{d%refs}}hooks; done; "
-        "for h in $(find . -name hooks); do printf '#!/bin/sh\\ntouch RAN\\n' > $h/post-index-change; "
-        "chmod +x $h/post-index-change; done",
-        f"for d in $(find . -name refs); do mv ${{d%refs}} x; mkdir -p $d; {MAKE}; done",
-        f"{MAKE}; for d in $(find . -name refs); do realpath --relative-to=${{d%refs}} x > ${{d%refs}}commondir; done",
-        f"{MAKE}; for d in . tree; do rm -f $d/.git; echo gitdir: $(realpath --relative-to=$d x) > $d/.git; done",
-        f"cd tree && {MAKE}; cp -r x/* .; mv .git y; cp -r x .git",
-        # Something is made.
-        f"cd tree; {MAKE}",
-        f"cd tree; {MAKE}; mkdir new; mv x new/.git",
-        f"cd tree; {MAKE}; mkdir new; echo gitdir: ../x > new/.git",
-        f"cd tree; {MAKE}; mkdir new; ln -s ../x new/.git",
-        f"cd tree; {MAKE}; mkdir new; echo ref: refs/heads/x > new/HEAD; echo ../x > new/commondir",
-        f"cd tree; {MAKE}; mkdir -p a/b/c/d/e/f/g; mv x a/b/c/d/e/f/g; chmod 000 a/b/c a",
-        f"cd tree; {MAKE}; chmod 500 x",
-        f"cd /workspace; {MAKE}; w=$(grep ' /workspace ' /proc/self/mountinfo | cut -d' ' -f4); "
-        "cd /repos/app/tree; mkdir new; echo gitdir: $w/x > new/.git; mkdir l; ln -s $w/x l/.git",
-        "cd tree; git init -q x; printf '#!/bin/sh\\ntouch RAN\\n' > x/.git/hooks/post-index-change; "
-        "chmod +x x/.git/hooks/post-index-change; echo y > x/y; git -C x add y",
-        "cd tree; git init -q x; git -C x config include.path ../y; "
-        "printf '[core]\\nfsmonitor = touch RAN;\\n' > x/y",
-        f"cd tree; git init -q x; {EVIL} > y; rm x/.git/config; ln y x/.git/config",
-        f"cd tree; git init -q x; {EVIL} > y; ln -sf ../../y x/.git/config",
-    ],
-)
+COMMANDS = [
+    # What is there is changed or replaced.
+    f"for f in $(find . -name config); do {EVIL} > $f; done",
+    "for d in $(find . -name refs); do mkdir -p ${{d%refs}}hooks; done; "
+    "for h in $(find . -name hooks); do printf '#!/bin/sh\\ntouch RAN\\n' > $h/post-index-change; "
+    "chmod +x $h/post-index-change; done",
+    f"for d in $(find . -name refs); do mv ${{d%refs}} x; mkdir -p $d; {MAKE}; done",
+    f"{MAKE}; for d in $(find . -name refs); do realpath --relative-to=${{d%refs}} x > ${{d%refs}}commondir; done",
+    f"{MAKE}; for d in . tree; do rm -f $d/.git; echo gitdir: $(realpath --relative-to=$d x) > $d/.git; done",
+    f"cd tree && {MAKE}; cp -r x/* .; mv .git y; cp -r x .git",
+    # Something is made.
+    f"cd tree; {MAKE}",
+    f"cd tree; {MAKE}; mkdir new; mv x new/.git",
+    f"cd tree; {MAKE}; mkdir new; echo gitdir: ../x > new/.git",
+    f"cd tree; {MAKE}; mkdir new; ln -s ../x new/.git",
+    f"cd tree; {MAKE}; mkdir new; echo ref: refs/heads/x > new/HEAD; echo ../x > new/commondir",
+    f"cd tree; {MAKE}; mkdir -p a/b/c/d/e/f/g; mv x a/b/c/d/e/f/g; chmod 000 a/b/c a",
+    f"cd tree; {MAKE}; chmod 500 x",
+    f"cd /workspace; {MAKE}; w=$(grep ' /workspace ' /proc/self/mountinfo | cut -d' ' -f4); "
+    "cd /repos/app/tree; mkdir new; echo gitdir: $w/x > new/.git; mkdir l; ln -s $w/x l/.git",
+    "cd tree; git init -q x; printf '#!/bin/sh\\ntouch RAN\\n' > x/.git/hooks/post-index-change; "
+    "chmod +x x/.git/hooks/post-index-change; echo y > x/y; git -C x add y",
+    "cd tree; git init -q x; git -C x config include.path ../y; "
+    "printf '[core]\\nfsmonitor = touch RAN;\\n' > x/y",
+    f"cd tree; git init -q x; {EVIL} > y; rm x/.git/config; ln y x/.git/config",
+    f"cd tree; git init -q x; {EVIL} > y; ln -sf ../../y x/.git/config",
+]
+
+
+def pairs(layouts: Sequence[str], scripts: Sequence[str]) -> list[Any]:
+    """Each script in each layout; `make test` has two layouts of each."""
+    return [
+        pytest.param(
+            layout,
+            script,
+            id=f"{layout}-{number}",
+            marks=() if (place - number) % len(layouts) in (0, 2) else pytest.mark.slow,
+        )
+        for number, script in enumerate(scripts)
+        for place, layout in enumerate(layouts)
+    ]
+
+
+@pytest.mark.parametrize(("top", "command"), pairs([*LAYOUTS], COMMANDS), indirect=["top"])
 async def test_the_owners_git_runs_nothing_of_a_command(
     top: Path, tmp_path: Path, command: str
 ) -> None:
@@ -210,28 +225,28 @@ async def test_a_command_that_is_cancelled_leaves_nothing(tmp_path: Path) -> Non
     owner_looks(top, tmp_path / "ran")
 
 
+WHILE_COMMITTED = [
+    "git init -q --bare /tmp/x; printf '[core]\\nfsmonitor = touch RAN;\\n' >> /tmp/x/config; "
+    "rm -rf $top/x; cp -r /tmp/x $top/x; for g in GITS; do realpath --relative-to=$g $top/x > $g/commondir; done",
+    "for g in GITS; do mv $g $g.old; cp -r $g.old $g; printf '[core]\\nfsmonitor = touch RAN;\\n' >> $g/config; done",
+    "for g in GITS; do mkdir -p $g/hooks; printf '#!/bin/sh\\ntouch RAN\\n' > $g/hooks/post-index-change; "
+    "chmod +x $g/hooks/post-index-change; done",
+    "for g in GITS; do mkdir -p $g/modules; git init -q --bare $g/modules/x; "
+    "printf '[core]\\nbare = false\\nfsmonitor = touch RAN;\\n' >> $g/modules/x/config; mkdir -p $top/tree/y; "
+    "echo gitdir: $(realpath --relative-to=$top/tree/y $g/modules/x) > $top/tree/y/.git; done",
+]
+
+
 @pytest.mark.parametrize(
-    "layout", [plain, bare_beside, separate, bare_top], ids=lambda f: f.__name__
-)
-@pytest.mark.parametrize(
-    "script",
-    [
-        "git init -q --bare /tmp/x; printf '[core]\\nfsmonitor = touch RAN;\\n' >> /tmp/x/config; "
-        "rm -rf $top/x; cp -r /tmp/x $top/x; for g in GITS; do realpath --relative-to=$g $top/x > $g/commondir; done",
-        "for g in GITS; do mv $g $g.old; cp -r $g.old $g; printf '[core]\\nfsmonitor = touch RAN;\\n' >> $g/config; done",
-        "for g in GITS; do mkdir -p $g/hooks; printf '#!/bin/sh\\ntouch RAN\\n' > $g/hooks/post-index-change; "
-        "chmod +x $g/hooks/post-index-change; done",
-        "for g in GITS; do mkdir -p $g/modules; git init -q --bare $g/modules/x; "
-        "printf '[core]\\nbare = false\\nfsmonitor = touch RAN;\\n' >> $g/modules/x/config; mkdir -p $top/tree/y; "
-        "echo gitdir: $(realpath --relative-to=$top/tree/y $g/modules/x) > $top/tree/y/.git; done",
-    ],
+    ("layout", "script"),
+    pairs(["plain", "bare_beside", "separate", "bare_top"], WHILE_COMMITTED),
 )
 async def test_a_filter_of_the_owner_makes_no_settings_while_it_is_committed(
-    tmp_path: Path, layout: Callable[[Path], None], script: str
+    tmp_path: Path, layout: str, script: str
 ) -> None:
     top = tmp_path / "app"
-    layout(top)
-    tree = top if layout is plain or layout is separate else top / "tree"
+    LAYOUTS[layout](top)
+    tree = top if layout in ("plain", "separate") else top / "tree"
     git(tree, "config", "filter.x.clean", "sh ./clean.sh")
     git_directories = " ".join(
         f"/repos/app/{p.parent.relative_to(top)}"
