@@ -19,7 +19,7 @@ from agent.messages import Assistant, Message, System, ToolCall, ToolResult, Use
 from agent.model import Completion, Request
 from agent.prompt import system_text
 from agent.tools.registry import chosen
-from agent.turn.reader import Reader
+from agent.turn.untrusted_reader import Reader
 from fakes.llama_embedded import serve
 
 POCKET = str(files("backend.embedded").joinpath("pocket.gguf"))

@@ -14,7 +14,7 @@ from agent.store import Store
 from agent.store.jobs import Job, Occurrence
 from agent.summary.commit_range import Git, RepoLocation, fetch_mirror
 from agent.summary.repo_summaries import RepoSummaries
-from agent.turn.reader import ANSWER_TOKENS, Reader
+from agent.turn.untrusted_reader import ANSWER_TOKENS, Reader
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from backend.protocol import SCHEDULED, Gpu, GpuMinute, Status
 from bot.composition import Agent

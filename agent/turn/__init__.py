@@ -1,17 +1,17 @@
 """One turn, from the person's message to the answer.
 
-loop.py            run_turn: ask, run tools, repeat until there is an answer or a limit
-turn.py            what a turn is given, its limits, its ending
-transcript.py      the turn's messages, in step with the journal
-journal.py         the durable side of a turn
-model_caller.py    one completion, whatever the server does meanwhile
-step.py            what one completion says: text and calls
-tool_runner.py     the calls of a step, and what the turn has done so far
-answer_checks.py   answers that are empty, cut off, or claim what was not done
-leak_guard.py      no secrets in what is shown and answered
-loop_detection.py  the same calls, or the same words, over and over
-reader.py          a stranger's text to an extract, by a model call without tools
-delegate.py        a sub-task in an inner turn
-replay.py          a recorded turn once more, dry
-texts.py           the fixed sentences
+loop.py              run_turn: ask, run tools, repeat until there is an answer or a limit
+turn.py              what a turn is given, its limits, its ending
+transcript.py        the turn's messages, in step with the journal
+journal.py           the durable side of a turn
+model_caller.py      one completion, whatever the server does meanwhile
+step.py              what one completion says: text and calls
+tool_runner.py       the calls of a step, and what the turn has done so far
+answer_checks.py     answers that are empty, cut off, or claim what was not done
+leak_guard.py        no secrets in what is shown and answered
+loop_detection.py    the same calls, or the same words, over and over
+untrusted_reader.py  a stranger's text to an extract, by a model call without tools
+delegate.py          a sub-task in an inner turn
+replay.py            a recorded turn once more, dry
+texts.py             the fixed sentences
 """

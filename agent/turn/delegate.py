@@ -19,8 +19,8 @@ from agent.tools.tool import Withhold, untold
 from agent.trust import Taint, named
 from agent.turn import texts
 from agent.turn.journal import TurnState
-from agent.turn.reader import Spend, uncounted
 from agent.turn.turn import Turn
+from agent.turn.untrusted_reader import Spend, uncounted
 
 TOOL = "delegate"
 CALLS = 12

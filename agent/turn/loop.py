@@ -22,11 +22,11 @@ from agent.turn.answer_checks import AnswerChecks
 from agent.turn.delegate import delegating
 from agent.turn.leak_guard import LeakGuard
 from agent.turn.model_caller import ModelCaller, thought_alone
-from agent.turn.reader import Reader
 from agent.turn.step import Step, read_step
 from agent.turn.tool_runner import ToolRunner
 from agent.turn.transcript import TurnTranscript, calls_of
 from agent.turn.turn import Ending, Turn
+from agent.turn.untrusted_reader import Reader
 
 log = logging.getLogger(__name__)
 
