@@ -17,9 +17,10 @@ from agent.store.errors import StoreError
 from agent.store.ledger import Verification
 from agent.store.ledger_head import tell_head
 from agent.turn.journal import TurnReply
+from bot.approval_question import OwnerApprovals
 from bot.channel import Channel, ChannelFileSender, OutgoingMessage
 from bot.commands.access import Access
-from bot.commands.approvals import OwnerApprovals, show_decision, show_withdrawn
+from bot.commands.approvals import show_decision, show_withdrawn
 from bot.commands.context import HandlerContext, Services
 from bot.commands.conversations import continue_keyboard
 from bot.delivery import Delivery

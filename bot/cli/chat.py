@@ -18,10 +18,10 @@ from agent.chats.assignment import Assignment, ChatOptions
 from agent.chats.chats import Chats, cli_source
 from agent.events import Decision, Event, TurnFinished
 from agent.store import Incoming
+from bot.approval_question import approval_keyboard, decision, question, send_whole
 from bot.channel import ChannelError, ChannelFileSender, OutgoingMessage, send
 from bot.cli.command import Options, chat_option, pass_options, runs
 from bot.cli.connect import running_agent
-from bot.commands.approvals import approval_keyboard, decision, question, send_whole
 from bot.composition import open_chats
 from bot.replies import Replies
 from bot.settings import Settings

@@ -8,6 +8,7 @@ from typing import Literal
 
 from agent.errors import AgentError
 from backend.client import BackendUnavailable
+from bot.approval_question import APPROVAL
 from bot.channel import ChannelError
 from bot.commands import (
     approvals,
@@ -82,7 +83,7 @@ HIDDEN: Sequence[Command] = (Command("pair", intake.pair, menu="nowhere"),)
 
 PressHandler = Callable[[HandlerContext, ButtonPress], Awaitable[PressResult]]
 BUTTONS: Mapping[str, PressHandler] = {
-    approvals.APPROVAL: approvals.press_approval,
+    APPROVAL: approvals.press_approval,
     approvals.REVOKE: approvals.press_revoke,
     trust.TRUST: trust.press_trust,
     intake.LET_IN: intake.press_let_in,
@@ -100,7 +101,7 @@ BUTTONS: Mapping[str, PressHandler] = {
     RESEND: press_resend,
 }
 OWNERS_ONLY = {
-    approvals.APPROVAL,
+    APPROVAL,
     approvals.REVOKE,
     intake.LET_IN,
     intake.REFUSE,

@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 
 from agent.approvals import ApprovalRequest
+from bot.approval_question import question, send_whole
 from bot.channel import Button, OutgoingMessage, ToolCallView, TurnView, send
-from bot.commands.approvals import question, send_whole
 from bot.terminal import InputLines, Terminal
 from bot.texts import Texts
 from fakes.patience import soon

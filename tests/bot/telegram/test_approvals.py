@@ -8,7 +8,7 @@ from pydantic import Field
 
 from agent.approvals import ApprovalRequest
 from agent.tools.tool import Call, Output, tool
-from bot.commands.approvals import question
+from bot.approval_question import question
 from bot.localgram import Message, is_final
 from bot.texts import Texts
 from fakes.bot_running import TelegramScenario

@@ -1,0 +1,149 @@
+"""The question whether a tool may run: its text, its buttons, the whole as a file, and who is asked."""
+
+import re
+from dataclasses import dataclass
+from io import BytesIO
+
+from agent.approvals import ApprovalRequest
+from agent.events import Decision
+from agent.sandbox.output_buffer import visible
+from agent.store.approvals import ApprovalTable
+from agent.trust import asks
+from bot.channel import (
+    Button,
+    Channel,
+    ChannelError,
+    DeliveryUncertain,
+    Keyboard,
+    NamedFile,
+    OutgoingMessage,
+    send,
+)
+from bot.commands.access import Access
+from bot.texts import Texts
+
+APPROVAL = "ok"
+DECISIONS: dict[str, Decision] = {"o": "once", "c": "chat", "d": "denied"}  # by a key's last letter
+SHOWN_CHARACTERS = 3000  # of a command or a diff; of a longer one the beginning and the end
+SHOWN_END = 1000
+SHOWN_LINES, SHOWN_SPACES = 4, 80  # empty ones in a row; of more their number is shown
+ATTEMPTS = 3
+BLANK_LINES = re.compile(rf"\n(?:[ ⇥\t]*\n){{{SHOWN_LINES},}}")
+BLANKS = re.compile(rf"[ ⇥\t]{{{SHOWN_SPACES},}}")
+
+
+@dataclass(frozen=True)
+class OwnerApprovals:
+    """Asks owners in their chats (agent.approvals.AskOwners); the answer comes by `press_approval`."""
+
+    channel: Channel
+    access: Access
+    texts: Texts
+    approvals: ApprovalTable
+
+    async def ask(self, request: ApprovalRequest) -> Decision | None:
+        if await self.approvals.message_of(request.id):
+            return None  # asked before a restart: those buttons still work
+        sent: list[str] = []
+        for chat in self._chats(request.chat):
+            try:
+                message = await self._send(chat, request)
+            except ChannelError:
+                continue  # an owner who has blocked us; the others still read it
+            sent.append(f"{chat}/{message}")
+            await self.approvals.shown(request.id, " ".join(sent))
+        return None if sent else "denied"
+
+    def _chats(self, chat: str) -> list[str]:
+        """The chat itself where an owner reads it, and else the owners' own chats."""
+        private = [self.channel.private_chat(owner) for owner in sorted(self.access.owners)]
+        if not chat.startswith(self.channel.prefix):
+            return private
+        user = self.channel.user_of(chat)
+        if user is None:
+            return [chat, *private]
+        return [chat] if user in self.access.owners else private
+
+    async def _send(self, chat: str, request: ApprovalRequest) -> str:
+        """Two copies of one question are harmless, a missing one is not."""
+        text = question(self.texts, request, elsewhere=chat != request.chat)
+        message = OutgoingMessage(text, approval_keyboard(self.texts, request))
+        for attempt in range(ATTEMPTS):
+            try:
+                await send_whole(self.channel, chat, self.texts, request)
+                return (await send(self.channel, chat, message))[-1]
+            except DeliveryUncertain:
+                if attempt == ATTEMPTS - 1:
+                    raise
+        raise AssertionError
+
+
+def question(texts: Texts, request: ApprovalRequest, *, elsewhere: bool) -> str:
+    """What an owner is asked; `elsewhere`: in another chat than the request's."""
+    where = texts.approval_from.format(chat=visible(request.chat)) if elsewhere else ""
+    told = texts.approval_touched.format(because=request.because) if request.because else ""
+    once, always = texts.approve_once, texts.approve_chat
+    covers = texts.approval_covers.format(once=once, always=always, scope=code(request.scope))
+    shown = fenced(excerpt(texts, request.what))
+    return "\n\n".join(filter(None, [f"{texts.approval}{where}", shown, told or covers]))
+
+
+async def send_whole(channel: Channel, chat: str, texts: Texts, request: ApprovalRequest) -> None:
+    """Where the question cannot show all of it: the exact bytes as a file and, where those hold
+    characters that are not seen, the text with their codes beside it. Raises ChannelError."""
+    seen = with_tabs(request.what)
+    if excerpt(texts, request.what) == seen:
+        return
+    whole = request.what.encode("utf-8", "surrogatepass")
+    files: list[NamedFile] = [(BytesIO(whole), "approval.txt")]
+    if visible(request.what) != request.what:
+        files.append((BytesIO(seen.encode()), "approval-codes.txt"))
+    caption = texts.approval_whole.format(count=len(request.what))
+    await channel.send_files(chat, files, caption)
+
+
+def excerpt(texts: Texts, what: str) -> str:
+    """What a question shows: all of it, or the beginning and the end with a count of the rest."""
+    text = with_tabs(what)
+    text = BLANK_LINES.sub(lambda m: f"\n⟨{m[0].count(chr(10)) - 1:,} empty lines⟩\n", text)
+    text = BLANKS.sub(lambda m: f"⟨{len(m[0]):,} spaces⟩", text)
+    if len(text) <= SHOWN_CHARACTERS:
+        return text
+    rest = text[SHOWN_CHARACTERS - SHOWN_END : -SHOWN_END]
+    more = texts.approval_cut.format(more=len(rest), lines=rest.count("\n") + 1)
+    return f"{text[: SHOWN_CHARACTERS - SHOWN_END]}\n{more}\n{text[-SHOWN_END:]}"
+
+
+def with_tabs(what: str) -> str:
+    """As `visible`, with a sign before each tab."""
+    return visible(what).replace("\t", "⇥\t")
+
+
+def fenced(code: str) -> str:
+    """A code block with a fence that nothing in the code can close."""
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", code)), default=0))
+    return f"{fence}\n{code}\n{fence}"
+
+
+def code(scope: str) -> str:
+    """A permission's scope as inline code that nothing in it can close."""
+    shown = visible(scope).replace("`", "⟨U+0060⟩").replace("\n", "⟨U+000A⟩")
+    return f"`{shown}`"
+
+
+def approval_keyboard(texts: Texts, request: ApprovalRequest) -> Keyboard:
+    """Nothing is allowed for good in a chat that strangers' text has touched, nor what always asks."""
+    once, always, deny = (
+        Button(f"{APPROVAL}:{request.id}:{letter}", label)
+        for letter, label in zip(
+            DECISIONS, (texts.approve_once, texts.approve_chat, texts.deny), strict=True
+        )
+    )
+    lasting = not request.because and asks(request.scope, touched=False) != "always"
+    return [[once, deny], [always]] if lasting else [[once, deny]]
+
+
+def decision(key: str) -> tuple[str, Decision | None]:
+    """The request's id and the decision of a button's key."""
+    id, _, letter = key.removeprefix(f"{APPROVAL}:").rpartition(":")
+    return id, DECISIONS.get(letter)
