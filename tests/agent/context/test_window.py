@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from agent.context.cache_audit import CacheAudit, difference
+from agent.context.compactor import weight
 from agent.context.window import ModelWindow, WindowTooSmall, token_breakdown
 from agent.errors import BackendAway, ContextFull
 from agent.messages import Assistant, Message, ToolCall, ToolResult, User
@@ -363,3 +364,73 @@ async def test_a_sub_tasks_calls_are_kept_and_disturb_no_comparison(
     async with store.database.read() as tx:
         rows = await tx.all("SELECT purpose, turn, prompt_tokens, reread FROM usage ORDER BY id")
     assert rows == [("turn", "t0", 1000, 0), ("sub-task", "t0", 400, 0), ("turn", "t0", 1100, 1)]
+
+
+@pytest.mark.parametrize(("spare", "fits"), [(0, True), (-1, False)])
+async def test_the_smallest_window_that_is_taken(store: Store, spare: int, fits: bool) -> None:
+    least = (await ModelWindow(store, CachingModel(reply), LocalGpuQueue(), SCHEMAS).budget()).least
+    window = ModelWindow(store, CachingModel(reply, least + spare), LocalGpuQueue(), SCHEMAS)
+    if fits:
+        assert (await window.check()).limit == least
+        return
+    with pytest.raises(WindowTooSmall, match=f"and at least {least:,} are needed"):
+        await window.check()
+
+
+async def test_the_fixed_prefix_is_counted_once_for_each_window(
+    store: Store, model: CachingModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted, count = list[Request](), model.count
+
+    async def counting(request: Request) -> int:
+        counted.append(request)
+        return await count(request)
+
+    monkeypatch.setattr(model, "count", counting)
+    window = ModelWindow(store, model, LocalGpuQueue(), SCHEMAS)
+    budgets = [await window.budget() for _ in range(2)]
+    assert (len(counted), counted[0].tools) == (1, SCHEMAS)
+    assert budgets[0] == budgets[1]
+    assert budgets[0].prefix == await count(counted[0])
+    model.n_ctx = 8192
+    assert (await window.budget()).limit == 8192
+    assert len(counted) == 2
+
+
+async def test_a_text_that_just_has_room_enters_whole(store: Store, model: CachingModel) -> None:
+    spilled = list[tuple[str, str, str]]()
+
+    async def spill(chat: str, text: str, stranger: str) -> str:
+        spilled.append((chat, text, stranger))
+        return "/workspace/x.txt"
+
+    window = ModelWindow(store, model, LocalGpuQueue(), SCHEMAS, spill)
+    assert await window.enter("tg:1", "x" * 4096, "page") == "x" * 4096
+    assert spilled == []
+    cut = await window.enter("tg:1", "x" * 4097, "page")
+    assert cut.count("x") - "/workspace/x.txt".count("x") == 3072 + "whole in".count("x")
+    assert "whole in /workspace/x.txt" in cut
+    assert spilled == [("tg:1", "x" * 4097, "page")]
+
+
+async def test_a_text_enters_whole_while_the_window_is_not_known(
+    store: Store, model: CachingModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away() -> int:
+        raise BackendAway("gone")
+
+    monkeypatch.setattr(model, "window", away)
+    window = ModelWindow(store, model, LocalGpuQueue(), SCHEMAS)
+    assert await window.enter("tg:1", "x" * 100_000) == "x" * 100_000
+    assert await window.roomy([User("x" * 100_000)])
+    assert not await window.fit(await turn(store), full=True)
+
+
+@pytest.mark.parametrize(("more", "fits"), [(0, True), (1, False)])
+async def test_what_surely_fits_is_known_by_its_bytes(
+    window: ModelWindow, more: int, fits: bool
+) -> None:
+    budget = await window.budget()
+    room = budget.hard - budget.prefix - 2 * weight(User(""))
+    messages = [User("x" * 100), User("x" * (room - 100 + more))]
+    assert await window.roomy(messages) is fits

@@ -1,0 +1,310 @@
+"""Jobs made, offered, changed and ended, and who hears of it; clock: Friday 20 November 2026, 15:00 in Paris."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from agent.errors import ToolError
+from agent.schedule.job_kind import JobClassifier
+from agent.schedule.planner import JobLimits, Planner
+from agent.store import Store
+from agent.store.jobs import JobSpec
+from agent.trust import Taint
+from tests.agent.schedule.conftest import Clock
+
+CHAT = "tg:1"
+PARIS = "Europe/Paris"
+
+
+@dataclass
+class Heard:
+    """How often a change was told."""
+
+    changes: int = 0
+
+    async def __call__(self) -> None:
+        self.changes += 1
+
+
+@dataclass
+class Bench:
+    store: Store
+    heard: Heard = field(default_factory=Heard)
+
+    def planner(self, chat: str = CHAT, zone: str = PARIS, **fields: Any) -> Planner:
+        return Planner(self.store, chat, zone, on_change=self.heard, **fields)
+
+    async def spec(self, id: int) -> JobSpec:
+        job = await self.store.jobs.get(id)
+        assert job
+        return job.spec
+
+
+@pytest.fixture
+def bench(store: Store) -> Bench:
+    return Bench(store)
+
+
+def at(text: str) -> int:
+    return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp())
+
+
+EIGHT = at("2026-11-21 07:00")  # 8 o'clock in Paris
+
+
+async def test_what_was_understood_is_kept_whole(bench: Bench) -> None:
+    planner = bench.planner()
+    proposal = await planner.propose("every day at 8", " water the plants ")
+    job = await planner.add(proposal.spec)
+    assert job.spec == JobSpec(
+        CHAT, "task", "every day at 8", proposal.spec.timing, PARIS, "water the plants", {},
+        made_by="model", next_at=EIGHT,
+    )  # fmt: skip
+    assert await bench.spec(job.id) == job.spec
+    assert bench.heard.changes == 1
+    text = await planner.propose_text("remind me of tea every day at 8")
+    assert (text.spec.made_by, text.spec.when) == ("person", "remind me of tea every day at 8")
+    assert (text.spec.kind, text.spec.task, text.spec.next_at) == ("remind", "tea", EIGHT)
+
+
+@pytest.mark.parametrize(
+    ("when", "task", "kind", "asks"),
+    [
+        ("every day at 8", "x", "", True),
+        ("tomorrow at 8", "x", "", False),
+        ("tomorrow at 8", "switch to coder", "", True),
+    ],
+    ids=["again and again", "once", "the model"],
+)
+async def test_what_repeats_or_touches_more_than_its_chat_needs_approval(
+    bench: Bench, when: str, task: str, kind: str, asks: bool
+) -> None:
+    async def models() -> Sequence[str]:
+        return ["coder"]
+
+    planner = bench.planner(classifier=JobClassifier((), models))
+    assert (await planner.propose(when, task, kind)).needs_approval is asks
+    asked = []
+
+    async def approve(what: str, *, scope: str, touched: Sequence[Taint] = ()) -> None:
+        asked.append(scope)
+
+    told = await planner.schedule(when, task, kind, approve, "page http://example.org/")
+    assert asked == ["schedule" if asks else "plan"]
+    [job] = await planner.jobs()
+    assert job.spec.stranger == "page http://example.org/"
+    assert (
+        told == f"Planned as job {job.id}: {(await planner.propose(when, task, kind)).description}."
+    )
+
+
+@pytest.mark.parametrize(
+    ("by", "jobs", "own", "refused"),
+    [
+        ("person", 2, 2, False),
+        ("person", 3, 0, True),
+        ("model", 2, 1, False),
+        ("model", 2, 2, True),
+        ("model", 3, 0, True),
+    ],
+)
+async def test_a_chat_holds_so_many_jobs_and_so_many_of_the_models(
+    bench: Bench, by: Any, jobs: int, own: int, refused: bool
+) -> None:
+    """Three, and two of the model's; deleted and offered ones do not count."""
+    planner = bench.planner(limits=JobLimits(jobs=3, by_model=2))
+    spec = (await planner.propose("every day at 8", "x", made_by="person")).spec
+    for number in range(jobs):
+        await planner.add(replace(spec, made_by="model" if number < own else "person"))
+    await planner.add(replace(spec, made_by="model", state="deleted"))
+    await planner.add(replace(spec, chat="tg:2", made_by="model"))
+    if not refused:
+        await planner.propose("every day at 8", "x", made_by=by)
+        return
+    with pytest.raises(ToolError, match=rf"^This chat has {jobs} jobs already\."):
+        await planner.propose("every day at 8", "x", made_by=by)
+
+
+@pytest.mark.parametrize(
+    ("when", "by", "refused"),
+    [
+        ("every 15 minutes", "model", False),
+        ("every 10 minutes", "model", True),
+        ("every 10 minutes", "person", False),
+        ("in 5 minutes", "model", False),
+    ],
+)
+async def test_how_often_a_job_of_the_models_may_run(
+    bench: Bench, when: str, by: Any, refused: bool
+) -> None:
+    if not refused:
+        await bench.planner().propose(when, "x", made_by=by)
+        return
+    sentence = r"^The agent may plan nothing more often than every 15 minutes\.$"
+    with pytest.raises(ToolError, match=sentence):
+        await bench.planner().propose(when, "x", made_by=by)
+
+
+async def test_without_a_task_it_is_asked_for(bench: Bench) -> None:
+    with pytest.raises(ToolError, match=r"^What shall be done then\?$"):
+        await bench.planner().propose("every day at 8", "  ")
+
+
+async def test_an_offer_waits_until_it_is_confirmed_or_withdrawn(
+    bench: Bench, clock: Clock
+) -> None:
+    planner = bench.planner()
+    proposal = await planner.propose("every day at 8", "x")
+    one, other = [await planner.offer(proposal) for _ in range(2)]
+    assert [(await bench.spec(job.id)).state for job in (one, other)] == ["proposed"] * 2
+    assert one.spec.next_at is None
+    assert (await planner.jobs(), bench.heard.changes) == ([], 0)
+    with pytest.raises(ToolError, match=rf"^There is no job {one.id} in this chat\.$"):
+        await planner.find(one.id)
+    clock.to("2026-11-25 12:00")
+    confirmed = await planner.confirm(one.id)
+    assert (confirmed.spec.state, confirmed.spec.next_at) == ("active", at("2026-11-26 07:00"))
+    assert await bench.spec(one.id) == confirmed.spec
+    assert bench.heard.changes == 1
+    await planner.withdraw(other.id)
+    assert (await bench.spec(other.id)).state == "deleted"
+    for decided in (planner.confirm(one.id), planner.withdraw(other.id), planner.confirm(99)):
+        with pytest.raises(ToolError, match=r"^That was decided already\.$"):
+            await decided
+
+
+async def test_an_offer_is_decided_in_its_chat_and_while_its_time_lies_ahead(
+    bench: Bench, clock: Clock
+) -> None:
+    planner = bench.planner()
+    job = await planner.offer(await planner.propose("tomorrow at 8", "x"))
+    with pytest.raises(ToolError, match="decided already"):
+        await bench.planner("tg:2").confirm(job.id)
+    clock.to("2026-11-21 07:00")
+    with pytest.raises(ToolError, match=r"^That time is over; nothing was planned\.$"):
+        await planner.confirm(job.id)
+    assert (await bench.spec(job.id)).state == "proposed"
+
+
+Change = Callable[[Planner, int], Awaitable[object]]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda planner, id: planner.pause(id, paused=True),
+        lambda planner, id: planner.pause(id, paused=False),
+        lambda planner, id: planner.edit(id, "every day at 9"),
+        lambda planner, id: planner.adjust(id, "all", None),
+        lambda planner, id: planner.remove(id),
+        lambda planner, id: planner.run_now(id),
+    ],
+    ids=["pause", "go on", "edit", "adjust", "remove", "run"],
+)
+async def test_each_change_is_told_and_none_is_made_from_another_chat(
+    bench: Bench, change: Change
+) -> None:
+    planner = bench.planner()
+    job = await planner.add((await planner.propose("every day at 8", "x")).spec)
+    with pytest.raises(ToolError, match=rf"^There is no job {job.id} in this chat\.$"):
+        await change(bench.planner("tg:2"), job.id)
+    assert (bench.heard.changes, await bench.spec(job.id)) == (1, job.spec)
+    await change(planner, job.id)
+    assert bench.heard.changes == 2
+
+
+async def test_a_paused_job_has_no_next_time_until_it_goes_on(bench: Bench, clock: Clock) -> None:
+    planner = bench.planner()
+    job = await planner.add((await planner.propose("every day at 8", "x")).spec)
+    paused = await planner.pause(job.id, paused=True)
+    assert paused.spec == replace(job.spec, state="paused", next_at=None)
+    assert planner.describe(paused) == f"{planner.describe(job).partition(';')[0]} (paused)"
+    clock.to("2026-11-25 12:00")
+    on = await planner.pause(job.id, paused=False)
+    assert on.spec == replace(job.spec, next_at=at("2026-11-26 07:00"))
+
+
+@pytest.mark.parametrize(
+    ("policy", "tell", "kept", "options"),
+    [
+        (None, None, "once", {}),
+        ("all", None, "all", {}),
+        (None, True, "once", {"tell_nothing": True}),
+        ("missed", False, "missed", {"tell_nothing": False}),
+    ],
+)
+async def test_what_is_adjusted_changes_alone(
+    bench: Bench, policy: Any, tell: bool | None, kept: Any, options: dict[str, bool]
+) -> None:
+    planner = bench.planner()
+    job = await planner.add((await planner.propose("every day at 8", "x")).spec)
+    changed = await planner.adjust(job.id, policy, tell)
+    assert changed.spec == replace(job.spec, catch_up=kept, options=options)
+    assert await bench.spec(job.id) == changed.spec
+
+
+async def test_a_summary_now_is_a_job_that_is_due_at_once(bench: Bench, clock: Clock) -> None:
+    job = await bench.planner().summarize_now("website")
+    assert (job.spec.kind, job.spec.task, job.spec.when) == ("summary", "website", "now")
+    assert (job.spec.next_at, dict(job.spec.options)) == (int(clock.now), {"tell_nothing": True})
+    assert (job.spec.timing["kind"], job.spec.made_by, job.spec.timezone) == ("once", "person", PARIS)  # fmt: skip
+
+
+async def test_a_run_now_is_due_this_second_and_moves_no_time(bench: Bench, clock: Clock) -> None:
+    planner = bench.planner()
+    job = await planner.add((await planner.propose("every day at 8", "x")).spec)
+    await planner.run_now(job.id)
+    [run] = await bench.store.occurrences.of_job(job.id)
+    assert (run.due_at, run.state) == (int(clock.now), "due")
+    assert (await bench.spec(job.id)).next_at == EIGHT
+
+
+async def test_jobs_follow_their_chat_into_another_zone(bench: Bench) -> None:
+    planner, tokyo = bench.planner(), bench.planner(zone="Asia/Tokyo")
+    texts = [
+        "every day at 8 stretch",
+        "every day at 9 Tokyo time call",
+        "tomorrow at 8 run",
+        "every day at 8 write",
+    ]
+    ids = [(await planner.add((await planner.propose_text(text)).spec)).id for text in texts]
+    await planner.pause(ids[3], paused=True)
+    offered = await planner.offer(await planner.propose("every day at 8", "e"))
+    gone = await planner.add((await planner.propose("every day at 8", "f")).spec)
+    await planner.remove(gone.id)
+    before = bench.heard.changes
+    moved = await tokyo.move_to_zone()
+    assert [job.id for job in moved] == [ids[0], ids[3]]
+    assert bench.heard.changes == before + 1
+    specs = [await bench.spec(id) for id in (*ids, offered.id, gone.id)]
+    assert [spec.timezone for spec in specs] == [*["Asia/Tokyo"] * 5, PARIS]
+    seven = at("2026-11-20 23:00")  # 8 o'clock in Tokyo
+    assert [spec.next_at for spec in specs[:5]] == [
+        seven,
+        at("2026-11-21 00:00"),
+        EIGHT,
+        None,
+        None,
+    ]
+    assert [spec.timing.get("zone") for spec in specs[3:5]] == ["Asia/Tokyo"] * 2
+    assert moved[0].spec == specs[0]
+    assert await tokyo.move_to_zone() == []
+
+
+async def test_the_last_times_are_told_in_the_chats_zone(bench: Bench) -> None:
+    planner = bench.planner()
+    job = await planner.add((await planner.propose("every day at 8", "x")).spec)
+    assert await planner.history(job) == ["When times were missed, it runs once."]
+    for day in range(3):
+        run = await bench.store.occurrences.add(job.id, EIGHT + day * 86400, None)
+        assert run
+        if day == 1:
+            await bench.store.occurrences.end(run.id, "missed", "the host was off")
+    assert await planner.history(job, 2) == [
+        "- Mon 23 Nov 08:00: due",
+        "- Sun 22 Nov 08:00: missed, the host was off",
+        "When times were missed, it runs once.",
+    ]

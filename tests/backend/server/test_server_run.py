@@ -1,0 +1,257 @@
+"""What a serving server is watched by, look by look; with servers in test_faults.py."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from backend.config import BackendConfig
+from backend.models.profile import Profile, Reference, Source
+from backend.protocol import PERSON, CompletionReport
+from backend.server.diagnosis import Cause
+from backend.server.launch import Launch
+from backend.server.llama import Props, ServerAway, ServerRefused, Slots
+from backend.server.memory_fallback import Buffers
+from backend.server.process import ServerLog
+from backend.server.server_run import (
+    IDLE_SLOTS,
+    LivenessMonitor,
+    RunEnded,
+    ServerRun,
+    first_cause,
+    is_asleep,
+)
+from backend.server.stall_detector import stall_limits
+from backend.state import PROXY, BackendState, Timing
+from fakes.patience import SECONDS, soon
+
+PLAIN = Profile(name="p", title="p", context=8192, model=Source())
+SLEEPY = replace(PLAIN, required={"--sleep-idle-seconds": "60"})
+BUSY = Slots(processing=True, marks=((1, 2, 3),), decoded=3)
+
+
+@dataclass
+class Answers:
+    """A server whose next answers are set; `asked` are the routes and deadlines."""
+
+    slots_now: Slots | Exception = BUSY
+    health: bool = True
+    asleep: bool | Exception = False
+    asked: list[tuple[str, float]] = field(default_factory=list)
+
+    async def slots(self, seconds: float) -> Slots:
+        self.asked.append(("slots", seconds))
+        if isinstance(self.slots_now, Exception):
+            raise self.slots_now
+        return self.slots_now
+
+    async def healthy(self) -> bool:
+        self.asked.append(("health", 0.0))
+        return self.health
+
+    async def props(self) -> Props:
+        if isinstance(self.asleep, Exception):
+            raise self.asleep
+        return Props(1, "m", self.asleep, False, "b1")
+
+
+@dataclass
+class Child:
+    """A server's process; signals are kept."""
+
+    pid: int = os.getpid()
+    log: ServerLog = field(default_factory=ServerLog)
+    signals: list[int] = field(default_factory=list)
+
+    def signal(self, number: int) -> None:
+        self.signals.append(number)
+
+
+@dataclass
+class Watched:
+    state: BackendState
+    server: Answers = field(default_factory=Answers)
+    child: Child = field(default_factory=Child)
+
+    def monitor(self, profile: Profile = PLAIN) -> LivenessMonitor:
+        server: Any = self.server
+        child: Any = self.child
+        return LivenessMonitor(self.state, profile, child, server)
+
+
+@pytest.fixture
+def it(tmp_path: Path) -> Watched:
+    timing = Timing(stall=8.0, stopped=0.0, look_busy=0.001, look_idle=0.001)
+    return Watched(BackendState.load(BackendConfig(state_dir=tmp_path), timing))
+
+
+@pytest.mark.parametrize(
+    ("profile", "batch", "speed"),
+    [
+        (PLAIN, 2048, None),
+        (replace(PLAIN, optional={"-b": "512"}), 512, None),
+        (replace(PLAIN, reference=Reference(prefill_tok_s=900.0)), 2048, 900.0),
+        (replace(PLAIN, engine="ik_llama.cpp"), 2048, None),
+    ],
+    ids=["plain", "batch", "reference", "silent engine"],
+)
+@pytest.mark.parametrize("measured", [None, 70.0])
+@pytest.mark.parametrize("window", [0, 4096])
+def test_how_long_silence_may_last_goes_by_what_was_measured(
+    it: Watched, profile: Profile, batch: int, speed: float | None, measured: float | None, window: int
+) -> None:  # fmt: skip
+    if measured:
+        it.state.speed.add(CompletionReport(status=200, prefill_tok_s=measured))
+    state = replace(it.state, config=replace(it.state.config, context=window))
+    expected = stall_limits(profile.engine, batch, window or 8192, measured or speed, 8.0)
+    assert replace(it, state=state).monitor(profile).limits() == expected
+
+
+@pytest.mark.parametrize(
+    ("profile", "state", "used", "answer", "health", "slots", "asked"),
+    [
+        (PLAIN, "ready", False, BUSY, True, BUSY, [("slots", 4.0)]),
+        (PLAIN, "ready", False, ServerRefused(501, "no"), True, IDLE_SLOTS, [("slots", 4.0)]),
+        (PLAIN, "ready", False, ServerAway(), True, None, [("slots", 4.0)]),
+        (PLAIN, "sleeping", True, BUSY, True, IDLE_SLOTS, []),
+        (SLEEPY, "ready", False, BUSY, True, IDLE_SLOTS, [("health", 0.0)]),
+        (SLEEPY, "ready", False, BUSY, False, None, [("health", 0.0)]),
+        (SLEEPY, "ready", True, BUSY, True, BUSY, [("slots", 4.0)]),
+    ],
+    ids=["answers", "refuses", "away", "asleep", "may fall asleep", "ill", "at work"],
+)
+async def test_a_server_is_asked_what_does_not_wake_it(
+    it: Watched, profile: Profile, state: str, used: bool, answer: Slots | Exception, health: bool,
+    slots: Slots | None, asked: list[tuple[str, float]],
+) -> None:  # fmt: skip
+    it.state.status.set(state=state)
+    it.state.activity.proxied = int(used)
+    it.server = Answers(answer, health)
+    assert await it.monitor(profile).slots() == slots
+    assert it.server.asked == asked
+
+
+async def test_no_answer_is_waited_for_longer_than_five_seconds(it: Watched) -> None:
+    state = replace(it.state, timing=replace(it.state.timing, stall=60.0))
+    await replace(it, state=state).monitor().slots()
+    assert it.server.asked == [("slots", 5.0)]
+
+
+@pytest.mark.parametrize(
+    ("holder", "proxied", "used", "wanted"),
+    [(None, 0, False, True), (None, 1, True, False), ("a", 1, True, True), (PROXY, 1, True, False)],
+    ids=["idle", "other program", "chat", "other program in the queue"],
+)
+async def test_whether_more_than_other_programs_want_it(
+    it: Watched, holder: str | None, proxied: int, used: bool, wanted: bool
+) -> None:
+    it.state.activity.proxied, it.state.activity.heartbeats = proxied, 5
+    it.state.speed.errors = 2
+    monitor = it.monitor()
+    async with asyncio.timeout(SECONDS):
+        if holder:
+            async with it.state.gpu_queue.acquire(holder, PERSON):
+                seen, was_used = await monitor.observe("S"), monitor.used
+        else:
+            seen, was_used = await monitor.observe("S"), monitor.used
+    assert (was_used, seen.wanted, monitor.served) == (used, wanted, used)
+    assert (seen.slots, seen.heartbeats, seen.errors, seen.gpu) == (BUSY, 5, 2, None)
+    assert seen.process_state == "S"
+    assert seen.cpu_seconds > 0.0
+    assert abs(seen.at - monotonic()) < SECONDS
+
+
+async def test_somebody_who_waits_wants_it(it: Watched) -> None:
+    it.state.activity.proxied = 1
+    with it.state.gpu_queue.enqueue(PROXY, PERSON, lambda state: None):
+        with it.state.gpu_queue.enqueue("a", PERSON, lambda state: None):
+            assert (await it.monitor().observe("S")).wanted
+        assert not (await it.monitor().observe("S")).wanted
+
+
+async def test_a_server_that_wrote_nothing_for_anybody_has_not_served(it: Watched) -> None:
+    it.state.activity.proxied = 1
+    it.server.slots_now = replace(BUSY, decoded=0)
+    monitor = it.monitor()
+    await monitor.observe("S")
+    assert not monitor.served
+    it.server.slots_now = BUSY
+    await monitor.observe("S")
+    assert monitor.served
+
+
+async def test_a_stopped_server_is_not_asked(it: Watched) -> None:
+    assert (await it.monitor().observe("T")).slots is None
+    assert it.server.asked == []
+
+
+@pytest.mark.parametrize(
+    ("process_state", "change", "kind"),
+    [
+        ("T", lambda it: None, "stopped"),
+        ("S", lambda it: setattr(it.state.speed, "errors", 3), "errors"),
+    ],
+    ids=["stopped", "errors"],
+)
+async def test_the_watch_ends_the_run_with_its_cause(
+    it: Watched, monkeypatch: pytest.MonkeyPatch, process_state: str,
+    change: Callable[[Watched], None], kind: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr("backend.proc.state", lambda pid: process_state)
+    change(it)
+    with pytest.raises(RunEnded) as raised:
+        async with asyncio.timeout(SECONDS):
+            await it.monitor().watch()
+    assert raised.value.cause.kind == kind
+    assert it.child.signals == ([signal.SIGCONT] if process_state == "T" else [])
+
+
+async def test_an_idle_server_is_looked_at_now_and_then(it: Watched) -> None:
+    state = replace(it.state, timing=replace(it.state.timing, look_idle=10 * SECONDS))
+    it.server.slots_now = IDLE_SLOTS
+    watching = asyncio.create_task(replace(it, state=state).monitor().watch())
+    await soon(lambda: it.server.asked)
+    await asyncio.sleep(0.02)
+    assert it.server.asked == [("slots", 4.0)]
+    state.activity.proxied = 1  # from now on it works
+    await soon(lambda: len(it.server.asked) >= 3)
+    watching.cancel()
+    await asyncio.wait([watching])
+
+
+@pytest.mark.parametrize(
+    ("answer", "asleep"),
+    [(True, True), (False, False), (ServerAway(), False), (ServerRefused(500, "no"), False)],
+    ids=["asleep", "awake", "away", "refuses"],
+)
+async def test_whether_it_sleeps(answer: bool | Exception, asleep: bool) -> None:
+    server: Any = Answers(asleep=answer)
+    assert await is_asleep(server) is asleep
+
+
+def test_the_first_of_several_causes_is_told() -> None:
+    one, other = (RunEnded(Cause("unknown", text)) for text in ("one", "other"))
+    nested: Any = BaseExceptionGroup("", [BaseExceptionGroup("", [one]), other])
+    assert first_cause(nested) == one.cause
+    assert str(one) == "one"
+
+
+def test_a_run_that_has_not_begun_serves_nobody(it: Watched) -> None:
+    launch = Launch((), {}, "http://x", "", Path("m"), "", (), PLAIN, "", draft_mib=7.0)
+    run = ServerRun(it.state, launch, lambda: None, gpu_expected=True)
+    assert (run.serves, run.was_ready, run.served, run.vision) == (False, False, False, False)
+    assert run.buffers == Buffers(draft=7.0)
+    child: Any = it.child
+    run.process = child
+    child.log.feed(b"llama_kv_cache: CUDA0 KV buffer size = 12.50 MiB\n")
+    assert run.buffers == Buffers(kv=12.5, draft=7.0)
+    run.monitor = it.monitor()
+    assert not run.served
+    run.monitor.served = True
+    assert run.served
