@@ -262,10 +262,12 @@ async def corrupted(it: Site, course: Course) -> str:
 
 _REFUSE = """\
 import asyncio, pathlib, sys
-try:
-    from voltaire.bot.restore import BackupError, restore
+try:  # a wheel has its packages in there
+    import voltaire_agent
+    sys.path.insert(0, str(pathlib.Path(voltaire_agent.__file__).parent))
 except ImportError:
-    from bot.restore import BackupError, restore
+    pass
+from bot.restore import BackupError, restore
 for path in pathlib.Path(sys.argv[1]).iterdir():
     try:
         asyncio.run(restore(path, pathlib.Path(sys.argv[2])))
