@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol
 
+from agent.store.errors import StoreNewer
 from bot.backup import backup
 from bot.installed_program import (
     STEP_SECONDS,
@@ -65,10 +66,14 @@ class Upgrade:
         before = await self.installation.current()
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(mode=0o700, parents=True)
-        saved, schema = await self.saved(before)
+        target = self.folder / f"before-{before.version}.tar.gz"
+        saved, schema = await self.saved(target)
         with emptied(self.folder / "next") as place, emptied(self.folder / "trial") as trial:
             self.say(f"Installing {release.version} beside {before.version}.")
             command = await self.installation.prepare(release, place)
+            if schema and saved is None:
+                await self.ran(command, "backup", str(target))
+                saved = target
             self.say("Trying it on a copy of the state, and with one turn on Pocket.")
             await self.tried(command, saved, trial)
         record = UpgradeRecord(before, release, str(saved or ""), schema)
@@ -119,12 +124,16 @@ class Upgrade:
             self.say(await self.ran(self.installation.command, "restore", record.backup))
         await self.services.start(self.installation.command)
 
-    async def saved(self, before: ProgramVersion) -> tuple[Path | None, int]:
-        """A backup of the state, read back and checked, and its schema."""
+    async def saved(self, target: Path) -> tuple[Path | None, int]:
+        """A backup of the state, read back and checked, and its schema; None where there is no
+        state, or one of a newer version, which the new program is to back up."""
         if not (self.state / DATABASE).exists():
             return None, 0
-        target = self.folder / f"before-{before.version}.tar.gz"
-        manifest = await backup(self.state, target, self.config, secrets=False)
+        try:
+            manifest = await backup(self.state, target, self.config, secrets=False)
+        except StoreNewer as error:
+            self.say(str(error))
+            return None, schema_of(self.state / DATABASE)
         self.say(f"Backup: {target}, checked.")
         return target, manifest.schema
 

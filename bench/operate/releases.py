@@ -36,7 +36,7 @@ class Releases:
         _run("git", "-C", tree, "push", "-q", "origin", "HEAD:refs/heads/next")
         self._wheel(tree, "next")
         shutil.rmtree(tree)
-        _link(fetched(), self.folder / "wheels")
+        _link(fetched(self.folder / self.wheel("this")), self.folder / "wheels")
 
     def publish(self) -> None:
         """From now on the next version is the newest of the repository, with a tag."""
@@ -70,16 +70,20 @@ def advance(tree: Path) -> None:
     _run("git", "-C", tree, "add", migrations)
 
 
-def fetched() -> Path:
-    """The wheels that the locks name; downloaded where a lock has changed since."""
+def fetched(wheel: Path) -> Path:
+    """The wheels that the locks name and that `wheel` asks for; downloaded where a lock has changed since."""
     locks = b"".join((ROOT / name).read_bytes() for name in LOCKS)
     folder = WHEELS / sha256(locks).hexdigest()[:16]
     if not folder.exists():
         shutil.rmtree(WHEELS, ignore_errors=True)
         part = WHEELS / "part"
-        needed = [word for name in LOCKS for word in ("-r", ROOT / name)]
         pip = (sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check")
-        _run(*pip, "--no-deps", "--require-hashes", "-d", part, *needed)
+        locked = [word for name in LOCKS for word in ("-r", ROOT / name)]
+        _run(*pip, "--no-deps", "--require-hashes", "-d", part, *locked)
+        # A person's installer follows no override of ours.
+        _run(*pip, "--find-links", part, "-d", part, wheel)
+        for ours in part.glob(wheel.name):
+            ours.unlink()
         part.rename(folder)
     return folder
 

@@ -39,6 +39,7 @@ mkdir -p /etc/uv /run/user /srv
 printf '[global]\\nno-index = true\\nfind-links = {SHARED}/wheels\\n' > /etc/pip.conf
 printf 'offline = true\\nno-index = true\\nfind-links = ["{SHARED}/wheels"]\\n' > /etc/uv/uv.toml
 printf '[safe]\\n\\tdirectory = *\\n' > /etc/gitconfig
+groupdel render  # some machines have none
 systemctl start systemd-journald.socket systemd-journald-dev-log.socket systemd-journald dbus systemd-logind
 """
 
@@ -67,6 +68,7 @@ class Kind:
 
 
 _CLONE = "git clone -q {shared}/voltaire.git {at} && make -s -C {at} install"
+_SPACES = "'/home/ada/my programs/voltaire'"
 _TOOL = "cp {shared}/uv /tmp/uv && /tmp/uv tool install --quiet --python /usr/bin/python3 {shared}/{wheel}"
 _HOME = "/home/ada"
 KINDS = {
@@ -78,9 +80,9 @@ KINDS = {
             _CLONE.replace("{at}", "/opt/voltaire"), "rm -rf /opt/voltaire",
         ),
         Kind(
-            "user", "ada", f"{_HOME}/voltaire/.venv/bin/voltaire", f"{_HOME}/.local/state/voltaire",
+            "user", "ada", f"{_SPACES}/.venv/bin/voltaire", f"{_HOME}/.local/state/voltaire",
             f"{_HOME}/.config/voltaire/config.toml", _HOME,
-            _CLONE.replace("{at}", f"{_HOME}/voltaire"), f"rm -rf {_HOME}/voltaire",
+            _CLONE.replace("{at}", _SPACES), f"rm -rf {_SPACES}",
         ),
         Kind(
             "tool", "ada", f"{_HOME}/.local/bin/voltaire", f"{_HOME}/.local/state/voltaire",

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import hashlib
 import io
+import json
 import re
 import tarfile
 import time
@@ -11,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 
-from bench.operate.releases import CHANGE, NEXT
+from bench.operate.releases import CHANGE, MIGRATION, NEXT
 from bench.operate.site import BACKEND, BOT, OWNER, TOKEN, Site, StepFailed
 from fakes.booted import CHANGED, SHARED
 
@@ -227,6 +228,26 @@ async def rollback(it: Site, _: Course) -> str:
     return f"{version}, schema {schema - 1}; {await it.talk()}"
 
 
+async def newer_schema(it: Site, _: Course) -> str:
+    """The program is older than its database: doctor's remedy is carried out."""
+    await it.systemctl(f"stop {BOT} {BACKEND}")
+    schema = await _schema(it)
+    change = f"{MIGRATION.strip()} PRAGMA user_version = {schema + 1};"
+    program = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript(sys.argv[2])"
+    owner = await it.done(f"stat -c %U {it.kind.state}")
+    await it.done(f"python3 -c '{program}' {it.kind.state}/voltaire.db '{change}'", user=owner)
+    found = {
+        row["check"]: row for row in json.loads(await it.voltaire("doctor --json", codes=(1,)))
+    }
+    if found["database"]["remedy"] != "voltaire upgrade":
+        raise StepFailed(str(found["database"]))
+    await it.voltaire(_upgrade(it, "next"))
+    await it.active()
+    await _owned(it, it.kind.state)
+    found = {row["check"]: row for row in json.loads(await it.voltaire("doctor --json"))}
+    return f"{found['database']['detail']}; {await it.talk()}"
+
+
 async def backup(it: Site, _: Course) -> str:
     await it.done(f"chmod 1777 /srv; rm -f {BACKUP}")
     return (await it.voltaire(f"backup --secrets {BACKUP}")).partition(": ")[2]
@@ -249,9 +270,9 @@ async def corrupted(it: Site, course: Course) -> str:
             raise StepFailed(f"corruption {number} ({name}) ended with {code}: {said}")
     # The others by the same function of the program that is installed: a command takes a second.
     (it.machine.shared / "refuse.py").write_text(_REFUSE)
-    python = await it.done(f"head -1 $(readlink -f {it.kind.program}) | cut -c3-")
     said = await it.done(
-        f"{python} {SHARED}/refuse.py {CORRUPTED} {it.kind.state}", user=it.kind.user
+        f'"$(dirname "$(readlink -f {it.kind.program})")"/python {SHARED}/refuse.py {CORRUPTED} {it.kind.state}',
+        user=it.kind.user,
     )
     kept = [f"{number} ({made[int(number)][0]})" for number in said.split()]
     if kept or _fingerprint(it) != before:
@@ -411,6 +432,7 @@ STEPS: Mapping[str, Step] = {
     "upgrade, nothing new": nothing_new,
     "upgrade with a migration": upgrade,
     "rollback": rollback,
+    "newer schema": newer_schema,
     "backup": backup,
     "corrupted backups": corrupted,
     "restore": restored,

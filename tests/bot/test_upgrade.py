@@ -23,6 +23,7 @@ from bot.upgrade import Upgrade
 PROGRAM = """#!/bin/sh
 # A program of version {version}: doctor finds {trouble}, the demo ends with {demo}.
 case "$*" in
+*" backup "*|backup*) echo "backup by {version}" >> {log} ;;
 *doctor*) echo '[{trouble}]' ;;
 *demo*) exit {demo} ;;
 *restore*)
@@ -156,6 +157,14 @@ async def test_rollback_over_a_migration_restores_the_state_before(tmp_path: Pat
     migrate(tmp_path)
     await upgrade.rollback()
     assert place.installed == "1" and (tmp_path / "log").read_text() == "restored\n"
+
+
+async def test_a_state_of_a_newer_version_is_backed_up_by_the_new_program(tmp_path: Path) -> None:
+    upgrade, place, units = await made(tmp_path)
+    migrate(tmp_path)  # this program cannot read it: doctor's remedy is an upgrade
+    await upgrade.forward(ProgramVersion("2", "2"))
+    assert (place.installed, units.said[-1]) == ("2", "start 2")
+    assert (tmp_path / "log").read_text() == "backup by 2\n"
 
 
 async def test_a_program_that_came_otherwise_is_not_rolled_back(tmp_path: Path) -> None:
