@@ -39,7 +39,7 @@ mkdir -p /etc/uv /run/user /srv
 printf '[global]\\nno-index = true\\nfind-links = {SHARED}/wheels\\n' > /etc/pip.conf
 printf 'offline = true\\nno-index = true\\nfind-links = ["{SHARED}/wheels"]\\n' > /etc/uv/uv.toml
 printf '[safe]\\n\\tdirectory = *\\n' > /etc/gitconfig
-groupdel render  # some machines have none
+groupdel render 2>/dev/null || true  # some machines have none
 systemctl start systemd-journald.socket systemd-journald-dev-log.socket systemd-journald dbus systemd-logind
 """
 
@@ -100,7 +100,8 @@ KINDS = {
 
 @dataclass
 class Site:
-    """`patience` is how long a process that is stopped may go unnoticed, in seconds."""
+    """`patience` is how long a process that is stopped may go unnoticed, in seconds; `count` counts
+    messages that were sent."""
 
     kind: Kind
     machine: Booted
@@ -109,6 +110,7 @@ class Site:
     line: Line
     clock: Clock
     patience: float
+    count: int = 0
     reader: Reader = field(init=False)
 
     def __post_init__(self) -> None:
@@ -192,6 +194,7 @@ class Site:
     # -- the phone ------------------------------------------------------------
 
     async def asked(self, text: str = QUESTION) -> Message:
+        self.count += 1
         return await self.reader.person.send(text)
 
     async def answered(self, said: Message, seconds: float = ANSWER_SECONDS) -> str:

@@ -378,17 +378,21 @@ async def elsewhere(it: Site, _: Course) -> str:
 
 
 async def story(it: Site, _: Course) -> str:
-    """The journal alone tells it: starts, deaths and what they were for, one line a turn."""
+    """The journal alone tells it: starts with versions, deaths, causes, alerts, one line a turn."""
     bot, backend = await it.journal(BOT), await it.journal(BACKEND)
+    turns = re.findall(r" turn turn=(\w+) .* reason=", bot)
+    if len(turns) != it.count or len(set(turns)) != it.count:
+        raise StepFailed(f"{len(set(turns))} turns in {len(turns)} lines, {it.count} messages")
+    if found := re.search(r"Traceback[\s\S]{,1500}", bot + backend):
+        raise StepFailed(found[0])
+    versions = re.findall(r" ready version=(\S+)", bot)
     told = {
-        "turns": len(re.findall(r" turn turn=", bot)),
-        "starts of the bot": len(re.findall(r"start", bot)),
-        "starts of the backend": len(re.findall(r"start", backend)),
+        "turns": len(turns),
+        f"starts of the bot ({', '.join(dict.fromkeys(versions))})": len(versions),
+        "deaths of a service": (bot + backend).count("Main process exited, code="),
+        "causes of a restart": backend.count(" restart cause="),
+        "alerts": backend.count(" alert name="),
     }
-    if "Traceback" in bot + backend:
-        raise StepFailed(
-            "a traceback: " + (bot + backend)[(bot + backend).index("Traceback") - 300 :][:1500]
-        )
     return ", ".join(f"{count} {name}" for name, count in told.items())
 
 
