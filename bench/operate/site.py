@@ -69,7 +69,10 @@ class Kind:
 
 _CLONE = "git clone -q {shared}/voltaire.git {at} && make -s -C {at} install"
 _SPACES = "'/home/ada/my programs/voltaire'"
-_TOOL = "cp {shared}/uv /tmp/uv && /tmp/uv tool install --quiet --python /usr/bin/python3 {shared}/{wheel}"
+_TOOL = (
+    "mkdir -p ~/.local/bin && cp {shared}/uv ~/.local/bin/ && "
+    "uv tool install --quiet --python /usr/bin/python3 {shared}/{wheel}"
+)
 _HOME = "/home/ada"
 KINDS = {
     kind.name: kind

@@ -410,8 +410,8 @@ async def remove(it: Site, _: Course) -> str:
 
 async def purge(it: Site, _: Course) -> str:
     await it.voltaire("setup --remove --purge --yes")
-    await it.sh(it.kind.uninstall.replace("uv tool", "/tmp/uv tool"), user=it.kind.user)
-    await it.done(f"rm -f {BACKUP} /tmp/uv")
+    await it.done(it.kind.uninstall, user=it.kind.user)
+    await it.done(f"rm -f {BACKUP}")
     left = await it.done(
         f"find {CHANGED} {it.kind.disk} /tmp /run -xdev -iname '*voltaire*' ! -type c"
         " ! -path '*/etc/systemd/*.service.d*' ! -path '*/.cache/uv/*' | sort -u;"
