@@ -25,6 +25,7 @@ from agent.schedule.job_actions import JobAction, SubmitTask, SummarizeRepo, rem
 from agent.schedule.scheduler import JobRunner, QuietHours, Scheduler
 from agent.store import Store
 from agent.store.errors import StoreError
+from agent.store.ledger import record
 from backend.client import BackendClient, BackendUnavailable
 from bot import config_file
 from bot.app import Apps
@@ -62,7 +63,7 @@ AGAIN_SECONDS = 5.0
 BACKUP_LOOK_SECONDS = 600.0
 JOB = "job"
 LAST_ALERT = "alert"
-CONFIGURATION = "configuration"  # its SHA-256 at the last start
+CONFIGURATION = "configuration"  # its SHA-256 and the program's version at the last start
 ALERT_MARKS = {"critical": "🔥", "warning": "⚠️", "over": "✅", "info": "·"}
 OpenApps = Callable[[Settings, Store, LeakDetector], AbstractAsyncContextManager[Apps]]
 
@@ -107,14 +108,19 @@ async def serve_bot(
 
 
 async def record_configuration(settings: Settings, store: Store) -> None:
-    """Record in the ledger that the configuration is another one than at the last start."""
-    if settings.path is None:
+    """Record in the ledger that the configuration, or the program, is another one than at the last start."""
+    file = await asyncio.to_thread(settings.path.read_bytes) if settings.path else b""
+    digest, program = hashlib.sha256(file).hexdigest(), version("voltaire")
+    known = await store.key_values.get(CONFIGURATION, str) or ""
+    if known == f"{digest} {program}":
         return
-    digest = hashlib.sha256(await asyncio.to_thread(settings.path.read_bytes)).hexdigest()
-    if digest != await store.key_values.get(CONFIGURATION, str):
-        facts = {"act": "configuration", "file": str(settings.path), "sha256": digest}
-        await store.ledger.record("admin", **facts)
-        await store.key_values.put(CONFIGURATION, digest)
+    async with store.database.write() as tx:
+        if settings.path and known.partition(" ")[0] != digest:
+            facts = {"act": "configuration", "file": str(settings.path), "sha256": digest}
+            await record(tx, "admin", **facts)
+        if known.partition(" ")[2] != program:
+            await record(tx, "admin", act="version", to=program)
+    await store.key_values.put(CONFIGURATION, f"{digest} {program}")
 
 
 @dataclass(frozen=True)

@@ -152,6 +152,7 @@ class Texts(NamedTuple):
         "note": "Note {number} is mine",
         "job": "Job {number} is mine",
     }
+    kept_touched: str = "Leave it as it is"
     vouched: str = "Noted: it is yours."
     help: str = "Just write to me. I can work with files, commands and repositories.\n\n{commands}"
     new: str = "This is a new conversation. My notes are kept; /resume returns to an older one."

@@ -81,6 +81,7 @@ class ObedientChat:
     sent: list[str] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     fetch: user_message.Fetch = user_message.as_they_are
+    window: int = 65_536  # tokens
     leaks: LeakDetector = field(default_factory=LeakDetector)
     limits: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(WORDS, 0))
 
@@ -92,7 +93,7 @@ class ObedientChat:
         await self.store.inbox.add(incoming)
         tools = [known()[name] for name in (*default_names(), "web_fetch", "delegate")]
         schemas = tuple(tool.schema for tool in tools)
-        model = ScriptedModel(obedient(self.obeys_from), n_ctx=65_536)
+        model = ScriptedModel(obedient(self.obeys_from), n_ctx=self.window)
         window = ModelWindow(self.store, model, LocalGpuQueue(), schemas)
         rows: Sequence[InboxRow] = await self.store.inbox.waiting(CHAT, [incoming.source])
         rows = await self.fetch(rows)

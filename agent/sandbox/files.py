@@ -3,11 +3,13 @@
 import asyncio
 import errno
 import io
+import math
 import os
 import posixpath
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -26,6 +28,7 @@ TAINTS = "strangers.json"  # beside the workspace: agent.sandbox.workspace_taint
 REACHED = "reached"  # the same of older versions: a command has talked to a host
 OUTPUTS = ".voltaire/out"  # in the workspace: whole outputs that were too long for a model
 OUTPUTS_KEPT = 20
+COUNT_SECONDS = 0.05  # a call waits for the count of its files; 100,000 take ten times as long
 CLOCK_REALTIME_COARSE = 5  # of clock_gettime(2): the clock by which files get their times
 CLOCK_TICK_SECONDS = 0.02  # twice the coarsest of Linux (CONFIG_HZ=100)
 
@@ -55,6 +58,8 @@ class Files:
         self._observer = observer
         self._workspace = workspace
         self._quota = quota
+        self._counting: asyncio.Future[int] | None = None
+        self._uncounted = math.inf  # since when changes are to be counted
         self._taints = WorkspaceTaints(workspace.with_name(TAINTS))
 
     def resolve(self, path: str) -> SandboxPath:
@@ -188,8 +193,20 @@ class Files:
                 await self._observer.tainted(taint.source)
 
     async def count_changed(self, since: float) -> int:
-        """How many files of the workspace were made or changed since then."""
-        return await asyncio.to_thread(count_changed, self._workspace, since)
+        """How many files of the workspace were made or changed since then. What a large one takes longer
+        than COUNT_SECONDS to count is in the number that the next call gives."""
+        loop = asyncio.get_running_loop()
+        end, count = loop.time() + COUNT_SECONDS, 0
+        self._uncounted = min(self._uncounted, since)
+        while self._counting or self._uncounted < math.inf:
+            if not self._counting:
+                walk = partial(count_changed, self._workspace, self._uncounted)
+                self._counting, self._uncounted = loop.run_in_executor(None, walk), math.inf
+            await asyncio.wait({self._counting}, timeout=max(0, end - loop.time()))
+            if not self._counting.done():
+                break
+            count, self._counting = count + self._counting.result(), None
+        return count
 
     async def vouch(self, upto: int, by: str) -> int:
         """An owner takes the files, as they are up to a taint's number, for theirs; how many that clears."""

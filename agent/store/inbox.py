@@ -153,10 +153,12 @@ async def _insertion(tx: Transaction, incoming: Incoming) -> Statement:
 async def _correct_waiting(tx: Transaction, edit: Incoming) -> bool:
     """Correct a message that still waits in its place; False when it was taken already."""
     sql = (
-        "UPDATE inbox SET words = ? WHERE chat = ? AND source = ? AND ref = ? AND ref <> ''"
+        "UPDATE inbox SET words = ?1, stranger = iif(?2 = '', stranger, ?2)"
+        " WHERE chat = ?3 AND source = ?4 AND ref = ?5 AND ref <> ''"
         " AND state = 'waiting' AND kind = 'message' RETURNING id"
     )
-    rows = await tx.all(sql, storable(edit.text), edit.chat, edit.source, edit.ref)
+    texts = storable(edit.text), storable(edit.stranger)
+    rows = await tx.all(sql, *texts, edit.chat, edit.source, edit.ref)
     return bool(rows)
 
 

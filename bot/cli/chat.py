@@ -19,7 +19,8 @@ from agent.chats.chats import Chats, cli_source
 from agent.events import Decision, Event, TurnFinished
 from agent.store import Incoming
 from bot.approval_question import approval_keyboard, decision, question, send_whole
-from bot.channel import ChannelError, ChannelFileSender, OutgoingMessage, send
+from bot.channel import Button, ChannelError, ChannelFileSender, OutgoingMessage, send
+from bot.chat_trust import TRUST, ChatTrust
 from bot.cli.command import Options, chat_option, pass_options, runs
 from bot.cli.connect import running_agent
 from bot.composition import open_chats
@@ -28,7 +29,7 @@ from bot.settings import Settings
 from bot.terminal import FILES_FOLDER, InputLines, Terminal
 from bot.texts import texts
 
-HELP = "/new a fresh conversation · /retry the last answer once more · /memory the notes · /help this · Ctrl-C stops an answer · Ctrl-D ends"
+HELP = "/new a fresh conversation · /retry the last answer once more · /memory the notes · /trust what strangers wrote · /help this · Ctrl-C stops an answer · Ctrl-D ends"
 
 
 @click.command("chat", help="Talk in the terminal; /help inside, Ctrl-D ends it.")
@@ -62,9 +63,11 @@ async def open_conversation(settings: Settings, chat: str) -> AsyncIterator["Con
         await agent.ready()
         await agent.window.check()
         listener = TerminalListener(terminal, replies)
-        own = ChatOptions(frozenset({source}), settings.agent.timezone, resumes=False)
+        zone = settings.agent.timezone
+        own = ChatOptions(frozenset({source}), zone, resumes=False)
+        trust = ChatTrust(chat, agent.store, (await agent.sandboxes.of(chat)).files, table, zone)
         async with open_chats(agent, own, listener) as chats:
-            yield Conversation(chat, source, terminal, lines, chats, listener)
+            yield Conversation(chat, source, terminal, lines, chats, listener, trust)
 
 
 @dataclass
@@ -96,6 +99,7 @@ class Conversation:
     lines: InputLines
     chats: Chats
     listener: TerminalListener
+    trust: ChatTrust
 
     async def run(self) -> None:
         """Until the input ends."""
@@ -122,6 +126,8 @@ class Conversation:
             self.terminal.console.print(
                 "\n".join(f"- {note.text}" for note in notes) or "No notes."
             )
+        elif line == "/trust":
+            await self._trust()
         elif line.startswith("/"):
             self.terminal.console.print(f"There is no {line.split()[0]} here. {HELP}")
         else:
@@ -129,6 +135,17 @@ class Conversation:
                 Incoming(self.chat, self.source, str(time.time_ns()), line, origin="owner")
             )
             await self._wait_for_answer()
+
+    async def _trust(self) -> None:
+        """What strangers wrote; the person at the terminal is an owner, and may say that it is theirs."""
+        text, keyboard = await self.trust.report()
+        if not keyboard:
+            self.terminal.console.print(text)
+            return
+        leave = Button("", self.trust.texts.kept_touched)
+        chosen = await self.terminal.ask(self.chat, text, [*keyboard, [leave]])
+        if chosen and await self.trust.vouch(chosen.removeprefix(f"{TRUST}:"), "terminal"):
+            self.terminal.console.print(self.trust.texts.vouched)
 
     async def _wait_for_answer(self) -> None:
         """Ctrl-C meanwhile stops the answer, not the conversation."""

@@ -46,7 +46,14 @@ from bot.settings import (
 )
 from bot.setup import SetupError
 from bot.setup.background import start_in_background
-from bot.setup.telegram import NoAccount, first_message, get_me, pair, paired_owners
+from bot.setup.telegram import (
+    NoAccount,
+    first_message,
+    get_me,
+    pair,
+    paired_owners,
+    record_setup,
+)
 from bot.setup.units import (
     Installation,
     SystemdScope,
@@ -112,14 +119,19 @@ async def command(
             if everything and not yes:
                 click.confirm(f"Delete everything in {state} and {config.parent}?", abort=True)
             print_removed(await asyncio.to_thread(remove_units, scope))
+            if not everything:
+                await record_setup(state, did="units removed")
             await asyncio.to_thread(delete if everything else print_left, scope, config, state)
         elif upgrade:
             names = await wizard.upgrade()
             click.echo(f"Restarted: {', '.join(names)}." if names else "No units are installed.")
+            if names:
+                await record_setup(state, did="units renewed")
         else:
             await check_sandbox()
             await (greet(wizard) if await wizard.run() else serve_meanwhile(wizard))
             click.echo(f"Configuration: {config}")
+            await record_setup(state, did="configured", file=str(config))
     except (SetupError, ProfileError, PullError, CannotStart, CannotBuild, CannotGet) as error:
         raise Failed(str(error)) from None
 

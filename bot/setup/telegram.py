@@ -6,11 +6,13 @@ import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 
 from agent.store import Store, open_store
+from agent.store.errors import StoreError
 from bot.channel import OutgoingMessage
 from bot.settings import Settings
 from bot.setup import SetupError
@@ -54,7 +56,7 @@ async def get_me(base_url: str, token: str) -> dict[str, Any] | NoAccount:
 
 async def paired_owners(settings: Settings) -> list[int]:
     """Ids of those who became owners by a link."""
-    async with open_services_state(settings) as store:
+    async with open_services_state(settings.state_dir) as store:
         return [int(person.person) for person in await store.people.all(SOURCE, "owner")]
 
 
@@ -62,7 +64,7 @@ async def pair(settings: Settings, username: str, say: Callable[[str], None]) ->
     """Show the link and wait until somebody has used it; their ids. SetupError when nobody does."""
     import segno
 
-    async with open_services_state(settings) as store:
+    async with open_services_state(settings.state_dir) as store:
         before = {person.person for person in await store.people.all(SOURCE, "owner")}
         code = await store.people.make_code("owner", PAIRING_SECONDS)
         link = f"https://t.me/{username}?start={code}"
@@ -87,7 +89,7 @@ async def pair(settings: Settings, username: str, say: Callable[[str], None]) ->
 
 async def first_message(settings: Settings, owners: Sequence[int], text: str) -> None:
     """Put the first message into the outbox and see it delivered by the running bot."""
-    async with open_services_state(settings) as store:
+    async with open_services_state(settings.state_dir) as store:
         payload = OutgoingMessage(text).to_json()
         ids = [id for owner in owners for id in await store.outbox.add(f"tg:{owner}", [payload])]
         try:
@@ -105,11 +107,19 @@ async def first_message(settings: Settings, owners: Sequence[int], text: str) ->
 
 
 @asynccontextmanager
-async def open_services_state(settings: Settings) -> AsyncIterator[Store]:
+async def open_services_state(state: Path) -> AsyncIterator[Store]:
     """The database; opened first by root, its files are given to the services' user."""
-    async with open_store(settings.state_dir / DATABASE) as store:
+    async with open_store(state / DATABASE) as store:
         if os.geteuid() == 0:
-            owner = settings.state_dir.stat()
-            for path in settings.state_dir.glob(f"{DATABASE}*"):
+            owner = state.stat()
+            for path in state.glob(f"{DATABASE}*"):
                 os.chown(path, owner.st_uid, owner.st_gid)
         yield store
+
+
+async def record_setup(state: Path, **facts: str) -> None:
+    """Record in the ledger that the wizard ran, where there is a state that can be written."""
+    if (state / DATABASE).exists():
+        with suppress(StoreError):  # what was done stands
+            async with open_services_state(state) as store:
+                await store.ledger.record("admin", act="setup", by="terminal", **facts)

@@ -35,7 +35,7 @@ from agent.store.errors import StoreError
 from agent.trust import Origin
 from bot.channel import Button, ChannelError, OutgoingMessage, send
 from bot.commands import intake
-from bot.commands.access import Sender
+from bot.commands.access import AccessLevel, Sender
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext
 from bot.commands.table import (
     COMMANDS,
@@ -88,8 +88,7 @@ async def on_message(context: HandlerContext, update: Update) -> None:
         return
     level = context.access.level(sender)
     if await intake.may_write(context, str(chat_of(message)), sender, level):
-        me = message.get_bot().bot
-        origin: Origin = "owner" if level == "owner" else "person"
+        me, origin = message.get_bot().bot, origin_of(level)
         incoming = incoming_message(update.update_id, message, me, origin=origin)
         await intake.receive(context, incoming)
 
@@ -99,11 +98,11 @@ async def on_edit(context: HandlerContext, update: Update) -> None:
     message = update.edited_message
     assert message
     sender = meant_from(context, message)
-    if sender is None or context.access.level(sender) == "stranger":
+    if sender is None or (level := context.access.level(sender)) == "stranger":
         return
     if message.text is not None or message.caption is not None:
-        me = message.get_bot().bot
-        edited = incoming_message(update.update_id, message, me, edited=True)
+        me, origin = message.get_bot().bot, origin_of(level)
+        edited = incoming_message(update.update_id, message, me, edited=True, origin=origin)
         await context.services.chats.submit(edited)
 
 
@@ -250,6 +249,10 @@ def meant_from(context: HandlerContext, message: Message) -> Sender | None:
         meant = message.chat.id > 0 or context.access.groups == "all"
         meant = meant or addressed(message, message.get_bot().bot)
     return sender_of(message, user) if meant else None
+
+
+def origin_of(level: AccessLevel) -> Origin:
+    return "owner" if level == "owner" else "person"
 
 
 async def answer(query: CallbackQuery, toast: str) -> None:

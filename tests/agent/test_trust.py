@@ -2,15 +2,23 @@
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from agent.messages import User
+from agent.sandbox.workspace_taints import WorkspaceTaints
 from agent.schedule.job_actions import SubmitTask
+from agent.schedule.times.rule import Once, dump
 from agent.store import Incoming, open_store
+from agent.store.jobs import JobSpec
 from agent.store.transcript import Compaction
+from agent.store.turns import RenderedMessage
 from agent.trust import ACTS, asks, named, table, told
+from bot.backup import backup
+from bot.restore import restore
 from fakes.obedient_chat import CHAT, ObedientChat, obedient_chat, order
 
 PAGE = "page http://example.org/"
@@ -190,6 +198,61 @@ async def test_it_lasts_over_turns_compaction_another_try_and_a_restart(
     assert await sources(chat) == found
     async with open_store(tmp_path / "voltaire.db") as again:
         assert [taint.source for taint in await again.taints.of_chat(CHAT)] == found
+
+
+async def test_it_lasts_over_a_change_to_a_model_with_a_small_window(chat: ObedientChat) -> None:
+    await chat.say("hello " * 3000, stranger=PAGE)
+    await chat.say("again " * 3000)
+    chat.window = 4096  # both no longer fit: the page is summed up
+    assert await scopes(chat, NOTE) == ["remember"]
+    [(compacted,)] = await chat.store.database.all("SELECT compacted FROM conversations")
+    assert (compacted > 0, await sources(chat)) == (True, [PAGE])
+
+
+async def test_it_lasts_over_a_backup_and_its_restore(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+    async with open_store(state / "voltaire.db") as store:
+        assert await store.inbox.add(Incoming(CHAT, "test", "1", "hi", stranger=PAGE))
+        [row] = await store.inbox.waiting(CHAT, ["test"])
+        await store.turns.begin("t1", [row], RenderedMessage("", User("hi")))
+        await store.notes.add(CHAT, "The code is 4711.", stranger=PAGE)
+        spec = JobSpec(CHAT, "task", "", dump(Once(datetime.now(UTC))), "UTC", "look", {})
+        await store.jobs.add(replace(spec, stranger=PAGE))
+    work = state / "chats" / "tg-111" / "work"
+    work.mkdir(parents=True)
+    WorkspaceTaints(work.with_name("strangers.json")).add("file a")
+    await backup(state, tmp_path / "b.tar.gz", None, secrets=False)
+    WorkspaceTaints(work.with_name("strangers.json")).clear(1 << 60, "Olga")
+    async with open_store(state / "voltaire.db") as store:
+        assert await store.taints.clear(CHAT, 1 << 60, "Olga") == 1
+    await restore(tmp_path / "b.tar.gz", state)
+    async with open_store(state / "voltaire.db") as store:
+        assert [taint.source for taint in await store.taints.of_chat(CHAT)] == [PAGE]
+        assert [note.stranger for note in await store.notes.all(CHAT)] == [PAGE]
+        assert [job.spec.stranger for job in await store.jobs.of_chat(CHAT)] == [PAGE]
+    files = WorkspaceTaints(work.with_name("strangers.json")).open()
+    assert [taint.source for taint in files] == ["file a"]
+
+
+async def test_an_edit_of_a_waiting_message_takes_nothing_from_it(chat: ObedientChat) -> None:
+    first = Incoming(CHAT, "test", "1", "look at this", ref="7", stranger=PAGE)
+    await chat.store.inbox.add(first)
+    await chat.store.inbox.add(Incoming(CHAT, "test", "2", "look", kind="edit", ref="7"))
+    [row] = await chat.store.inbox.waiting(CHAT, ["test"])
+    assert (row.incoming.text, row.incoming.stranger) == ("look", PAGE)
+    edit = Incoming(CHAT, "test", "3", "see", kind="edit", ref="7", stranger="message of Eve")
+    await chat.store.inbox.add(edit)
+    [row] = await chat.store.inbox.waiting(CHAT, ["test"])
+    assert (row.incoming.text, row.incoming.stranger) == ("see", "message of Eve")
+
+
+async def test_an_edit_of_an_answered_message_touches_as_well(chat: ObedientChat) -> None:
+    await chat.say("hello")
+    assert await scopes(chat, NOTE) == []
+    await chat.say("hello, you", kind="edit", stranger="message of Eve")
+    assert await sources(chat) == ["message of Eve"]
+    assert await scopes(chat, order("remember", '{"note": "B."}')) == ["remember"]
 
 
 async def test_a_new_conversation_is_untouched_and_the_old_one_stays_touched(

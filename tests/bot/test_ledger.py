@@ -136,7 +136,23 @@ async def test_a_configuration_that_was_changed(tmp_path: Path) -> None:
             path.write_text(text)
             await record_configuration(load(path), store)
         changes = await of_kind(store, "admin")
-    assert [facts["act"] for _, facts in changes] == ["configuration"] * 2
+        await record_configuration(Settings(), store)  # without a file
+        assert await of_kind(store, "admin") == changes
+    assert [facts["act"] for _, facts in changes] == ["configuration", "version", "configuration"]
+
+
+async def test_another_version_of_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_store(tmp_path / "voltaire.db") as store:
+        for program in ("1.0", "1.0", "1.1"):
+            monkeypatch.setattr("bot.service.version", lambda _, program=program: program)
+            await record_configuration(Settings(), store)
+        changes = await of_kind(store, "admin")
+    assert [facts for _, facts in changes] == [
+        {"act": "version", "to": "1.0"},
+        {"act": "version", "to": "1.1"},
+    ]
 
 
 def test_audit_after_backup_and_restore(

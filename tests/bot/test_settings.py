@@ -4,12 +4,16 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from agent.budgets import DailyBudgets
+from agent.store import open_store
 from agent.store.retention import Retention
-from bot.composition import retention_of
+from agent.trust import Taint
+from bot.composition import budget_limits, retention_of
 from bot.settings import ConfigurationError, find_file, load
 
 
@@ -143,3 +147,28 @@ def test_a_service_that_may_not_read_the_token_file_goes_without_or_by_its_crede
             for more in ({}, {"CREDENTIALS_DIRECTORY": folder})
         ]
         assert told == [f"none in {place}/t\n", "1:credential\n"]
+
+
+@pytest.mark.parametrize("value", ["0", '"none"'])
+async def test_a_budget_without_limit(tmp_path: Path, value: str) -> None:
+    names = ("calls", "out_mib", "new_hosts", "files", "jobs")
+    text = "\n".join(["[agent.budgets]", *(f"{name} = {value}" for name in names)])
+    limits = budget_limits(load(written(tmp_path, text)))
+    assert limits == dict.fromkeys(("calls", "bytes", "hosts", "files", "jobs"), 0)
+    async with open_store(tmp_path / "v.db") as store:
+        budgets = DailyBudgets(store.budgets, limits)
+        call = budgets.of_call("tg:1", nobody_is_asked, "a call")
+        for _ in range(3):
+            await call.reserve({"calls": 10**6, "files": 10**6, "jobs": 10**6})
+            await call.sends(1 << 30)
+        assert await budgets.half_used("tg:1") == []
+
+
+async def nobody_is_asked(what: str, *, scope: str, touched: Sequence[Taint] = ()) -> None:
+    raise AssertionError(what)
+
+
+def test_a_budget_that_is_neither_number_nor_none(tmp_path: Path) -> None:
+    for value in ('"lots"', "-1", "1.5"):
+        with pytest.raises(ConfigurationError, match="agent.budgets.calls"):
+            load(written(tmp_path, f"[agent.budgets]\ncalls = {value}"))

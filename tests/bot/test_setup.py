@@ -1,6 +1,7 @@
 """The wizard: from a token to a delivered message, and never a half-written configuration."""
 
 import asyncio
+import json
 import os
 import re
 import subprocess
@@ -80,6 +81,10 @@ async def test_yes_ends_with_a_delivered_message(gram: Localgram, tmp_path: Path
     assert configured(tmp_path)["telegram"]["owners"] == [7]
     assert (folder / "telegram-token").read_text() == "1000001:abc\n"
     assert all(path.stat().st_mode & 0o077 == 0 for path in folder.iterdir())
+    async with open_store(tmp_path / "s/voltaire/voltaire.db") as store:
+        acts = [json.loads(row.facts) for row in await store.ledger.rows() if row.kind == "admin"]
+    done = {"did": "configured", "file": str(folder / "config.toml"), "by": "terminal"}
+    assert acts[-1] == {"act": "setup", **done}
 
 
 async def test_the_owner_is_found_by_the_pairing_link(gram: Localgram, tmp_path: Path) -> None:

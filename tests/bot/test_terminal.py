@@ -2,17 +2,21 @@
 
 import asyncio
 import io
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO, cast
 
 import pytest
 from rich.console import Console
 
 from agent.approvals import ApprovalRequest
+from agent.store import open_store
 from bot.approval_question import question, send_whole
 from bot.channel import Button, OutgoingMessage, ToolCallView, TurnView, send
+from bot.chat_trust import ChatTrust
+from bot.cli.chat import Conversation
 from bot.terminal import InputLines, Terminal
 from bot.texts import Texts
 from fakes.patience import soon
@@ -85,3 +89,23 @@ async def test_a_long_step_is_written_whole_beside_its_question(
     await send(here, "cli", OutgoingMessage(question(Texts(), asked, elsewhere=False)))
     assert (tmp_path / "approval.txt").read_text("utf-8") == step
     assert "END⟨U+202E⟩" in screen.getvalue() and "\u202e" not in screen.getvalue()
+
+
+async def test_trust_in_the_terminal(typed: tuple[TextIO, TextIO], tmp_path: Path) -> None:
+    lines = InputLines(typed[0])
+    here, screen = terminal(lines, tmp_path)
+    async with open_store(tmp_path / "v.db") as store:
+        note, _ = await store.notes.add("cli", "Tea at five.", stranger="page x")
+        await store.notes.add("cli", "At six.", stranger="page y")
+        trust = ChatTrust("cli", store, None, Texts(), "UTC")
+        talk = Conversation("cli", "s", here, lines, cast(Any, None), cast(Any, None), trust)
+        print("/trust\n3\n/trust\n1\n/trust\n1\n/trust", file=typed[1], flush=True)
+        typed[1].close()
+        await talk.run()
+        rows = [json.loads(r.facts) for r in await store.ledger.rows()]
+    shown = screen.getvalue()
+    assert (
+        shown.index("Tea at five.") < shown.index(Texts().vouched) < shown.index(Texts().untouched)
+    )
+    assert [row["what"] for row in rows] == [f"note {note.id}", f"note {note.id + 1}"]
+    assert {row["by"] for row in rows} == {"terminal"}

@@ -8,11 +8,13 @@ import pytest
 
 from agent.approvals import DENIED, NOBODY
 from agent.budgets import DailyBudgets
+from agent.errors import ToolError
 from agent.events import ApprovalAsked
 from agent.messages import ToolResult
 from agent.model import Request
 from agent.store import Store, open_store
 from agent.store.budgets import Used
+from agent.tools.tool import Call, Output, Tool, tool
 from agent.turn import texts
 from agent.turn.loop import run_turn
 from fakes.model_scripted import ScriptedModel, calls, says
@@ -85,8 +87,6 @@ async def test_frozen_runs_nothing_and_answers(bench: Bench, store: Store) -> No
 
 
 async def test_frozen_in_the_middle_of_a_turn(bench: Bench, store: Store) -> None:
-    from agent.tools.tool import Call, Output, tool
-
     @tool
     async def bash(call: Call, command: str) -> Output:
         """Run."""
@@ -104,3 +104,30 @@ async def test_half_of_a_budget_shows(store: Store) -> None:
     day = budgets.today()
     await store.budgets.settle("cli", day, {"calls": 5, "jobs": 6, "files": 900})
     assert await budgets.half_used("cli") == [(Used("jobs", 6, 0), 10)]
+
+
+class PlanningBench(Bench):
+    """Its tool `schedule` fails where it is told to."""
+
+    def tools(self) -> list[Tool]:
+        async def schedule(call: Call, when: str) -> Output:
+            """Plan."""
+            if when == "never":
+                raise ToolError("When?")
+            self.ran.append(("schedule", {"when": when}))
+            return Output("planned")
+
+        return [tool(schedule)]
+
+
+async def test_jobs_are_counted_before_and_given_back_where_none_was_made(store: Store) -> None:
+    bench = PlanningBench()
+    bench.ask = answering("denied", [])
+    lines = [calls("schedule", when=when) for when in ("8", "never", "9", "10")]
+    bench.model = ScriptedModel.of(*lines, says("Done."))
+    budgets = DailyBudgets(store.budgets, {**NONE, "jobs": 2})
+    await run_turn(replace(bench.turn(bench.model), budgets=budgets), bench.events.append)
+    assert results(bench) == ["planned", "When?", "planned", DENIED]
+    assert await used(store) == [Used("jobs", 2, 0)]
+    [asked] = [event.what for event in bench.of(ApprovalAsked) if isinstance(event, ApprovalAsked)]
+    assert "2 jobs planned" in asked and "schedule 10" in asked

@@ -1,13 +1,20 @@
 """What people and the model do in a chat is in the ledger: each kind of row by the way that makes it."""
 
 import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+from agent.sandbox.limits import SandboxLimits
+from agent.sandbox.sandbox import open_sandboxes
+from agent.schedule.times.rule import Once, dump
 from agent.store import Store
+from agent.store.jobs import JobSpec
 from agent.store.ledger import digest
 from bot.localgram import is_final
 from bot.texts import Texts
-from fakes.bot_running import TOKEN, TelegramScenario
+from fakes.bot_running import TOKEN, RunningBot, TelegramScenario
 from fakes.model_scripted import calls, in_order, says
 from fakes.patience import soon
 from tests.bot.telegram.test_approvals import is_question, push, pushing
@@ -80,6 +87,47 @@ async def test_taints_and_who_cleared_them(scenario: TelegramScenario) -> None:
     assert (where, taint["source"].split(",")[0]) == (chat, "message from Eve")
     assert "message from Eve" in asked["because"]
     assert (cleared["what"], cleared["by"], cleared["count"]) == ("chat", "Olga Owner", 1)
+
+
+async def test_files_notes_and_jobs_that_an_owner_vouches_for(
+    scenario: TelegramScenario, tmp_path: Path
+) -> None:
+    owner = scenario.owner
+    chat = f"tg:{owner.id}"
+    async with open_sandboxes(
+        tmp_path / "boxes", limits=SandboxLimits(), repos=[], zone="UTC", report=str
+    ) as sandboxes:
+
+        def services(run: RunningBot[Any]) -> dict[str, Any]:
+            return {"sandbox": sandboxes.of}
+
+        scenario.services = services
+        async with scenario.open() as run:
+            await (await sandboxes.of(chat)).files.mark("file a.txt")
+            note, _ = await run.store.notes.add(chat, "Tea at five.", stranger="page x")
+            spec = JobSpec(chat, "remind", "", dump(Once(datetime.now(UTC))), "UTC", "drink", {})
+            job = await run.store.jobs.add(replace(spec, stranger="page x"))
+            await owner.send("/trust")
+            listed = await owner.next_message(where=lambda m: m.keyboard)
+            shown = listed.text
+            for label in [b["text"] for row in listed.keyboard for b in row]:
+                await owner.press(listed, label)
+                await owner.until(listed, lambda m: label not in str(m.keyboard))  # noqa: B023
+            query = scenario.owner._speech.press_button(
+                owner.chat(), listed, {"callback_data": "trust:files:1"}
+            )
+            assert (await owner.answer(query)).text == run.bot.texts.expired  # was cleared before
+            cleared = await entries(run.store, "taint-cleared")
+            assert (await run.store.notes.all(chat))[0].stranger == ""
+            assert (await run.store.jobs.of_chat(chat))[0].spec.stranger == ""
+            assert await (await sandboxes.of(chat)).files.taints() == []
+    assert all(word in shown for word in ("file a.txt", "Tea at five.", "drink"))
+    by = {"by": "Olga Owner"}
+    assert cleared == [
+        (chat, {"what": "files", "upto": "1", **by}),
+        (chat, {"what": f"note {note.id}", **by}),
+        (chat, {"what": f"job {job.id}", **by}),
+    ]
 
 
 async def test_secrets_pairing_and_settings(scenario: TelegramScenario) -> None:
