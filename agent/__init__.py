@@ -23,4 +23,5 @@ trust.py      whose text touches a chat, and what then asks
 leaks.py      what must not leave: secrets in their forms, keys of known kinds
 aio.py        waiting, cancelling and background work
 files.py      files replaced in one step
+instants.py   stored instants and zones as a calendar has them
 """

@@ -12,10 +12,9 @@ never does. The ideas are those of the dual-model and capability designs (arXiv 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Literal
-from zoneinfo import ZoneInfo
 
+from agent.instants import local_time
 from agent.sandbox.output_buffer import visible
 
 Origin = Literal["person", "owner", "program", "stranger"]
@@ -87,9 +86,6 @@ def named(source: str) -> str:
 def told(taints: Sequence[Taint], zone: str) -> str:
     """What touched a chat, and when, newest last; empty for none. `zone` is an IANA name."""
     newest = taints[-NAMED:]
-    lines = [
-        f"{taint.source} ({datetime.fromtimestamp(taint.at, ZoneInfo(zone)):%d %b %H:%M})"
-        for taint in newest
-    ]
+    lines = [f"{taint.source} ({local_time(taint.at, zone):%d %b %H:%M})" for taint in newest]
     more = [f"and {len(taints) - NAMED} more"] if len(taints) > NAMED else []
     return "; ".join([*lines, *more])

@@ -30,6 +30,7 @@ from agent.context.compactor import Spill
 from agent.context.window import ModelWindow, never, token_breakdown
 from agent.errors import BackendAway, ToolError
 from agent.events import Emit, Notice, TurnFinished
+from agent.instants import known_zone
 from agent.leaks import LeakDetector
 from agent.llm.gpu_queue import QueuedModel, backend_queue, profile_held
 from agent.llm.openai import OpenAIModel, message_json
@@ -431,4 +432,4 @@ def semantic_search(store: Store, settings: Settings) -> SemanticSearch | None:
 
 def zone_of(chat: Chat | None, settings: Settings) -> str:
     """A chat's own time zone, else the agent's."""
-    return chat.timezone if chat and chat.timezone else settings.agent.timezone
+    return (chat and known_zone(chat.timezone or "")) or settings.agent.timezone

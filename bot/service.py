@@ -110,7 +110,7 @@ async def serve_bot(
 async def record_configuration(settings: Settings, store: Store) -> None:
     """Record in the ledger that the configuration, or the program, is another one than at the last start."""
     file = await asyncio.to_thread(settings.path.read_bytes) if settings.path else b""
-    digest, program = hashlib.sha256(file).hexdigest(), version("voltaire")
+    digest, program = hashlib.sha256(file).hexdigest(), version("voltaire-agent")
     known = await store.key_values.get(CONFIGURATION, str) or ""
     if known == f"{digest} {program}":
         return

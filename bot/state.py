@@ -4,13 +4,14 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agent.files import replacing
+from agent.instants import local_time
 from agent.store import Store, open_store
 from agent.store.retention import DAY
 from bot.settings import Settings
@@ -107,8 +108,8 @@ async def bot_facts(bot: Presence | None, store: Store | None) -> dict[str, Any]
         },
         "chats": await store.chats.count() if store else 0,
         "idle": {"tokens": await store.usage.read_ahead(store.clock() - DAY) if store else 0},
-        "frozen_since": frozen and datetime.fromtimestamp(frozen, UTC).isoformat(),
-        "jobs": {"active": active, "next_at": due and datetime.fromtimestamp(due, UTC).isoformat()},
+        "frozen_since": frozen and local_time(frozen, "UTC").isoformat(),
+        "jobs": {"active": active, "next_at": due and local_time(due, "UTC").isoformat()},
         "memory_mib": {"bot": resident_mib(bot.pid) if bot else None},
     }
 

@@ -14,6 +14,7 @@ from agent.context import user_message
 from agent.context.window import ModelWindow
 from agent.errors import BackendAway
 from agent.events import Emit, Event, TokenUsage, TurnFinished
+from agent.instants import known_zone
 from agent.messages import ToolResult, User
 from agent.store import Store
 from agent.store.errors import StoreError
@@ -140,7 +141,7 @@ class Worker:
     def zone(self) -> str:
         """The chat's IANA time zone."""
         known = self.pending.chat
-        return known.timezone if known and known.timezone else self.options.zone
+        return (known and known_zone(known.timezone or "")) or self.options.zone
 
     def _ours(self, pending: PendingWork) -> bool:
         """Whether there is something for us to do."""

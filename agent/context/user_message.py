@@ -4,10 +4,9 @@ Notes enter here and nowhere else, each once per conversation and wording.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import datetime
-from zoneinfo import ZoneInfo
 
 from agent import prompt
+from agent.instants import local_time
 from agent.messages import User
 from agent.store import Store
 from agent.store.inbox import InboxRow
@@ -45,7 +44,7 @@ async def render(
             more.append(f"correction: this replaces {which}")
         more += incoming.context_lines
     head = prompt.context_block(
-        datetime.fromtimestamp(store.clock(), ZoneInfo(zone)),
+        local_time(store.clock(), zone),
         zone,
         sender=rows[-1].incoming.sender,
         notes=[line for _, line in notes],
@@ -65,7 +64,7 @@ def choose(notes: Sequence[SavedNote], shown: dict[int, str], zone: str) -> list
     room = NOTES_CHARACTERS - sum(map(len, shown.values()))
     chosen: dict[int, str] = {}
     for note in sorted(notes, key=lambda note: (not note.pinned, -note.id)):
-        saved = datetime.fromtimestamp(note.changed_at, ZoneInfo(zone))
+        saved = local_time(note.changed_at, zone)
         line = prompt.note_line(note.text, saved)
         if shown.get(note.id) != line and len(line) <= room:
             chosen[note.id] = line

@@ -4,11 +4,10 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from agent.errors import ToolError
+from agent.instants import local_time
 from agent.memory.search import SemanticSearch, fused, rank, snippet
 from agent.store import Store
 from agent.store.notes import NOTE_CHARACTERS, normalize
@@ -95,7 +94,7 @@ class ChatMemory:
         }
 
     def _iso(self, at: float) -> str:
-        return datetime.fromtimestamp(at, ZoneInfo(self.zone)).isoformat(timespec="seconds")
+        return local_time(at, self.zone).isoformat(timespec="seconds")
 
 
 def as_json(export: dict[str, Any]) -> str:

@@ -19,6 +19,9 @@ HIDDEN = re.compile(
 BLANK_LETTERS = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
+# Marks over a character: strokes through it and frames around it, and those beyond what any script stacks.
+COVERING = re.compile("[\u0334-\u0338\u0488\u0489\u1abe\u20d0-\u20f0\ua670-\ua672]")
+STACKED = 3
 BREAKS = re.compile(r"\r\n?|[\u2028\u2029]")
 
 
@@ -32,15 +35,16 @@ def visible(text: str) -> str:
     """Text with codes in place of characters that are not seen, or that change how others are seen.
 
     Those are controls but tab and line feed, format and direction characters, tags, variation
-    selectors, fillers, spaces but the usual one, and what is not assigned.
+    selectors, fillers, spaces but the usual one, what is not assigned, and marks that cover others.
     """
-    return "".join(c if is_seen(c) else f"⟨U+{ord(c):04X}⟩" for c in text)
-
-
-def is_seen(character: str) -> bool:
-    if character in " \t\n":
-        return True
-    return unicodedata.category(character)[0] not in "CZ" and not BLANK_LETTERS.match(character)
+    shown, marks = list[str](), 0
+    for character in text:
+        kind = unicodedata.category(character)
+        marks = marks + 1 if kind[0] == "M" else 0
+        hidden = (kind[0] in "CZ" and character not in " \t\n") or BLANK_LETTERS.match(character)
+        covers = marks > STACKED or (marks and COVERING.match(character))
+        shown.append(f"⟨U+{ord(character):04X}⟩" if hidden or covers else character)
+    return "".join(shown)
 
 
 def decode(raw: bytes) -> str:

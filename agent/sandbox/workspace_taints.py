@@ -14,9 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from agent.files import replacing
 from agent.trust import Taint, named
 
+TAINTS = TypeAdapter(list[Taint])
 _KEPT = 100  # clearings that are remembered
 _UNREADABLE = Taint("files of which nothing is known", 0.0, 1 << 53)
 
@@ -65,7 +68,7 @@ class WorkspaceTaints:
     def _read(self) -> dict[str, Any]:
         try:
             record: dict[str, Any] = json.loads(self.path.read_bytes())
-            [Taint(**one) for one in record["open"]]
+            TAINTS.validate_json(json.dumps(record["open"]), strict=True)
             record["next"] + len(record["cleared"])
         except FileNotFoundError:
             return {"next": 1, "open": [], "cleared": []}

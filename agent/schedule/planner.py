@@ -3,12 +3,13 @@
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Literal
 from zoneinfo import ZoneInfo
 
 from agent.errors import ToolError
+from agent.instants import local_time
 from agent.schedule.job_kind import KINDS, OWNERS_ONLY, JobClassifier, describe_task
 from agent.schedule.times.draft import NotUnderstood
 from agent.schedule.times.parser import parse, parse_with_task
@@ -256,10 +257,9 @@ class Planner:
 
     async def history(self, job: Job, most: int = 5) -> list[str]:
         """How its last times ended, newest first, and what becomes of those that are missed."""
-        zone = ZoneInfo(self.zone)
         runs = await self.store.occurrences.of_job(job.id, most)
         lines = [
-            f"- {datetime.fromtimestamp(run.due_at, zone):%a %d %b %H:%M}: {run.state}"
+            f"- {local_time(run.due_at, self.zone):%a %d %b %H:%M}: {run.state}"
             + (f", {run.detail}" if run.detail else "")
             for run in runs
         ]
@@ -269,7 +269,7 @@ class Planner:
         return next((due_second(at) for at in next_times(rule, self.now())), None)
 
     def now(self) -> datetime:
-        return datetime.fromtimestamp(self.store.clock(), UTC).astimezone(ZoneInfo(self.zone))
+        return local_time(self.store.clock(), self.zone)
 
 
 @contextmanager

@@ -3,11 +3,11 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from typing import Any
 
 import click
 
+from agent.instants import local_time
 from agent.schedule.planner import Planner
 from agent.store import Store
 from agent.store.jobs import Job
@@ -148,4 +148,4 @@ async def job_fields(store: Store, planner: Planner, job: Job) -> dict[str, Any]
 
 
 def iso(at: int | None) -> str | None:
-    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat()
+    return None if at is None else local_time(at, "UTC").isoformat()

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from agent.aio import BackgroundTasks
 from agent.approvals import Approvals
 from agent.budgets import DailyBudgets
 from agent.chats.chats import Chats
+from agent.instants import known_zone, local_time
 from agent.llm.selftest import SelftestStore
 from agent.sandbox.sandbox import Sandbox
 from agent.schedule.planner import Planner
@@ -112,5 +112,5 @@ class HandlerContext:
     async def local_time(self, chat: str, at: float | None = None) -> datetime:
         """An instant (seconds since the epoch; now) in the chat's time zone."""
         known = await self.store.chats.get(chat)
-        zone = known.timezone if known and known.timezone else self.timezone
-        return datetime.fromtimestamp(self.store.clock() if at is None else at, ZoneInfo(zone))
+        zone = known_zone(known.timezone) if known and known.timezone else ""
+        return local_time(self.store.clock() if at is None else at, zone or self.timezone)

@@ -16,7 +16,7 @@ from agent.store import Incoming, open_store
 from agent.store.jobs import JobSpec
 from agent.store.transcript import Compaction
 from agent.store.turns import RenderedMessage
-from agent.trust import ACTS, asks, named, table, told
+from agent.trust import ACTS, Taint, asks, named, table, told
 from bot.backup import backup
 from bot.restore import restore
 from fakes.obedient_chat import CHAT, ObedientChat, obedient_chat, order
@@ -373,8 +373,28 @@ async def test_files_that_are_vouched_for(chat: ObedientChat) -> None:
     assert [taint.source for taint in await chat.sandbox.files.taints()] == ["file b"]
 
 
-async def test_a_record_that_cannot_be_read_counts_as_a_strangers(chat: ObedientChat) -> None:
-    chat.sandbox.workspace.with_name("strangers.json").write_text("{")
+@pytest.mark.parametrize("at", [1e18, -1e18, 1e308, float("inf"), float("nan")])
+@pytest.mark.parametrize("zone", ["UTC", "Mars/Base", "../x", "\0", ""])
+def test_a_damaged_time_or_zone_stops_no_question(at: float, zone: str) -> None:
+    assert told([Taint("page x", at)], zone) == "page x (01 Jan 00:00)"
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        "{",
+        '{"open": [{"source": "a", "at": "x", "number": 1}], "next": 2, "cleared": []}',
+        '{"open": [{"source": 5, "at": 0.0, "number": 1}], "next": 2, "cleared": []}',
+        '{"open": [{"source": "a", "at": 0.0, "number": "1"}], "next": 2, "cleared": []}',
+        '{"open": [], "next": "2", "cleared": []}',
+        '{"open": {}, "next": 2, "cleared": []}',
+    ],
+    ids=["cut", "at", "source", "number", "next", "open"],
+)
+async def test_a_record_that_cannot_be_read_counts_as_a_strangers(
+    chat: ObedientChat, record: str
+) -> None:
+    chat.sandbox.workspace.with_name("strangers.json").write_text(record)
     assert await chat.sandbox.files.taints() != []
     await chat.sandbox.files.mark("file a")
     assert len(await chat.sandbox.files.taints()) == 2

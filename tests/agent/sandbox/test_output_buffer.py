@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.sandbox.output_buffer import OutputBuffer, clean, truncate_middle
+from agent.sandbox.output_buffer import OutputBuffer, clean, truncate_middle, visible
 
 
 @pytest.mark.parametrize(
@@ -71,3 +71,20 @@ def test_news_are_whole_lines_that_were_not_told() -> None:
     first = output.new_lines()
     output.feed(b"o\nthree\n")
     assert (first, output.new_lines(), output.new_lines()) == ("one", "two\nthree", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\u202eb\u2066c\u2069", "a⟨U+202E⟩b⟨U+2066⟩c⟨U+2069⟩"),
+        ("a\u200b\U000e0041\ufe0f\u034f", "a⟨U+200B⟩⟨U+E0041⟩⟨U+FE0F⟩⟨U+034F⟩"),
+        ("rm\u0336 -r", "rm⟨U+0336⟩ -r"),  # struck through
+        ("a\u20dd", "a⟨U+20DD⟩"),
+        ("x" + "\u0310" * 5, "x" + "\u0310" * 3 + "⟨U+0310⟩⟨U+0310⟩"),
+        ("e\u0302\u0301, \u05e9\u05bc\u05b8\u05c1", "e\u0302\u0301, \u05e9\u05bc\u05b8\u05c1"),
+        ("tab\tline\n", "tab\tline\n"),
+    ],
+    ids=["directions", "unseen", "stroke", "frame", "stacked", "scripts", "plain"],
+)
+def test_nothing_hides_or_covers_in_what_is_decided(text: str, shown: str) -> None:
+    assert visible(text) == shown

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from agent.approvals import ApprovalRequest
+from agent.budgets import WORDS, DailyBudgets
 from agent.events import TokenUsage
 from agent.messages import Assistant, ToolCall, ToolResult, User
 from agent.model import Completion
@@ -35,7 +36,7 @@ async def fill(store: Store, batch: int) -> None:
     """Rows in every table, of the owner's chat and of another."""
     for chat in (CHAT, "tg:222"):
         name = f"{chat}-{batch}"
-        await store.inbox.add(Incoming(chat, "fill", name, "words", files=("a",)))
+        await store.inbox.add(Incoming(chat, "fill", name, "words", files=("a",), stranger=name))
         rows = await store.inbox.waiting(chat, ["fill"])
         turn = await store.turns.begin(f"t{name}", rows, RenderedMessage("h", User("h old")))
         await store.turns.started(turn, "c1")
@@ -46,7 +47,7 @@ async def fill(store: Store, batch: int) -> None:
         await store.usage.add(
             chat, turn.conversation, turn.id, Completion("", (), "", "stop"), CacheReuse()
         )
-        note = await store.notes.add(chat, f"note {batch}")
+        note = await store.notes.add(chat, f"note {batch}", stranger=name)
         assert note
         request = ApprovalRequest(name, turn.id, "c1", chat, "what", "scope", 2e9)
         await store.approvals.open(request)
@@ -59,6 +60,13 @@ async def fill(store: Store, batch: int) -> None:
         await store.people.put("telegram", f"{batch}1", "Ann", "member")
     await store.key_values.put(f"fact{batch}", 1)
     await store.people.make_code("member", 60)
+    day = DailyBudgets(store.budgets, dict.fromkeys(WORDS, 9)).today()
+    await store.budgets.settle(CHAT, day, {"calls": 1})
+    await store.budgets.reserve(CHAT, day, {"hosts": 0}, {"hosts": 9}, f"h{batch}:1")
+    await store.freeze.freeze("olga")
+    await store.freeze.thaw("olga")
+    await store.set_aside.add("updates", f"u{batch}", ValueError("x"), "{}")
+    await store.taints.vouch("note", CHAT, note[0].id, "olga")
     await store.leases.acquire("tg:222", f"{batch}/1/2/3")
 
 
