@@ -10,6 +10,7 @@ from agent.errors import AgentError
 from backend.client import BackendUnavailable
 from bot.approval_question import APPROVAL
 from bot.channel import ChannelError
+from bot.chat_trust import TRUST
 from bot.commands import (
     approvals,
     conversations,
@@ -85,7 +86,7 @@ PressHandler = Callable[[HandlerContext, ButtonPress], Awaitable[PressResult]]
 BUTTONS: Mapping[str, PressHandler] = {
     APPROVAL: approvals.press_approval,
     approvals.REVOKE: approvals.press_revoke,
-    trust.TRUST: trust.press_trust,
+    TRUST: trust.press_trust,
     intake.LET_IN: intake.press_let_in,
     intake.REFUSE: intake.press_refuse,
     conversations.NOTE: conversations.press_note,
@@ -106,7 +107,7 @@ OWNERS_ONLY = {
     intake.LET_IN,
     intake.REFUSE,
     status.MODEL,
-    trust.TRUST,
+    TRUST,
 }
 
 

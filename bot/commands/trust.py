@@ -2,10 +2,8 @@
 
 import re
 
-from bot.chat_trust import TRUST, ChatTrust
+from bot.chat_trust import ChatTrust
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
-
-__all__ = ["TRUST", "offer", "press_trust", "trust"]
 
 # "This page is mine", "I trust that file": words alone clear nothing, but bring the buttons.
 VOUCHING = re.compile(
