@@ -144,11 +144,12 @@ operate: dev  ## what an operator does, to a system, a user and a uv-tool instal
 growth: dev  ## 10,000 messages: what each leaves behind, and whether retention bounds it under load
 	@$(BIN)/python -m bench.growth
 
-attacks: dev  ## the attack suite against the sandbox, against it in the bot's unit, and against none
-	@$(BIN)/python -m bench.attacks
+attacks: dev  ## the attack suite against the product, in the bot's unit, against none; and without each wall
+	@$(BIN)/python -m bench.attacks --whole
 	@$(BIN)/python -m bench.attacks --unit
 	@$(BIN)/python -m bench.attacks --plain
 	@$(BIN)/python -m pytest -q -m slow tests/agent/sandbox/test_ordinary_user.py
+	@$(BIN)/python -m bench.attacks --walls
 
 fuzz: dev  ## every parser of foreign bytes, an hour
 	@FUZZ_SECONDS=3600 $(BIN)/python -m pytest tests/test_fuzz.py

@@ -39,8 +39,12 @@ class Process:
     def log(self) -> str:
         return self._log.read_text("utf-8") if self._log.exists() else ""
 
+    def configure(self, **settings: str) -> None:
+        """Settings by the names of their environment variables, without the prefix."""
+        self._environment |= {f"VOLTAIRE_{name}": value for name, value in settings.items()}
+
     def allow(self, people: Sequence[int]) -> None:
-        self._environment["VOLTAIRE_TELEGRAM__ALLOW"] = ",".join(map(str, people))
+        self.configure(TELEGRAM__ALLOW=",".join(map(str, people)))
 
     def set(self, key: str, value: object) -> None:
         """A setting, as SECTION__KEY, for the next start."""

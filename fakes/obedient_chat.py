@@ -39,7 +39,7 @@ from fakes.sandbox_box import git, opened, repository
 from fakes.web_server import Site, site
 
 CHAT = "tg:111"
-_ORDER = re.compile(r"DO (\w+) (\{.*?\}) END", re.DOTALL)
+ORDER = re.compile(r"DO (\w+) (\{.*?\}) END", re.DOTALL)
 
 
 def order(name: str, arguments: str) -> str:
@@ -59,7 +59,7 @@ def obedient(from_message: int) -> Any:
         said = [m for m in request.messages if isinstance(m, User)]
         read: Sequence[Any] = request.messages if len(said) >= from_message else said[-1:]
         for message in read:
-            for found in _ORDER.findall(message.text):
+            for found in ORDER.findall(message.text):
                 if found not in done:
                     return Reply(calls=(ToolCall("", *found),))
         return says("ok")

@@ -1,4 +1,4 @@
-"""python -m bench.attacks [--plain | --unit] [--folder DIR] [AREA ...]"""
+"""python -m bench.attacks [--plain | --unit | --walls] [--whole] [--folder DIR] [AREA ...]"""
 
 import argparse
 import asyncio
@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench.attacks import walls
 from bench.attacks.attack import CHORE, Attack
-from bench.attacks.cases import ATTACKS
+from bench.attacks.cases import ATTACKS, WHOLE
 from bench.attacks.suite import IdleSandboxError, against_nothing, against_sandbox
 from bench.attacks.unit import against_unit
 from fakes.booted import lacking
@@ -39,9 +40,12 @@ async def in_unit(folder: Path, areas: Sequence[str]) -> int:
 
 
 async def chosen(folder: Path, options: argparse.Namespace) -> int:
+    areas = options.area or [a.area for a in ATTACKS if a.area != WHOLE or options.whole]
     if options.unit:
-        return await in_unit(folder, options.area)
-    attacks = [a for a in ATTACKS if not options.area or a.area in (CHORE, *options.area)]
+        return await in_unit(folder, [*options.area, *["--whole"] * options.whole])
+    if options.walls:
+        return walls.table(options.area, folder)
+    attacks = [a for a in ATTACKS if a.area in (CHORE, *areas)]
     try:
         return await main(options.folder or folder, attacks, plain=options.plain)
     except IdleSandboxError as error:
@@ -66,7 +70,9 @@ if __name__ == "__main__":
     subject = parser.add_mutually_exclusive_group()
     subject.add_argument("--plain", action="store_true", help="attack a plain subprocess instead")
     subject.add_argument("--unit", action="store_true", help="attack as the bot's unit (as root)")
+    subject.add_argument("--walls", action="store_true", help="take each wall down once")
+    parser.add_argument("--whole", action="store_true", help=f"also what takes long: {WHOLE}")
     parser.add_argument("--folder", type=Path, help="an empty folder of the running user")
-    parser.add_argument("area", nargs="*", help="only these areas")
+    parser.add_argument("area", nargs="*", help="only these areas, or walls")
     with scratch() as made:
         sys.exit(asyncio.run(chosen(made, parser.parse_args())))

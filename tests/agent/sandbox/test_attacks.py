@@ -5,12 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from bench.attacks import walls
 from bench.attacks.__main__ import scratch
 from bench.attacks.attack import CHORE
-from bench.attacks.cases import ATTACKS
+from bench.attacks.cases import ATTACKS, WHOLE
 from bench.attacks.suite import against_nothing, against_sandbox
 
-AREAS = sorted({attack.area for attack in ATTACKS} - {CHORE})
+AREAS = [
+    pytest.param(area, marks=[pytest.mark.slow] * (area == WHOLE), id=area)
+    for area in sorted({attack.area for attack in ATTACKS} - {CHORE})
+]
 
 
 @pytest.fixture
@@ -38,3 +42,21 @@ def test_there_are_as_many_as_promised() -> None:
     attacks = [attack for attack in ATTACKS if attack.area != CHORE]
     assert len(attacks) >= 60
     assert len({(a.area, a.name) for a in attacks}) == len(attacks)
+
+
+def test_a_wall_that_is_taken_down_is_missed(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert walls.table(["output without control characters"], folder) == 0
+    assert "| 12 | terminal: " in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_every_wall_is_missed(folder: Path) -> None:
+    assert walls.table([], folder) == 0
+
+
+def test_every_wall_has_attacks_that_it_stops() -> None:
+    assert all(wall.tries or wall.attacks for wall in walls.WALLS)
+    assert len({wall.name for wall in walls.WALLS}) == len(walls.WALLS)

@@ -1,0 +1,299 @@
+"""Each wall is taken down once, by replacing the code that builds it, and its attacks must get through.
+
+    python -m bench.attacks --walls [WALL ...]    prints a table; exit code 1 where a wall is not missed
+
+A wall that nobody misses is one whose attacks have become harmless, or never reached it. Each is tried in a
+process of its own: `python -m bench.attacks.walls WALL` prints what got through, one to a line. Where two
+walls stand behind each other, both are taken down.
+"""
+
+import argparse
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from agent import trust
+from agent.sandbox import (
+    bubblewrap,
+    bwrap_process,
+    files,
+    gitdirs,
+    hosts,
+    openat2,
+    output_buffer,
+    privileges,
+    sandbox,
+    sandbox_config,
+    seccomp,
+)
+from agent.sandbox.output_buffer import visible
+from agent.tools import tool as tools
+from agent.tools.registry import known
+from agent.turn.journal import StoredJournal
+from bench.attacks.attack import Attack
+from bench.attacks.cases import ATTACKS
+from bench.attacks.cases.trust import SHOWN, Try, attempts
+from bench.attacks.suite import IdleSandboxError, against_sandbox
+from bot import attachments
+from bot.commands import approvals
+from bot.telegram import incoming_message, message_calls
+from fakes.obedient_bot import Owner
+
+WALL_SECONDS = 600.0  # for the attacks of one wall
+
+
+def without(*flags: str) -> None:
+    """bubblewrap's arguments without the first of each of these."""
+
+    def fewer(layout: bubblewrap.Layout, fds: bubblewrap.InheritedFds) -> list[str]:
+        given = bubblewrap.arguments(layout, fds)
+        for flag in flags:
+            given.remove(flag)
+        return given
+
+    setattr(bwrap_process, "arguments", fewer)
+
+
+async def nothing(*_: object) -> list[Any]:
+    """In place of a method that records, sends or gives something."""
+    return []
+
+
+# -- walls of the sandbox -----------------------------------------------------
+
+
+def no_network_namespace() -> None:
+    without("--unshare-net")
+
+
+def no_process_namespace() -> None:
+    without("--unshare-pid")
+
+
+def no_system_call_filter() -> None:
+    everything = seccomp.Instruction(seccomp.RETURN, seccomp.ALLOW).packed()
+    setattr(seccomp, "program", lambda **_: everything)
+    without("--disable-userns")
+
+
+def the_hosts_etc() -> None:
+    def shown(layout: bubblewrap.Layout, fds: bubblewrap.InheritedFds) -> list[str]:
+        return bubblewrap.arguments(replace(layout, etc="/etc"), fds)
+
+    setattr(bwrap_process, "arguments", shown)
+
+
+def repositories_writable() -> None:
+    mounts = bubblewrap.repo_arguments
+    setattr(bubblewrap, "repo_arguments", lambda repo: mounts(replace(repo, write=True)))
+
+
+def git_directories_open() -> None:
+    setattr(gitdirs.Guard, "mounts", lambda self, *, commit: ([], []))
+    setattr(gitdirs.Guard, "bare", False)
+    setattr(gitdirs, "disable_new", lambda *_, **__: [])
+
+
+def no_look_afterwards() -> None:
+    setattr(gitdirs, "disable_new", lambda *_, **__: [])
+
+
+def paths_anywhere() -> None:
+    def follow(root: int, path: str, flags: int, *, mode: int = 0, **_: int) -> int:
+        return os.open(path or ".", flags | openat2.OPEN_FLAGS, mode, dir_fd=root)
+
+    setattr(openat2, "open_beneath", follow)
+    setattr(privileges.UnprivilegedUser, "beneath", privileges.CurrentUser.beneath)
+
+
+def output_as_it_is() -> None:
+    setattr(output_buffer, "clean", lambda text: text)
+
+
+def output_without_bound() -> None:
+    setattr(output_buffer, "truncate_middle", lambda text, limit: (text, False))
+    setattr(output_buffer.OutputBuffer, "excerpt", lambda self, limit: (self.raw.decode("utf-8", "replace"), False))  # fmt: skip
+
+
+def time_without_bound() -> None:
+    limit = sandbox.TimeLimit.__init__
+    setattr(sandbox.TimeLimit, "__init__", lambda self, seconds, process: limit(self, 9 * seconds, process))  # fmt: skip
+
+
+def no_limits() -> None:
+    async def unseeing(*_: object, **__: object) -> None:
+        await asyncio.Event().wait()
+
+    setattr(sandbox, "watch_usage", unseeing)
+    setattr(sandbox_config, "prlimit", lambda limits: [])
+
+
+# -- walls of trust, in the process of the bot --------------------------------
+
+
+def pages_unmarked() -> None:
+    fetch = known()["web_fetch"].function
+
+    async def unmarked(call: tools.Call, **arguments: Any) -> tools.Output:
+        return await fetch(replace(call, strangers=[]), **arguments)
+
+    object.__setattr__(known()["web_fetch"], "function", unmarked)
+
+
+def messages_unmarked() -> None:
+    setattr(incoming_message, "strangers_text", lambda *_: [])
+
+
+def files_unmarked() -> None:
+    def owned(value: Any, **changes: Any) -> Any:
+        return replace(value, **{k: v for k, v in changes.items() if k != "stranger"})
+
+    setattr(attachments, "replace", owned)
+    setattr(files.Files, "mark", nothing)
+
+
+def repositories_unmarked() -> None:
+    setattr(sandbox.Sandbox, "repos_seen", lambda self, command: [])
+    setattr(tools.Call, "reads", nothing)
+
+
+def loaded_files_unmarked() -> None:
+    setattr(files.Files, "mark_for_now", nothing)
+
+
+def forgets_at_once() -> None:
+    setattr(StoredJournal, "taints", nothing)
+
+
+def never_asks() -> None:
+    for act, found in dict(trust.ACTS).items():
+        trust.ACTS[act] = replace(found, touched="never")  # type: ignore[index]
+
+
+def repos_writable_when_touched() -> None:
+    run = sandbox.Sandbox.run
+
+    async def writing(self: sandbox.Sandbox, command: Any, **given: Any) -> sandbox.CommandResult:
+        return await run(self, command, **{**given, "write_repos": True})
+
+    setattr(sandbox.Sandbox, "run", writing)
+
+
+def any_host() -> None:
+    setattr(hosts.Hosts, "allow", lambda self, host, port: True)
+
+
+def questions_cut() -> None:
+    setattr(approvals, "send_whole", nothing)
+
+
+def questions_raw() -> None:
+    setattr(approvals, "visible", lambda text: text)
+
+
+def previews() -> None:
+    setattr(message_calls, "NO_PREVIEW", None)
+
+
+@dataclass(frozen=True)
+class Wall:
+    """`areas` are attacks on the sandbox, `tries` injections before the bot; `named`: only attacks with
+    these words in their name."""
+
+    name: str
+    down: Callable[[], None]
+    areas: Sequence[str] = ()
+    named: str = ""
+    tries: Sequence[Try] = ()
+    owner: Owner = "denies"
+
+    @property
+    def attacks(self) -> list[Attack]:
+        return [a for a in ATTACKS if a.area in self.areas and self.named in a.name]
+
+
+WALLS = (
+    Wall("a network of its own", no_network_namespace, ["sockets"]),
+    Wall("processes of its own", no_process_namespace, ["environment", "processes"]),
+    Wall("the system call filter", no_system_call_filter, ["kernel"]),
+    Wall("an /etc of its own", the_hosts_etc, ["reading outside"], "the host's own /etc"),
+    Wall("repositories that are read-only", repositories_writable, ["writing outside"], "repository"),
+    Wall("git directories that are closed", git_directories_open, ["git"], "the owner's git"),
+    Wall("the look for new git directories", no_look_afterwards, ["git"], "the owner's git"),
+    Wall("paths that stay beneath", paths_anywhere, ["file tools"], "symlink"),
+    Wall("output without control characters", output_as_it_is, ["terminal"]),
+    Wall("output with a bound", output_without_bound, ["limits"], "a flood"),
+    Wall("time with a bound", time_without_bound, ["limits"], "time"),
+    Wall("limits of processes, memory, files", no_limits, ["limits"], "many"),
+    Wall("pages are a stranger's", pages_unmarked, tries=[Try("a page", 0)]),
+    Wall("messages of others are a stranger's", messages_unmarked, tries=[Try("a forwarded message", 0)]),
+    Wall("files that are sent are a stranger's", files_unmarked, tries=[Try("a document and its name", 0)]),
+    Wall("repositories are a stranger's", repositories_unmarked, tries=[Try("a file of a repository", 0), Try("names of files", 1)]),
+    Wall("what a command loads is a stranger's", loaded_files_unmarked, tries=[Try("a page that a command kept", 0)]),
+    Wall("it stays so after a restart", forgets_at_once, tries=[Try("a page, in the turn after a restart", 0)]),
+    Wall("what leaves or lasts asks", never_asks, tries=[Try("a page", 1)]),
+    Wall("/repos is closed to touched commands", repos_writable_when_touched, tries=[Try("a page", 2)]),
+    Wall("the list of hosts", any_host, tries=[Try("a page", 3)], owner=SHOWN),
+    Wall("a question comes with the whole step", questions_cut, tries=[Try("a page", 4)], owner=SHOWN),
+    Wall("a question shows what is hidden", questions_raw, tries=[Try("a page", 5)], owner=SHOWN),
+    Wall("answers are not looked up", previews, tries=[Try("a page", 6)]),
+)  # fmt: skip
+
+
+async def through(wall: Wall, folder: Path) -> list[str]:
+    """What gets through once the wall is down. What has broken the stage leaves a fresh one."""
+    if wall.tries:
+        down = f"from bench.attacks import walls\nwalls.{wall.down.__name__}()"
+        return await attempts(folder, wall.tries, wall.owner, down)
+    wall.down()
+    found, left = [], wall.attacks
+    while left:
+        with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as base:
+            try:
+                async for outcome in against_sandbox(Path(base), left):
+                    left = left[left.index(outcome.attack) + 1 :]
+                    if outcome.success:
+                        attack = outcome.attack
+                        found.append(f"{attack.area}: {attack.name}: {outcome.success}")
+                        break
+            except IdleSandboxError:  # at the end, on a stage where nothing works any more
+                return found
+    return found
+
+
+def table(names: Sequence[str], folder: Path) -> int:
+    """Print what got through without each of these walls (all for none); 1 where nothing did."""
+    unmissed = 0
+    print("| without | what got through | for instance |\n|---|---|---|")
+    for wall in WALLS:
+        if names and wall.name not in names:
+            continue
+        command = [sys.executable, "-m", "bench.attacks.walls", wall.name, str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=WALL_SECONDS)
+        found = [] if done.returncode else done.stdout.splitlines()
+        unmissed += not found
+        instance = found[0] if found else (done.stderr.strip().splitlines() or ["NOTHING"])[-1]
+        print(f"| {wall.name} | {len(found)} | {instance} |", flush=True)
+    print(f"{unmissed} walls are not missed" if unmissed else "every wall is missed")
+    return int(bool(unmissed))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Take one wall down; print what gets through.")
+    parser.add_argument("wall", choices=[wall.name for wall in WALLS])
+    parser.add_argument("folder", type=Path)
+    options = parser.parse_args()
+    [wall] = [wall for wall in WALLS if wall.name == options.wall]
+    with tempfile.TemporaryDirectory(dir=options.folder, ignore_cleanup_errors=True) as folder:
+        for line in asyncio.run(through(wall, Path(folder))):
+            print(visible(" ".join(line.split())))
+
+
+if __name__ == "__main__":
+    main()
