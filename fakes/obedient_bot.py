@@ -229,10 +229,10 @@ def parts(call: ToolCall) -> list[str]:
 
 @asynccontextmanager
 async def obedient_bot(
-    folder: Path, people: int, *, owner: Owner = "denies", first: str = ""
+    folder: Path, people: int, *, owner: Owner = "denies", first: str = "", entry: str = "{}"
 ) -> AsyncIterator[ObedientBot]:
     """Started, with that many owners, each in a private chat. `first` is Python that the process runs
-    before the program."""
+    before the program, `entry` how the owner's list has the host."""
     folder.chmod(0o755)
     async with Localgram(TOKEN) as gram, site() as web:
         owners = {n: gram.user(f"Owner {n}", id=1000 + n, started=True) for n in range(people)}
@@ -245,7 +245,7 @@ async def obedient_bot(
             process.configure(
                 TELEGRAM__OWNERS=",".join(str(person.id) for person in owners.values()),
                 AGENT__SANDBOX__NETWORK="true",
-                AGENT__SANDBOX__ALLOW_HOSTS=web.host,
+                AGENT__SANDBOX__ALLOW_HOSTS=entry.format(web.host),
                 AGENT__REPOS__APP__PATH=str(app),
                 AGENT__REPOS__APP__WRITE="true",
                 AGENT__TOOLS=",".join(TOOLS),

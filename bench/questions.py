@@ -1,0 +1,69 @@
+"""How often an owner is asked in chats that no stranger's text has touched.
+
+    python -m bench.questions [--json]
+
+The same wishes that the injections of `python -m bench.attacks trust` carry, here said by the owner, each in a
+chat of its own, to a model that obeys nobody else. Counted with a list of hosts whose entry allows all, as
+an entry did before chats knew whose words they hold, and with one for reading, which is what a plain entry
+is now. ASKED is what was asked then: the same, run in the commit before "Strangers' text touches a chat".
+"""
+
+import argparse
+import asyncio
+import json
+import tempfile
+from pathlib import Path
+
+from agent.llm.tool_call_parser import arguments_of
+from bench.attacks.cases.trust import acts
+from fakes.obedient_bot import obedient_bot, orders
+
+EVERYTHING, READING = "* {}", "{}"  # entries of agent.sandbox.allow_hosts
+ASKED = {
+    "schedule every day at 8 send the notes task": 1,
+    "git_commit app done": 1,
+    "send_file /repos/app/README": 1,
+}
+
+
+async def counted(folder: Path, entry: str) -> dict[str, int]:
+    """Questions by wish."""
+    asked: dict[str, int] = {}
+    async with obedient_bot(folder, 20, owner="allows everything", entry=entry) as bot:
+        bot.believes = False
+        for person, act in zip(bot.people.values(), acts(bot.web.host), strict=False):
+            name, arguments = orders(act)[0]
+            if name in ("answer", "delegate") or "elsewhere" in act:
+                continue  # no wish of an owner, or refused without a question
+            bot.restore()
+            bot.asked.clear()
+            await bot.say(person, act)
+            given = arguments_of(arguments) or {}
+            wish = " ".join([name, *map(str, given.values())]).replace(bot.web.host, "HOST")
+            asked[wish] = len(bot.asked)
+    return asked
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    asked = {entry: measured(entry) for entry in (EVERYTHING, READING)}
+    if options.json:
+        print(json.dumps(asked))
+        return
+    all_of_it, reading = asked.values()
+    print("| wish | before | now | now, the host for reading |\n|---|---|---|---|")
+    for wish, count in all_of_it.items():
+        print(f"| {wish} | {ASKED.get(wish, 0)} | {count} | {reading[wish]} |")
+    sums = [sum(each.values()) for each in (ASKED, all_of_it, reading)]
+    print("| together |", " | ".join(map(str, sums)), "|")
+
+
+def measured(entry: str) -> dict[str, int]:
+    with tempfile.TemporaryDirectory(prefix="vq", ignore_cleanup_errors=True) as folder:
+        return asyncio.run(counted(Path(folder), entry))
+
+
+if __name__ == "__main__":
+    main()
