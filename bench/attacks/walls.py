@@ -40,8 +40,7 @@ from bench.attacks.attack import Attack
 from bench.attacks.cases import ATTACKS
 from bench.attacks.cases.trust import SHOWN, Try, attempts
 from bench.attacks.suite import IdleSandboxError, against_sandbox
-from bot import attachments
-from bot.commands import approvals
+from bot import approval_question, attachments
 from bot.telegram import incoming_message, message_calls
 from fakes.obedient_bot import Owner
 
@@ -190,11 +189,11 @@ def any_host() -> None:
 
 
 def questions_cut() -> None:
-    setattr(approvals, "send_whole", nothing)
+    setattr(approval_question, "send_whole", nothing)
 
 
 def questions_raw() -> None:
-    setattr(approvals, "visible", lambda text: text)
+    setattr(approval_question, "visible", lambda text: text)
 
 
 def previews() -> None:
