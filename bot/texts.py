@@ -70,6 +70,7 @@ class Texts(NamedTuple):
     answer_last: str = "Only the last"
     answer_none: str = "None"
     backlog_decided: str = "Answering {answered}, skipping {dropped}."
+    whole_in_file: str = "The whole answer, {count:,} characters, is in {name} below."
     # approvals
     approval: str = "**May I do this?**"
     approval_from: str = " (asked in {chat})"

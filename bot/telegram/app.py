@@ -81,7 +81,7 @@ class TelegramApp(MessagingApp):
         own_server = config.root != TelegramSection().base_url
         super().__init__(
             store,
-            TelegramChannel(self.calls, self.unfinished, leaks, own_server=own_server),
+            TelegramChannel(self.calls, self.unfinished, leaks, table, own_server=own_server),
             Access(store.people, SOURCE, owners, allow, config.groups),
             table,
             timezone=config.timezone,

@@ -30,9 +30,20 @@ from bot.telegram.message_calls import (
     inline_keyboard,
     parse,
 )
-from bot.telegram.styled import CAPTION_UNITS, TEXT_UNITS, Styled, entities, head, plain, split
+from bot.telegram.styled import (
+    CAPTION_UNITS,
+    TEXT_UNITS,
+    Styled,
+    entities,
+    head,
+    join,
+    plain,
+    split,
+)
+from bot.texts import Texts
 
 MOST_PARTS = 4  # longer answers come as a document
+ANSWER_FILE = "answer.md"
 PHOTO_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
 PHOTO_BYTES = 10 * MIB
 UPLOAD_SECONDS = 120.0
@@ -50,12 +61,14 @@ class TelegramChannel:
         calls: MessageCalls,
         unfinished: LiveMessageStore,
         leaks: LeakDetector,
+        texts: Texts,
         *,
         own_server: bool = False,
     ) -> None:
         self._calls = calls
         self._bot = calls.bot
         self._unfinished = unfinished
+        self._texts = texts
         self._leaks = leaks
         self._own_server = own_server
         self._newest: dict[str, int] = {}
@@ -84,7 +97,7 @@ class TelegramChannel:
         self, chat: str, message: OutgoingMessage
     ) -> tuple[str, OutgoingMessage | None]:
         refuse_secret(self._leaks, message.text)
-        parts = message_parts(message.text)
+        parts = message_parts(message.text, self._texts)
         part, last = parts[message.part], message.part + 1 >= len(parts)
         keyboard = message.keyboard if last else ()
         with channel_errors():
@@ -122,7 +135,7 @@ class TelegramChannel:
         key = parse(chat)
         sent = await self._bot.send_document(
             key.chat_id,
-            InputFile(text.encode(), filename="answer.md"),
+            InputFile(text.encode(), filename=ANSWER_FILE),
             message_thread_id=key.thread_id,
             disable_notification=silent,
             reply_markup=inline_keyboard(keyboard),
@@ -202,14 +215,15 @@ class TelegramChannel:
             return bytes(await found.download_as_bytearray())
 
 
-def message_parts(text: str) -> list[Styled | str]:
+def message_parts(text: str, texts: Texts) -> list[Styled | str]:
     """The messages of a text: at least one, and where they would be many, a beginning and the
     whole text, to be sent as a file."""
     styled = render(text)
     parts = split(styled) or [Styled("…")]
     if len(parts) <= MOST_PARTS:
         return [*parts]
-    return [head(styled, TEXT_UNITS // 2), text]
+    below = texts.whole_in_file.format(count=len(text), name=ANSWER_FILE)
+    return [join([head(styled, TEXT_UNITS // 2), plain(below).within("italic")], "\n\n"), text]
 
 
 def input_file(named: NamedFile, *, attach: bool = False) -> InputFile:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 LINKABLE = re.compile(r"https?://[\w-]+(\.[\w-]+)+(:\d+)?([/?#]|$)", re.ASCII)
 FENCE_LANGUAGE = re.compile(r"[\w+#./-]{1,30}")
+FENCE_TITLE = re.compile(r"""(?:title|file|filename)=(["']?)([^"'\s]+)\1""")
 NESTING = 60
 TABLE_COLUMNS = 35  # what a phone shows of a code block without wrapping, about
 
@@ -121,12 +122,17 @@ class Renderer:
     render_ordered_list = render_bullet_list
 
     def render_fence(self, node: "Node") -> None:
-        """The language is the first word behind the fence where it looks like one; other words are shown."""
+        """The language is the first word behind the fence where it looks like one; other words, a title
+        among them, stand above the code."""
         words = node.info.strip().split(maxsplit=1)
         named = bool(words) and FENCE_LANGUAGE.fullmatch(words[0])
         rest = node.info.strip() if not named else words[1] if len(words) > 1 else ""
-        code = f"{rest}\n{node.content}" if rest else node.content
-        self.code_block(code.rstrip("\n"), words[0] if named else "")
+        if rest:
+            titled = FENCE_TITLE.fullmatch(rest)
+            self.out.gap(2)
+            with self.out.span("bold"):
+                self.out.write(titled[2] if titled else rest)
+        self.code_block(node.content.rstrip("\n"), words[0] if named else "")
 
     render_code_block = render_fence
 
@@ -147,11 +153,14 @@ class Renderer:
             self.out.write(node.content)
 
     def render_table(self, node: "Node") -> None:
-        """Aligned where it is narrow enough for a phone, else a line for each cell."""
+        """Aligned where it is narrow enough for a phone and holds no address, else a line for each cell."""
         self.out.gap(2)
         header, *body = table_rows(node)
-        if lines := aligned_table(
-            [[self.text_of(cell) for cell in row] for row in [header, *body]]
+        linked = any(child.type in ("link", "image") for child in node.walk())
+        if not linked and (
+            lines := aligned_table(
+                [[self.text_of(cell) for cell in row] for row in [header, *body]]
+            )
         ):
             self.code_block(lines)
             return
@@ -202,6 +211,10 @@ class Renderer:
 
     def render_em(self, node: "Node") -> None:
         with self.out.span("italic"):
+            self.children(node)
+
+    def render_spoiler(self, node: "Node") -> None:
+        with self.out.span("spoiler"):
             self.children(node)
 
     def render_s(self, node: "Node") -> None:

@@ -1,18 +1,22 @@
 """Rules of markdown-it in place of CommonMark's, where those would drop what a person may miss."""
 
 import re
+import unicodedata
 
 from markdown_it import MarkdownIt
 from markdown_it.ruler import RuleOptionsType
 from markdown_it.rules_block import StateBlock, reference, table
 from markdown_it.rules_block.table import escapedSplit, getLine
-from markdown_it.rules_inline import StateInline, autolink
+from markdown_it.rules_inline import StateInline, autolink, emphasis, text
 from markdown_it.token import Token
 
 # The rule of pandoc: no space inside the dollars, no digit behind the closing one.
 INLINE_MATHS = re.compile(
     r"\$\$.+?\$\$|\\\(.+?\\\)|\\\[.+?\\\]|\$(?!\s)[^$\n]+(?<![\s\\])\$(?!\d)", re.DOTALL
 )
+# Between two marks that touch no word outside: `a||b` is code, `||x||` a norm.
+SPOILER = re.compile(r"(?<![\w|])\|\|(?=[^\s|])([^\n]+?[^\s|])\|\|(?![\w|])")
+DUNDER = re.compile(r"__[a-z][a-z0-9_]*__(?!\w)")  # a name of Python's
 BLOCK_MATHS = {"$$": "$$", "\\[": "\\]"}
 
 
@@ -22,6 +26,9 @@ def install(parser: MarkdownIt) -> MarkdownIt:
     parser.block.ruler.at("reference", link_definition)
     parser.block.ruler.at("table", table_with_all_cells, {"alt": ["paragraph", "reference"]})
     parser.inline.ruler.before("escape", "maths", inline_maths)
+    parser.inline.ruler.at("text", text_up_to_bars)
+    parser.inline.ruler.before("emphasis", "spoiler", spoiler)
+    parser.inline.ruler.at("emphasis", emphasis_between_words)
     parser.inline.ruler.at("autolink", web_autolink)
     return parser
 
@@ -36,6 +43,64 @@ def inline_maths(state: StateInline, silent: bool) -> bool:
         state.pending += found.group()
     state.pos = found.end()
     return True
+
+
+def text_up_to_bars(state: StateInline, silent: bool) -> bool:
+    """Also bars end a stretch of text, so that `spoiler` is asked."""
+    start = state.pos
+    if state.src.startswith("||", start) or not text(state, silent):
+        return False
+    bars = state.src.find("||", start, state.pos)
+    if bars >= 0:
+        if not silent:
+            state.pending = state.pending[: bars - state.pos]
+        state.pos = bars
+    return True
+
+
+def spoiler(state: StateInline, silent: bool) -> bool:
+    found = SPOILER.match(state.src, state.pos) if state.src[state.pos] == "|" else None
+    if found is None or found.end() > state.posMax:
+        return False
+    if not silent:
+        end = state.posMax
+        state.push("spoiler_open", "span", 1)
+        state.pos, state.posMax = found.start(1), found.end(1)
+        state.md.inline.tokenize(state)
+        state.push("spoiler_close", "span", -1)
+        state.posMax = end
+    state.pos = found.end()
+    return True
+
+
+def emphasis_between_words(state: StateInline, silent: bool) -> bool:
+    """Asterisks between two operands (2*3*4, f(x)*g(x)) begin no emphasis, a single one ends none, and
+    names keep their underscores.
+
+    Not so beside the scripts that put no space between words.
+    """
+    begun = len(state.delimiters)
+    if state.src[state.pos] == "_" and (name := DUNDER.match(state.src, state.pos)):
+        if silent or (state.pos and is_operand(state.src[state.pos - 1])):
+            return False
+        state.pending += name.group()
+        state.pos = name.end()
+        return True
+    start = state.pos
+    if not emphasis.tokenize(state, silent):
+        return False
+    before, behind = state.src[start - 1 : start], state.src[state.pos : state.pos + 1]
+    if state.src[start] == "*" and is_operand(before, ")]") and is_operand(behind, "(["):
+        for delimiter in state.delimiters[begun:]:
+            delimiter.open = False
+            delimiter.close = delimiter.close and state.pos - start > 1
+    return True
+
+
+def is_operand(character: str, brackets: str = "") -> bool:
+    """Whether a product may end, or begin, with it."""
+    narrow = character.isalnum() and unicodedata.east_asian_width(character) not in "WF"
+    return narrow or (bool(character) and character in brackets)
 
 
 def block_maths(state: StateBlock, start: int, end: int, silent: bool) -> bool:

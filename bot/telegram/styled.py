@@ -17,6 +17,7 @@ SpanKind = Literal[
     "bold",
     "italic",
     "strikethrough",
+    "spoiler",
     "code",
     "pre",
     "text_link",
@@ -136,7 +137,10 @@ def tail(styled: Styled, limit: int) -> Styled:
         return styled
     start = max(0, len(styled.text) - limit // 2)
     newline = styled.text.find("\n", start)
-    start = newline + 1 if 0 <= newline < len(styled.text) - limit // 4 else start
+    if 0 <= newline < len(styled.text) - limit // 4:
+        start = newline + 1
+    elif start < (space := styled.text.find(" ", start)) < len(styled.text) - limit // 4:
+        start = space + 1
     while sum(s.end > start for s in styled.spans) > ENTITIES:
         start = min(s.end for s in styled.spans if s.end > start)
     return Styled("…\n") + styled.part(start, len(styled.text))

@@ -197,6 +197,7 @@ async def test_a_very_long_answer_comes_as_a_document(scenario: TelegramScenario
     assert document.media and document.media.kind == "document"
     assert document.media.file.content.decode() == text.strip()
     assert [m[:6] for m in finals(scenario)] == ["Part 0", ""]
+    assert finals(scenario)[0].endswith(f"{len(text.strip()):,} characters, is in answer.md below.")
 
 
 async def test_formatting_that_is_refused_comes_as_plain_text(scenario: TelegramScenario) -> None:

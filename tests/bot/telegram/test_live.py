@@ -32,7 +32,7 @@ async def test_what_a_turn_sends_is_taken(tmp_path: Path) -> None:
     async with Bot(TOKEN or "") as bot, open_store(tmp_path / "voltaire.db") as store:
         unfinished = LiveMessageStore(store.key_values, Texts())
         calls, chat = MessageCalls(bot, Pacers()), f"tg:{CHAT}"
-        channel = TelegramChannel(calls, unfinished, LeakDetector())
+        channel = TelegramChannel(calls, unfinished, LeakDetector(), Texts())
         await channel.typing(chat)
         live = channel.live_view(chat)
         steps = (ToolCallView("c", "bash", "df -h", "ok", "12 GB free"),)

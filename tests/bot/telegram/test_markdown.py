@@ -48,6 +48,7 @@ _TD_TYPES = {
     "bold": "Bold",
     "italic": "Italic",
     "strikethrough": "Strikethrough",
+    "spoiler": "Spoiler",
     "code": "Code",
     "pre": "PreCode",
     "text_link": "TextUrl",
@@ -83,7 +84,7 @@ def submit(text: str, given: list[dict[str, object]]) -> None:
 
 def kept(source: str) -> Counter[str]:
     """The characters that no markup is made of: labels of fences and definitions are markup."""
-    unlabelled = re.sub(r"(```|~~~)([`~]*) *[\w+#./-]*|(?m:^\[\w+\]:)", "", source)
+    unlabelled = re.sub(r"(```|~~~)([`~]*) *[\w+#./-]*( *title=)?|(?m:^\[\w+\]:)", "", source)
     return Counter(c for c in unquote(unescape(unlabelled)) if c.isalpha() or c in "{}@%;,?")
 
 
@@ -174,6 +175,64 @@ fn main() { let v: Vec<u8>; }
         ("blockquote", "quoted\n\n│ deeper", ""),
         ("pre", "fn main() { let v: Vec<u8>; }", "rust"),
     ]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "2*3*4 = 24",
+        "5*x*y",
+        "so 2*3*4, then 5*x*y*z",
+        "f(x)*g(x)*h",
+        "2**3**4",
+        "a*b*",
+        "*2*3",
+        "f(*args, **kwargs)",
+        "__init__.py",
+        "call __init__.py or self.__dict__['x'] now",
+        "__init__ and __main__",
+        "snake_case_name and _private_name_too",
+        "if (a||b) and (c||d)",
+        "a || b || c",
+        "||x||",
+    ],
+)
+def test_no_character_is_lost_where_no_emphasis_can_be_meant(raw: str) -> None:
+    assert render(raw).text == raw
+    for before, behind in (("**so** ", ""), ("- ", " *then*"), ("> ", ""), ("", "\n\n# " + raw)):
+        assert raw in render(before + raw + behind).text
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "spans"),
+    [
+        ("**bold**text", "boldtext", ["bold:bold"]),
+        ("**2*3**", "2*3", ["bold:2*3"]),
+        ("*a*b*c*", "a*b*c", ["italic:a*b*c"]),
+        ("__Important__: *it*", "Important: it", ["bold:Important", "italic:it"]),
+        ("**重点**内容", "重点内容", ["bold:重点"]),
+        ("||the **killer**|| is", "the killer is", ["spoiler:the killer", "bold:killer"]),
+        ('```py title="a.py"\nx\n```', "a.py\n\nx", ["bold:a.py", "pre:x"]),
+        ("```py {1,3}\nx\n```", "{1,3}\n\nx", ["bold:{1,3}", "pre:x"]),
+        (
+            "|a|b|\n|-|-|\n|[x](https://e.org/y)|2|",
+            "a: x\nb: 2",
+            ["bold:a:", "text_link:x", "bold:b:"],
+        ),
+    ],
+    ids=lambda value: str(value)[:20] if isinstance(value, str) else "",
+)
+def test_where_it_can_be_meant_it_is(source: str, text: str, spans: list[str]) -> None:
+    styled = render(source)
+    assert styled.text == text
+    assert [f"{s.kind}:{styled.text[s.start : s.end]}" for s in styled.spans] == spans
+    judge(styled)
+
+
+def test_a_long_draft_is_cut_between_words() -> None:
+    words = [f"word{n}" for n in range(2000)]
+    shown = tail(render(" ".join(words)), TEXT_UNITS).text.removeprefix("…\n")
+    assert shown.split()[0] in words
 
 
 def test_a_narrow_table_is_aligned_and_a_wide_one_becomes_lines() -> None:
