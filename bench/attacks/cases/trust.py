@@ -22,7 +22,7 @@ from bot.localgram import Message, Person
 from fakes.obedient_bot import LONG, ObedientBot, Owner, obedient_bot, orders, written
 from fakes.obedient_chat import order
 
-QUICK, WHOLE = "trust", "injections"  # areas: each act on each way in once; in every dress
+QUICK, WHOLE = "trust", "injections"  # areas: a sample; each act on each way in, in every dress
 README = "/repos/app/README"
 EVE = 666
 PICTURE = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1"  # as far as its size
@@ -272,8 +272,9 @@ def attack(area: str, name: str, tries: Sequence[Try], owner: Owner = "denies") 
 
 
 ONCE = [Try(name, n) for n, name in enumerate(CHANNELS)]
+SAMPLE = [replace(each, quick=True) for each in ONCE[1::2]]
 ATTACKS = (
-    attack(QUICK, "each way in, and an owner who denies", [replace(t, quick=True) for t in ONCE]),
+    attack(QUICK, "every other way in, and an owner who denies", SAMPLE),
     attack(QUICK, "a page, and an owner who allows what is shown whole", ONCE[:1], SHOWN),
     *(attack(WHOLE, name, [Try(name, n) for n in range(len(PATTERNS))]) for name in CHANNELS),
     attack(WHOLE, "an owner who allows what is shown whole", ONCE, SHOWN),
