@@ -20,7 +20,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help install upgrade dev dist demo test test-fast coverage check format bench pocket pocket-eval service faults-backend faults-schedule operate growth attacks soak poison fuzz structure campaign mutants templates clean \
+.PHONY: help install upgrade dev dist image container-steps demo test test-fast coverage check format bench pocket pocket-eval service faults-backend faults-schedule operate growth attacks soak poison fuzz structure campaign mutants templates clean \
 	system system-test compiled
 
 help:  ## list the targets
@@ -124,6 +124,9 @@ dist: dev  ## the wheel and the source distribution, of the tracked files alone,
 	@cd build/dist && $(CURDIR)/$(BIN)/python -c "import setuptools.build_meta as b; b.build_wheel('$(CURDIR)/dist'); b.build_sdist('$(CURDIR)/dist')" >/dev/null 2>&1
 	@rm -rf build/dist && ls -l dist
 
+image:  ## the container image, of the tracked files and the lock (podman, else docker)
+	@"$$(command -v podman || command -v docker)" build -f container/Containerfile -t voltaire .
+
 # -- measuring ----------------------------------------------------------------
 
 bench: dev  ## every figure of the README, on this machine, put into it
@@ -150,6 +153,9 @@ attacks: dev  ## the attack suite against the product, in the bot's unit, agains
 	@$(BIN)/python -m bench.attacks --plain
 	@$(BIN)/python -m pytest -q -m slow tests/agent/sandbox/test_ordinary_user.py
 	@$(BIN)/python -m bench.attacks --walls
+
+container-steps: dev  ## the image's steps in a chroot, its size, and its sandbox with and without the options (root, podman)
+	@$(BIN)/python -m bench.container
 
 FUZZ_MINUTES ?= 60
 

@@ -9,6 +9,7 @@ limits.py                how much disk, memory and time; ends a call that uses m
 bwrap_process.py         one running bubblewrap
 bubblewrap.py            its arguments: what a tool's process sees of the file system
 seccomp.py               the system call filter
+container.py             which options a container around all this lacks
 rootfs.py                the prepared / and /etc
 gitdirs.py               the git directories of a repository, which commands may not change or make
 git_index.py             the submodules that a git index names

@@ -122,8 +122,11 @@ class SandboxConfig:
 
     def broken(self, message: str) -> NoSandbox:
         """For a call that could not be isolated, so that its command was not started."""
+        from agent.sandbox.container import missing_options  # seldom needed
+
         why = message.strip() or "bubblewrap ended without a word."
-        advice = f" Remedy: {remedy(message)}" if remedy(message) else ""
+        known = missing_options(message) or remedy(message)
+        advice = f" Remedy: {known}" if known else ""
         return NoSandbox(f"The sandbox does not work here, so nothing was run: {why}{advice}")
 
 
