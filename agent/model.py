@@ -72,7 +72,8 @@ class ToolCallPiece:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The end of a stream. `finish_reason` is "cut" when the stream broke off.
+    """The end of a stream. `finish_reason` is "cut" when the stream broke off, "repeats" when it was
+    stopped because the text went round in circles.
 
     Token counts and speeds are None where the server does not give them.
     """
@@ -80,7 +81,7 @@ class Completion:
     text: str
     calls: tuple[ToolCall, ...]
     reasoning: str
-    finish_reason: Literal["stop", "tool_calls", "length", "cut"]
+    finish_reason: Literal["stop", "tool_calls", "length", "cut", "repeats"]
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
     completion_tokens: int | None = None

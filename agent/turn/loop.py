@@ -69,7 +69,8 @@ async def run_turn(turn: Turn, emit: Emit) -> TurnFinished:
         ending = Ending.said(shown, "cancelled")
     ending = loop.guard.ending(ending)
     await transcript.close(stopped=ending.reason == "cancelled")
-    text = f"{turn.frozen}\n\n{ending.text}".strip()
+    without_tools = loop.caller.without_tools if ending.reason == "done" else ""
+    text = "\n\n".join(filter(None, (turn.frozen, without_tools, ending.text)))
     await turn.journal.finish(ending.message, text, ending.reason, transcript.usage)
     finished = TurnFinished(text, ending.reason, loop.tools.calls, transcript.usage)
     emit(finished)
@@ -104,6 +105,9 @@ class TurnLoop:
             step = await self.ask()
             if step.calls:
                 await self.act(step)
+            elif step.repeats:
+                text = self.checks.text(step, self.tools.done)
+                return Ending(f"{text}\n\n{texts.CIRCLING}", "loop", step.message)
             elif advice := self.checks.advice(step, self.tools.done) or await self.guard.advice(
                 text := self.checks.text(step, self.tools.done)
             ):

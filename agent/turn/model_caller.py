@@ -59,6 +59,12 @@ class ModelCaller:
         """What a person has seen of the completion that is under way."""
         return self._parser.visible
 
+    @property
+    def without_tools(self) -> str:
+        """Why it answers without tools, as a sentence; empty while it has them."""
+        reason = self._fallback.reason
+        return texts.WITHOUT_TOOLS.format(reason=reason) if reason else ""
+
     async def window(self) -> int:
         """The context window in tokens, as soon as the server can tell it."""
         while True:
@@ -96,7 +102,7 @@ class ModelCaller:
             async for piece in pieces:
                 if self._fallback.reason and not self._without_tools_shown:
                     self._without_tools_shown = True
-                    self._emit(Notice(texts.WITHOUT_TOOLS.format(reason=self._fallback.reason)))
+                    self._emit(Notice(self.without_tools))
                 match piece:
                     case PrefillProgress(processed, total, cached):
                         self._emit(ModelProgress(processed, total, cached))
@@ -104,7 +110,7 @@ class ModelCaller:
                         self._show(shown := parser.feed(text))
                         if detector.feed(shown):
                             self._emit(Notice(texts.CIRCLING))
-                            completion = Completion(parser.generated, (), "", "stop")
+                            completion = Completion(parser.generated, (), "", "repeats")
                             break
                     case ReasoningPiece(text):
                         self._emit(ThoughtDelta(text))

@@ -28,13 +28,14 @@ class Step:
 
     `unreadable` are ids of calls whose arguments were no JSON object. `cut`:
     generation ended at the length limit, so its calls are left out;
-    `cut_call` when there were any.
+    `cut_call` when there were any. `repeats`: it was stopped, as it repeated its last words.
     """
 
     message: Assistant
     unreadable: frozenset[str] = frozenset()
     cut: bool = False
     cut_call: bool = False
+    repeats: bool = False
 
     @property
     def text(self) -> str:
@@ -75,7 +76,9 @@ def read_step(
         calls.append(ToolCall(id, known_name(name, known), arguments or "{}"))
         if not arguments:
             unreadable.add(id)
-    return Step(Assistant(parser.visible, tuple(calls), raw, thought), frozenset(unreadable))
+    message = Assistant(parser.visible, tuple(calls), raw, thought)
+    repeats = completion.finish_reason == "repeats" and not calls
+    return Step(message, frozenset(unreadable), repeats=repeats)
 
 
 def sound_json(call: ToolCall) -> str:

@@ -24,7 +24,7 @@ LIMIT_TOKENS = "I stopped because the limit of {count} generated tokens for one 
 LOOPING = "I stopped because I kept making the same call with the same result: {call}"
 DONE_SO_FAR = "What I did:"
 READ_AGAIN = "The model server could not read the answer; it was written again."
-CIRCLING = "The model began to repeat itself without end; I have stopped it."
+CIRCLING = "(Stopped here: the model began to repeat itself without end.)"
 CIRCLING_THOUGHT = (
     "The model's thoughts began to repeat themselves without end; it is to answer without."
 )

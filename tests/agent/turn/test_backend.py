@@ -95,9 +95,9 @@ def forms(bench: Bench) -> list[tuple[str, bool]]:
 async def test_two_identical_errors_change_the_request(bench: Bench) -> None:
     error = refused(500, "Failed to parse input")
     finished = await bench.run(error, error, error, says("Fine."))
-    assert finished.text == "Fine."
     assert forms(bench) == FORMS
     why = "The model server refused my request, so I answer without tools: Failed to parse input"
+    assert finished.text == f"{why}\n\nFine."
     assert bench.of(Notice, TextDelta)[0] == Notice(why)
     assert len(bench.of(Notice)) == 1
 

@@ -14,9 +14,10 @@ CIRCLE = "It is interrupted" + ": the program was stopped" * 1000
 
 async def test_a_circle_ends_the_answer_and_is_told(bench: Bench) -> None:
     finished = await bench.run(says(CIRCLE, size=5))
-    assert finished.reason == "done"
-    assert CIRCLE.startswith(finished.text) and 600 < len(finished.text) < 900
-    assert bench.journal.messages[-1] == Assistant(finished.text)
+    assert finished.reason == "loop"
+    text = finished.text.removesuffix(f"\n\n{texts.CIRCLING}")
+    assert text != finished.text and CIRCLE.startswith(text) and 600 < len(text) < 900
+    assert bench.journal.messages[-1] == Assistant(text)
     assert [e.text for e in bench.events if isinstance(e, Notice)] == [texts.CIRCLING]
 
 
@@ -28,8 +29,29 @@ async def test_a_circle_ends_the_answer_and_is_told(bench: Bench) -> None:
         "no " * 100,
         " " * 5000,
         "".join(f"line {number % 7}: the same words\n" for number in range(20)),
+        "name,town,amount\n" + "Smith,Springfield,12.50\n" * 200,
+        "| a row | of a table | with words |\n" * 200,
+        "Sure:\n[" + "0, " * 300 + "1]",
+        "```python\nvalues = [\n" + "    Item(name='x'),\n" * 300 + "]\n```\nThat is all.",
     ],
 )
 def test_what_is_no_circle_goes_on(text: str) -> None:
     circling = TextLoopDetector()
     assert not any(circling.feed(text[at : at + 3]) for at in range(0, len(text), 3))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Sorry. I am sorry. ", "- Look at the logs\n", "0, ", "a,b,c\n", "x = f(x)\n"],
+)
+@pytest.mark.parametrize("before", ["", "```\n"], ids=["prose", "code"])
+def test_without_end_all_of_it_is_a_circle(text: str, before: str) -> None:
+    circling = TextLoopDetector()
+    assert not circling.feed(before)
+    assert any(circling.feed(text) for _ in range(13_000 // len(text)))
+
+
+def test_behind_a_block_of_code_words_are_words_again() -> None:
+    circling = TextLoopDetector()
+    assert not circling.feed("```\nx\n```\n")
+    assert any(circling.feed("I am sorry. ") for _ in range(70))
