@@ -3,16 +3,19 @@
     python -m bench.status_under_attack
 
 The real program in a process of its own, the local Bot API server, a scripted model. One owner's
-turn reads the input; another owner asks for /status again and again meanwhile, and shall be
-answered within 200 ms (docs/security.md names the bounds).
+turn reads the input, or hostile updates and rows come; another owner asks for /status again and
+again meanwhile, and shall be answered within 200 ms (docs/security.md names the bounds).
 """
 
 import argparse
 import asyncio
+import json
 import os
+import random
+import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from pathlib import Path
 
 from aiohttp import web
@@ -21,7 +24,11 @@ from bot.localgram import Localgram, Person, is_final
 from fakes.bot_process import Process
 from fakes.bot_running import OWNER, TOKEN
 from fakes.flooding_model import FLOODS
+from fakes.hostile_json import mutated
+from fakes.hostile_rows import damage
+from fakes.hostile_updates import everyday_updates
 from fakes.model_scripted import Json, Line, ModelServer, Reply, calls, says
+from fakes.sandbox_box import git, repository
 from fakes.web_server import Site, site
 
 PAUSE = 1.0  # between two questions: Telegram's rate for a chat
@@ -31,7 +38,13 @@ PUBLIC = """
 import agent.sandbox.hosts as hosts
 hosts.Hosts.__init__.__defaults__ = (lambda address: True,)
 """  # the site is on loopback
-TOOLS = "bash,read_file,edit_file,write_file,web_fetch"
+TOOLS = "bash,read_file,edit_file,write_file,web_fetch,git_status,git_diff"
+PREPARED = """
+head -c 8000000 /dev/zero | tr '\\0' a > big
+git init -q r && cd r && for n in $(seq 4000); do echo > "f$n"; done
+git add . && git -c user.name=a -c user.email=a commit -qm x
+for n in $(seq 4000); do echo x > "f$n"; done; yes | head -400000 > f1
+"""
 CONNECT = (
     "import socket\nheld = [socket.create_connection(('127.0.0.1', 3128)) for _ in range(900)]"
 )
@@ -48,8 +61,10 @@ def inputs(web_host: str) -> Mapping[str, Line]:
         "edit_file that misses": calls("edit_file", path="big", old="ab" * 20_000, new="c"),
         "900 connections": calls("bash", command=f'python3 -c "{CONNECT}"; sleep 3', seconds=6),
     }
-    for page in ("tags", "comments", "entities"):
+    for page in ("tags", "comments", "entities", "redirects", "nowhere"):
         found[f"a page of {page}"] = calls("web_fetch", url=f"http://{web_host}/{page}")
+    found["git_status, 4,000 files"] = calls("git_status", repo="r")
+    found["git_diff, 2,000,000 lines"] = calls("git_diff", repo="r")
     for name, (head, start, piece) in FLOODS.items():
         if b"json" not in head and b"gzip" not in head:
             found[f"the model: {name}"] = Reply(raw=(start, *[piece] * (FLOOD_BYTES // len(piece))))
@@ -62,28 +77,59 @@ def hostile_pages(served: Site) -> None:
         served.pages[f"/{name}"] = lambda text=text: web.Response(  # type: ignore[misc]
             text=text, content_type="text/html"
         )
+    served.pages["/redirects"] = lambda: web.HTTPFound(f"/redirects?{'a' * 7000}")
+    served.pages["/nowhere"] = lambda: web.HTTPFound("http://[::1" + "[" * 7000)
 
 
-async def longest(reader: Person, asker: Person) -> tuple[float, int]:
-    """Milliseconds of the slowest /status while a turn runs, and how many were asked."""
+def hostile_repository(path: Path) -> None:
+    """Names and authors that try to be records, 3,000 refs, a commit of a million lines."""
+    lines = "".join(f"TODO {n}\u2028commits\t4242\n" for n in range(1_000_000))
+    repository(path, {"a\tb\u202ec": "x\n", "long.txt": lines})
+    git(path, "commit", "-q", "--amend", "--author", "A\tauthors\t9 <a@b>", "-m", "x\rcommits\t9")
+    head = git(path, "rev-parse", "HEAD").strip()
+    refs = "".join(f"create refs/heads/r{n} {head}\n" for n in range(3000))
+    subprocess.run(["git", "-C", path, "update-ref", "--stdin"], input=refs, text=True, check=True)
+
+
+async def longest(work: Awaitable[object], asker: Person) -> tuple[float, int]:
+    """Milliseconds of the slowest /status while that is done, and how many were asked."""
     times: list[float] = []
-    await reader.send("go on")
-    answered = asyncio.ensure_future(reader.next_message(where=is_final, seconds=120))
-    while len(times) < QUESTIONS or not answered.done():
+    done = asyncio.ensure_future(work)
+    while len(times) < QUESTIONS or not done.done():
         began = time.perf_counter()
         await asker.send("/status")
         await asker.next_message(seconds=60)
         times.append(1000 * (time.perf_counter() - began))
         await asyncio.sleep(PAUSE)
-    await answered
+    await done
     return max(times), len(times)
 
 
+async def said(reader: Person, text: str) -> None:
+    """Until it is answered."""
+    await reader.send(text)
+    await reader.next_message(where=is_final, seconds=120)
+
+
+async def hostile_updates(gram: Localgram, chance: random.Random) -> None:
+    everyday = everyday_updates(OWNER, chance)
+    for _ in range(300):
+        kind, body = chance.choice(everyday)
+        gram.inject(kind, mutated(body, chance))
+        await asyncio.sleep(0.02)
+
+
+async def hostile_rows(database: Path, chance: random.Random) -> None:
+    for _ in range(20):
+        await asyncio.to_thread(damage, database, 5, chance)
+        await asyncio.sleep(0.3)
+
+
 async def main() -> None:
-    said: list[Line] = []
+    lines: list[Line] = []
 
     def script(_request: Json) -> Line:
-        return said.pop(0) if said else says("Done.")
+        return lines.pop(0) if lines else says("Done.")
 
     # Short, and open to the user that tools act as.
     with tempfile.TemporaryDirectory() as name:
@@ -91,21 +137,33 @@ async def main() -> None:
         folder.chmod(0o755)
         async with Localgram(TOKEN) as gram, ModelServer(script=script) as model, site() as served:
             hostile_pages(served)
+            hostile_repository(folder / "repo")
             olga = gram.user("Olga Owner", id=OWNER, started=True)
             oscar = gram.user("Oscar Owner", id=OWNER + 1, started=True)
             os.environ["VOLTAIRE_AGENT__SANDBOX__NETWORK"] = "true"
             os.environ["VOLTAIRE_AGENT__SANDBOX__ALLOW_HOSTS"] = served.host
             os.environ["VOLTAIRE_AGENT__TOOLS"] = TOOLS
+            os.environ["VOLTAIRE_AGENT__REPOS"] = json.dumps(
+                {"repo": {"path": str(folder / "repo")}}
+            )
             process = Process(gram, folder, model.url, f"{OWNER},{OWNER + 1}")  # type: ignore[arg-type]
             process.first = PUBLIC
             async with process.running():
-                said.append(calls("bash", command="head -c 8000000 /dev/zero | tr '\\0' a > big"))
-                await olga.ask("make it")
-                for name, line in inputs(served.host).items():
-                    said.append(line)
-                    ms, count = await longest(olga, oscar)
+                lines.append(calls("bash", command=PREPARED, seconds=300))
+                await said(olga, "make it")
+
+                async def show(name: str, work: Awaitable[object]) -> None:
+                    ms, count = await longest(work, oscar)
                     print(f"{name:36} {ms:7.0f} ms of {count}", flush=True)
+
+                for name, line in inputs(served.host).items():
+                    lines.append(line)
+                    await show(name, said(olga, "go on"))
                     await olga.ask("/new")
+                await show("/summary of a hostile repository", said(olga, "/summary repo"))
+                chance = random.Random(1)
+                await show("300 hostile updates", hostile_updates(gram, chance))
+                await show("100 hostile rows", hostile_rows(process.database, chance))
 
 
 if __name__ == "__main__":

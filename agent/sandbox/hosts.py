@@ -13,6 +13,8 @@ from functools import lru_cache
 DEFAULT_PORTS = (80, 443)
 RESOLVE_SECONDS = 10
 NAT64 = ipaddress.ip_network("64:ff9b::/96")  # the way to IPv4 in networks that have IPv6 alone
+# All that is assigned to be public; others use the rest for meshes and networks of their own.
+GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
 # Beyond what Python 3.11 calls not global. Tunnels that wrap an IPv4 address are refused whole.
 SPECIAL = [
     ipaddress.ip_network(network)
@@ -20,14 +22,9 @@ SPECIAL = [
         "168.63.129.16/32",  # Azure's host: metadata, DNS
         "192.0.0.0/24",  # IETF protocol assignments; Oracle's metadata
         "192.88.99.0/24",  # 6to4 relays
-        "::/96",  # IPv4-compatible
-        "::ffff:0:0:0/96",  # IPv4-translated
-        "64:ff9b:1::/48",  # NAT64 of a network of one's own
         "2001::/23",  # IETF protocol assignments; Teredo
         "2002::/16",  # 6to4
         "3fff::/20",  # documentation
-        "5f00::/16",  # segment routing
-        "fec0::/10",  # site-local
     )
 ]
 
@@ -133,7 +130,8 @@ def is_public(address: str) -> bool:
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address) and (ip.ipv4_mapped or ip in NAT64):
         return is_public(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
-    return ip.is_global and not ip.is_multicast and not any(ip in each for each in SPECIAL)
+    assigned = ip.version == 4 or ip in GLOBAL_UNICAST
+    return assigned and ip.is_global and not ip.is_multicast and not any(ip in s for s in SPECIAL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,6 +130,13 @@ async def test_nothing_is_left_open(box: Box, web: Site) -> None:
         *("::127.0.0.1", "::ffff:0:127.0.0.1", "::ffff:0:8.8.8.8", "fec0::1", "168.63.129.16"),
         *("::ffff:168.63.129.16", "64:ff9b:1::808:808", "2002:808:808::1", "2001::1", "3fff::1"),
         *("192.0.0.192", "192.88.99.1", "5f00::1", "100::1", "fd00:ec2::254"),
+        *(
+            "200::1",
+            "3ff::1",
+            "100:0:0:1::1",
+            "4000::1",
+            "e000::1",
+        ),  # meshes, and what nobody was given
     ],
 )
 def test_addresses_that_are_not_public(address: str) -> None:
