@@ -41,8 +41,9 @@ from agent.store.set_aside import update_key
 from agent.store.transcript import SHORT, decoded_message
 from agent.summary.commit_range import CommitRange
 from agent.summary.git_facts import collect
+from agent.tools.files import changed_lines, matching_text
 from agent.tools.git import NEW_SUBMODULE, changed_files
-from agent.web.fetch import parts_of
+from agent.web.fetch import parts_of, redirected
 from agent.web.html_text import html_text
 from backend.build import release
 from backend.models.gguf_header import NotAModel, read_open
@@ -155,6 +156,24 @@ def address(text: str) -> None:
         parts_of(text)
     except ToolError:
         return
+
+
+def redirect(text: str) -> None:
+    with suppress(ToolError):
+        parts_of(redirected("http://a.example/x", text))
+
+
+def edit(text: str) -> None:
+    """What a change shows holds the new text, and each of its lines is one."""
+    middle = len(text) // 2
+    old, new = text[middle : middle + 30], text[-20:]
+    try:
+        old, new = asyncio.run(matching_text(text, old, new, "x"))
+    except ToolError as error:
+        assert len(str(error)) < 3000
+        return
+    shown = list(changed_lines(text, text.index(old), old, new))
+    assert all(len(line.splitlines()) == 1 for line in shown)
 
 
 def config(raw: bytes) -> None:
@@ -344,6 +363,8 @@ TARGETS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], None]]] = {
     "gguf": (mutated_bytes(GGUF), gguf),
     "proxy request": (mutated_bytes(REQUEST, b"CONNECT [::1]:443 HTTP/1.1\r\n\r\n"), proxy_request),
     "address": (mutated_text("http://user@a.example:80/x", "https://[::1]:99999/"), address),
+    "redirect": (mutated_text("http://[::1]:9/../x?y#z", "//a@b:c/ \\d"), redirect),
+    "edit": (mutated_text("def a():\n    return 1\r\n\n\tb = a()\u2028c\n" * 3), edit),
     "config": (mutated_bytes(CONFIG), config),
     "facts of git": (mutated_bytes(FACTS), facts_of_git),
     "diff": (mutated_bytes(DIFF, STATUS), diff),
