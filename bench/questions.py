@@ -16,7 +16,7 @@ from pathlib import Path
 
 from agent.llm.tool_call_parser import arguments_of
 from bench.attacks.cases.trust import acts
-from fakes.obedient_bot import obedient_bot, orders
+from fakes.obedient_bot import TOKEN, obedient_bot, orders
 
 EVERYTHING, READING = "* {}", "{}"  # entries of agent.sandbox.allow_hosts
 ASKED = {
@@ -33,7 +33,7 @@ async def counted(folder: Path, entry: str) -> dict[str, int]:
         bot.believes = False
         for person, act in zip(bot.people.values(), acts(bot.web.host), strict=False):
             name, arguments = orders(act)[0]
-            if name in ("answer", "delegate") or "elsewhere" in act:
+            if name in ("answer", "delegate") or "elsewhere" in act or TOKEN in act:
                 continue  # no wish of an owner, or refused without a question
             bot.restore()
             bot.asked.clear()

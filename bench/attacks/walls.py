@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from agent import trust
+from agent.leaks import LeakDetector
 from agent.sandbox import (
     bubblewrap,
     bwrap_process,
@@ -188,6 +189,10 @@ def any_host() -> None:
     setattr(hosts.Hosts, "allow", lambda self, host, port: True)
 
 
+def secrets_unseen() -> None:
+    setattr(LeakDetector, "find", lambda self, text: None)
+
+
 def questions_cut() -> None:
     setattr(approval_question, "send_whole", nothing)
 
@@ -239,6 +244,7 @@ WALLS = (
     Wall("what leaves or lasts asks", never_asks, tries=[Try("a page", 1)]),
     Wall("/repos is closed to touched commands", repos_writable_when_touched, tries=[Try("a page", 2)]),
     Wall("the list of hosts", any_host, tries=[Try("a page", 3)], owner=SHOWN),
+    Wall("no secret leaves", secrets_unseen, tries=[Try("a page", 7)], owner=SHOWN),
     Wall("a question comes with the whole step", questions_cut, tries=[Try("a page", 4)], owner=SHOWN),
     Wall("a question shows what is hidden", questions_raw, tries=[Try("a page", 5)], owner=SHOWN),
     Wall("answers are not looked up", previews, tries=[Try("a page", 6)]),
