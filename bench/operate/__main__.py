@@ -6,7 +6,8 @@
 A machine is booted in namespaces for each way to install (all, unless some are
 named), and a phone talks to what is installed there while it is administered,
 killed, stopped and starved. What is tested is the commit, not what is not committed.
-Prints one line per step; exit code 1 when one failed. Needs root; leaves nothing.
+Prints one line per step; exit code 1 when one failed. Needs root; leaves nothing but
+the wheels that it fetched, in .cache/operate-wheels, for the next run.
 """
 
 import argparse
