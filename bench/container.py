@@ -7,7 +7,6 @@ RUN is done in a chroot.
 """
 
 import argparse
-import resource
 import shutil
 import subprocess
 import sys
@@ -19,14 +18,10 @@ IMAGE = "localhost/voltaire"
 OWN_BASE = "localhost/debian:bookworm-slim"
 MIRROR = "http://deb.debian.org/debian"
 LEFT_OUT = ("doc", "man", "locale", "info")  # of /usr/share, as in Debian's slim images
-NOFILE = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-NPROC = resource.getrlimit(resource.RLIMIT_NPROC)[1]
-# runc where it is: crun knows no hybrid cgroups. Limits no higher than those here, which root may not raise everywhere.
+# runc where it is: crun knows no hybrid cgroups. Low limits: root may not raise its own everywhere.
 RUNTIME = ("--runtime=runc",) if shutil.which("runc") else ()
-RUN = (
-    "podman", *RUNTIME, "run", "--rm", "--network=none",
-    f"--ulimit=nofile={NOFILE}:{NOFILE}", f"--ulimit=nproc={NPROC}:{NPROC}",
-)  # fmt: skip
+LIMITS = ("--ulimit=nofile=4096:4096", "--ulimit=nproc=1024:1024")
+RUN = ("podman", *RUNTIME, "run", "--rm", "--network=none", *LIMITS)
 WALLS = ("--cap-drop", "ALL", "--security-opt", "no-new-privileges")
 OPTIONS = ("unmask=ALL",)  # of podman; docs/container.md has those of others
 MOST_MB = 450
@@ -68,17 +63,7 @@ def make_base() -> str:
 def inside(options: tuple[str, ...], *words: str) -> str:
     """What `voltaire` prints in a container, errors too."""
     security = [word for option in options for word in ("--security-opt", option)]
-    argv = (
-        "podman",
-        "run",
-        "--rm",
-        "--network=none",
-        *WALLS,
-        *security,
-        "--entrypoint",
-        "sh",
-        IMAGE,
-    )
+    argv = (*RUN, *WALLS, *security, "--entrypoint", "sh", IMAGE)
     return run(*argv, "-c", f"voltaire {' '.join(words)} 2>&1", check=False).strip()
 
 
@@ -104,9 +89,7 @@ def main() -> None:
     user = run("podman", "image", "inspect", "--format={{.User}}", IMAGE).strip()
     print(f"user: {user}")
     compilers = "command -v cc gcc g++ make cmake pip || true"
-    found = run(
-        "podman", "run", "--rm", "--network=none", "--entrypoint", "sh", IMAGE, "-c", compilers
-    )
+    found = run(*RUN, "--entrypoint", "sh", IMAGE, "-c", compilers)
     print(f"compilers: {found.strip() or 'none'}")
     for number in range(len(OPTIONS) + 1):
         options = OPTIONS[:number]
