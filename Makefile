@@ -20,7 +20,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help install upgrade dev dist image container-steps demo test test-fast coverage check format bench pocket pocket-eval service faults-backend faults-schedule operate growth attacks soak poison fuzz structure campaign mutants templates clean \
+.PHONY: help install upgrade dev dist image container-steps demo test test-fast coverage check format bench pocket pocket-eval service faults-backend faults-schedule operate growth attacks soak poison fuzz structure campaign mutants templates card card-kit clean \
 	system system-test compiled
 
 help:  ## list the targets
@@ -170,8 +170,17 @@ poison: dev  ## 2,000 mutated updates, 1,000 hostile model streams, 1,000 hostil
 soak: dev  ## 200 chats, 5,000 messages, 5 % faults
 	@$(BIN)/python -m bench.soak
 
-templates: dev $(TEMPLATES)  ## calls, results and tokens read again under every real chat template
+templates: dev $(TEMPLATES)  ## calls, results and tokens read again under every real chat template; changes of model
 	@$(BIN)/python -m bench.templates
+	@$(BIN)/python -m bench.template_changes
+	@for calls in hermes lfm2 granite deepseek-r1; do $(BIN)/python -m bench.templates --calls $$calls; done
+
+# CARD="--cpu" tries all of it without a card; the machine with the card needs no network and no `make dev`.
+card:  ## on a machine with an NVIDIA card, nvcc and CMake: what only a card can show, in ten minutes
+	@$(PYTHON) -m bench.card $(CARD)
+
+card-kit: dev  ## pack what `make card` needs on a machine without a network: build/card-kit.tar.xz
+	@$(BIN)/python -m bench.card.kit
 
 structure: dev  ## lines, importers, cycles; stack frames and modules that one message passes
 	@$(BIN)/python -m bench.structure

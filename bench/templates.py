@@ -1,6 +1,7 @@
 """What real chat templates make of our conversations: every template, on the real server, with the real agent.
 
-    python -m bench.templates [NAME...] [--thinking off|default|on] [--kind lfm2|gemma3] [--json]
+    python -m bench.templates [NAME...] [--thinking off|default|on] [--kind lfm2|gemma3]
+                              [--calls hermes|lfm2|granite|deepseek-r1] [--json]
 
 For each template a toy model says, in the family's own format, what the script
 wants: calls with and without words before them, thoughts where the template has
@@ -11,6 +12,8 @@ those of a new message that were still read again while the person waited, and
 where the prompt first differs from what the server had read. With the template's own
 way to think the last turn but one has ten calls with results of 1,000 tokens. The model has full attention, or the layers
 of a hybrid (lfm2) or of a sliding-window model (gemma3), which cannot go back.
+With `--calls` it writes its calls in another family's format, which the server's
+parser for its template does not know.
 
 Read again is what the next prompt does not repeat of the last one and its answer
 (the rendered texts, in the server's tokens), and what its cache did not give of
@@ -142,15 +145,18 @@ def main() -> int:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--thinking", choices=MODES, action="append")
     parser.add_argument("--kind", choices=LAYERS, action="append")
+    parser.add_argument("--calls", choices=spoken.CROSSED)
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     logging.getLogger("agent").setLevel(logging.CRITICAL)  # the table says it
     rows = []
     if not asked.json:
         print(HEADER)
-    names, kinds = asked.names or spoken.templates(), asked.kind or ["llama"]
+    every = spoken.COMMON if asked.calls else spoken.templates()
+    names, kinds = asked.names or every, asked.kind or ["llama"]
     for name, kind in itertools.product(names, kinds):
-        for row in asyncio.run(measure(name, asked.thinking or ("off", "default"), kind)):
+        how = asked.thinking or (("off",) if asked.calls else ("off", "default"))
+        for row in asyncio.run(measure(name, how, kind, calls=asked.calls)):
             rows.append(row)
             if not asked.json:
                 print(line(row), flush=True)
@@ -166,8 +172,12 @@ async def measure(
     thinking: Sequence[str],
     kind: Kind = "llama",
     long: Collection[str] = ("default", "on"),
+    calls: str | None = None,
 ) -> list[Row]:
-    """The script in two chats that take turns, with one template, once in each way to think; LONG, too, where `long` names that."""
+    """The script in two chats that take turns, with one template, once in each way to think; LONG, too, where `long` names that.
+
+    `calls` names the format of the calls (spoken.CROSSED); None: the family's own.
+    """
     template = spoken.template(name)
     known = KnownTools.of(tool.schema for tool in chosen([]))
     rows = []
@@ -177,14 +187,15 @@ async def measure(
         texts = {}
         async with serve(model) as endpoint, Server(endpoint) as server:
             for how in thinking:
-                texts[how] = await said(name, server, how)
+                texts[how] = await said(name, server, how, calls=calls)
         model = Path(folder) / "said.gguf"
         every = [text for spoken_so in texts.values() for text in spoken_so.values()]
         ids = make_scripted(model, every, template, context=CONTEXT, kind=kind)
         async with serve(model, CONTEXT) as endpoint, Server(endpoint, every) as server:
             for how in thinking:
                 spoken_ids = {act: (text, ids[text]) for act, text in texts[how].items()}
-                row = Row(name if kind == "llama" else f"{kind}: {name}", how, how in long)
+                title = ": ".join(filter(None, (kind if kind != "llama" else "", calls, name)))
+                row = Row(title, how, how in long)
                 row.read = sum(read_by_us(act, texts[how][id(act)], known) for act in ACTS)
                 path = Path(folder) / f"{how}.db"
                 await converse(row, path, server, spoken_ids)
@@ -192,8 +203,14 @@ async def measure(
     return rows
 
 
-async def said(name: str, server: "Server", thinking: str) -> dict[int, str]:
-    """Each act of the script in the family's words."""
+async def said(
+    name: str,
+    server: "Server",
+    thinking: str,
+    acts: Sequence[Act] = ACTS,
+    calls: str | None = None,
+) -> dict[int, str]:
+    """Each act in the family's words."""
     tools = [tool.schema for tool in chosen([])]
 
     async def render(messages: Sequence[Mapping[str, Any]]) -> str:
@@ -202,8 +219,11 @@ async def said(name: str, server: "Server", thinking: str) -> dict[int, str]:
 
     speaker = spoken.Speaker(name, render, thinks=thinking != "off")
     texts = {}
-    for act in ACTS:
-        if act.tool:
+    for act in acts:
+        if act.tool and calls:
+            text = spoken.CROSSED[calls](act.tool, act.arguments)
+            text = f"{act.words}\n{text}" if act.words else text
+        elif act.tool:
             text = await speaker.call(act.tool, act.arguments, act.words)
         else:
             text = await speaker.answer(act.words)
@@ -233,7 +253,7 @@ async def converse(
     thinking = {"off": 0, "on": BUDGET}.get(row.thinking)
     async with open_store(path) as store, OpenAIModel(same) as model:
         queue, ended = LocalGpuQueue(), asyncio.Queue[TurnFinished]()
-        actors = {chat: Actor(model, server) for chat in CHATS}
+        actors = {chat: Actor(model) for chat in CHATS}
         tools = [replace(tool, function=partial(answered, tool.name)) for tool in chosen([])]
         schemas = tuple(tool.schema for tool in tools)
         window = ModelWindow(store, model, queue, schemas)
@@ -353,10 +373,9 @@ def known_before(prompt: str) -> str:
 class Actor:
     """The model of one chat, saying what it is told to; a text is over when it was completed."""
 
-    def __init__(self, model: OpenAIModel, server: "Server") -> None:
+    def __init__(self, model: OpenAIModel) -> None:
         self.asked: list[Asked] = []
         self._model = model
-        self._server = server
         self._texts: deque[tuple[str, int]] = deque()
         self._first = True
 

@@ -15,6 +15,7 @@ from typing import Any
 import gguf
 import numpy as np
 
+ALIGNMENT = 32  # bytes
 WEIGHTS = gguf.GGMLQuantizationType.Q5_0  # a type that the CPU backend does not repack into memory
 Tensors = Iterator[
     tuple[str, tuple[int, ...]]
@@ -39,27 +40,65 @@ class Shape:
 def make(folder: Path, name: str) -> Path:
     """Write the file of a model in SHAPES or DRAFTERS."""
     shape, path = {**SHAPES, **DRAFTERS}[name], folder / f"{name}.gguf"
+
+    def no_vocabulary(writer: gguf.GGUFWriter) -> None:
+        writer.add_string("tokenizer.ggml.model", "no_vocab")
+        add_value(writer, f"{shape.kind}.vocab_size", shape.vocabulary)
+
+    stored = write_header(path, shape, no_vocabulary, lambda width: WEIGHTS)
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size + sum(tensor.size for tensor in stored))
+    return path
+
+
+@dataclass(frozen=True)
+class StoredTensor:
+    """`size` in bytes, padded to ALIGNMENT."""
+
+    name: str
+    dimensions: tuple[int, ...]
+    type: gguf.GGMLQuantizationType
+    size: int
+
+
+def write_header(
+    path: Path,
+    shape: Shape,
+    add_tokenizer: Callable[[gguf.GGUFWriter], None],
+    type_of: Callable[[int], gguf.GGMLQuantizationType],
+) -> list[StoredTensor]:
+    """Everything in front of the tensors' bytes; they are to follow in the order of the list.
+
+    `type_of` gives the type of weights whose rows have so many elements.
+    """
     writer = gguf.GGUFWriter(path, shape.kind)
     for key, value in shape.values.items():
         add_value(writer, f"{shape.kind}.{key}", value)
-    writer.add_string("tokenizer.ggml.model", "no_vocab")
-    add_value(writer, f"{shape.kind}.vocab_size", shape.vocabulary)
-    size = 0
+    add_tokenizer(writer)
+    stored = []
     for tensor, dimensions in tensors(shape):
-        plain = len(dimensions) == 1 or dimensions[0] % 32 or "gate_inp" in tensor
-        kind = gguf.GGMLQuantizationType.F32 if plain else WEIGHTS
+        plain = (
+            len(dimensions) == 1
+            or dimensions[0] % 32
+            or "gate_inp" in tensor
+            or tensor.endswith("bias")
+        )
+        kind = gguf.GGMLQuantizationType.F32 if plain else type_of(dimensions[0])
         block, block_bytes = gguf.GGML_QUANT_SIZES[kind]
-        bytes_ = int(np.prod(dimensions)) // block * block_bytes
-        size += -(-bytes_ // 32) * 32
-        writer.add_tensor_info(tensor, dimensions[::-1], np.dtype(np.float32), bytes_, kind)
+        size = int(np.prod(dimensions)) // block * block_bytes
+        writer.add_tensor_info(tensor, dimensions[::-1], np.dtype(np.float32), size, kind)
+        stored.append(StoredTensor(tensor, dimensions, kind, padded(size)))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_ti_data_to_file()
     writer.close()
-    start = -(-path.stat().st_size // 32) * 32
     with path.open("r+b") as file:
-        file.truncate(start + size)
-    return path
+        file.truncate(padded(path.stat().st_size))
+    return stored
+
+
+def padded(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def add_value(writer: gguf.GGUFWriter, key: str, value: Any) -> None:

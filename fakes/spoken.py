@@ -120,6 +120,8 @@ FORMS: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
     "DeepSeek-R1": deepseek_r1,
     "deepseek-r1": deepseek_r1,
 }
+# Formats that a model may fall into under a template of another family.
+CROSSED = {"hermes": hermes, "lfm2": lfm2, "granite": granite, "deepseek-r1": deepseek_r1}
 
 
 @dataclass(frozen=True)

@@ -280,7 +280,7 @@ class OpenAIModel:
                     return form
             return NATIVE
 
-        return await self._probed(endpoint, "form", PromptForm, tried)
+        return await self._probed(endpoint, "form of calls", PromptForm, tried)
 
     async def _takes_raw_calls(self, endpoint: Endpoint, form: PromptForm) -> bool:
         """Whether the template repeats a call as text to the letter, shows its result, and goes on.

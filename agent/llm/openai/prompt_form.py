@@ -6,7 +6,9 @@ rendered in one form after the other, and the first form in which nothing of it 
 lost is the one.
 """
 
+import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -25,7 +27,8 @@ class PromptForm:
 
     `results`: in a role of their own, else in the user's. `tools`: in their own field,
     else listed in the system text. `system`: in a role of its own, else in front of the
-    first user message. `raw_calls`: calls that came as text go back as that text, which
+    first user message. `short_ids`: calls are named by nine letters and digits, whatever the
+    model called them that made them (Mistral). `raw_calls`: calls that came as text go back as that text, which
     keeps the rendered prompt's tokens. `thoughts`: whether the template repeats what was
     thought, so that thoughts go back, and the template itself decides how long it keeps
     them; "stripped" where it ends them with a line break of its own behind theirs (Gemma 4,
@@ -36,15 +39,20 @@ class PromptForm:
     results: bool = True
     tools: bool = True
     system: bool = True
+    short_ids: bool = False
     raw_calls: bool = False
     thoughts: ThoughtForm = "none"
     efforts: frozenset[str] = frozenset()
 
 
 NATIVE = PromptForm()
+SHORT_ID = re.compile(r"[A-Za-z0-9]{9}")
+PROBED_ID = (
+    "call_of_another_model_"  # a chat that changes its model brings the ids of the other one
+)
 FORMS = [
-    PromptForm(calls, results, tools, system)  # type: ignore[arg-type]
-    for (calls, results, tools), system in product(
+    PromptForm(calls, results, tools, system, short_ids)  # type: ignore[arg-type]
+    for (calls, results, tools), system, short_ids in product(
         (
             ("native", True, True),
             ("single", True, True),
@@ -54,7 +62,9 @@ FORMS = [
             ("text", False, False),
         ),
         (True, False),
+        (False, True),
     )
+    if not (short_ids and calls == "text" and not results)  # no ids are sent
 ]
 
 TOOLS_HEAD = """
@@ -93,7 +103,8 @@ def message_json(message: Message, form: PromptForm = NATIVE) -> Json:
         case User(text):
             return {"role": "user", "content": text}
         case ToolResult(call, name, text) if form.results:
-            return {"role": "tool", "tool_call_id": call, "name": name, "content": text}
+            id = wire_id(call, form)
+            return {"role": "tool", "tool_call_id": id, "name": name, "content": text}
         case ToolResult(_, _, text):
             return {"role": "user", "content": f"<tool_response>\n{text}\n</tool_response>"}
         case Assistant(text, calls, raw, thought):
@@ -109,7 +120,7 @@ def message_json(message: Message, form: PromptForm = NATIVE) -> Json:
                 return {**wire, "content": "\n".join(parts)}
             functions = [
                 {
-                    "id": call.id,
+                    "id": wire_id(call.id, form),
                     "type": "function",
                     "function": {"name": call.name, "arguments": call.arguments},
                 }
@@ -117,6 +128,13 @@ def message_json(message: Message, form: PromptForm = NATIVE) -> Json:
             ]
             wire["content"] = text
             return {**wire, "tool_calls": functions} if functions else wire
+
+
+def wire_id(id: str, form: PromptForm) -> str:
+    """A call's id as the template takes it: the same for the call and its result, in every request."""
+    if not form.short_ids or SHORT_ID.fullmatch(id):
+        return id
+    return hashlib.sha256(id.encode()).hexdigest()[:9]
 
 
 def call_text(call: ToolCall) -> str:
@@ -159,11 +177,11 @@ def joined(first: str | list[Json], second: str | list[Json]) -> str | list[Json
 
 
 def _call(number: int) -> ToolCall:
-    return ToolCall(f"call0000{number}", "look", json.dumps({"at": f"#call-{number}#"}))
+    return ToolCall(f"{PROBED_ID}{number}", "look", json.dumps({"at": f"#call-{number}#"}))
 
 
 def _result(number: int) -> ToolResult:
-    return ToolResult(f"call0000{number}", "look", f"#result-{number}#")
+    return ToolResult(f"{PROBED_ID}{number}", "look", f"#result-{number}#")
 
 
 _LOOK: Mapping[str, Any] = {

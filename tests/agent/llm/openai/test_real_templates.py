@@ -1,9 +1,11 @@
 """The most used families: their own templates on the real server, under the real agent."""
 
 import statistics
+from pathlib import Path
 
 import pytest
 
+from bench.template_changes import FAMILIES, conversation, every_pair, family
 from bench.templates import WAITED, measure
 from fakes.scripted_gguf import Kind
 from fakes.spoken import COMMON, FOLDER
@@ -30,3 +32,22 @@ async def test_nobody_waits_for_models_that_cannot_go_back_nor_after_ten_long_ca
     assert row.sound, row
     assert max(row.message) > 10_000  # the template drops the turn's thoughts
     assert max(row.waited) <= WAITED, row
+
+
+async def test_a_call_in_another_familys_format_is_read() -> None:
+    (row,) = await measure("Qwen3-Coder", ("off",), long=(), calls="lfm2")
+    assert row.sound, row
+
+
+async def test_a_chat_with_calls_goes_on_with_models_of_other_families(tmp_path: Path) -> None:
+    """Among them one that refuses ids of calls which are not its own, and one without roles for calls."""
+    names = ("Qwen3.5-4B", "Mistral-Small-3.2-24B-Instruct-2506", "google-gemma-2-2b-it")
+    first, second, third = [await family(name, tmp_path) for name in names]
+    found = await conversation([first, second, third, second], tmp_path / "chat.db")
+    assert found.survived, found
+
+
+@pytest.mark.slow
+async def test_a_chat_survives_a_change_between_any_two_of_ten_families() -> None:
+    for row in await every_pair(FAMILIES):
+        assert row.survived, row

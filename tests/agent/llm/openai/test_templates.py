@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from agent.llm.openai import OpenAIModel
-from agent.llm.openai.prompt_form import Json
+from agent.llm.openai.prompt_form import Json, PromptForm, messages_json
 from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
 from agent.model import Request
 from agent.store import Store, open_store
@@ -212,3 +212,16 @@ async def test_the_prefix_is_registered_in_the_form_that_requests_take(tmp_path:
         prompt = await model.rendered(Request((System("words"), User("hello")), TOOLS))
     assert (prefix.messages, prefix.before, prefix.tools) == ([], "words\n\n", list(TOOLS))
     assert prompt and "words\n\nhello" in prompt
+
+
+def test_a_calls_id_is_shortened_alike_in_call_and_result_and_a_short_one_stays() -> None:
+    short = PromptForm(short_ids=True)
+    calls = ToolCall("functions.look:0", "look", "{}"), ToolCall("aB3456789", "look", "{}")
+    results = [ToolResult(call.id, "look", "fine") for call in calls]
+    request = Request((User("Look."), Assistant("", calls), *results))
+    _, called, first, second = messages_json(request, short)
+    ids = [call["id"] for call in called["tool_calls"]]
+    assert ids == [first["tool_call_id"], second["tool_call_id"]]
+    assert len(ids[0]) == 9 and ids[0].isalnum()
+    assert ids[1] == "aB3456789"
+    assert messages_json(request, PromptForm())[2]["tool_call_id"] == "functions.look:0"
