@@ -349,7 +349,9 @@ async def _reread(row: Row, asked: Sequence[Asked], server: "Server") -> None:
         lost += max(0, kept - now.cached - SLACK)
         (row.message if now.first else row.step).append(lost)
         if now.first:
-            ahead = await server.tokens(known_before(now.prompt))
+            before = now.prompt[: now.prompt.rindex(BEGINS)]
+            # Cut off in the middle of what is one token here, a text has more tokens than with its end.
+            ahead = min([await server.tokens(text) for text in (known_before(before), before)])
             row.waited.append(max(0, ahead - now.cached))
         if lost and not row.difference:
             had, has = known[len(same) :], now.prompt[len(same) :]
@@ -362,9 +364,8 @@ CUT = "\0"
 SLACK = 2  # tokens at the seam of what is compared; the last one of a prompt is always read
 
 
-def known_before(prompt: str) -> str:
-    """What of a prompt was said before its last message; marks of roles behind that are new."""
-    before = prompt[: prompt.rindex(BEGINS)]
+def known_before(before: str) -> str:
+    """What was said before a prompt's last message; marks of roles behind that are new."""
     ends = [before.rfind(act.words) + len(act.words) for act in ACTS if not act.tool]
     end = max(ends)
     return before[:end] if len(before) - end <= MARKS else before
