@@ -349,9 +349,9 @@ async def _reread(row: Row, asked: Sequence[Asked], server: "Server") -> None:
         lost += max(0, kept - now.cached - SLACK)
         (row.message if now.first else row.step).append(lost)
         if now.first:
-            before = now.prompt[: now.prompt.rindex(BEGINS)]
+            old = now.prompt[: now.prompt.rindex(BEGINS)]
             # Cut off in the middle of what is one token here, a text has more tokens than with its end.
-            ahead = min([await server.tokens(text) for text in (known_before(before), before)])
+            ahead = min([await server.tokens(text) for text in (known_before(old), old)])
             row.waited.append(max(0, ahead - now.cached))
         if lost and not row.difference:
             had, has = known[len(same) :], now.prompt[len(same) :]

@@ -168,16 +168,15 @@ def hold(free: int) -> Iterator[str]:
         return
     device, context, left = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_size_t()
     all_of_it, pointer = ctypes.c_size_t(), ctypes.c_uint64()
-    steps = (
-        lambda: cuda.cuInit(0),
-        lambda: cuda.cuDeviceGet(ctypes.byref(device), 0),
-        lambda: cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device),
-        lambda: cuda.cuCtxSetCurrent(context),
-    )
-    for step in steps:
-        if code := step():
-            yield f"CUDA answers {code}"
-            return
+    codes = [
+        cuda.cuInit(0),
+        cuda.cuDeviceGet(ctypes.byref(device), 0),
+        cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device),
+        cuda.cuCtxSetCurrent(context),
+    ]
+    if any(codes):
+        yield f"CUDA answers {codes}"
+        return
     while True:
         cuda.cuMemGetInfo_v2(ctypes.byref(left), ctypes.byref(all_of_it))
         more = min(PIECE, left.value - free)

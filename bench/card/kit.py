@@ -32,7 +32,7 @@ PLATFORM = "x86_64-manylinux_2_28"
 PROGRAMS = ("ninja", "bwrap")
 # matplotlib with all that it alone needs, and the server that is compiled here instead.
 LEFT_OUT = frozenset("matplotlib contourpy cycler fonttools kiwisolver pillow pyparsing xllamacpp".split())  # fmt: skip
-MORE = frozenset({"gguf"})  # of requirements-dev.lock
+MORE = frozenset({"gguf", "numpy", "pyyaml", "tqdm"})  # of requirements-dev.lock, for the models
 BACKENDS = re.compile(r"ggml/src/ggml-(?!cpu/|cuda/)[\w-]+/")
 KEPT = re.compile(
     r"CMakeLists\.txt|LICENSE|AUTHORS|(cmake|common|ggml|include|src|tools|vendor|licenses)/.*"
@@ -131,10 +131,16 @@ def packages(folder: Path) -> Files:
 
 def requirements() -> Iterator[str]:
     """The lines of the lock files that count for Python 3.11, whose versions serve the later ones, too."""
+    given = set[str]()
     for lock, wanted in (("requirements.lock", None), ("requirements-dev.lock", MORE)):
         for line in (ROOT / lock).read_text("utf-8").replace("\\\n", " ").splitlines():
-            if line and not line.startswith(("#", "-")):
-                yield from for_linux(line, wanted)
+            for asked in (
+                for_linux(line, wanted) if line and not line.startswith(("#", "-")) else ()
+            ):
+                name = asked.partition("==")[0]
+                if name not in given:
+                    yield asked
+                given.add(name)
 
 
 def for_linux(line: str, wanted: frozenset[str] | None) -> Iterator[str]:

@@ -116,7 +116,7 @@ def _write_repeated(
 ) -> None:
     """`size` bytes of the piece, from another block on each time."""
     block = gguf.GGML_QUANT_SIZES[kind][1]
-    view = memoryview(piece)
+    view = memoryview(piece.tobytes())
     at = int(random.integers(len(piece) // block)) * block
     while size:
         part = view[at : at + size]

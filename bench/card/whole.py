@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from backend.client import BackendClient
 from backend.measure.probe import CannotMeasure, open_probe
@@ -215,13 +216,13 @@ async def background(
         await process.wait()
 
 
-async def until_ready(stage: Stage, variables: Mapping[str, str]) -> dict[str, dict[str, object]]:
+async def until_ready(stage: Stage, variables: Mapping[str, str]) -> dict[str, Any]:
     """What `voltaire status --json` says once the backend serves."""
     async with asyncio.timeout(READY_SECONDS):
         while True:
             _, text = await voltaire(stage, "status", "--json", variables=variables)
             with suppress(ValueError):
-                found: dict[str, dict[str, object]] = json.loads(text)
+                found: dict[str, Any] = json.loads(text)
                 if found["backend"]["state"] in ("ready", "failed"):
                     return found
             await asyncio.sleep(0.5)
