@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agent.errors import ToolError
-from agent.events import ApprovalAsked, Decision, Emit
+from agent.events import ApprovalAsked, ApprovalPending, Decision, Emit
 from agent.trust import Taint, asks, told
 
 EXPIRY_SECONDS = 300.0
@@ -156,6 +156,7 @@ class Approvals:
         taints: Sequence[Taint] = (),
         *,
         running: bool = False,
+        emit: Emit = lambda event: None,
     ) -> tuple[ApprovalRequest, Decision, str]:
         """The decision for a call and, when denied, the reason. Waits up to the expiry.
 
@@ -176,6 +177,7 @@ class Approvals:
             if found is None:
                 await self._rows.open(request, running=running)
             self._waiting[request.id] = asyncio.get_running_loop().create_future()
+            emit(ApprovalPending())
             try:
                 async with asyncio.timeout(max(0.0, request.expires - self._clock())):
                     decision = await self._answer(request, self._ask)
@@ -223,7 +225,7 @@ class CallApprover:
         midway = ("network:", "request:", "key:", "budget:bytes", "budget:hosts")
         running = scope.startswith(midway)
         request, decision, reason = await self.approvals.settle(
-            self.call, what, scope, taints, running=running
+            self.call, what, scope, taints, running=running, emit=self.emit
         )
         self.emit(ApprovalAsked(request.id, what, decision))
         if decision == "denied":

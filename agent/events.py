@@ -93,6 +93,11 @@ class CallRefused:
 
 
 @dataclass(frozen=True, slots=True)
+class ApprovalPending:
+    """An owner is being asked, for a live message; not part of the JSON form. ApprovalAsked ends it."""
+
+
+@dataclass(frozen=True, slots=True)
 class ApprovalAsked:
     """Emitted once, when it has been decided."""
 
@@ -138,6 +143,7 @@ Event = (
     | ToolProgress
     | ToolFinished
     | CallRefused
+    | ApprovalPending
     | ApprovalAsked
     | Notice
     | ModelFinished

@@ -10,6 +10,7 @@ from agent.aio import BackgroundTasks, set_within
 from agent.chats.assignment import Assignment
 from agent.events import (
     ApprovalAsked,
+    ApprovalPending,
     Event,
     ModelFinished,
     ModelProgress,
@@ -27,7 +28,7 @@ from bot.texts import Texts
 log = logging.getLogger(__name__)
 
 TYPING_SECONDS = 4.5  # apps show it for 5 s
-REFRESH_SECONDS = 20.0  # a draft fades after 30 s
+REFRESH_SECONDS = 5.0  # between two looks at the clock; a draft fades after 30 s
 FIRST_PAUSE = 0.35  # seconds; a quicker answer needs no live view
 LONGEST_PAUSE = 3.0
 SUMMARY_CHARACTERS = 80
@@ -154,9 +155,12 @@ class TurnViewBuilder:
         self._speed = speed
         self._clock = clock
         self._asked_at = clock()  # when the model was last given something to read
+        self._running: dict[str, tuple[str, float]] = {}  # by call: its tool, and when it began
+        self._pending_since: float | None = None  # when an owner was asked
         self._processed = 0
         self._thinks_since: float | None = None
         self._thought = 0  # pieces, nearly always a token each
+        self._timed = ""  # the status that `waiting` has written
 
     def add(self, event: Event) -> None:
         if not isinstance(event, ThoughtDelta | ModelProgress | ApprovalAsked):
@@ -181,6 +185,7 @@ class TurnViewBuilder:
                 if len(first) > SUMMARY_CHARACTERS:
                     first = first[: SUMMARY_CHARACTERS - 1] + "…"
                 call = ToolCallView(id, name, first)
+                self._running[id] = name, self._clock()
                 self.view = TurnView((*self.view.calls, call))
             case ToolProgress(id, text):
                 self._change_call(id, detail=text)
@@ -191,7 +196,15 @@ class TurnViewBuilder:
                     detail=event.shown or event.output,
                     seconds=event.duration_ms / 1000,
                 )
+                self._running.pop(event.id, None)
                 self._asked_at = self._clock()
+                self.view = replace(self.view, status="")
+            case ApprovalPending():
+                self._pending_since = self._clock()
+                self.waiting()
+            case ApprovalAsked():
+                self._pending_since = None
+                self.waiting()
             case ModelFinished():
                 self._speed.prefill_tok_s = event.prefill_tok_s or self._speed.prefill_tok_s
                 if event.ttft_ms is not None:
@@ -203,7 +216,8 @@ class TurnViewBuilder:
                 pass
 
     def waiting(self) -> None:
-        """How long it has been thinking, or an estimate of how long reading takes, where nothing else is shown."""
+        """What goes on now, and for how long: a thought, a question to an owner, a tool, or reading,
+        estimated where nothing else is known of it."""
         if self._thinks_since is not None:
             seconds = self._clock() - self._thinks_since
             status = self._texts.thinking.format(seconds=round(seconds), tokens=self._thought)
@@ -211,11 +225,26 @@ class TurnViewBuilder:
             buttons = [[button]] if seconds >= OFFER_SECONDS else ()
             self.view = replace(self.view, status=status, buttons=buttons)
             return
-        shown = self.view.status or self.view.text or self.view.thoughts
-        if not shown and self._speed.ttft_s:
-            seconds = max(1, round(self._speed.ttft_s))
-            status = self._texts.reading_estimate.format(seconds=seconds)
+        if status := self._elapsed():
+            self._timed = status
             self.view = replace(self.view, status=status)
+
+    def _elapsed(self) -> str:
+        """What takes time without saying so itself; empty where something newer is shown."""
+        now, texts = self._clock(), self._texts
+        if self._pending_since is not None:
+            return texts.approval_pending.format(seconds=round(now - self._pending_since))
+        if self._running:
+            tool, since = next(iter(self._running.values()))
+            seconds = round(now - since)
+            return texts.running_since.format(tool=tool, seconds=seconds) if seconds else ""
+        shown = self.view.text or self.view.thoughts or self.view.status not in ("", self._timed)
+        if shown or not self._speed.ttft_s:
+            return ""
+        expected, seconds = max(1, round(self._speed.ttft_s)), round(now - self._asked_at)
+        if seconds > expected:
+            return texts.reading_since.format(seconds=seconds)
+        return texts.reading_estimate.format(seconds=expected)
 
     def _reading(self, progress: ModelProgress) -> str:
         done, total = progress.processed, progress.total

@@ -11,6 +11,9 @@ class Texts(NamedTuple):
     reading: str = "reading {done:,} of {total:,} tokens"
     reading_eta: str = "reading {done:,} of {total:,} tokens, about {seconds} s"
     reading_estimate: str = "reading, about {seconds} s (an estimate)"
+    reading_since: str = "reading for {seconds} s"
+    running_since: str = "running {tool} for {seconds} s"
+    approval_pending: str = "waiting for an owner's yes, {seconds} s"
     interrupted: str = "interrupted by a restart"
     # delivery
     in_doubt: str = "I could not tell whether my last message reached you."

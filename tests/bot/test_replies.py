@@ -9,6 +9,7 @@ import pytest
 from agent.chats.assignment import Assignment
 from agent.events import (
     ApprovalAsked,
+    ApprovalPending,
     ModelFinished,
     ModelProgress,
     Notice,
@@ -75,6 +76,41 @@ def test_an_engine_that_tells_nothing_gets_an_estimate_marked_as_one() -> None:
     progress.add(TextDelta("Hel"))
     progress.waiting()
     assert progress.view == TurnView(text="Hel")
+
+
+def test_past_the_estimate_the_time_that_went_by_is_told() -> None:
+    clock = SetClock()
+    progress = TurnViewBuilder(Texts(), ReadingSpeed(ttft_s=1.0), clock)
+    progress.waiting()
+    assert progress.view.status == "reading, about 1 s (an estimate)"
+    clock.now += 9
+    progress.waiting()
+    assert progress.view.status == "reading for 9 s"
+
+
+def test_a_tool_that_runs_is_what_goes_on() -> None:
+    clock = SetClock()
+    progress = TurnViewBuilder(Texts(), ReadingSpeed(ttft_s=1.0), clock)
+    progress.add(ToolCalled("c", "bash", {"command": "make"}))
+    clock.now += 25
+    progress.waiting()
+    assert progress.view.status == "running bash for 25 s"
+    progress.add(ToolFinished("c", "bash", ok=True, output="", duration_ms=25_000))
+    assert progress.view.status == ""
+    progress.waiting()
+    assert progress.view.status == "reading, about 1 s (an estimate)"
+
+
+def test_while_an_owner_is_asked_nothing_else_goes_on() -> None:
+    clock = SetClock()
+    progress = TurnViewBuilder(Texts(), ReadingSpeed(ttft_s=1.0), clock)
+    progress.add(ToolCalled("c", "bash", {"command": "make"}))
+    progress.add(ApprovalPending())
+    clock.now += 40
+    progress.waiting()
+    assert progress.view.status == "waiting for an owner's yes, 40 s"
+    progress.add(ApprovalAsked("a", "make", "once"))
+    assert progress.view.status == "running bash for 40 s"
 
 
 def test_nothing_is_estimated_that_was_never_measured() -> None:
@@ -325,7 +361,9 @@ def test_after_ten_seconds_of_thinking_an_end_is_offered(seconds: float, offered
     assert progress.view == TurnView((ToolCallView("c1", "bash", ""),))
     clock.now += 100.0
     progress.waiting()
-    assert progress.view == TurnView((ToolCallView("c1", "bash", ""),))
+    assert progress.view == TurnView(
+        (ToolCallView("c1", "bash", ""),), status="running bash for 100 s"
+    )
 
 
 @pytest.mark.parametrize(
