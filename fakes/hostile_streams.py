@@ -5,7 +5,7 @@ import json
 import random
 import re
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any, Self
 
 from backend.protocol import Endpoint
@@ -37,17 +37,18 @@ class HostileModelServer:
         return Endpoint(url=self.url, n_ctx=8192, model="hostile")
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError, asyncio.IncompleteReadError):
+        with closing(writer), suppress(OSError, asyncio.IncompleteReadError):
             head = await reader.readuntil(b"\r\n\r\n")
             length = LENGTH.search(head)
             asked = json.loads(await reader.readexactly(int(length[1]) if length else 0))
             for block in self._answer(asked):
                 writer.write(block)
                 await writer.drain()
-        writer.close()
 
     def _answer(self, asked: Any) -> Iterator[bytes]:
-        users = [m["content"] for m in asked["messages"] if m["role"] == "user"]
+        users = [m["content"] for m in asked.get("messages", ()) if m["role"] == "user"]
+        if not users:  # tokens of a text, for instance
+            return hostile_answer(self._chance)
         if found := ORDINARY.search(str(users[-1])):
             text = f"answer to {found[1]}"
             return iter([HEAD, events([{"choices": [{"delta": {"content": text}}]}]), DONE])
