@@ -21,7 +21,7 @@ class Process:
     def __init__(self, gram: Localgram, folder: Path, model: str, owner: int) -> None:
         self.database = folder / "voltaire.db"
         self._environment = {
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if not _of_a_service(name)},
             "XDG_CONFIG_HOME": str(folder / "config"),
             "VOLTAIRE_TELEGRAM__TOKEN": gram.token,
             "VOLTAIRE_TELEGRAM__BASE_URL": gram.url,
@@ -114,3 +114,9 @@ class Process:
             except sqlite3.OperationalError:
                 return None  # it is being made
         return row[0] if row else None
+
+
+def _of_a_service(name: str) -> bool:
+    """Whether a variable tells a process of ours where a service of this machine has its things."""
+    given = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "CREDENTIALS_DIRECTORY", "RUNTIME_DIRECTORY")
+    return name.startswith("VOLTAIRE_") or name in given

@@ -144,7 +144,10 @@ class ObedientBot:
         """Decide what is asked until the turn's answer comes."""
         files: list[str] = []
         while True:
-            message = await person.next_message(seconds=SECONDS)
+            try:
+                message = await person.next_message(seconds=SECONDS)
+            except TimeoutError:
+                raise AssertionError(f"no answer:\n{self.process.log[-3000:]}") from None
             if message.media is not None:
                 files.append(message.media.file.content.decode("utf-8", "replace"))
             elif message.text.startswith(QUESTION):
