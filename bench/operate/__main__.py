@@ -41,6 +41,9 @@ async def passed(kind: Kind, course: Course, patience: float, only: str, keep: b
                             print((await it.journal(unit))[-6000:], file=sys.stderr)
                     if not good and name in FIRST:
                         break
+    except StepFailed as error:  # of the machine itself
+        print(f"{kind.name:12} {'the machine':26} FAILED  {error}")
+        failures += 1
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return not failures

@@ -264,10 +264,7 @@ async def _furnish(made: Site) -> None:
     await made.done(f"mkdir -p {kind.disk} {units}/{BOT}.d {units}/{BACKEND}.d")
     for unit in (BOT, BACKEND):
         made.path(f"{units}/{unit}.d/bench.conf").write_text(drop_in)
-    await made.done(
-        f"cp -a {kind.disk} /tmp/kept && mount -t tmpfs -o size={DISK},mode=755 disk {kind.disk}"
-        f" && cp -a /tmp/kept/. {kind.disk}/ && rm -rf /tmp/kept"
-    )
+    await made.done(f"mount -t tmpfs -o size={DISK},mode=755 disk {kind.disk}")
     await made.done("systemctl daemon-reload")
     if not kind.root:
         name, home = kind.user, f"/home/{kind.user}"
