@@ -225,3 +225,23 @@ def test_a_calls_id_is_shortened_alike_in_call_and_result_and_a_short_one_stays(
     assert len(ids[0]) == 9 and ids[0].isalnum()
     assert ids[1] == "aB3456789"
     assert messages_json(request, PromptForm())[2]["tool_call_id"] == "functions.look:0"
+
+
+# Gemma 4's way: no result of a call that stands there as text.
+DROPPING = "{%- set seen = namespace(call=false) %}" + _chatml().replace(
+    _CALLS, _CALLS + "{%- if m.tool_calls %}{% set seen.call = true %}{% endif %}"
+).replace("{%- else %}", "{%- elif m.role != 'tool' or seen.call %}")
+
+
+@pytest.mark.parametrize(
+    ("template", "as_it_was"), [(TEMPLATE, True), (DROPPING, False)], ids=["shown", "dropped"]
+)
+async def test_a_call_goes_back_as_the_text_it_was_where_its_result_is_shown_then(
+    tmp_path: Path, template: str, as_it_was: bool
+) -> None:
+    raw = '<tool_call>\n{"name": "bash",   "arguments": {"command": "ls"}}\n</tool_call>'
+    call = ToolCall("call00001", "bash", '{"command": "ls"}')
+    talk = (Assistant("", (call,), raw), ToolResult(call.id, "bash", "output 0"))
+    async with model_with(tmp_path, Kind(template)) as model:
+        prompt = await model.rendered(Request((System("s"), User("u"), *talk), TOOLS)) or ""
+    assert (raw in prompt, "output 0" in prompt) == (as_it_was, True)
