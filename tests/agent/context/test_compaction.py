@@ -227,6 +227,13 @@ def test_which_summaries_are_of_use() -> None:
     assert not is_usable(completion('<tool_call>{"name": "bash"}</tool_call>'))
     assert not is_usable(completion("no " * 200))
     assert not is_usable(completion("r" + "water" * 100))
+    notes = "The person wants the report by Friday, in a.txt. "
+    assert is_usable(
+        completion(notes + "water " * 38)
+    )  # compressed to between a quarter and a fifth
+    assert not is_usable(completion(notes + "water " * 49))  # and to between a fifth and a sixth
+    assert is_usable(completion("twenty letters, or 20"[:20]))
+    assert not is_usable(completion("twenty letters, or 20"[:19]))
 
 
 def test_nothing_to_do_is_nothing() -> None:
