@@ -10,7 +10,6 @@ again meanwhile, and shall be answered within 200 ms (docs/security.md names the
 import argparse
 import asyncio
 import json
-import os
 import random
 import subprocess
 import tempfile
@@ -140,13 +139,13 @@ async def main() -> None:
             hostile_repository(folder / "repo")
             olga = gram.user("Olga Owner", id=OWNER, started=True)
             oscar = gram.user("Oscar Owner", id=OWNER + 1, started=True)
-            os.environ["VOLTAIRE_AGENT__SANDBOX__NETWORK"] = "true"
-            os.environ["VOLTAIRE_AGENT__SANDBOX__ALLOW_HOSTS"] = served.host
-            os.environ["VOLTAIRE_AGENT__TOOLS"] = TOOLS
-            os.environ["VOLTAIRE_AGENT__REPOS"] = json.dumps(
-                {"repo": {"path": str(folder / "repo")}}
-            )
             process = Process(gram, folder, model.url, f"{OWNER},{OWNER + 1}")  # type: ignore[arg-type]
+            process.configure(
+                AGENT__SANDBOX__NETWORK="true",
+                AGENT__SANDBOX__ALLOW_HOSTS=served.host,
+                AGENT__TOOLS=TOOLS,
+                AGENT__REPOS=json.dumps({"repo": {"path": str(folder / "repo")}}),
+            )
             process.first = PUBLIC
             async with process.running():
                 lines.append(calls("bash", command=PREPARED, seconds=300))
