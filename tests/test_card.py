@@ -1,10 +1,12 @@
 """`make card` and its kit, as far as a machine without a card can tell."""
 
 import asyncio
+import importlib.metadata
 import io
 import os
 import re
 import tarfile
+import tomllib
 from pathlib import Path
 
 import gguf
@@ -92,6 +94,14 @@ def test_the_packages_are_the_locked_ones_without_what_only_draws() -> None:
     assert names.count("numpy") == 1
     assert not kit.LEFT_OUT & set(names)
     assert all("==" in line and "--hash=sha256:" in line and ";" not in line for line in lines)
+
+
+def test_the_commands_find_their_version_in_the_kit(tmp_path: Path) -> None:
+    kit.pack(kit.own_metadata(), tmp_path / "kit.tar.xz")
+    site = kit.unpack(tmp_path / "kit.tar.xz", tmp_path) / "site"
+    (found,) = importlib.metadata.distributions(path=[str(site)])
+    own = tomllib.loads((kit.ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert (found.name, found.version) == (own["name"], own["version"])
 
 
 # -- the build ------------------------------------------------------------------------

@@ -157,9 +157,11 @@ def for_linux(line: str, wanted: frozenset[str] | None) -> Iterator[str]:
 
 def own_metadata() -> Files:
     """What Voltaire asks of its own installation: its version."""
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
-    text = f"Metadata-Version: 2.4\nName: voltaire\nVersion: {version}\n"
-    return {f"site/voltaire-{version}.dist-info/METADATA": (text.encode(), False)}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    name, version = project["name"], project["version"]
+    text = f"Metadata-Version: 2.4\nName: {name}\nVersion: {version}\n"
+    folder = f"{name.replace('-', '_')}-{version}.dist-info"
+    return {f"site/{folder}/METADATA": (text.encode(), False)}
 
 
 def programs() -> Files:
