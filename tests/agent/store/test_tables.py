@@ -206,3 +206,8 @@ async def test_a_copy_that_cannot_be_written_is_told(store: Store) -> None:
 
     with pytest.raises(StoreError, match="cannot be written"):
         await backup.backup(store, Path("/proc/nowhere/copy.db"))
+
+
+@pytest.mark.parametrize("id", [-1, 0, 2**63 - 1, 2**63, 2**63 + 1, 10**30])
+async def test_a_number_that_no_job_can_have_is_no_job(store: Store, id: int) -> None:
+    assert await store.jobs.get(id) is None
