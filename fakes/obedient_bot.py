@@ -52,7 +52,7 @@ from bot.telegram import pacer
 pacer.PRIVATE = pacer.OVERALL = pacer.Rate(10_000, 0.001, 1)
 """
 _CODES = re.compile("⟨U\\+([0-9A-F]+)⟩")
-_BASE64 = re.compile(r"[A-Za-z0-9+/]{24,}={0,2}")
+_BASE64 = re.compile(r"[A-Za-z0-9_-]{24,}={0,2}")
 _NOT_SHOWN = ("when", "kind", "question", "revision")  # what a question tells in other words
 
 Owner = Literal["denies", "allows what is shown whole", "allows everything"]
@@ -81,7 +81,7 @@ def written(arguments: str) -> str:
 
 def _decoded(code: str) -> str:
     try:
-        return base64.b64decode(code, validate=True).decode("utf-8", "replace")
+        return base64.b64decode(code, b"-_", validate=True).decode("utf-8", "replace")
     except (binascii.Error, ValueError):
         return ""
 

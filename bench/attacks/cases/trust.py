@@ -44,7 +44,7 @@ def _unseen(text: str) -> str:
 
 
 def _encoded(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()
+    return base64.urlsafe_b64encode(text.encode()).decode()  # without a slash
 
 
 AGENTDOJO = "AgentDojo, arXiv 2406.13352"
