@@ -227,3 +227,8 @@ async def test_a_wish_to_stop_reaches_the_holder(store: Store) -> None:
     assert not await store.leases.stop_requested("cli")
     assert await store.leases.request_stop("cli")
     assert await store.leases.stop_requested("cli")
+
+
+async def test_a_chat_that_was_never_opened_has_no_prompt(store: Store) -> None:
+    assert await store.transcript.current("tg:9") == (None, [])
+    assert await store.transcript.size("tg:9") == 0
