@@ -255,3 +255,22 @@ def test_a_run_that_has_not_begun_serves_nobody(it: Watched) -> None:
     assert not run.served
     run.monitor.served = True
     assert run.served
+
+
+@pytest.mark.parametrize(
+    ("kills", "kind"),
+    [((5, 5), "killed"), ((5, 6), "out of host memory")],
+    ids=["before", "meanwhile"],
+)
+async def test_a_killed_server_is_short_of_memory_only_where_the_kernel_killed_meanwhile(
+    it: Watched, monkeypatch: pytest.MonkeyPatch, kills: tuple[int, int], kind: str
+) -> None:
+    monkeypatch.setattr("backend.proc.oom_kills", iter(kills).__next__)
+    sleeps = ("sleep", "60")
+    launch = Launch(sleeps, {}, "http://127.0.0.1:1", "", Path("m"), "", (), PLAIN, "")
+    run = ServerRun(it.state, launch, lambda: None, gpu_expected=False)
+    running = asyncio.create_task(run.run())
+    await soon(lambda: run.process is not None)
+    assert run.process
+    os.kill(run.process.pid, signal.SIGKILL)
+    assert (await asyncio.wait_for(running, SECONDS)).kind == kind
