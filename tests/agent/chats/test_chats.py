@@ -266,14 +266,13 @@ async def test_what_was_withheld_before_a_restart_is_told_after_it(
 
 
 async def test_a_full_disk_holds_a_message_up_and_loses_nothing(bench: Bench) -> None:
+    long = " ".join(map(str, range(4000)))
     async with bench.running() as chats:
         async with chats.store.database.without_transaction() as tx:
             pages = await tx.value("PRAGMA page_count")
         gate = Gate()
         bench.tools = [gate.tool()]
-        bench.model.answer = lambda r: (
-            calling("gate") if len(r.messages) == 2 else Assistant("x" * 20_000)
-        )
+        bench.model.answer = lambda r: calling("gate") if len(r.messages) == 2 else Assistant(long)
         await chats.submit(said("hello", "1"))
         await gate.began.wait()
         async with chats.store.database.without_transaction() as tx:
@@ -287,7 +286,7 @@ async def test_a_full_disk_holds_a_message_up_and_loses_nothing(bench: Bench) ->
         async with chats.store.database.without_transaction() as tx:
             await tx.run("PRAGMA max_page_count = 1000000")
         chats.wake("tg:1")
-        assert await bench.heard.replies("tg:1", 1) == ["x" * 20_000]
+        assert await bench.heard.replies("tg:1", 1) == [long]
         assert gate.entered == 1
 
 

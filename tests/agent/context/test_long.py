@@ -33,7 +33,7 @@ def answer(request: Request) -> Assistant:
     size = re.findall(r"size=(\d+)", users[-1].text)[-1]
     if int(size) % 3 == 0 and not isinstance(last, ToolResult):
         return Assistant("", (ToolCall(f"c{size}{len(last.text)}", "work", f'{{"size": {size}}}'),))
-    return Assistant("a" * (int(size) // 4 + 1))
+    return Assistant(" ".join(map(str, range(int(size))))[: int(size) // 4 + 1])
 
 
 def pinned_there(request: Request) -> None:

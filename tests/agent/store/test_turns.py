@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -78,7 +79,7 @@ async def test_the_size_of_a_prompt_is_never_told_too_small(
 async def test_a_turn_takes_its_rows_and_ends_them_with_its_reply(store: Store) -> None:
     turn = await begin(store)
     assert await store.inbox.waiting("cli", ["s"]) == []
-    assert await store.turns.unfinished("cli") == turn
+    assert await store.turns.unfinished("cli") == replace(turn, resumed=1)
     [row] = await store.turns.end(turn, ended("hi", '{"text": "hi"}'))
     parcel = await store.outbox.get(row)
     assert parcel and (parcel.turn, parcel.payload, parcel.state) == (

@@ -58,7 +58,7 @@ async def test_a_new_installation_lacks_a_backend_and_a_token(tmp_path: Path) ->
     assert (code, missing) == (0, {"backend": "warn", "telegram": "warn"})
     assert set(found) == {
         *("python", "sandbox", "gpu", "server", "model", "fit", "backend", "database"),
-        *("telegram", "disk", "clock", "secrets", "units"),
+        *("telegram", "disk", "clock", "secrets", "units", "font"),
     }
 
 
