@@ -72,6 +72,7 @@ class MessagingApp(ABC):
         self.replies = Replies(channel, texts)
         self.delivery = Delivery(store, channel, texts, self.replies.final)
         self.approvals = OwnerApprovals(channel, access, texts, store.approvals)
+        self.health_changed = asyncio.Event()  # to be told at once
 
     @abstractmethod
     async def connect(self) -> None:

@@ -3,9 +3,7 @@
 import asyncio
 import hashlib
 import logging
-import math
 import os
-import time
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from agent.aio import set_within
 from agent.chats.assignment import Assignment, ChatOptions, Listener
 from agent.chats.chats import Chats
 from agent.chats.maintenance import Maintenance
@@ -57,7 +56,6 @@ from bot.state import (
 log = logging.getLogger(__name__)
 
 PRESENCE_SECONDS = 10.0
-HEALTH_SECONDS = 0.5  # how soon a change of the app's health is told
 LOOK_SECONDS = 15.0  # how fresh the machine's report and the warm prefix are kept
 AGAIN_SECONDS = 5.0
 BACKUP_LOOK_SECONDS = 600.0
@@ -225,15 +223,11 @@ async def keep_presence(
     shared = os.environ.get("RUNTIME_DIRECTORY")  # of the machine's unit, open to its group
     notify("READY=1")
     log.info("ready version=%s pid=%d", version("voltaire-agent"), pid)
-    shown, shown_at = None, -math.inf
+    app = apps.apps[0]
     while True:
-        health = apps.apps[0].health
+        app.health_changed.clear()
+        health = app.health
         at = health.last_at
-        state = (health.username, health.problem is None, at is None)
-        if state == shown and time.monotonic() - shown_at < PRESENCE_SECONDS:
-            await asyncio.sleep(HEALTH_SECONDS)
-            continue
-        shown, shown_at = state, time.monotonic()
         here = Presence(
             pid=pid,
             started=began,
@@ -248,6 +242,7 @@ async def keep_presence(
                 share_facts(here, await bot_facts(here, store), Path(shared))
         line = f"@{here.username} listens" if at else "looks for the messaging app's server"
         notify(f"WATCHDOG=1\nSTATUS={here.problem or line}")
+        await set_within(app.health_changed, PRESENCE_SECONDS)
 
 
 async def watch_backend(agent: Agent, apps: Apps) -> None:

@@ -62,7 +62,6 @@ class TelegramApp(MessagingApp):
 
     def __init__(self, config: TelegramConfig, store: Store, leaks: LeakDetector) -> None:
         self.config = config
-        self.poll = PollState()
         self.application = (
             ApplicationBuilder()
             .token(config.token.get_secret_value())
@@ -87,6 +86,7 @@ class TelegramApp(MessagingApp):
             timezone=config.timezone,
             repos=config.repos,
         )
+        self.poll = PollState(self.health_changed)
 
     @property
     def health(self) -> AppHealth:

@@ -61,14 +61,18 @@ def only_poller(lock: Path) -> Iterator[None]:
 
 
 class PollState:
-    """How updates come in. `last_at` is when Telegram last answered, in seconds since the epoch."""
+    """How updates come in. `last_at` is when Telegram last answered, in seconds since the epoch;
+    `changed` is set when they begin or cease to."""
 
-    def __init__(self) -> None:
+    def __init__(self, changed: asyncio.Event) -> None:
         self.last_at: float | None = None
+        self.changed = changed
         self.by_webhook = False  # then nothing comes while nobody writes
         self._failure: str | None = None
 
     def answered(self) -> None:
+        if self.last_at is None or self._failure:
+            self.changed.set()
         self.last_at = time.time()
         if self._failure:
             log.warning("updates come in again")
@@ -85,6 +89,7 @@ class PollState:
             failure = f"Telegram cannot be reached ({error})."
         if failure != self._failure:
             log.error("%s", failure)
+            self.changed.set()
         self._failure = failure
 
     @property
