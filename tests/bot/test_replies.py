@@ -320,10 +320,11 @@ async def test_that_it_could_not_be_told_is_no_failure(
         ([(0, ModelProgress(0, 1_000, 0)), (2, ModelProgress(999, 1_000, 0))], "reading 999 of 1,000 tokens, about 1 s"),
         ([(0, ModelProgress(0, 1_000, 0)), (0.1, ModelProgress(500, 1_000, 0))], "reading 500 of 1,000 tokens"),
         ([(0, ModelProgress(0, 1_000, 0)), (2, ModelProgress(1_000, 1_000, 0))], "reading 1,000 of 1,000 tokens"),
+        ([(0, ModelProgress(0, 1_000, 0)), (1, ModelProgress(500, 1_000, 0)), (1, ModelProgress(500, 1_000, 0))], "reading 500 of 1,000 tokens, about 2 s"),
         ([(9, ModelProgress(400, 1_000, 400)), (1, ModelProgress(500, 1_000, 400))], "reading 500 of 1,000 tokens, about 5 s"),
         ([(0, ModelProgress(900, 1_000, 0)), (9, ModelProgress(0, 1_000, 0)), (1, ModelProgress(100, 1_000, 0))], "reading 100 of 1,000 tokens, about 9 s"),
     ],
-    ids=["unknown", "halfway", "at the end", "too early", "whole", "cached", "next call"],
+    ids=["unknown", "halfway", "at the end", "too early", "whole", "no faster", "cached", "next call"],
 )  # fmt: skip
 def test_the_time_that_is_left_goes_by_what_was_read_so_far(
     events: list[tuple[float, ModelProgress]], status: str

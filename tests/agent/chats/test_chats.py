@@ -583,6 +583,28 @@ async def test_a_worker_goes_on_by_itself_after_a_crash_until_nothing_waits(
         assert await store.inbox.count_waiting() == 0
 
 
+async def test_a_worker_that_fails_at_no_row_ends_until_it_is_wanted_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[object] = []
+
+    async def broken(*of: object) -> None:
+        looks.append(of)
+        raise KeyError("x")
+
+    async def never(assignment: Assignment, emit: Emit) -> TurnFinished:
+        raise AssertionError
+
+    async with open_store(bench.path) as store:
+        window = ModelWindow(store, bench.model, bench.queue, ())
+        options = ChatOptions(bench.sources)
+        it = worker.Worker("tg:1", "me", store, never, window, options, bench.heard, lambda: None)
+        monkeypatch.setattr(type(store.turns), "pending", broken)
+        async with asyncio.timeout(SECONDS):
+            await it.run()
+        assert len(looks) == 1
+
+
 def row(id: int, **fields: object) -> InboxRow:
     values: dict[str, Any] = {"sender": "ann", "settle_s": 1.0, "at": 10.0, **fields}
     return InboxRow(id, 0.0, said(str(id), str(id), **values))

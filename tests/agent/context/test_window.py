@@ -123,6 +123,15 @@ async def test_a_server_that_refuses_the_prompt_gets_a_shorter_one(
     assert SUMMARY in (await texts(store))[0]
 
 
+async def test_a_prompt_that_has_nothing_to_lose_stays_and_says_so(
+    window: ModelWindow, store: Store
+) -> None:
+    open_turn = await turn(store, ("hello", "Hi."))
+    before = await texts(store)
+    assert not await window.fit(open_turn, full=True)
+    assert await texts(store) == before
+
+
 async def test_without_a_model_an_extract_serves(
     window: ModelWindow, store: Store, model: CachingModel
 ) -> None:

@@ -109,6 +109,18 @@ async def test_a_started_call_is_known_until_its_result_is_there(store: Store) -
     assert (await store.turns.progress(turn)).started == frozenset()
 
 
+async def test_a_record_holds_what_stood_before_a_turn_and_its_own(store: Store) -> None:
+    first = await begin(store)
+    await store.turns.end(first, ended("one"))
+    second = await begin(store, id="t2", words="again?")
+    await store.turns.end(second, ended("two"))
+    of_first, of_second = await store.turns.record("t1"), await store.turns.record("t2")
+    assert of_first and of_second and await store.turns.record("t3") is None
+    assert (of_first.before, of_second.before) == ((), of_first.own)
+    assert [m.text.rpartition("\n")[2] for m in of_second.own] == ["again?", "two"]
+    assert (of_second.chat, of_second.reason, of_second.compacted) == ("cli", "done", 0)
+
+
 async def test_another_try_cuts_the_tail_and_asks_again_once(store: Store) -> None:
     first = await begin(store)
     await store.turns.end(first, ended("one"))
