@@ -40,6 +40,7 @@ class LiveMessage:
         self._draft = secrets.randbelow(2**31 - 1) + 1
         self._message = ""
         self._given_up = False  # its send got no answer
+        self._stands: tuple[Styled, Keyboard] | None = None  # what that message says
         self._shown: tuple[tuple[ToolCallView, ...], Keyboard] = ((), ())
         self._kept: tuple[ToolCallView, ...] | None = None
         self._open = True
@@ -83,6 +84,8 @@ class LiveMessage:
         """Whether it is shown now."""
         if self._given_up or not text.text:
             return False
+        if self._message and self._stands == (text, keyboard):
+            return True
         try:
             self._message = await self._calls.put_progress(
                 self._chat, self._message, text, lambda: self._open, keyboard
@@ -90,6 +93,8 @@ class LiveMessage:
         except ChannelError:
             self._given_up = not self._message
             return False
+        if self._open:  # else nothing was done
+            self._stands = text, keyboard
         return True
 
     async def _keep(self, view: TurnView) -> None:
