@@ -133,10 +133,12 @@ async def test_an_update_that_comes_twice_is_answered_once(scenario: TelegramSce
 async def test_nothing_is_acknowledged_that_is_not_kept(scenario: TelegramScenario) -> None:
     async with scenario.open() as run:
         await scenario.owner.ask("hi")
-        other = sqlite3.connect(scenario.folder / "voltaire.db", isolation_level=None)
+        file = scenario.folder / "voltaire.db"
+        other = sqlite3.connect(file, SECONDS, isolation_level=None, check_same_thread=False)
         with ExitStack() as stack:
             stack.callback(other.close)
-            other.execute("BEGIN IMMEDIATE")
+            # In a thread: what the bot is just writing is finished by this loop.
+            await asyncio.to_thread(other.execute, "BEGIN IMMEDIATE")
             await scenario.owner.send("are you there?")
             polls = scenario.gram.world.updates.polls
             await asyncio.sleep(0.3)
