@@ -18,7 +18,7 @@ from agent.model import (
     TextPiece,
 )
 from agent.turn import texts
-from agent.turn.loop_detection import TextLoopDetector
+from agent.turn.repeated_text import RepeatedTextDetector
 from agent.turn.turn import TurnLimits
 
 MOST_BREAKS = 3
@@ -96,7 +96,7 @@ class ModelCaller:
 
     async def _stream(self, request: Request) -> Completion:
         self._parser = parser = ToolCallParser(self._known)
-        detector, thought_detector = TextLoopDetector(), TextLoopDetector()
+        detector, thought_detector = RepeatedTextDetector(), RepeatedTextDetector()
         thought, completion = "", None
         async with aclosing(self._model.stream(request)) as pieces:
             async for piece in pieces:

@@ -13,7 +13,7 @@ from agent.llm.tool_call_parser import arguments_of
 from agent.messages import ToolCall
 from agent.tools.tool import Call, Output, Tool, Withhold
 from agent.turn import texts
-from agent.turn.loop_detection import ToolLoopDetector
+from agent.turn.repeated_tool_calls import RepeatedCallDetector
 from agent.turn.transcript import TurnTranscript
 from agent.turn.turn import Turn
 
@@ -42,7 +42,7 @@ class ToolRunner:
         self._emit = emit
         self._withhold = withhold
         self._lines: list[str] = []
-        self._detector = ToolLoopDetector()
+        self._detector = RepeatedCallDetector()
         self._no_sandbox = ""  # why
 
     def remember(self, call: ToolCall, result: str) -> None:

@@ -5,7 +5,7 @@ import pytest
 from agent.events import Notice
 from agent.messages import Assistant
 from agent.turn import texts
-from agent.turn.loop_detection import TextLoopDetector
+from agent.turn.repeated_text import RepeatedTextDetector
 from fakes.model_scripted import says
 from tests.agent.turn.conftest import Bench
 
@@ -36,7 +36,7 @@ async def test_a_circle_ends_the_answer_and_is_told(bench: Bench) -> None:
     ],
 )
 def test_what_is_no_circle_goes_on(text: str) -> None:
-    circling = TextLoopDetector()
+    circling = RepeatedTextDetector()
     assert not any(circling.feed(text[at : at + 3]) for at in range(0, len(text), 3))
 
 
@@ -46,12 +46,12 @@ def test_what_is_no_circle_goes_on(text: str) -> None:
 )
 @pytest.mark.parametrize("before", ["", "```\n"], ids=["prose", "code"])
 def test_without_end_all_of_it_is_a_circle(text: str, before: str) -> None:
-    circling = TextLoopDetector()
+    circling = RepeatedTextDetector()
     assert not circling.feed(before)
     assert any(circling.feed(text) for _ in range(13_000 // len(text)))
 
 
 def test_behind_a_block_of_code_words_are_words_again() -> None:
-    circling = TextLoopDetector()
+    circling = RepeatedTextDetector()
     assert not circling.feed("```\nx\n```\n")
     assert any(circling.feed("I am sorry. ") for _ in range(70))

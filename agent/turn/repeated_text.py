@@ -1,0 +1,56 @@
+"""The same words without end, within one completion."""
+
+import math
+import re
+
+LONGEST_UNIT = 200  # characters of the words that are repeated
+FEWEST_REPETITIONS = 8
+LENGTH = 600  # characters of all repetitions together
+SHORT_UNIT, SHORT_LENGTH = 8, 2000  # a line of dashes is no loop yet
+STRIDE = 100  # characters between two checks
+DATA_LENGTH = 12_000  # of equal rows, numbers or lines of code, which may be meant
+_ROW = re.compile(r"\w[,;|\t]\s?[\w\"'.-]|\|")
+_FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
+
+
+class RepeatedTextDetector:
+    """Is fed with a text as it is generated. Small models come to repeat their last words.
+
+    Data may be equal over many rows (in a block of code, rows with separators, numbers alone): it
+    counts as a loop only where it is longer than what a person would ask for.
+    """
+
+    def __init__(self) -> None:
+        self._tail = ""
+        self._new = 0
+        self._line = ""  # the last line as far as it goes
+        self._in_code = False
+
+    def feed(self, piece: str) -> bool:
+        """Whether the text repeats itself by now."""
+        self._tail = (self._tail + piece)[-DATA_LENGTH:]
+        *lines, self._line = (self._line + piece).split("\n")
+        for line in lines:
+            self._in_code ^= bool(_FENCE.match(line))
+        self._new += len(piece)
+        if self._new < STRIDE:
+            return False
+        self._new = 0
+        return any(self._repeats(length) for length in range(1, LONGEST_UNIT + 1))
+
+    def _repeats(self, length: int) -> bool:
+        wanted = SHORT_LENGTH if length < SHORT_UNIT else LENGTH
+        unit = self._tail[-length:]
+        if not unit.strip() or not self._ends_with(unit, wanted):
+            return False
+        return not self._is_data(unit) or self._ends_with(unit, DATA_LENGTH - length)
+
+    def _ends_with(self, unit: str, wanted: int) -> bool:
+        """Whether the text ends with at least `wanted` characters of the unit, over and over."""
+        count = max(FEWEST_REPETITIONS, math.ceil(wanted / len(unit)))
+        return self._tail.endswith(unit * count)
+
+    def _is_data(self, unit: str) -> bool:
+        """Whether equal rows of it may be meant."""
+        numbers = any(map(str.isdigit, unit)) and not any(map(str.isalpha, unit))
+        return self._in_code or numbers or ("\n" in unit and bool(_ROW.search(unit)))
