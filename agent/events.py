@@ -34,6 +34,14 @@ class TurnStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class GpuQueued:
+    """A model call waits for the GPU behind `ahead` others, for a live message; not part of the JSON
+    form. 0: it has it."""
+
+    ahead: int
+
+
+@dataclass(frozen=True, slots=True)
 class ModelProgress:
     """Prefill, in tokens; `cached` of `total` were not read again."""
 
@@ -136,6 +144,7 @@ class TurnFinished:
 
 Event = (
     TurnStarted
+    | GpuQueued
     | ModelProgress
     | TextDelta
     | ThoughtDelta

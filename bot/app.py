@@ -69,9 +69,9 @@ class MessagingApp(ABC):
         self.texts = texts
         self.timezone = timezone
         self.repos = tuple(repos)
-        self.replies = Replies(channel, texts)
-        self.delivery = Delivery(store, channel, texts, self.replies.final)
         self.approvals = OwnerApprovals(channel, access, texts, store.approvals)
+        self.replies = Replies(channel, texts, self.approvals.whom)
+        self.delivery = Delivery(store, channel, texts, self.replies.final)
         self.health_changed = asyncio.Event()  # to be told at once
 
     @abstractmethod

@@ -28,6 +28,7 @@ SHOWN_CHARACTERS = 3000  # of a command or a diff; of a longer one the beginning
 SHOWN_END = 1000
 SHOWN_LINES, SHOWN_SPACES = 4, 80  # empty ones in a row; of more their number is shown
 ATTEMPTS = 3
+NAMED_OWNERS = 3
 BLANK_LINES = re.compile(rf"\n(?:[ ⇥\t]*\n){{{SHOWN_LINES},}}")
 BLANKS = re.compile(rf"[ ⇥\t]{{{SHOWN_SPACES},}}")
 
@@ -54,6 +55,17 @@ class OwnerApprovals:
             await self.approvals.shown(request.id, " ".join(sent))
         return None if sent else "denied"
 
+    async def whom(self, chat: str) -> str:
+        """Who is asked for what that chat wants, as its people read it."""
+        user, texts = self.channel.user_of(chat), self.texts
+        if user in self.access.owners:
+            return texts.you
+        if not 0 < len(self.access.owners) <= NAMED_OWNERS:
+            return texts.an_owner
+        owners = [self.channel.private_chat(owner) for owner in sorted(self.access.owners)]
+        names = [visible(await self.channel.name(owner)) for owner in owners]
+        return texts.or_.join(name or texts.an_owner for name in dict.fromkeys(names))
+
     def _chats(self, chat: str) -> list[str]:
         """The chat itself where an owner reads it, and else the owners' own chats."""
         private = [self.channel.private_chat(owner) for owner in sorted(self.access.owners)]
@@ -66,7 +78,8 @@ class OwnerApprovals:
 
     async def _send(self, chat: str, request: ApprovalRequest) -> str:
         """Two copies of one question are harmless, a missing one is not."""
-        text = question(self.texts, request, elsewhere=chat != request.chat)
+        where = await asked_in(self.channel, self.texts, request, chat)
+        text = question(self.texts, request, where)
         message = OutgoingMessage(text, approval_keyboard(self.texts, request))
         for attempt in range(ATTEMPTS):
             try:
@@ -78,9 +91,18 @@ class OwnerApprovals:
         raise AssertionError
 
 
-def question(texts: Texts, request: ApprovalRequest, *, elsewhere: bool) -> str:
-    """What an owner is asked; `elsewhere`: in another chat than the request's."""
-    where = texts.approval_from.format(chat=visible(request.chat)) if elsewhere else ""
+async def asked_in(channel: Channel, texts: Texts, request: ApprovalRequest, chat: str) -> str:
+    """What people call the chat that asks; "" where the question is read in that chat."""
+    if request.chat == chat:
+        return ""
+    if not request.chat.startswith(channel.prefix):
+        return texts.terminal.format(chat=visible(request.chat))
+    return code(await channel.name(request.chat) or request.chat)
+
+
+def question(texts: Texts, request: ApprovalRequest, where: str = "") -> str:
+    """What an owner is asked, in the chat `where` (`asked_in`)."""
+    where = texts.approval_from.format(chat=where) if where else ""
     told = texts.approval_touched.format(because=request.because) if request.because else ""
     once, always = texts.approve_once, texts.approve_chat
     covers = texts.approval_covers.format(once=once, always=always, scope=code(request.scope))

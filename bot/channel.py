@@ -131,6 +131,11 @@ class Channel(Protocol):
         """The user of a private chat; None for a group."""
         ...
 
+    async def name(self, chat: str) -> str:
+        """What people call the chat, a person's or a group's name; "" where the app does not say.
+        Raises nothing."""
+        ...
+
     def limits(self, chat: str) -> ChannelLimits: ...
 
     def received(self, chat: str, message: str) -> None:

@@ -29,7 +29,7 @@ from agent.chats.chats import Chats
 from agent.context.compactor import Spill
 from agent.context.window import ModelWindow, never, token_breakdown
 from agent.errors import BackendAway, ToolError
-from agent.events import Emit, Notice, TurnFinished
+from agent.events import Emit, GpuQueued, Notice, TurnFinished
 from agent.instants import known_zone
 from agent.leaks import LeakDetector
 from agent.llm.gpu_queue import QueuedModel, backend_queue, profile_held
@@ -60,7 +60,7 @@ from agent.turn.loop import run_turn
 from agent.turn.turn import Turn, TurnLimits
 from agent.web.fetch import Fetcher
 from backend.client import BackendClient, BackendUnavailable
-from backend.protocol import Endpoint, Prefix, Status
+from backend.protocol import Endpoint, Prefix, QueueState, Status
 from bot.config_file import sync_config
 from bot.secret_values import secret_values
 from bot.settings import ConfigurationError, Settings
@@ -102,8 +102,8 @@ class Agent:
             await self.refresh_status()
         chat, known = assignment.chat, assignment.known
 
-        def on_wait(why: str) -> None:
-            emit(Notice(why))
+        def on_wait(state: QueueState) -> None:
+            emit(Notice(state.reason) if state.reason else GpuQueued(state.ahead))
 
         turn = Turn(
             model=QueuedModel(self.model, self.window.queue, chat, assignment.priority, on_wait),

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from agent.aio import BackgroundTasks, set_within
@@ -12,6 +12,7 @@ from agent.events import (
     ApprovalAsked,
     ApprovalPending,
     Event,
+    GpuQueued,
     ModelFinished,
     ModelProgress,
     Notice,
@@ -32,6 +33,7 @@ REFRESH_SECONDS = 5.0  # between two looks at the clock; a draft fades after 30 
 FIRST_PAUSE = 0.35  # seconds; a quicker answer needs no live view
 LONGEST_PAUSE = 3.0
 SUMMARY_CHARACTERS = 80
+QUIET_SECONDS = 3.0  # without a new word, after which the time that goes by is shown
 OFFER_SECONDS = 10.0  # of thinking, before a button offers to end it
 ANSWER_NOW = "now"  # that button
 
@@ -40,12 +42,16 @@ class Replies:
     """The listener of the agent's chats: each running turn has a live reply, one of `tasks`.
 
     `on_approval` is called with the id of an approval that was decided or has expired,
-    `on_end` with the id of each turn that ended without an answer.
+    `on_end` with the id of each turn that ended without an answer. `whom` names who is asked for
+    what a chat wants.
     """
 
-    def __init__(self, channel: Channel, texts: Texts) -> None:
+    def __init__(
+        self, channel: Channel, texts: Texts, whom: Callable[[str], Awaitable[str]] | None = None
+    ) -> None:
         self._channel = channel
         self._texts = texts
+        self._whom = whom
         self.on_approval: Callable[[str], None] = lambda id: None
         self.on_end: Callable[[str], None] = lambda turn: None
         self._speeds: dict[str, ReadingSpeed] = {}
@@ -64,6 +70,8 @@ class Replies:
             self.tasks.start(reply.run(), "a live reply")
         if reply is not None:
             reply.add(event)
+            if isinstance(event, ApprovalPending) and self._whom:
+                self.tasks.start(reply.name_asked(self._whom(chat)), "who is asked")
         if isinstance(event, TurnFinished):
             self._open.pop(turn, None)
             if event.reason != "done":
@@ -102,6 +110,10 @@ class LiveReply:
             self.end()
         if isinstance(event, ToolCalled):
             self._due.set()
+        self._changed.set()
+
+    async def name_asked(self, whom: Awaitable[str]) -> None:
+        self._progress.asked = await whom
         self._changed.set()
 
     def end(self) -> None:
@@ -157,7 +169,11 @@ class TurnViewBuilder:
         self._asked_at = clock()  # when the model was last given something to read
         self._running: dict[str, tuple[str, float]] = {}  # by call: its tool, and when it began
         self._pending_since: float | None = None  # when an owner was asked
-        self._processed = 0
+        self.asked = texts.an_owner  # for a yes
+        self._queued: tuple[int, float] | None = None  # behind how many others, and since when
+        self._progress: ModelProgress | None = None  # of the call that goes on
+        self._due = 0.0  # when the prompt is read, by what was told last
+        self._heard_at = clock()  # when the model was last heard of
         self._thinks_since: float | None = None
         self._thought = 0  # pieces, nearly always a token each
         self._timed = ""  # the status that `waiting` has written
@@ -167,11 +183,20 @@ class TurnViewBuilder:
             self._thinks_since, self._thought = None, 0
             if self.view.buttons:
                 self.view = replace(self.view, buttons=())
+        if isinstance(event, TextDelta | ThoughtDelta | ModelProgress | ToolCalled):
+            self._heard_at, self._queued = self._clock(), None
         match event:
+            case GpuQueued(ahead):
+                since = self._queued[1] if self._queued else self._clock()
+                self._queued = (ahead, since) if ahead else None
+                self._asked_at = self._clock()
+                self.view = replace(self.view, status="")
+                self.waiting()
             case ModelProgress():
-                if event.processed < self._processed or event.processed <= event.cached:
+                before = self._progress.processed if self._progress else 0
+                if event.processed < before or event.processed <= event.cached:
                     self._asked_at = self._clock()
-                self._processed = event.processed
+                self._progress = event
                 self.view = replace(self.view, status=self._reading(event))
             case TextDelta(text):
                 self.view = replace(self.view, text=self.view.text + text, status="")
@@ -206,11 +231,13 @@ class TurnViewBuilder:
                 self._pending_since = None
                 self.waiting()
             case ModelFinished():
+                self._progress = None
                 self._speed.prefill_tok_s = event.prefill_tok_s or self._speed.prefill_tok_s
                 if event.ttft_ms is not None:
                     self._speed.ttft_s = event.ttft_ms / 1000
                 self._asked_at = self._clock()
             case Notice(text):  # the call was broken off and is made again: its text is void
+                self._progress = self._queued = None
                 self.view = replace(self.view, text="", thoughts="", status=text)
             case _:
                 pass
@@ -233,15 +260,37 @@ class TurnViewBuilder:
         """What takes time without saying so itself; empty where something newer is shown."""
         now, texts = self._clock(), self._texts
         if self._pending_since is not None:
-            return texts.approval_pending.format(seconds=round(now - self._pending_since))
+            seconds = round(now - self._pending_since)
+            return texts.approval_pending.format(who=self.asked, seconds=seconds)
         if self._running:
             tool, since = next(iter(self._running.values()))
             seconds = round(now - since)
             return texts.running_since.format(tool=tool, seconds=seconds) if seconds else ""
-        shown = self.view.text or self.view.thoughts or self.view.status not in ("", self._timed)
-        if shown or not self._speed.ttft_s:
+        if self._queued:
+            ahead, since = self._queued
+            return texts.in_line.format(place=ahead + 1, seconds=round(now - since))
+        return self._of_model(now)
+
+    def _of_model(self, now: float) -> str:
+        """The same of the model: what is past its estimate, or silent, as the time that went by."""
+        texts, read = self._texts, self._progress
+        seconds, quiet = round(now - self._asked_at), now - self._heard_at
+        if self.view.text or self.view.thoughts or (read and read.processed >= read.total):
+            # A long call is written without a word.
+            return (
+                texts.working_since.format(seconds=round(quiet)) if quiet >= QUIET_SECONDS else ""
+            )
+        if read:
+            done, total = read.processed, read.total
+            late = now >= max(self._due, self._heard_at + QUIET_SECONDS)
+            return (
+                texts.reading_late.format(done=done, total=total, seconds=seconds) if late else ""
+            )
+        if self.view.status not in ("", self._timed):
             return ""
-        expected, seconds = max(1, round(self._speed.ttft_s)), round(now - self._asked_at)
+        if not self._speed.ttft_s:
+            return texts.reading_since.format(seconds=seconds) if seconds >= QUIET_SECONDS else ""
+        expected = max(1, round(self._speed.ttft_s))
         if seconds > expected:
             return texts.reading_since.format(seconds=seconds)
         return texts.reading_estimate.format(seconds=expected)
@@ -253,6 +302,7 @@ class TurnViewBuilder:
         if done >= total or not speed:
             return self._texts.reading.format(done=done, total=total)
         seconds = max(1, round((total - done) / speed))
+        self._due = self._clock() + seconds
         return self._texts.reading_eta.format(done=done, total=total, seconds=seconds)
 
     def _change_call(self, id: str, **changes: object) -> None:

@@ -49,6 +49,9 @@ class Terminal:
     def user_of(self, chat: str) -> str:
         return chat
 
+    async def name(self, chat: str) -> str:
+        return ""
+
     def limits(self, chat: str) -> ChannelLimits:
         return ChannelLimits(upload=UNLIMITED, download=UNLIMITED, update_seconds=0.1)
 

@@ -11,9 +11,15 @@ class Texts(NamedTuple):
     reading: str = "reading {done:,} of {total:,} tokens"
     reading_eta: str = "reading {done:,} of {total:,} tokens, about {seconds} s"
     reading_estimate: str = "reading, about {seconds} s (an estimate)"
+    reading_late: str = "reading {done:,} of {total:,} tokens, {seconds} s so far"
     reading_since: str = "reading for {seconds} s"
     running_since: str = "running {tool} for {seconds} s"
-    approval_pending: str = "waiting for an owner's yes, {seconds} s"
+    approval_pending: str = "waiting for a yes from {who}, {seconds} s"
+    you: str = "you"
+    an_owner: str = "an owner"
+    or_: str = " or "
+    in_line: str = "number {place} in line for the GPU, {seconds} s"
+    working_since: str = "working for {seconds} s"
     interrupted: str = "interrupted by a restart"
     # delivery
     in_doubt: str = "I could not tell whether my last message reached you."
@@ -77,6 +83,7 @@ class Texts(NamedTuple):
     # approvals
     approval: str = "**May I do this?**"
     approval_from: str = " (asked in {chat})"
+    terminal: str = "the terminal, chat {chat}"
     approval_cut: str = "[... {more:,} characters in {lines:,} lines are in the file above ...]"
     approval_whole: str = "All {count:,} characters of the next question"
     approval_touched: str = (

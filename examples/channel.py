@@ -62,6 +62,9 @@ class SocketChannel:
     def user_of(self, chat: str) -> str:
         return chat.removeprefix(self.prefix)
 
+    async def name(self, chat: str) -> str:
+        return ""
+
     def limits(self, chat: str) -> ChannelLimits:
         return ChannelLimits(upload=0, download=0, update_seconds=1.0)
 

@@ -44,6 +44,7 @@ class MemoryChannel:
     sent: list[tuple[str, OutgoingMessage]] = field(default_factory=list)
     views: list[MemoryLiveView] = field(default_factory=list)
     typed: list[str] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)  # by chat
 
     @property
     def texts(self) -> list[tuple[str, str]]:
@@ -55,6 +56,9 @@ class MemoryChannel:
 
     def user_of(self, chat: str) -> str:
         return chat.removeprefix(self.prefix)
+
+    async def name(self, chat: str) -> str:
+        return self.names.get(chat, "")
 
     def limits(self, chat: str) -> ChannelLimits:
         return ChannelLimits(upload=0, download=0, update_seconds=0.0)

@@ -25,7 +25,9 @@ from backend.protocol import PERSON, CompletionReport, Priority, QueueState
 
 HEARTBEAT_SECONDS = 1.0
 BROKEN = 0  # the status of a connection that broke
-OnWait = Callable[[str], None]  # called with why no call may start now (heat), a sentence
+OnWait = Callable[
+    [QueueState], None
+]  # called with each new place, and why no call may start (heat)
 
 
 class GpuHold:
@@ -52,16 +54,20 @@ def backend_queue(backend: BackendClient) -> GpuQueue:
     async def queue(
         chat: str, priority: Priority, on_wait: OnWait | None = None
     ) -> AsyncIterator[GpuHold]:
-        last = ""
+        reason: str | None = None
+        waited = False
 
         def waits(state: QueueState) -> None:
-            nonlocal last
-            if on_wait and state.reason and state.reason != last:
-                last = state.reason
-                on_wait(last)
+            nonlocal reason, waited
+            waited = True
+            if on_wait and (state.reason is None or state.reason != reason):
+                reason = state.reason
+                on_wait(state)
 
         try:
             async with backend.acquire_gpu(chat, priority, waits) as lease:
+                if on_wait and waited:
+                    on_wait(QueueState(state="held"))
                 yield ReportingHold(backend, lease, chat)
         except BackendUnavailable as error:
             raise BackendAway(str(error)) from None
@@ -160,7 +166,7 @@ async def profile_held(
 
     def waits(state: QueueState) -> None:
         if state.reason:
-            on_wait(state.reason)
+            on_wait(state)
 
     async with AsyncExitStack() as stack:
         with suppress(BackendUnavailable):

@@ -46,11 +46,15 @@ async def open_conversation(settings: Settings, chat: str) -> AsyncIterator["Con
     table, source = texts(settings.telegram.language), cli_source()
     lines = InputLines(sys.stdin)
     terminal = Terminal(Console(), lines, Path.cwd() / FILES_FOLDER)
-    replies = Replies(terminal, table)
+
+    async def whom(_: str) -> str:
+        return table.you
+
+    replies = Replies(terminal, table, whom)
 
     async def ask(request: ApprovalRequest) -> Decision | None:
         """agent.approvals.AskOwners: whoever is at the terminal is the owner."""
-        text = question(table, request, elsewhere=False)
+        text = question(table, request)
         keyboard = approval_keyboard(table, request)
         try:
             await send_whole(terminal, request.chat, table, request)

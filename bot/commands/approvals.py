@@ -8,6 +8,7 @@ from agent.sandbox.output_buffer import visible
 from agent.store.approvals import WITHDRAWN, Grant
 from bot.approval_question import (
     approval_keyboard,
+    asked_in,
     code,
     decision,
     excerpt,
@@ -65,7 +66,8 @@ async def approve(context: HandlerContext, call: CommandCall) -> None:
     for request in await context.store.approvals.open_requests():
         with suppress(ChannelError):  # without the whole of it the question is not asked again
             await send_whole(context.channel, call.chat, texts, request)
-            text = question(texts, request, elsewhere=request.chat != call.chat)
+            where = await asked_in(context.channel, texts, request, call.chat)
+            text = question(texts, request, where)
             await context.send(call.chat, text, approval_keyboard(texts, request))
     grants = await context.store.approvals.grants(call.chat)
     await context.send(call.chat, *grant_list(texts, grants))

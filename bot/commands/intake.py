@@ -143,7 +143,8 @@ async def pair(context: HandlerContext, call: CommandCall) -> None:
 
 
 async def press_let_in(context: HandlerContext, press: ButtonPress) -> PressResult:
-    person, name = press.argument, await context.access.name_of(press.argument)
+    person = press.argument
+    name = await name_of(context, person)
     await context.access.put(person, "member", name, press.sender.user)
     if person != press.sender.group:
         chat = context.channel.private_chat(person)
@@ -152,9 +153,16 @@ async def press_let_in(context: HandlerContext, press: ButtonPress) -> PressResu
 
 
 async def press_refuse(context: HandlerContext, press: ButtonPress) -> PressResult:
-    person, name = press.argument, await context.access.name_of(press.argument)
+    person = press.argument
+    name = await name_of(context, person)
     await context.access.put(person, "refused", name, press.sender.user)
     return await decided(context, press, context.texts.was_refused, name)
+
+
+async def name_of(context: HandlerContext, person: str) -> str:
+    """The name of a user or a group; a group has none until it is let in."""
+    known = await context.access.name_of(person)
+    return known or visible(await context.channel.name(context.channel.private_chat(person)))
 
 
 async def decided(context: HandlerContext, press: ButtonPress, form: str, name: str) -> PressResult:

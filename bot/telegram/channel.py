@@ -1,12 +1,12 @@
 """Telegram as a channel: texts in parts, files, edits, reactions."""
 
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
 from typing import Any
 
 from telegram import InputFile, InputMediaDocument, InputMediaPhoto, Message
-from telegram.error import BadRequest, RetryAfter
+from telegram.error import BadRequest, RetryAfter, TelegramError
 
 from agent.leaks import LeakDetector
 from bot.attachments import MIB
@@ -47,6 +47,7 @@ ANSWER_FILE = "answer.md"
 PHOTO_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
 PHOTO_BYTES = 10 * MIB
 UPLOAD_SECONDS = 120.0
+NAME_SECONDS = 3.0
 
 
 class TelegramChannel:
@@ -79,6 +80,12 @@ class TelegramChannel:
     def user_of(self, chat: str) -> str | None:
         key = parse(chat)
         return str(key.chat_id) if key.private else None
+
+    async def name(self, chat: str) -> str:
+        with suppress(TelegramError):
+            found = await self._bot.get_chat(parse(chat).chat_id, read_timeout=NAME_SECONDS)
+            return found.effective_name or ""
+        return ""
 
     def limits(self, chat: str) -> ChannelLimits:
         """https://core.telegram.org/bots/api#sending-files and #getfile"""

@@ -10,6 +10,7 @@ from agent.chats.assignment import Assignment
 from agent.events import (
     ApprovalAsked,
     ApprovalPending,
+    GpuQueued,
     ModelFinished,
     ModelProgress,
     Notice,
@@ -108,15 +109,61 @@ def test_while_an_owner_is_asked_nothing_else_goes_on() -> None:
     progress.add(ApprovalPending())
     clock.now += 40
     progress.waiting()
-    assert progress.view.status == "waiting for an owner's yes, 40 s"
+    assert progress.view.status == "waiting for a yes from an owner, 40 s"
     progress.add(ApprovalAsked("a", "make", "once"))
     assert progress.view.status == "running bash for 40 s"
 
 
 def test_nothing_is_estimated_that_was_never_measured() -> None:
-    progress = TurnViewBuilder(Texts(), ReadingSpeed())
+    clock = SetClock()
+    progress = TurnViewBuilder(Texts(), ReadingSpeed(), clock)
     progress.waiting()
     assert progress.view == TurnView()
+    clock.now += 9
+    progress.waiting()
+    assert progress.view.status == "reading for 9 s"
+
+
+def test_a_place_in_line_is_told_until_the_gpu_is_free() -> None:
+    clock = SetClock()
+    progress = TurnViewBuilder(Texts(), ReadingSpeed(ttft_s=1.0), clock)
+    progress.add(GpuQueued(2))
+    clock.now += 12
+    progress.waiting()
+    assert progress.view.status == "number 3 in line for the GPU, 12 s"
+    progress.add(GpuQueued(1))
+    assert progress.view.status == "number 2 in line for the GPU, 12 s"
+    progress.add(GpuQueued(0))
+    assert progress.view.status == "reading, about 1 s (an estimate)"
+
+
+def test_a_prompt_that_is_read_slower_than_told_shows_the_time_that_went_by() -> None:
+    clock = SetClock()
+    progress = TurnViewBuilder(Texts(), ReadingSpeed(prefill_tok_s=500.0), clock)
+    progress.add(ModelProgress(0, 5_000, 0))
+    clock.now += 9
+    progress.waiting()
+    assert progress.view.status == "reading 0 of 5,000 tokens, about 10 s"
+    clock.now += 3
+    progress.waiting()
+    assert progress.view.status == "reading 0 of 5,000 tokens, 12 s so far"
+    progress.add(ModelProgress(5_000, 5_000, 0))
+    assert progress.view.status == "reading 5,000 of 5,000 tokens"
+    clock.now += 7
+    progress.waiting()
+    assert progress.view.status == "working for 7 s"
+
+
+def test_a_model_that_has_fallen_silent_amid_its_words_shows_for_how_long() -> None:
+    clock = SetClock()
+    progress = TurnViewBuilder(Texts(), ReadingSpeed(ttft_s=1.0), clock)
+    progress.add(TextDelta("I write the file."))
+    clock.now += 2
+    progress.waiting()
+    assert progress.view == TurnView(text="I write the file.")
+    clock.now += 18
+    progress.waiting()
+    assert progress.view == TurnView(text="I write the file.", status="working for 20 s")
 
 
 def test_tool_calls_become_lines_and_then_results() -> None:
@@ -255,6 +302,24 @@ async def test_before_the_final_text_goes_out_its_live_view_is_closed(
     assert ("close", TurnView(text="Hel")) in one.seen
     assert "close" not in [name for name, _ in other.seen]
     await soon(lambda: one.seen[-1] == ("finish", TurnView(text="Hel")))
+
+
+async def test_whoever_waits_reads_whose_yes_is_awaited(channel: MemoryChannel) -> None:
+    async def whom(chat: str) -> str:
+        return f"Anna (asked by {chat})"
+
+    replies = Replies(channel, Texts(), whom)
+    async with replies.tasks:
+        await replies.event(assigned(), ToolCalled("c", "bash", {"command": "make"}))
+        await replies.event(assigned(), ApprovalPending())
+        await soon(
+            lambda: [
+                view
+                for _, view in channel.views[0].seen
+                if view.status == "waiting for a yes from Anna (asked by tg:1), 0 s"
+            ]
+        )
+        await replies.event(assigned(), DONE)
 
 
 async def test_what_an_app_lets_fade_is_shown_again(

@@ -347,7 +347,7 @@ async def test_a_chat_is_told_that_its_call_waits_for_the_card_to_cool(
     library: str, scene: Scene, config: BackendConfig
 ) -> None:
     """As the agent asks: each call of a turn waits in the queue, and says why it waits."""
-    told: list[str] = []
+    told: list[QueueState] = []
     async with running(replace(config, nvml=library)) as it:
         await heated(it, scene)
         queue = backend_queue(it.client)
@@ -357,7 +357,8 @@ async def test_a_chat_is_told_that_its_call_waits_for_the_card_to_cool(
         assert not asking.done()
         scene(temperature=70, memory_temperature=70)
         assert await asyncio.wait_for(asking, SECONDS) == "Hello."
-    assert told == [saying("at 90 °C", "waits", "75 °C")]
+    assert [state.reason for state in told] == [saying("at 90 °C", "waits", "75 °C"), None]
+    assert told[-1] == QueueState(state="held")
 
 
 async def answered(model: QueuedModel) -> str:

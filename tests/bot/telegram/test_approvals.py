@@ -33,6 +33,10 @@ def is_question(message: Message) -> bool:
     return message.text.startswith("May I do this?")
 
 
+def drafts(scenario: TelegramScenario) -> str:
+    return "\n".join(call.fields["text"] for call in scenario.gram.called("sendMessageDraft"))
+
+
 async def test_allowed_once_then_asked_again(scenario: TelegramScenario) -> None:
     pushing(scenario, "A", "B")
     async with scenario.open() as run:
@@ -98,9 +102,10 @@ async def test_a_member_asks_and_the_owner_decides_in_their_own_chat(
     async with scenario.open():
         await mia.send("push")
         asked = await scenario.owner.next_message(where=is_question)
+        await soon(lambda: "waiting for a yes from Olga Owner" in drafts(scenario))
         await scenario.owner.press(asked, "Allow once")
         answer = await mia.next_message(where=is_final)
-    assert asked.text == saying(f"tg:{mia.id}", "\n\npush A")
+    assert asked.text.startswith("May I do this? (asked in Mia Member)\n\npush A")
     assert answer.text == "Done."
     assert not any(is_question(m) for m in mia.messages())
 
@@ -116,6 +121,7 @@ async def test_only_owners_press_in_a_group(scenario: TelegramScenario) -> None:
         told = await mia.answer(await mia.press(asked, "Allow once"))
         own = await scenario.owner.next_message(where=is_question)
         await scenario.owner.press(own, "Allow once")
+        assert own.text.startswith("May I do this? (asked in Team)\n")
         both = [
             await mia.until(asked, lambda m: not m.keyboard),
             await scenario.owner.until(own, lambda m: not m.keyboard),
@@ -242,18 +248,16 @@ async def test_a_step_whose_file_cannot_be_sent_is_not_asked(scenario: TelegramS
 
 def test_no_command_can_end_its_own_block() -> None:
     asked = ApprovalRequest("i", "t", "c", "tg:1", "echo ```` && rm -rf x\n```\n**bold**", "s", 0.0)
-    assert question(Texts(), asked, elsewhere=False).startswith(
+    assert question(Texts(), asked).startswith(
         "**May I do this?**\n\n`````\necho ```` && rm -rf x\n```\n**bold**\n`````\n\n"
     )
 
 
 def test_no_scope_can_end_its_own_code() -> None:
     asked = ApprovalRequest("i", "t", "c", "tg:1", "x", "request:GET http://h/` or *all*\n", 0.0)
-    assert "`request:GET http://h/⟨U+0060⟩ or *all*⟨U+000A⟩`" in question(
-        Texts(), asked, elsewhere=False
-    )
+    assert "`request:GET http://h/⟨U+0060⟩ or *all*⟨U+000A⟩`" in question(Texts(), asked)
 
 
 def test_a_very_long_command_is_cut_and_says_so() -> None:
     asked = ApprovalRequest("i", "t", "c", "tg:1", "x" * 5000, "s", 0.0)
-    assert "\n[... 2,000 characters in 1 lines " in question(Texts(), asked, elsewhere=False)
+    assert "\n[... 2,000 characters in 1 lines " in question(Texts(), asked)
