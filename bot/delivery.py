@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from agent.aio import complete, set_within
 from agent.store import Store
@@ -29,6 +30,7 @@ from bot.texts import Texts
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 RESEND = "again"  # the kind of the notice's button; behind a colon the row's id
 FIRST_BACKOFF = 1.0
 LONGEST_BACKOFF = 60.0
@@ -137,15 +139,13 @@ class Delivery:
         except Exception as error:
             log.exception("delivery to %s failed", row.chat)
             crash = error
-            await self._record(row, lambda: self._crashed(row, crash))
+            crashed = self._store.set_aside.crashed
+            # In doubt, and sent again when a person asks; at the third crash the row is set aside.
+            if not await self._record(row, lambda: crashed("outbox", row.id, crash)):
+                await self._mark_uncertain(row, "an internal error")
         return True
 
-    async def _crashed(self, row: OutboxRow, error: Exception) -> None:
-        """In doubt, and sent again when a person asks; at the third crash the row is set aside."""
-        if not await self._store.set_aside.crashed("outbox", row.id, error):
-            await self._mark_uncertain(row, "an internal error")
-
-    async def _record(self, row: OutboxRow, write: Callable[[], Awaitable[None]]) -> None:
+    async def _record(self, row: OutboxRow, write: Callable[[], Awaitable[T]]) -> T:
         """Write an outcome, however long the disk is full or the database locked: what is not
         written would be uncertain after a restart."""
         while True:
@@ -159,32 +159,34 @@ class Delivery:
         self, row: OutboxRow, message: OutgoingMessage, error: ChannelError
     ) -> bool:
         log.warning("%s: message %d was not delivered: %s", row.chat, row.id, error)
+        outbox, why = self._outbox, str(error)
         match error:
             case NotSent(after=after):
                 at = self._store.clock() + max(after, self._backoff(row.chat))
-                await self._outbox.postponed(row.id, at, str(error))
+                await self._record(row, lambda: outbox.postponed(row.id, at, why))
             case DeliveryUncertain():
-                await self._mark_uncertain(row, str(error))
+                await self._mark_uncertain(row, why)
             case ChatMoved(to=to):
-                await self._outbox.postponed(row.id, 0)
-                if not await self._store.chats.rename(row.chat, to):  # `to` is known already
-                    await self._outbox.failed(row.id, f"sent to {to} instead")
-                    await self._outbox.add(to, [message.to_json()])
-                self._outbox.added.set()
+                await self._record(row, lambda: outbox.postponed(row.id, 0))
+                if not await self._record(row, lambda: self._store.chats.rename(row.chat, to)):
+                    # `to` is known already
+                    why, payload = f"sent to {to} instead", message.to_json()
+                    await self._record(row, lambda: outbox.failed(row.id, why, to, payload))
+                outbox.added.set()
                 return False
             case ChatGone():
-                await self._outbox.postponed(row.id, 0, str(error))
-                await self._store.chats.set_blocked(row.chat, blocked=True)
+                await self._record(row, lambda: outbox.postponed(row.id, 0, why))
+                blocked = self._store.chats.set_blocked
+                await self._record(row, lambda: blocked(row.chat, blocked=True))
                 return False
             case _:
-                await self._outbox.failed(row.id, str(error))
-                report = OutgoingMessage(self._texts.undeliverable.format(why=error))
-                if message.text != report.text:
-                    await self._outbox.add(row.chat, [report.to_json()])
+                report = OutgoingMessage(self._texts.undeliverable.format(why=why))
+                payload = report.to_json() if message.text != report.text else ""
+                await self._record(row, lambda: outbox.failed(row.id, why, row.chat, payload))
         return True
 
     async def _mark_uncertain(self, row: OutboxRow, why: str) -> None:
-        await self._outbox.uncertain(row.id, why)
+        await self._record(row, lambda: self._outbox.uncertain(row.id, why))
         self._look_for_uncertain = True
         self._outbox.added.set()
 

@@ -129,11 +129,17 @@ class OutboxTable:
             await _set_state(tx, id, "uncertain", error)
         self._ended()
 
-    async def failed(self, id: int, error: str) -> None:
-        """The app refuses it for good; the error is a sentence for a person."""
+    async def failed(self, id: int, error: str, chat: str = "", payload: str = "") -> None:
+        """The app refuses it for good; the error is a sentence for a person. A payload goes to `chat`
+        in its place."""
         async with self.database.write() as tx:
             await _set_state(tx, id, "failed", error)
+            if payload:
+                await chats.ensure(tx, chat)
+                await put(tx, chat, [payload])
         self._ended()
+        if payload:
+            self.added.set()
 
     async def notice_sent(self, id: int, notice_id: str) -> None:
         """The notice of an uncertain send is out; without effect where its button was pressed already."""

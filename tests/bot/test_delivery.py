@@ -1,6 +1,8 @@
 """What becomes of a row of the outbox, send by send; with Telegram in telegram/test_delivery.py."""
 
 import asyncio
+import json
+import sys
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -157,6 +159,73 @@ async def test_a_refusal_is_told_and_the_refusal_of_that_is_not(
     channel.faults.append(MessageRefused("too odd"))
     await delivery.deliver_chat(CHAT)
     assert channel.texts == [(CHAT, Texts().undeliverable.format(why="too odd"))]
+
+
+FULL_DISK = """
+import asyncio, json, sys
+from pathlib import Path
+from bench.campaign.disk import Disk
+disk = Disk(Path(sys.argv[1]))
+from agent.store import open_store
+from bot import delivery as module
+from bot.channel import ChatGone, ChatMoved, DeliveryUncertain, MessageRefused, NotSent, OutgoingMessage
+from bot.texts import Texts
+from fakes.channel_memory import MemoryChannel
+from fakes.patience import soon
+
+module.FIRST_BACKOFF = 0.01
+FAULTS = [
+    NotSent("no network"), DeliveryUncertain("timed out"), MessageRefused("too odd"),
+    ChatMoved("tg:2"), ChatGone("blocked"), KeyError("x"), None,
+]
+
+class FillingChannel(MemoryChannel):
+    async def send_part(self, chat, message):
+        disk.fill()
+        return await super().send_part(chat, message)
+
+class WatchedDelivery(module.Delivery):
+    waited = 0
+    def _backoff(self, chat):
+        self.waited += 1
+        return super()._backoff(chat)
+
+async def ended(fault):
+    async with open_store(disk.folder / f"{FAULTS.index(fault)}.db") as store:
+        channel = FillingChannel()
+        delivery = WatchedDelivery(store, channel, Texts())
+        [id] = await store.outbox.add("tg:1", [OutgoingMessage("hello").to_json()])
+        await store.outbox.add("tg:2", [OutgoingMessage("earlier").to_json()])
+        channel.faults.append(fault)
+        row = await store.outbox.claim("tg:1")
+        task = asyncio.create_task(delivery.deliver(row))
+        await soon(lambda: delivery.waited > 3)
+        during = (await store.outbox.get(id)).state
+        disk.empty()
+        await task
+        [crashes] = await store.database.all("SELECT count(*), max(crashes) FROM set_aside")
+        return during, (await store.outbox.get(id)).state, crashes[1]
+
+async def every():
+    return [await ended(fault) for fault in FAULTS]
+
+print(json.dumps(disk.missing or asyncio.run(every())))
+"""
+
+
+async def test_an_outcome_stays_what_it_is_when_the_disk_is_full_at_that_moment(
+    tmp_path: Path,
+) -> None:
+    """A real disk, to the last byte full when the app answers; it is written once there is room."""
+    arguments = (sys.executable, "-c", FULL_DISK, str(tmp_path / "disk"))
+    process = await asyncio.create_subprocess_exec(*arguments, stdout=asyncio.subprocess.PIPE)
+    printed, _ = await asyncio.wait_for(process.communicate(), SECONDS)
+    found = json.loads(printed)
+    if isinstance(found, str):
+        pytest.skip(found)
+    ends = ["waiting", "uncertain", "failed", "failed", "waiting", "uncertain", "delivered"]
+    crashes = [None] * 5 + [1, None]
+    assert found == [["sending", *end] for end in zip(ends, crashes, strict=True)]
 
 
 async def test_pauses_double_up_to_a_minute_and_begin_anew_after_a_success(
