@@ -168,11 +168,11 @@ def edit(text: str) -> None:
     middle = len(text) // 2
     old, new = text[middle : middle + 30], text[-20:]
     try:
-        old, new = asyncio.run(matching_text(text, old, new, "x"))
+        at, old, new = matching_text(text, old, new, "x")
     except ToolError as error:
         assert len(str(error)) < 3000
         return
-    shown = list(changed_lines(text, text.index(old), old, new))
+    shown = list(changed_lines(text, at, old, new))
     assert all(len(line.splitlines()) == 1 for line in shown)
 
 

@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from typing import BinaryIO
 
 from agent.errors import ToolError
 from agent.sandbox.files import Files
@@ -18,6 +19,13 @@ MOST_BYTES = 8 << 20  # of a file that is read whole
 MOST_CHANGES = 20  # changed lines that the model is told of
 CONTEXT = 2  # lines around a change that are shown
 MOST_COMPARED = 400  # lines; of more, all are shown as removed and added
+MOST_SHOWN = 400  # lines of a change
+LINE_CHARACTERS = 2000  # of each of them
+MOST_SOUGHT = 20_000  # lines among which the nearest is sought
+LINES_NAMED = 5  # of those at which a text occurs
+# Characters that are searched or split at once: nothing else runs meanwhile, in no thread. Of the worst
+# text 5 ms, of the 8 MiB of a whole one up to 0.4 s.
+PIECE = 1 << 18
 COMPARED_CHARACTERS = 200
 NEAREST_SECONDS = 0.5
 NEAR_CHARACTERS = 1000  # of each near line
@@ -27,18 +35,8 @@ NEAR_CHARACTERS = 1000  # of each near line
 async def read_file(call: Call, path: str, first: int = 1, last: int = 0) -> Output:
     """Read a text file, or its lines first to last."""
     await call.reads(call.sandbox.files.place(path))
-    lines = (await read_text(call.sandbox.files, path)).splitlines(keepends=True)
-    if not lines:
-        return Output(f"{path} is empty.")
-    start, end = max(first, 1), last if last > 0 else len(lines)
-    if start > len(lines):
-        raise ToolError(f"{path} has only {len(lines)} lines.")
-    fitting = lines_within(lines[start - 1 : end], call.output_limit)
-    text = clean("".join(fitting)).rstrip("\n") or "(blank)"
-    until = start + len(fitting) - 1
-    if until < min(end, len(lines)):
-        text += f"\n[lines {start} to {until} of {len(lines)}; read on with first={until + 1}]"
-    return Output(text)
+    text = await read_text(call.sandbox.files, path)
+    return Output(await asyncio.to_thread(shown_lines, text, path, first, last, call.output_limit))
 
 
 @tool
@@ -55,14 +53,10 @@ async def write_file(call: Call, path: str, content: str) -> Output:
 async def edit_file(call: Call, path: str, old: str, new: str) -> Output:
     """Replace old by new in a file. old must be copied exactly and occur once."""
     await call.reads(call.sandbox.files.place(path))
-    before = await read_text(call.sandbox.files, path)
-    old, new = await matching_text(before, old, new, path)
-    at = before.index(old)
-    after = before[:at] + new + before[at + len(old) :]
-    await call.writes(call.sandbox.files.resolve(path), f"{old}\n\n↓\n\n{new}")
-    await call.sandbox.files.write(path, after.encode())
-    lines = changed_lines(before, at, old, new)
-    diff = clean("\n".join([f"--- a/{path}", f"+++ b/{path}", *islice(lines, 400)]))
+    text = await read_text(call.sandbox.files, path)
+    content, question, diff = await asyncio.to_thread(edited, text, old, new, path)
+    await call.writes(call.sandbox.files.resolve(path), question)
+    await call.sandbox.files.write(path, content)
     changed = [line for line in diff.splitlines()[2:] if line.startswith(("+", "-"))]
     if len(changed) > MOST_CHANGES:
         changed[MOST_CHANGES:] = [f"[... {len(changed) - MOST_CHANGES} more]"]
@@ -77,6 +71,10 @@ async def read_text(files: Files, path: str) -> str:
         missing = isinstance(error.__cause__, FileNotFoundError)
         near = await near_names(files, path) if missing else ""
         raise ToolError(f"{error}{near}") from None
+    return await asyncio.to_thread(decoded, file, path)
+
+
+def decoded(file: BinaryIO, path: str) -> str:
     with file:
         raw = file.read(MOST_BYTES + 1)
     if len(raw) > MOST_BYTES:
@@ -106,6 +104,32 @@ async def near_names(files: Files, path: str) -> str:
     return ""
 
 
+def split_lines(text: str, *, keepends: bool = False) -> list[str]:
+    """str.splitlines, in pieces (PIECE)."""
+    lines, at = list[str](), 0
+    while at < len(text):
+        end = text.find("\n", at + PIECE) + 1 or len(text)
+        lines += text[at:end].splitlines(keepends)
+        at = end
+    return lines
+
+
+def shown_lines(text: str, path: str, first: int, last: int, limit: int) -> str:
+    """Those lines, as many as have at most `limit` bytes; ToolError where there are none."""
+    lines = split_lines(text, keepends=True)
+    if not lines:
+        return f"{path} is empty."
+    start, end = max(first, 1), last if last > 0 else len(lines)
+    if start > len(lines):
+        raise ToolError(f"{path} has only {len(lines)} lines.")
+    fitting = lines_within(lines[start - 1 : end], limit)
+    shown = clean("".join(fitting)).rstrip("\n") or "(blank)"
+    until = start + len(fitting) - 1
+    if until < min(end, len(lines)):
+        shown += f"\n[lines {start} to {until} of {len(lines)}; read on with first={until + 1}]"
+    return shown
+
+
 def lines_within(lines: list[str], limit: int) -> list[str]:
     """As many whole lines as have at most `limit` bytes, and at least a piece of the first."""
     used = 0
@@ -116,30 +140,57 @@ def lines_within(lines: list[str], limit: int) -> list[str]:
     return lines
 
 
-async def matching_text(text: str, old: str, new: str, path: str) -> tuple[str, str]:
-    """`old` and `new` with the file's line ends; ToolError where `old` does not occur once."""
+def edited(text: str, old: str, new: str, path: str) -> tuple[bytes, str, str]:
+    """The file with `new` in the place of `old`, the change as an owner is asked about it, and its diff."""
+    at, old, new = matching_text(text, old, new, path)
+    lines = (
+        line if len(line) <= LINE_CHARACTERS else f"{line[:LINE_CHARACTERS]}…"
+        for line in islice(changed_lines(text, at, old, new), MOST_SHOWN)
+    )
+    diff = clean("\n".join([f"--- a/{path}", f"+++ b/{path}", *lines]))
+    content = text[:at] + new + text[at + len(old) :]
+    return content.encode(), f"{old}\n\n↓\n\n{new}", diff
+
+
+def occurrences(text: str, old: str) -> Iterator[int]:
+    """Where `old` stands, without those that overlap the one before; searched in pieces (PIECE)."""
+    at = 0
+    while at < len(text):
+        found = text.find(old, at, at + PIECE + len(old) - 1)
+        if found >= 0:
+            yield found
+        at = at + PIECE if found < 0 else found + len(old)
+
+
+def matching_text(text: str, old: str, new: str, path: str) -> tuple[int, str, str]:
+    """Where `old` stands, and both with the file's line ends; ToolError where `old` does not occur once."""
     if not old:
         raise ToolError(
             "old is empty. Copy the lines to replace exactly; write_file makes a new file."
         )
     if old == new:
         raise ToolError("old and new are the same, so nothing would change.")
-    count = text.count(old)  # of the worst text and `old` 0.1 s, in which nothing else runs
-    if not count and "\r\n" in text:
-        old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
-        count = text.count(old)
-    if not count:
-        raise ToolError(await asyncio.to_thread(not_found, text, old, path))
-    if count > 1:
-        lines, at = [], -1
-        for _ in range(min(count, 5)):
-            at = text.index(old, at + 1)
-            lines.append(str(text.count("\n", 0, at) + 1))
+    if len(old) > PIECE:
         raise ToolError(
-            f"old occurs {count} times in {path}, at lines {', '.join(lines)}. "
+            f"old has more than {PIECE} characters. Copy the lines around the change alone; "
+            "write_file replaces a whole file."
+        )
+    places = occurrences(text, old)
+    found = list(islice(places, LINES_NAMED))
+    if not found and "\r\n" in text:
+        old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
+        places = occurrences(text, old)
+        found = list(islice(places, LINES_NAMED))
+    if not found:
+        raise ToolError(not_found(text, old, path))
+    if len(found) > 1:
+        count = len(found) + sum(1 for _ in places)
+        lines = ", ".join(str(text.count("\n", 0, at) + 1) for at in found)
+        raise ToolError(
+            f"old occurs {count} times in {path}, at lines {lines}. "
             "Copy more of the lines around the one you mean."
         )
-    return old, new
+    return found[0], old, new
 
 
 def changed_lines(text: str, at: int, old: str, new: str) -> Iterator[str]:
@@ -152,8 +203,8 @@ def changed_lines(text: str, at: int, old: str, new: str) -> Iterator[str]:
         begin = max(text.rfind("\n", 0, begin), 0)
         end = text.find("\n", end) + 1 or len(text)
     begin += text[begin : begin + 1] == "\n" and begin < at
-    before = text[begin:end].splitlines()
-    after = (text[begin:at] + new + text[at + len(old) : end]).splitlines()
+    before = split_lines(text[begin:end])
+    after = split_lines(text[begin:at] + new + text[at + len(old) : end])
     skipped = text.count("\n", 0, begin)
     if max(len(before), len(after)) > MOST_COMPARED:
         yield f"@@ -{skipped + 1},{len(before)} +{skipped + 1},{len(after)} @@"
@@ -190,8 +241,9 @@ def nearest(word: str, candidates: Sequence[str], count: int, likeness: float) -
 
 
 def not_found(text: str, old: str, path: str) -> str:
-    lines, sought = text.splitlines(), old.strip("\n").splitlines() or [old]
-    best = nearest(sought[0], lines[:20_000], 1, 0.4)
+    lines = [line.rstrip("\r") for line in text.split("\n", MOST_SOUGHT)[:MOST_SOUGHT]]
+    sought = old.strip("\n").splitlines() or [old]
+    best = nearest(sought[0], lines, 1, 0.4)
     if not best:
         return f"old does not occur in {path}. Read the file and copy the lines exactly."
     start = lines.index(best[0])

@@ -1,13 +1,18 @@
 import asyncio
 import os
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent.sandbox.limits import HostRepo
+from agent.tools import files
 from agent.tools.bash import bash
-from agent.tools.files import edit_file, read_file, write_file
+from agent.tools.files import LINE_CHARACTERS, edit_file, read_file, write_file
 from agent.tools.tool import Output
 from fakes.sandbox_box import Box, opened, repository
 from fakes.words import saying
@@ -162,6 +167,15 @@ async def test_a_hostile_file_does_not_hold_up_the_program(
     box: Box, content: str, old: str
 ) -> None:
     (box.sandbox.workspace / "hostile").write_text(content)
+    async with ticking():
+        said = await box.error(edit_file, path="hostile", old=old, new="x")
+    assert said.startswith("old does not occur in hostile.")
+    assert len(said) < 20_000
+
+
+@asynccontextmanager
+async def ticking() -> AsyncIterator[None]:
+    """Fails where the block takes long and nothing else can run in most of it."""
     longest = 0.0
 
     async def tick() -> None:
@@ -171,13 +185,50 @@ async def test_a_hostile_file_does_not_hold_up_the_program(
             await asyncio.sleep(0.001)
             longest, before = max(longest, time.monotonic() - before), time.monotonic()
 
-    ticking, began = asyncio.create_task(tick()), time.monotonic()
-    said = await box.error(edit_file, path="hostile", old=old, new="x")
+    task, began = asyncio.create_task(tick()), time.monotonic()
+    yield
     took = time.monotonic() - began
-    ticking.cancel()
-    assert said.startswith("old does not occur in hostile.")
-    assert len(said) < 20_000
+    task.cancel()
     assert took < 0.5 or longest < took / 2
+
+
+async def test_a_long_line_is_changed_beside_the_program_and_shown_in_part(box: Box) -> None:
+    wide = "ab\x1b[31m\u202e" * 800_000
+    (box.sandbox.workspace / "wide").write_text(f"one{wide}")
+    async with ticking():
+        output = await box.use(edit_file, path="wide", old="oneab", new="twoab")
+    assert len(output.shown) < 2 * LINE_CHARACTERS + 100
+    assert len(output.text) < 2 * LINE_CHARACTERS + 100
+    assert (box.sandbox.workspace / "wide").read_text() == f"two{wide}"
+
+
+class WatchedText(str):
+    """Records how much is searched at once."""
+
+    widest = 0
+
+    def find(self, sought: str, start: int = 0, end: int = 0) -> int:  # type: ignore[override]
+        WatchedText.widest = max(WatchedText.widest, end - start)
+        return super().find(sought, start, end)
+
+
+@given(text=st.text("ab\n", max_size=60), old=st.text("ab\n", min_size=1, max_size=7))
+def test_what_is_searched_in_pieces_is_found_as_if_it_were_searched_at_once(
+    text: str, old: str
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "PIECE", 4)
+        found = list(files.occurrences(WatchedText(text), old))
+        assert files.split_lines(text) == text.splitlines()
+    assert len(found) == text.count(old)
+    assert all(text.startswith(old, at) for at in found)
+    assert WatchedText.widest <= 4 + 7
+
+
+async def test_more_than_a_piece_is_not_sought(box: Box) -> None:
+    await box.use(write_file, path="a", content="x")
+    said = await box.error(edit_file, path="a", old="x" * (files.PIECE + 1), new="y")
+    assert said == saying("old has more than", "write_file")
 
 
 async def test_an_edit_of_a_hostile_file_shows_its_own_lines_alone(box: Box) -> None:
