@@ -7,6 +7,7 @@ llm/          how a model is reached: the wire form, calls that came as text, th
 memory/       notes, and recall of what was said
 tools/        what the model may call
 sandbox/      where every tool process runs
+shell/        commands in its shell that are answered outside of it
 web/          pages of the web as text
 schedule/     jobs and their times
 summary/      what happened in a repository

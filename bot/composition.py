@@ -47,6 +47,7 @@ from agent.sandbox.limits import HostRepo, SandboxLimits
 from agent.sandbox.sandbox import Sandboxes
 from agent.schedule.job_kind import JobClassifier
 from agent.schedule.planner import Planner
+from agent.shell.registry import scripts
 from agent.store import Store
 from agent.store.chats import Chat
 from agent.store.errors import StoreError
@@ -369,6 +370,7 @@ def open_sandboxes(
         report=host.text,
         hosts=allowed_hosts(settings),
         observe=partial(LedgerObserver, settings, store),
+        programs=scripts(),
     )
 
 

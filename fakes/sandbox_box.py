@@ -12,6 +12,7 @@ from agent.errors import ToolError
 from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import HostRepo, SandboxLimits
 from agent.sandbox.sandbox import Sandbox, Sandboxes, open_sandboxes
+from agent.shell.registry import scripts
 from agent.tools.context import Approver, ToolContext
 from agent.tools.tool import Call, Output, Tool
 from agent.trust import Taint, asks
@@ -30,7 +31,7 @@ async def opened(
     hosts: Hosts | None = None,
 ) -> AsyncIterator[Sandboxes]:
     async with open_sandboxes(
-        state, limits=limits, repos=repos, zone=zone, report=report, hosts=hosts
+        state, limits=limits, repos=repos, zone=zone, report=report, hosts=hosts, programs=scripts()
     ) as sandboxes:
         yield sandboxes
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,9 @@ from typing import Any
 
 import pytest
 
+from agent.shell import programs, registry
 from agent.store import open_store
+from agent.tools.bash import bash
 from backend.config import BackendConfig
 from bot.channel import OutgoingMessage
 from examples.channel import SocketApp
@@ -22,6 +25,8 @@ from fakes.backend_running import running
 from fakes.bot_running import ScriptedAgent
 from fakes.model_scripted import says
 from fakes.patience import SECONDS, soon
+from fakes.sandbox_box import Box, opened
+from fakes.words import saying
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -81,7 +86,7 @@ async def test_a_channel_of_ones_own_answers_runs_commands_and_buttons(tmp_path:
 def test_a_tool_of_ones_own_runs_as_the_agent_would_run_it(tmp_path: Path) -> None:
     """In a folder beside the tools, with the configuration of docs/tools.md."""
     page = (EXAMPLES.parent / "docs" / "tools.md").read_text()
-    (shown,) = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
+    _, shown = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
     assert shown == (EXAMPLES / "tool.py").read_text()
     (config,) = re.findall(r"^```toml\n(.*?)^```", page, re.M | re.S)
     (tmp_path / "tools").mkdir()
@@ -98,6 +103,63 @@ def test_a_tool_of_ones_own_runs_as_the_agent_would_run_it(tmp_path: Path) -> No
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     assert re.search(r"\d\d:\d\d:\d\d .*JST 20\d\d", done.stdout), done.stdout
+
+
+def test_a_command_of_ones_own_is_one_file(tmp_path: Path) -> None:
+    page = (EXAMPLES.parent / "docs" / "tools.md").read_text()
+    shown, _ = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
+    assert shown == (EXAMPLES / "command.py").read_text()
+    (tmp_path / "programs").mkdir()
+    shutil.copy(EXAMPLES / "command.py", tmp_path / "programs" / "wake.py")
+    (tmp_path / "c.toml").write_text(f'[state]\ndir = "{tmp_path}/state"\n')
+    program = (
+        "import sys, agent.shell.programs as p; p.__path__.append(sys.argv.pop(1));"
+        "from bot.cli import main; main()"
+    )
+
+    def voltaire(*words: str) -> tuple[int, str, str]:
+        done = subprocess.run(
+            [sys.executable, "-c", program, f"{tmp_path}/programs", "--config", f"{tmp_path}/c.toml", *words],
+            cwd=EXAMPLES.parent, capture_output=True, text=True, timeout=SECONDS,
+        )  # fmt: skip
+        return done.returncode, done.stdout, done.stderr
+
+    asked = json.dumps({"command": "grep wake /commands.txt; wake cat; wake nas"})
+    code, out, err = voltaire("tool", "bash", asked)
+    listed, *unknown, denied, exit_code = out.splitlines()
+    assert (
+        listed
+        == "wake [--address ADDRESS] MACHINE  Switch a machine of the house on (Wake on LAN)."
+    )
+    assert unknown == ["wake: there is no cat, but nas", f"usage: {listed.partition('  ')[0]}"]
+    assert (denied, exit_code) == (saying("wake: ", "nobody can be asked"), "exit code: 1")
+    assert (code, err) == (1, "")
+    code, out, err = voltaire("sandbox", "--", "wake", "nas")
+    assert (code, out, err) == (1, saying("wake: ", "nobody can be asked"), "")
+    code, out, err = voltaire("sandbox", "--", "wake", "--help")
+    assert (code, err) == (0, "") and out == saying("--address", "of the network it is in")
+
+
+async def test_a_command_of_ones_own_does_it_when_an_owner_allows_it(tmp_path: Path) -> None:
+    (tmp_path / "programs").mkdir()
+    shutil.copy(EXAMPLES / "command.py", tmp_path / "programs" / "wake.py")
+    programs.__path__.append(f"{tmp_path}/programs")
+    try:
+        async with opened(tmp_path / "state") as sandboxes:
+            box = Box(await sandboxes.of("cli"))
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as machine:
+                machine.bind(("127.0.0.1", 0))
+                wake = registry.commands("wake")["wake"]
+                wake.function.__globals__["PORT"] = machine.getsockname()[1]
+                text = await box.text(bash, command="wake nas --address 127.0.0.1")
+                machine.settimeout(SECONDS)
+                packet = machine.recv(200)
+    finally:
+        programs.__path__.pop()
+        registry.loaded.cache_clear()
+        sys.modules.pop("agent.shell.programs.wake", None)
+    assert text == saying("nas", "packet") and box.asked == [("Switch on nas", "wake:nas")]
+    assert packet == b"\xff" * 6 + bytes.fromhex("525400123456") * 16
 
 
 @pytest.fixture

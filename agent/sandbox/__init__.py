@@ -25,6 +25,7 @@ cgroup.py                the kernel's own accounting, where systemd delegates it
 observer.py              what is told for the ledger
 hosts.py                 which hosts may be reached
 proxy.py                 the way to them, for one call
+command_socket.py        the socket of one call, on which its commands are answered outside
 output_buffer.py         output, cleaned and truncated
 host_report.py           the text of /host.txt
 isolation_probe.py       doctor's look from inside

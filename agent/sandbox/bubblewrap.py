@@ -13,7 +13,7 @@ import re
 import shutil
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -22,6 +22,11 @@ from agent.sandbox import seccomp
 WORKSPACE = "/workspace"
 REPOS = "/repos"
 REPORT = "/host.txt"
+PROGRAMS = (
+    "/commands"  # a client for each command that is answered outside, agent.sandbox.command_socket
+)
+LISTING = "/commands.txt"
+SOCKETS = "/run/commands"
 ALTERNATIVES = "/etc/alternatives"  # links to /usr, too many to copy
 USER, UID = "voltaire", 1000
 
@@ -50,7 +55,8 @@ class MountedRepo:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """`system` are directories of an unmerged host (/bin, /lib, ...) beside /usr."""
+    """`system` are directories of an unmerged host (/bin, /lib, ...) beside /usr. `sockets` is the folder
+    with the call's socket, "" where its commands are not answered outside."""
 
     root: str
     etc: str
@@ -59,26 +65,33 @@ class Layout:
     repos: Sequence[MountedRepo] = ()
     system: Sequence[str] = ()
     access: WriteAccess = "files"
+    sockets: str = ""
 
     @property
     def sources(self) -> list[str]:
         """The host's paths that bubblewrap has to reach, besides those of the system."""
-        return [self.root, self.etc, self.workspace, *(repo.source for repo in self.repos)]
+        repos = (repo.source for repo in self.repos)
+        return [self.root, self.etc, self.workspace, *filter(None, [self.sockets]), *repos]
 
     def at(self, reachable: Sequence[str]) -> "Layout":
         """The same with another path for each of `sources`."""
-        root, etc, workspace, *repos = reachable
-        moved = [replace(r, source=path) for r, path in zip(self.repos, repos, strict=True)]
-        return replace(self, root=root, etc=etc, workspace=workspace, repos=moved)
+        root, etc, workspace, *others = reachable
+        sockets = others.pop(0) if self.sockets else ""
+        repos = [replace(r, source=path) for r, path in zip(self.repos, others, strict=True)]
+        return replace(self, root=root, etc=etc, workspace=workspace, repos=repos, sockets=sockets)
 
 
 @dataclass(frozen=True, slots=True)
 class InheritedFds:
-    """Descriptors of bubblewrap; with `block` the command waits for a byte before it starts."""
+    """Descriptors of bubblewrap; with `block` the command waits for a byte before it starts.
+
+    `texts` are files to show at those paths of /, `inputs` files to put at those names into /tmp.
+    """
 
     seccomp: int
     status: int
-    report: int
+    texts: Mapping[str, int]
+    inputs: Mapping[str, int] = field(default_factory=dict)
     block: int | None = None
 
 
@@ -97,13 +110,16 @@ def arguments(layout: Layout, fds: InheritedFds) -> list[str]:
         args += ["--ro-bind", directory, directory]
     args += [
         "--ro-bind", layout.etc, "/etc", "--ro-bind-try", ALTERNATIVES, ALTERNATIVES,
-        "--ro-bind-data", str(fds.report), REPORT,
+        *(part for path, fd in fds.texts.items() for part in ("--ro-bind-data", str(fd), path)),
+        *(("--ro-bind", layout.sockets, SOCKETS) if layout.sockets else ()),
         "--proc", "/proc", "--dev", "/dev",
         "--perms", "1777", "--size", str(SHM_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev",  # noqa: S108 - in the sandbox
         "--perms", "1777", "--size", str(TMP_BYTES), "--tmpfs", "/tmp",  # noqa: S108 - in the sandbox
         "--ro-bind" if layout.access == "none" else "--bind", layout.workspace, WORKSPACE,
     ]
     # fmt: on
+    for name, fd in fds.inputs.items():
+        args += ["--file", str(fd), f"/tmp/{name}"]  # noqa: S108 - in the sandbox
     if layout.repos:
         args += ["--perms", "0755", "--size", "65536", "--tmpfs", REPOS]
         for repo in layout.repos:

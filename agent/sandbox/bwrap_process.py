@@ -3,9 +3,9 @@
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agent.aio import complete, set_within
 from agent.sandbox.bubblewrap import InheritedFds, Layout, arguments
@@ -19,7 +19,7 @@ PIECE = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """What to run. `launcher` ends with bubblewrap's path, `report` is the text of /host.txt.
+    """What to run. `launcher` ends with bubblewrap's path; `texts` and `inputs` are those of InheritedFds.
 
     `blocked`: the command waits for BwrapProcess.release. `nested_mounts`: mount points
     that have to be verified before.
@@ -29,7 +29,8 @@ class Invocation:
     command: Sequence[str]
     layout: Layout
     seccomp: bytes
-    report: bytes
+    texts: Mapping[str, bytes]
+    inputs: Mapping[str, bytes] = field(default_factory=dict)
     blocked: bool = False
     nested_mounts: Sequence[str] = ()
 
@@ -88,14 +89,16 @@ class BwrapProcess:
     ) -> None:
         with ExitStack() as stack:
             seccomp = memfd("seccomp", invocation.seccomp, stack)
-            report = memfd("report", invocation.report, stack)
+            texts = {path: memfd("text", raw, stack) for path, raw in invocation.texts.items()}
+            inputs = {name: memfd("input", raw, stack) for name, raw in invocation.inputs.items()}
             layout = invocation.layout.at(user.reachable(invocation.layout.sources))
-            inherited = InheritedFds(seccomp, status, report, block)
+            inherited = InheritedFds(seccomp, status, texts, inputs, block)
             # In a memfd, as the sandbox can read /proc/1/cmdline.
             text = b"".join(os.fsencode(a) + b"\0" for a in arguments(layout, inherited))
             args = memfd("args", text, stack)
             argv = [*invocation.launcher, "--args", str(args), "--", *invocation.command]
-            fds = [seccomp, status, report, args, *([] if block is None else [block])]
+            fds = [seccomp, status, args, *texts.values(), *inputs.values()]
+            fds += [] if block is None else [block]
             sources = invocation.layout.sources
             self._bwrap = await user.start(argv, fds=fds, out=out, sources=sources)
         self._waiter = asyncio.create_task(self.wait(self._bwrap))

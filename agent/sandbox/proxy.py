@@ -322,18 +322,23 @@ async def serve_proxy(listener: int, proxy: EgressProxy) -> AsyncIterator[None]:
     with socket.socket(fileno=listener) as sock:
         sock.setblocking(False)
         async with BackgroundTasks() as tasks:
-            tasks.start(accept(sock, proxy, tasks), "the proxy of a sandbox")
+            work = accept(sock, proxy.serve, MOST_CONNECTIONS, tasks)
+            tasks.start(work, "the proxy of a sandbox")
             yield
 
 
-async def accept(sock: socket.socket, proxy: EgressProxy, tasks: BackgroundTasks) -> None:
-    """Accept connections, MOST_CONNECTIONS at once; more wait in the kernel's queue."""
-    free = asyncio.Semaphore(MOST_CONNECTIONS)
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+"""Answers one connection from a sandbox, until it is closed."""
+
+
+async def accept(sock: socket.socket, answer: Serve, most: int, tasks: BackgroundTasks) -> None:
+    """Accept connections, `most` at once; more wait in the kernel's queue."""
+    free = asyncio.Semaphore(most)
 
     async def serve(connection: socket.socket) -> None:
         try:
             streams = await asyncio.open_connection(sock=connection, limit=HEAD_BYTES)
-            await proxy.serve(*streams)
+            await answer(*streams)
         except OSError as error:
             log.info("a connection broke: %s", error)
         finally:

@@ -9,15 +9,15 @@ import os
 import shutil
 import socket
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent.files import replacing
-from agent.sandbox.bubblewrap import UID, USER
+from agent.sandbox.bubblewrap import LISTING, PROGRAMS, REPORT, UID, USER
 
-DIRECTORIES = ("usr", "etc", "proc", "dev", "tmp", "workspace", "repos", "run")
+DIRECTORIES = ("usr", "etc", "proc", "dev", "tmp", "workspace", "repos", "run", "run/commands")
 UNMERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 COPIED = (
     *("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "mime.types", "magic"),
@@ -37,11 +37,14 @@ class Rootfs:
     system: tuple[str, ...]
 
 
-def prepare(directory: Path, zone: str) -> Rootfs:
-    """Make or refresh both below `directory`; safe beside a running sandbox."""
+def prepare(directory: Path, zone: str, programs: Mapping[str, str]) -> Rootfs:
+    """Make or refresh both below `directory`; safe beside a running sandbox. `programs` are scripts of
+    /commands."""
     root, etc = directory / "root", directory / "etc"
     make_etc(etc, zone)
-    return Rootfs(root, etc, make_root(root))
+    system = make_root(root)
+    make_programs(root / PROGRAMS[1:], programs)
+    return Rootfs(root, etc, system)
 
 
 def refresh(rootfs: Rootfs) -> None:
@@ -55,7 +58,8 @@ def make_root(root: Path) -> tuple[str, ...]:
     """The directories of an unmerged host, which are mounted beside /usr."""
     for name in DIRECTORIES:
         make_directory(root / name)
-    (root / "host.txt").touch(0o644)
+    for path in (REPORT, LISTING):
+        (root / path[1:]).touch(0o644)
     system = []
     for name in UNMERGED:
         host = Path("/", name)
@@ -65,6 +69,14 @@ def make_root(root: Path) -> tuple[str, ...]:
             make_directory(root / name)
             system.append(str(host))
     return tuple(system)
+
+
+def make_programs(folder: Path, programs: Mapping[str, str]) -> None:
+    make_directory(folder)
+    for name, text in programs.items():
+        write(folder / name, text, 0o755)
+    for gone in {path.name for path in folder.iterdir()} - set(programs):
+        (folder / gone).unlink(missing_ok=True)
 
 
 def make_etc(etc: Path, zone: str) -> None:
@@ -126,11 +138,11 @@ def differs(source: Path, copy: Path) -> bool:
     return (ours.st_size, int(ours.st_mtime)) != (theirs.st_size, int(theirs.st_mtime))
 
 
-def write(path: Path, text: str) -> None:
+def write(path: Path, text: str, mode: int = 0o644) -> None:
     if not path.is_file() or path.read_text() != text:
         with replacing_public(path) as partial:
             partial.write_text(text)
-            partial.chmod(0o644)
+            partial.chmod(mode)
 
 
 def symlink(target: str, link: Path) -> None:

@@ -6,19 +6,29 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import Self, TypeVar
 
 from agent.aio import BackgroundTasks
 from agent.errors import ToolError
-from agent.sandbox import bubblewrap, cgroup, rootfs
+from agent.sandbox import bubblewrap, cgroup, command_socket, rootfs
 from agent.sandbox.bubblewrap import WriteAccess
 from agent.sandbox.bwrap_process import BwrapProcess, Invocation, run_bwrap
+from agent.sandbox.command_socket import CommandAnswers, serve_commands
 from agent.sandbox.files import Files
 from agent.sandbox.hosts import HostRequest, Hosts, Permit
 from agent.sandbox.limits import (
@@ -89,6 +99,7 @@ class Sandbox:
         strangers: Sequence[str] = (),
         write_repos: bool = True,
         outflow: Outflow | None = None,
+        commands: CommandAnswers | None = None,
     ) -> CommandResult:
         """Run bash text, or an argument list, in /workspace; ToolError when nothing can run.
 
@@ -98,18 +109,24 @@ class Sandbox:
         while the command runs. `strangers` names whose text it gets to see: with the hosts it
         reaches, they are recorded for the workspace if it changes a file there. Without
         `write_repos` all repositories are read-only. `outflow` looks at
-        what leaves.
+        what leaves. `commands` answers the programs of /commands.
         """
         limit = self.config.limits.command_seconds
         hosts = self.config.hosts
         began = time.time()
         marks = await self.files.mark_for_now(*strangers) if strangers else []
 
+        async def mark(source: str) -> None:
+            marks.extend(await self.files.mark_for_now(source))
+
         async def permit_and_mark(request: HostRequest) -> None:
             if permit:
                 await permit(request)
             if proxy and request.place not in proxy.reached:
-                marks.extend(await self.files.mark_for_now(request.place))
+                await mark(request.place)
+
+        if commands:
+            commands.mark_with(mark)
 
         proxy = None
         if hosts and permit:
@@ -121,6 +138,7 @@ class Sandbox:
             proxy=proxy,
             progress=progress,
             write_repos=write_repos,
+            commands=commands,
         )
         most = self.config.limits.output_kib << 10
         text, truncated = process.output.excerpt(min(output_bytes or most, most))
@@ -152,10 +170,22 @@ class Sandbox:
         output = decode_fields(bytes(process.output.raw))
         return CommandResult(exit_code(process, reason), output, reason=notice)
 
-    async def read_internal(self, command: Sequence[str], *, seconds: float) -> bytes:
+    async def read_internal(
+        self,
+        command: Sequence[str],
+        *,
+        seconds: float,
+        inputs: Mapping[str, bytes] = MappingProxyType({}),
+        inner: bool = False,
+    ) -> bytes:
         """The output of a command of the program's own that changes nothing, byte for byte; ToolError
-        when it takes too long."""
-        process, reason, _ = await self._execute(command, seconds, access="none")
+        when it takes too long.
+
+        `inputs` are files for it to find in /tmp, by name. `inner`: a call of the sandbox waits for it.
+        """
+        process, reason, _ = await self._execute(
+            command, seconds, access="none", inputs=inputs, inner=inner
+        )
         if reason:
             raise ToolError(reason)
         return bytes(process.output.raw)
@@ -169,14 +199,18 @@ class Sandbox:
         proxy: EgressProxy | None = None,
         progress: Callable[[str], None] | None = None,
         write_repos: bool = True,
+        commands: CommandAnswers | None = None,
+        inputs: Mapping[str, bytes] = MappingProxyType({}),
+        inner: bool = False,
     ) -> tuple[BwrapProcess, str, str]:
         """The process at its end; where the sandbox ended it, the reason; GuardedRepos.notice."""
         argv = argument_list(command)
         config = self.config
         async with (
-            config.slots,
+            config.inner_slots if inner else config.slots,
             config.call_group() as group,
             config.guarded_repos(access if write_repos else "none") as repos,
+            serve_commands(config.sockets, commands) as sockets,
         ):
             await self.quota.refresh()
             invocation = await config.invocation(
@@ -186,9 +220,14 @@ class Sandbox:
                 guards=repos.guards,
                 network=proxy is not None,
                 group=group,
+                sockets=sockets,
+                listing=commands.listing() if commands else "",
+                inputs=inputs,
             )
             async with run_bwrap(config.user, invocation) as process:
                 with TimeLimit(seconds, process) as time_limit:
+                    if commands:
+                        commands.pause_with(time_limit.paused)
                     async with BackgroundTasks() as beside, AsyncExitStack() as stack:
                         watch = watch_usage(process, self.quota, memory=group is None)
                         beside.start(watch, "the watch over a command")
@@ -255,18 +294,23 @@ class TimeLimit:
         self, permit: Callable[[T], Awaitable[None]]
     ) -> Callable[[T], Awaitable[None]]:
         async def ask(request: T) -> None:
-            if not self._pauses:
-                self._timer.cancel()
-                self._left -= self._loop.time() - self._since
-            self._pauses += 1
-            try:
+            with self.paused():
                 await permit(request)
-            finally:
-                self._pauses -= 1
-                if not self._pauses:
-                    self._resume()
 
         return ask
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        if not self._pauses:
+            self._timer.cancel()
+            self._left -= self._loop.time() - self._since
+        self._pauses += 1
+        try:
+            yield
+        finally:
+            self._pauses -= 1
+            if not self._pauses:
+                self._resume()
 
     def _resume(self) -> None:
         self._since = self._loop.time()
@@ -350,17 +394,20 @@ async def open_sandboxes(
     report: Callable[[], str],
     hosts: Hosts | None = None,
     observe: Observe = unobserved,
+    programs: Mapping[str, str] = MappingProxyType({}),
 ) -> AsyncIterator[Sandboxes]:
     """Prepare what sandboxes need below the state directory; on leaving, what was started is ended.
 
     `hosts` may be reached through a proxy; None: there is no network at all. `observe` gives
-    whom a chat's sandbox tells what it does.
+    whom a chat's sandbox tells what it does. `programs` are scripts for /commands by name.
     """
-    prepared = await asyncio.to_thread(rootfs.prepare, state / "sandbox", zone)
+    prepared = await asyncio.to_thread(rootfs.prepare, state / "sandbox", zone, programs)
+    sockets = await asyncio.to_thread(command_socket.prepare, state / "sandbox" / "calls")
     async with open_tool_user() as user:
         config = SandboxConfig(
             user=user,
             rootfs=prepared,
+            sockets=sockets,
             limits=limits,
             repos={repo.name: repo for repo in repos},
             zone=zone,

@@ -13,6 +13,9 @@ from agent.aio import complete
 from agent.errors import NoSandbox
 from agent.sandbox import gitdirs, rootfs, seccomp
 from agent.sandbox.bubblewrap import (
+    LISTING,
+    PROGRAMS,
+    REPORT,
     REPOS,
     USER,
     WORKSPACE,
@@ -37,14 +40,16 @@ from agent.sandbox.rootfs import Rootfs
 log = logging.getLogger(__name__)
 
 AT_ONCE = 4  # calls of all chats that run beside each other
+INNER_AT_ONCE = 2  # those that such a call waits for
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxConfig:
-    """`report` gives the text of /host.txt, fresh at each call."""
+    """`report` gives the text of /host.txt, fresh at each call; `sockets` holds the calls' sockets."""
 
     user: ToolUser
     rootfs: Rootfs
+    sockets: Path
     limits: SandboxLimits
     repos: Mapping[str, HostRepo]
     zone: str
@@ -55,6 +60,7 @@ class SandboxConfig:
     cgroups: Cgroups | None = None  # None: memory is watched
     guards: dict[str, Guard] = field(default_factory=dict)  # of the newest call
     slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+    inner_slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(INNER_AT_ONCE))
 
     @asynccontextmanager
     async def call_group(self) -> AsyncIterator[CallGroup | None]:
@@ -90,6 +96,9 @@ class SandboxConfig:
         guards: Mapping[str, Guard] = MappingProxyType({}),
         network: bool = False,
         group: CallGroup | None = None,
+        sockets: str = "",
+        listing: str = "",
+        inputs: Mapping[str, bytes] = MappingProxyType({}),
     ) -> Invocation:
         """How a command is started; NoSandbox where it cannot be isolated.
 
@@ -113,9 +122,12 @@ class SandboxConfig:
                 repos=repos,
                 system=self.rootfs.system,
                 access=access,
+                sockets=sockets,
             ),
             seccomp=seccomp.program(memory_is_counted=group is not None),
-            report=self.report().encode(),
+            texts={REPORT: self.report().encode()}
+            | ({LISTING: listing.encode("utf-8", "replace")} if sockets else {}),
+            inputs=inputs,
             blocked=network or bool(nested),
             nested_mounts=nested,
         )
@@ -177,7 +189,7 @@ def mounted(repo: HostRepo, guard: Guard | None, *, commit: bool) -> MountedRepo
 def environment(zone: str, *, network: bool = False) -> dict[str, str]:
     """The whole of it: nothing comes from the program's own environment."""
     variables = {
-        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "PATH": f"{PROGRAMS}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "HOME": "/tmp",  # noqa: S108 - in the sandbox
         "TMPDIR": "/tmp",  # noqa: S108 - in the sandbox
         "USER": USER,

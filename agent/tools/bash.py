@@ -8,6 +8,7 @@ from pydantic import Field
 
 from agent.sandbox.files import CLOCK_REALTIME_COARSE
 from agent.sandbox.sandbox import CommandResult
+from agent.shell.broker import Broker
 from agent.tools.tool import Call, Output, tool
 
 READ_ONLY_GIT = re.compile(r"(/\.git/|\.lock').*Read-only file system")
@@ -39,6 +40,7 @@ async def bash(
         strangers=[*repos, *filter(None, [touched])],
         write_repos=not touched,
         outflow=call.outflow(command),
+        commands=Broker(call),
     )
     await call.budget.sent()
     if call.budget.counts("files"):

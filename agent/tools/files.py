@@ -11,8 +11,10 @@ from itertools import islice
 from typing import BinaryIO
 
 from agent.errors import ToolError
+from agent.sandbox.bubblewrap import LISTING
 from agent.sandbox.files import Files
 from agent.sandbox.output_buffer import clean
+from agent.shell.registry import listing
 from agent.tools.tool import Call, Output, tool
 
 MOST_BYTES = 8 << 20  # of a file that is read whole
@@ -34,8 +36,11 @@ NEAR_CHARACTERS = 1000  # of each near line
 @tool
 async def read_file(call: Call, path: str, first: int = 1, last: int = 0) -> Output:
     """Read a text file, or its lines first to last."""
-    await call.reads(call.sandbox.files.place(path))
-    text = await read_text(call.sandbox.files, path)
+    if posixpath.normpath(path) == LISTING:
+        text = listing(call.context)
+    else:
+        await call.reads(call.sandbox.files.place(path))
+        text = await read_text(call.sandbox.files, path)
     return Output(await asyncio.to_thread(shown_lines, text, path, first, last, call.output_limit))
 
 

@@ -9,6 +9,7 @@ import click
 from agent.approvals import GuardedCall
 from agent.errors import ToolError
 from agent.sandbox.hosts import HostRequest
+from agent.shell.broker import Broker
 from agent.tools.tool import Call, Output, untouched
 from bot.cli.command import (
     Failed,
@@ -66,13 +67,18 @@ async def run(agent: Agent, chat: str, id: str, name: str, arguments: dict[str, 
         raise Failed(f"There is no tool named {name}.{hint}")
     await check_thawed(agent)
     await agent.refresh_status()
-    step = GuardedCall(f"cli-{id}", id, chat, untouched)  # an owner has written the call
-    approve = agent.approvals.approver(step, lambda event: None)
-    call = Call(id, step.turn, chat, await agent.tool_contexts.of(chat), approve)
+    call = await owners_call(agent, chat, id)
     try:
         return await tools[name].run(call, arguments)
     except ToolError as error:
         return Output(f"Error: {error}", ok=False)
+
+
+async def owners_call(agent: Agent, chat: str, id: str) -> Call:
+    """A call that an owner has written, so that no stranger has touched it."""
+    step = GuardedCall(f"cli-{id}", id, chat, untouched)
+    approve = agent.approvals.approver(step, lambda event: None)
+    return Call(id, step.turn, chat, await agent.tool_contexts.of(chat), approve)
 
 
 @click.command(
@@ -94,12 +100,15 @@ async def sandbox(options: Options, chat: str, where: bool, argv: tuple[str, ...
         if not request.listed:
             raise ToolError(f"{request}: agent.sandbox.allow_hosts does not have it.")
 
-    async with chat_sandboxes(options.settings) as sandboxes:
-        box = await sandboxes.of(chat)
-        if where:
-            click.echo(box.workspace)
-            return 0
-        ran = await box.run([*SHELL, *argv], permit=allowed)
+    settings = options.settings
+    if where:
+        async with chat_sandboxes(settings) as sandboxes:
+            click.echo((await sandboxes.of(chat)).workspace)
+        return 0
+    async with backend_client(settings) as backend, open_agent(settings, backend) as agent:
+        await agent.refresh_status()
+        call = await owners_call(agent, chat, secrets.token_hex(4))
+        ran = await call.sandbox.run([*SHELL, *argv], permit=allowed, commands=Broker(call))
     click.echo(ran.output, nl=bool(ran.output) and not ran.output.endswith("\n"))
     if ran.saved_path:
         click.echo(f"The whole output is in {ran.saved_path}.", err=True)

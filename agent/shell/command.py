@@ -1,0 +1,232 @@
+"""A typed async function becomes a command: its name, docstring and signature are its usage."""
+
+import inspect
+import posixpath
+from argparse import SUPPRESS, ArgumentParser, HelpFormatter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NoReturn,
+    Protocol,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
+
+from agent.errors import ToolError
+from agent.tools.context import ToolContext
+from agent.tools.tool import Call
+
+WIDTH = 400  # of a usage line, so that it is one
+
+
+class UsageError(Exception):
+    """`str(error)` says what is wrong with the arguments; the usage line follows it, exit code 2."""
+
+
+class HelpAsked(Exception):
+    """`str(error)` is the help."""
+
+
+class Streams(Protocol):
+    """The standard streams of one command; each method waits for the other side."""
+
+    async def write(self, kind: Literal["O", "E"], content: bytes) -> None: ...
+
+    async def read(self) -> bytes: ...
+
+
+class Questions(Protocol):
+    """What one bash call may ask of owners."""
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """The call's time stands still meanwhile."""
+        ...
+
+    async def approve(self, what: str, scope: str) -> None: ...
+
+    async def stranger(self, source: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ShellCall:
+    """One command of a bash call; what it offers is listed in agent/shell/__init__.py."""
+
+    within: Call
+    folder: str
+    streams: Streams = field(repr=False)
+    questions: Questions = field(repr=False)
+
+    @property
+    def context(self) -> ToolContext:
+        return self.within.context
+
+    @property
+    def chat(self) -> str:
+        return self.within.chat
+
+    @property
+    def turn(self) -> str:
+        return self.within.turn
+
+    def path(self, path: str) -> str:
+        """A path of the command's arguments as agent.sandbox.files takes it."""
+        return posixpath.join(self.folder, path)
+
+    async def write(self, text: str | bytes) -> None:
+        await self.streams.write("O", encoded(text))
+
+    async def warn(self, text: str | bytes) -> None:
+        await self.streams.write("E", encoded(text))
+
+    async def read(self) -> bytes:
+        return await self.streams.read()
+
+    async def approve(self, what: str, *, scope: str) -> None:
+        """Return where nobody is to be asked, or an owner allowed `what`; ToolError with the reason. `scope`
+        is an act of agent.trust.ACTS."""
+        await self.questions.approve(what, scope)
+
+    async def stranger(self, source: str) -> None:
+        """What is written next is text of strangers, from there."""
+        await self.questions.stranger(source)
+
+    async def leaves(self, where: str, text: str) -> None:
+        """The text is about to leave the machine; ToolError where it holds a secret."""
+        with self.questions.waiting():
+            await self.within.leaves(where, text)
+
+    async def reserve(self, amounts: Mapping[str, int], *, host: str = "") -> None:
+        """Count with the chat's day (agent.budgets); an owner may be asked."""
+        with self.questions.waiting():
+            await self.within.budget.reserve(amounts, host=host)
+
+
+def encoded(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode("utf-8", "replace")
+
+
+Lines = Callable[[ToolContext], Sequence[str]]
+"""What /commands.txt says of a command in a chat."""
+
+
+class Parser(ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+@dataclass(frozen=True)
+class Command:
+    """`name` is what is typed: the program, and the subcommand where there is one."""
+
+    function: Callable[..., Awaitable[None]]
+    name: str
+    help: str
+    lines_of: Lines | None = None
+
+    @cached_property
+    def parser(self) -> Parser:
+        parser = Parser(
+            prog=self.name,
+            description=inspect.getdoc(self.function),
+            add_help=False,
+            allow_abbrev=False,
+            formatter_class=partial(HelpFormatter, width=WIDTH, max_help_position=30),
+        )
+        hints = get_type_hints(self.function, include_extras=True)
+        for parameter in list(inspect.signature(self.function).parameters.values())[1:]:
+            add_argument(parser, parameter, hints[parameter.name])
+        return parser
+
+    @property
+    def usage(self) -> str:
+        return self.parser.format_usage().removeprefix("usage: ").strip()
+
+    def lines(self, context: ToolContext) -> Sequence[str]:
+        if self.lines_of:
+            return self.lines_of(context)
+        return [f"{self.usage}  {self.help}"]
+
+    def check(self, words: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
+        """The function's arguments; UsageError, or HelpAsked, where there are none."""
+        if "--help" in words[: words.index("--") if "--" in words else None]:
+            raise HelpAsked(self.parser.format_help())
+        given = vars(self.parser.parse_intermixed_args(words))
+        positional: list[Any] = []
+        options: dict[str, Any] = {}
+        for parameter in list(inspect.signature(self.function).parameters.values())[1:]:
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                positional += given[parameter.name]
+            elif parameter.name not in given:
+                continue
+            elif parameter.kind is parameter.KEYWORD_ONLY:
+                options[parameter.name] = given[parameter.name]
+            else:
+                positional.append(given[parameter.name])
+        return positional, options
+
+
+def add_argument(parser: Parser, parameter: inspect.Parameter, hint: Any) -> None:
+    kind, help = hint, ""
+    if get_origin(kind) is Annotated:
+        kind, help = get_args(hint)[:2]
+    if get_origin(kind) in (Union, UnionType):  # or None
+        kind = next(each for each in get_args(kind) if each is not NoneType)
+    name = parameter.name.strip("_").replace("_", "-")
+    options: dict[str, Any] = {"help": help, "default": SUPPRESS}
+    if kind is bool:
+        options["action"] = "store_true"
+    else:
+        options["metavar"] = name.upper()
+        options["type"] = int if kind is int else str
+    if get_origin(kind) is Literal:
+        options |= {"choices": get_args(kind), "metavar": "|".join(get_args(kind))}
+    if get_origin(kind) is list:
+        options["action"] = "append"
+    if parameter.kind is parameter.KEYWORD_ONLY:
+        required = parameter.default is parameter.empty
+        parser.add_argument(f"--{name}", dest=parameter.name, required=required, **options)
+        return
+    if parameter.kind is parameter.VAR_POSITIONAL:
+        options |= {"nargs": "*", "default": []}
+    elif parameter.default is not parameter.empty:
+        options |= {"nargs": "?", "default": parameter.default}
+    parser.add_argument(parameter.name, **options)
+
+
+Function = Callable[..., Awaitable[None]]
+
+
+@overload
+def command(function: Function) -> Command: ...
+
+
+@overload
+def command(*, lines: Lines) -> Callable[[Function], Command]: ...
+
+
+def command(
+    function: Function | None = None, *, lines: Lines | None = None
+) -> Command | Callable[[Function], Command]:
+    """Make a command of a typed async function; its file's name is its program's."""
+    if function is None:
+        return lambda function: made(function, lines)
+    return made(function, lines)
+
+
+def made(function: Function, lines: Lines | None) -> Command:
+    program, own = function.__module__.rpartition(".")[2], function.__name__.strip("_")
+    name = program if own == program else f"{program} {own.replace('_', '-')}"
+    help = (inspect.getdoc(function) or "").partition("\n")[0]
+    return Command(function, name, help, lines)
+
+
+__all__ = ["Command", "HelpAsked", "ShellCall", "ToolError", "UsageError", "command"]

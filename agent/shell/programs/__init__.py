@@ -1,0 +1,1 @@
+"""One file for each program; agent/shell/__init__.py says how one is written."""

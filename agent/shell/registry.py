@@ -1,0 +1,48 @@
+"""The programs, found by their files; what is there in a chat, for /commands.txt."""
+
+import importlib
+import logging
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+
+from agent.shell import programs
+from agent.shell.command import Command
+from agent.tools.context import ToolContext
+
+log = logging.getLogger(__name__)
+
+HEAD = "Commands of this shell that are answered outside of it. They take pipes, files and --help."
+
+
+def names() -> list[str]:
+    return sorted(module.name for module in pkgutil.iter_modules(programs.__path__))
+
+
+def scripts() -> Mapping[str, str]:
+    """What lies in /commands: the same client under each name. Loads none of the programs."""
+    client = files("agent.shell").joinpath("client.pl").read_text("utf-8")
+    return dict.fromkeys(names(), client)
+
+
+def commands(program: str) -> Mapping[str, Command]:
+    """The commands of a program by name; none where there is no such program, or its file cannot be loaded."""
+    return loaded(program) if program in names() else {}
+
+
+@cache
+def loaded(program: str) -> Mapping[str, Command]:
+    try:
+        module = importlib.import_module(f"{programs.__name__}.{program}")
+    except Exception:  # somebody's own file must not take the shell away
+        log.exception("the commands of %s cannot be loaded", program)
+        return {}
+    return {each.name: each for each in vars(module).values() if isinstance(each, Command)}
+
+
+def listing(context: ToolContext) -> str:
+    """The text of /commands.txt."""
+    every = [command for program in names() for command in commands(program).values()]
+    lines = [line for command in every for line in command.lines(context)]
+    return "\n".join([HEAD if lines else "There are no such commands.", *lines, ""])
