@@ -59,7 +59,9 @@ from agent.tools.tool import Tool
 from agent.turn import texts
 from agent.turn.loop import run_turn
 from agent.turn.turn import Turn, TurnLimits
+from agent.web.browser import Browser
 from agent.web.fetch import Fetcher
+from agent.web.search import SearXNG
 from backend.client import BackendClient, BackendUnavailable
 from backend.protocol import Endpoint, Prefix, QueueState, Status
 from bot.config_file import sync_config
@@ -215,6 +217,7 @@ class ToolContexts:
             jobs=await self.planner(chat, zone),
             file_sender=self.file_sender(chat) if self.file_sender else None,
             leaks=self.leaks,
+            browser=browser(self.settings, self.store, chat),
         )
 
     async def planner(self, chat: str, zone: str | None = None) -> Planner:
@@ -424,6 +427,13 @@ def allowed_hosts(settings: Settings) -> Hosts | None:
     """What tools may reach; None: no network."""
     box = settings.agent.sandbox
     return Hosts(tuple(box.allow_hosts)) if box.network else None
+
+
+def browser(settings: Settings, store: Store, chat: str) -> Browser:
+    """What a chat may search and read of the web."""
+    web = settings.agent.web
+    engine = SearXNG(web.search_url) if web.search_url else None
+    return Browser(chat, store.addresses, engine, web.read)
 
 
 def semantic_search(store: Store, settings: Settings) -> SemanticSearch | None:

@@ -7,6 +7,7 @@ A key is found in this order: VOLTAIRE_SECTION__KEY, the file, the default.
 import difflib
 import json
 import os
+import re
 import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
@@ -133,6 +134,20 @@ class RepoSection(Section):
     """Before a summary, fetch what its origin has (public HTTPS, a host of `allow_hosts`)."""
 
 
+class WebSection(Section):
+    search_url: str = ""
+    """A SearXNG of yours for `web search`, such as "http://127.0.0.1:8888"; empty: no search. docs/web.md has all that it takes."""
+    read: Literal["seen", "ask", "never"] = "seen"
+    """What `web read` may read without a question: addresses that a person wrote or a search returned, just as they stood; "ask": none; "never": it reads nothing at all."""
+
+    @field_validator("search_url")
+    @classmethod
+    def _address(cls, url: str) -> str:
+        if url and not re.match(r"https?://[^/\s]+", url):
+            raise ValueError("not an address such as http://127.0.0.1:8888")
+        return url
+
+
 class AgentSection(Section):
     timezone: str = "UTC"
     """IANA name; also TZ in the sandbox."""
@@ -148,6 +163,7 @@ class AgentSection(Section):
     """When the agent does not write first, such as "22:00-07:00"."""
     sandbox: SandboxSection = SandboxSection()
     budgets: BudgetsSection = BudgetsSection()
+    web: WebSection = WebSection()
     repos: dict[str, RepoSection] = {}
     """Repositories that the agent may see, at /repos/NAME."""
     embedding_url: str = ""

@@ -14,6 +14,7 @@ SECTIONS = {
     "AgentSection": "agent",
     "SandboxSection": "agent.sandbox",
     "BudgetsSection": "agent.budgets",
+    "WebSection": "agent.web",
     "RepoSection": "agent.repos.NAME",
     "BackendSection": "backend",
     "ScheduleSection": "backend.schedule",

@@ -16,6 +16,7 @@ from agent.shell.registry import scripts
 from agent.tools.context import Approver, ToolContext
 from agent.tools.tool import Call, Output, Tool
 from agent.trust import Taint, asks
+from agent.web.browser import Browser
 
 LIMITS = SandboxLimits(memory_mib=512, pids=64, disk_mib=32, files=500)
 
@@ -50,9 +51,10 @@ class Box:
     output_bytes: int = 1 << 20
     approve: Approver | None = None
     strangers: list[str] = field(default_factory=list)  # that the last call has read
+    browser: Browser | None = None
 
     async def use(self, tool: Tool, **arguments: Any) -> Output:
-        context = ToolContext(self.sandbox, file_sender=self)
+        context = ToolContext(self.sandbox, file_sender=self, browser=self.browser)
         approve = self.approve or self._approve
         call = Call(
             "1",

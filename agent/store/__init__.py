@@ -24,6 +24,7 @@ ledger.py         what was asked, decided, reached and changed, as a chain of ha
 ledger_head.py    its head to the owners, once a day
 taints.py         strangers' text in conversations
 budgets.py        what each chat has used of its day
+addresses.py      addresses of the web that a chat knows
 freeze.py         the stop of everything
 retention.py      deletion by age and size, VACUUM
 backup.py         checks, snapshots, copies
@@ -34,6 +35,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from agent.store.addresses import AddressTable
 from agent.store.approvals import ApprovalTable
 from agent.store.budgets import BudgetTable
 from agent.store.chats import ChatTable, FileTable
@@ -84,6 +86,7 @@ class Store:
         self.ledger = LedgerTable(database)
         self.budgets = BudgetTable(database)
         self.freeze = FreezeTable(database)
+        self.addresses = AddressTable(database)
 
 
 @asynccontextmanager

@@ -213,7 +213,7 @@ async def open_database(path: Path, clock: Clock = time.time) -> AsyncIterator[D
 
 _SCHEMA_CHECK = """
 SELECT 0 FROM chats, conversations, inbox, turns, transcript, notes, jobs, occurrences, outbox, facts,
-    set_aside, taints, ledger LIMIT 0
+    set_aside, taints, ledger, addresses LIMIT 0
 """
 
 

@@ -8,6 +8,7 @@ from agent.leaks import LeakDetector
 from agent.sandbox.hosts import Permit
 from agent.sandbox.sandbox import Sandbox
 from agent.trust import Taint
+from agent.web.browser import Browser
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,4 +92,5 @@ class ToolContext:
     delegate: Delegate | None = None
     web: Web | None = None
     read: Read | None = None
+    browser: Browser | None = None
     leaks: LeakDetector = field(default_factory=LeakDetector)

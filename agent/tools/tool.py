@@ -64,7 +64,8 @@ class Call:
     eighth of it). `progress` takes the newest output of a running command, whole lines.
     `budget` counts what it uses of its chat's day. `taints` gives the strangers' text that its
     chat holds. `strangers` names where text of strangers comes from that the call gives back, in
-    its errors as well. `withhold` has a person told what was not let out.
+    its errors as well. `withhold` has a person told what was not let out. `written` is what a
+    person has typed of the call (a command line), where no model has.
     """
 
     id: str
@@ -78,6 +79,7 @@ class Call:
     strangers: list[str] = field(default_factory=list)
     withhold: Withhold = untold
     budget: CallBudget = field(default_factory=CallBudget)
+    written: str = ""
 
     @property
     def sandbox(self) -> Sandbox:

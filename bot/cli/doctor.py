@@ -27,6 +27,7 @@ CHECKS: list[Check] = [
     server.fit,
     server.running,
     server.tool_calls,
+    machine.search,
     machine.database,
     machine.growth,
     machine.telegram,

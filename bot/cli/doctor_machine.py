@@ -19,6 +19,7 @@ from typing import Literal
 from agent.store import open_store
 from agent.store.backup import integrity_error, turn_count
 from agent.store.errors import StoreBusy, StoreError, StoreFull, StoreNewer
+from agent.web.search import SearchRefused, SearXNG
 from backend.pictures import DrawFailed, find_font, font_folders
 from bot.cli.connect import backend_client, sandbox_probe
 from bot.settings import Settings, read_toml
@@ -245,6 +246,23 @@ async def growth(settings: Settings) -> list[Finding]:
         f"{name} {size / turns / 1024:.1f} KiB" for name, size in sizes.items() if size
     )
     return [passed("growth", f"{turns:,} messages are kept; each took: {each}")]
+
+
+async def search(settings: Settings) -> list[Finding]:
+    """One search by the owner's search engine, where one is named."""
+    if not settings.agent.web.search_url:
+        return []
+    engine = SearXNG(settings.agent.web.search_url)
+    try:
+        found = await engine.search("weather")
+    except SearchRefused as error:
+        return [failure("search", str(error), f"{error.remedy} docs/web.md says how.")]
+    count = f"SearXNG at {engine.host} gave {len(found.results)} results."
+    if found.silent:
+        remedy = "Its preferences show which engines answer; others can be turned off there."
+        silent = f"{count} These engines did not answer: {', '.join(found.silent)}."
+        return [warning("search", silent, remedy)]
+    return [passed("search", count)]
 
 
 def bytes_in(folder: Path) -> int:

@@ -67,18 +67,19 @@ async def run(agent: Agent, chat: str, id: str, name: str, arguments: dict[str, 
         raise Failed(f"There is no tool named {name}.{hint}")
     await check_thawed(agent)
     await agent.refresh_status()
-    call = await owners_call(agent, chat, id)
+    call = await owners_call(agent, chat, id, "\n".join(map(str, arguments.values())))
     try:
         return await tools[name].run(call, arguments)
     except ToolError as error:
         return Output(f"Error: {error}", ok=False)
 
 
-async def owners_call(agent: Agent, chat: str, id: str) -> Call:
+async def owners_call(agent: Agent, chat: str, id: str, written: str) -> Call:
     """A call that an owner has written, so that no stranger has touched it."""
     step = GuardedCall(f"cli-{id}", id, chat, untouched)
     approve = agent.approvals.approver(step, lambda event: None)
-    return Call(id, step.turn, chat, await agent.tool_contexts.of(chat), approve)
+    context = await agent.tool_contexts.of(chat)
+    return Call(id, step.turn, chat, context, approve, written=written)
 
 
 @click.command(
@@ -107,7 +108,7 @@ async def sandbox(options: Options, chat: str, where: bool, argv: tuple[str, ...
         return 0
     async with backend_client(settings) as backend, open_agent(settings, backend) as agent:
         await agent.refresh_status()
-        call = await owners_call(agent, chat, secrets.token_hex(4))
+        call = await owners_call(agent, chat, secrets.token_hex(4), " ".join(argv))
         ran = await call.sandbox.run([*SHELL, *argv], permit=allowed, commands=Broker(call))
     click.echo(ran.output, nl=bool(ran.output) and not ran.output.endswith("\n"))
     if ran.saved_path:

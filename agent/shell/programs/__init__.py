@@ -1,1 +1,4 @@
-"""One file for each program; agent/shell/__init__.py says how one is written."""
+"""One file for each program; agent/shell/__init__.py says how one is written.
+
+web.py  search the web, read its pages
+"""

@@ -1,0 +1,176 @@
+"""Searches by a SearXNG of the owner's: its JSON form, https://docs.searxng.org/dev/search_api.html.
+
+Its address is the owner's, so that it may be on this machine or in a private network.
+"""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import urlsplit, urlunsplit
+
+import aiohttp
+from pydantic import BaseModel, ValidationError
+
+from agent.errors import ToolError
+from agent.sandbox.output_buffer import clean
+
+SECONDS = 30  # engines have up to 10 and more, and are asked again
+MOST_BYTES = 4 << 20
+LONGEST_QUERY = 200  # characters
+TimeRange = Literal["", "day", "week", "month", "year"]
+
+
+class SearchRefused(ToolError):
+    """`str(error)` is advice to the model, `remedy` what the owner can do."""
+
+    def __init__(self, why: str, remedy: str) -> None:
+        super().__init__(why)
+        self.remedy = remedy
+
+
+class SearchResult(BaseModel):
+    url: str
+    title: str = ""
+    content: str | None = ""
+    engine: str | None = ""
+    publishedDate: str | None = None  # noqa: N815 - SearXNG's name
+
+    @property
+    def plain(self) -> "SearchResult":
+        """Each field on one line, without what drives terminals."""
+        changed = {key: one_line(value or "") for key, value in self.model_dump().items()}
+        return self.model_copy(update=changed)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPage:
+    """`answers` are given by engines themselves (a conversion, a definition); `silent` are engines that did
+    not answer, with why."""
+
+    results: Sequence[SearchResult]
+    answers: Sequence[str] = ()
+    silent: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class SearXNG:
+    url: str
+
+    @property
+    def host(self) -> str:
+        """For people: without a password that the address may have."""
+        parts = urlsplit(self.url)
+        return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
+
+    @property
+    def address(self) -> str:
+        parts = urlsplit(self.url)
+        path = parts.path.rstrip("/")
+        return urlunsplit(
+            parts._replace(path=path if path.endswith("/search") else f"{path}/search")
+        )
+
+    async def search(
+        self,
+        query: str,
+        *,
+        time: TimeRange = "",
+        language: str = "",
+        category: str = "",
+        page: int = 1,
+    ) -> SearchPage:
+        """One page of results; SearchRefused says why there is none."""
+        asked = {"time_range": time, "language": language, "categories": category}
+        form = {"q": query, "format": "json", "pageno": str(page)}
+        status, raw = await self._ask(form | {k: v for k, v in asked.items() if v})
+        if status == 403:
+            raise SearchRefused(
+                "The search engine does not give results to programs. The owner can mend that (docs/web.md); go on without a search.",
+                "Turn its JSON form on: search.formats must list json in SearXNG's settings.yml.",
+            )
+        if status == 429:
+            raise SearchRefused(
+                "The search engine takes this for a bot and refuses for now. Wait a minute, or go on without a search.",
+                "Turn its limiter off (server.limiter: false), or let this machine pass it (limiter.toml, pass_ip).",
+            )
+        try:
+            found = json.loads(raw)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict) or (status >= 400 and "error" not in found):
+            raise SearchRefused(
+                "What answers at the search engine's address is no SearXNG. The owner can mend that (docs/web.md).",
+                f"It answered {status} without JSON; agent.web.search_url must be SearXNG's address, as a browser shows it.",
+            )
+        if error := found.get("error"):
+            raise SearchRefused(
+                f"The search engine refused that: {one_line(str(error))[:200]}. Change the words or options.",
+                "Look at SearXNG's own log.",
+            )
+        return page_of(found)
+
+    async def _ask(self, form: dict[str, str]) -> tuple[int, bytes]:
+        # Without a deadline of aiohttp's own: its total time-out may swallow a cancellation.
+        session = aiohttp.ClientSession(
+            timeout=aiohttp.ClientTimeout(total=None), cookie_jar=aiohttp.DummyCookieJar()
+        )
+        away = "Go on without a search, and say so."
+        try:
+            async with (
+                asyncio.timeout(SECONDS),
+                session,
+                session.get(self.address, params=form, allow_redirects=False) as response,
+            ):
+                raw = bytearray()
+                async for piece in response.content.iter_chunked(1 << 16):
+                    raw += piece
+                    if len(raw) > MOST_BYTES:
+                        break
+                return response.status, bytes(raw)
+        except TimeoutError:
+            raise SearchRefused(
+                f"The search engine did not answer within {SECONDS} s. {away}",
+                f"Look whether SearXNG at {self.host} is overloaded.",
+            ) from None
+        except (aiohttp.ClientError, OSError) as error:
+            reason = error.strerror if isinstance(error, OSError) else ""
+            raise SearchRefused(
+                f"The search engine cannot be reached. {away}",
+                f"Start SearXNG at {self.host} ({reason or type(error).__name__}), or change agent.web.search_url.",
+            ) from None
+
+
+def page_of(found: dict[str, Any]) -> SearchPage:
+    """What cannot be read is left out; SearchRefused where no engine has answered."""
+    results = []
+    for each in listed(found.get("results")):
+        try:
+            result = SearchResult.model_validate(each).plain
+        except ValidationError:
+            continue
+        if result.url.startswith(("http://", "https://")):
+            results.append(result)
+    silent = [
+        one_line(": ".join(map(str, each)) if isinstance(each, list) else str(each))[:100]
+        for each in listed(found.get("unresponsive_engines"))
+    ]
+    answers = [
+        one_line(str(each.get("answer", "") if isinstance(each, dict) else each))
+        for each in listed(found.get("answers"))
+    ]
+    if silent and not results:
+        raise SearchRefused(
+            f"No engine answered ({'; '.join(silent[:5])}). Try again in a minute, with --category or with other words.",
+            "Engines block busy addresses for a while; SearXNG's preferences show which of them answer.",
+        )
+    return SearchPage(results, [answer for answer in answers if answer], silent)
+
+
+def listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def one_line(text: str) -> str:
+    return " ".join(clean(text).split())

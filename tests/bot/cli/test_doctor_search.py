@@ -1,0 +1,57 @@
+"""The search engine, as `voltaire doctor` sees it."""
+
+import pytest
+
+from bot.cli.doctor_machine import search
+from bot.settings import Settings
+from fakes.searxng import result, searxng
+from fakes.words import saying
+
+
+def settings(url: str) -> Settings:
+    return Settings(agent={"web": {"search_url": url}})
+
+
+async def test_without_one_there_is_nothing_to_find() -> None:
+    assert await search(settings("")) == []
+
+
+async def test_one_that_answers_and_one_whose_engines_are_silent() -> None:
+    async with searxng() as searx:
+        searx.results = [result("https://a.example/", "A")]
+        (found,) = await search(settings(searx.url))
+        assert (found.status, found.detail) == (
+            "pass",
+            saying(f"127.0.0.1:{searx.port}", "1 result"),
+        )
+        searx.silent = [["brave", "timeout"]]
+        (found,) = await search(settings(searx.url))
+        assert (found.status, found.detail) == ("warn", saying("brave: timeout"))
+
+
+@pytest.mark.parametrize(
+    ("fault", "remedy"),
+    [
+        ({"formats": ()}, "json"),
+        ({"limited": True}, "limiter"),
+        ({"elsewhere": True}, "search_url"),
+    ],
+    ids=["json-off", "limiter", "elsewhere"],
+)
+async def test_each_refusal_has_its_remedy(fault: dict[str, object], remedy: str) -> None:
+    async with searxng() as searx:
+        for name, value in fault.items():
+            setattr(searx, name, value)
+        (found,) = await search(settings(searx.url))
+    assert (found.status, found.remedy) == ("fail", saying(remedy, "docs/web.md"))
+
+
+async def test_nobody_home() -> None:
+    (found,) = await search(settings("http://olga:hunter2@127.0.0.1:1"))
+    assert (found.status, found.remedy) == ("fail", saying("127.0.0.1:1"))
+    assert "hunter2" not in str(found)
+
+
+def test_what_is_no_address_is_refused_in_one_sentence() -> None:
+    with pytest.raises(ValueError, match="not an address such as"):
+        settings("searx.lan")
