@@ -24,6 +24,7 @@ from bot.commands.approvals import show_decision, show_withdrawn
 from bot.commands.context import HandlerContext, Services
 from bot.commands.conversations import continue_keyboard
 from bot.delivery import Delivery
+from bot.reactions import Reactions, ShownReactions
 from bot.replies import Replies
 from bot.texts import Texts
 
@@ -62,6 +63,7 @@ class MessagingApp(ABC):
         *,
         timezone: str = "UTC",
         repos: Sequence[str] = (),
+        reactions: ShownReactions = "done",
     ) -> None:
         self.store = store
         self.channel = channel
@@ -70,7 +72,8 @@ class MessagingApp(ABC):
         self.timezone = timezone
         self.repos = tuple(repos)
         self.approvals = OwnerApprovals(channel, access, texts, store.approvals)
-        self.replies = Replies(channel, texts, self.approvals.whom)
+        self.reactions = Reactions(channel, reactions)
+        self.replies = Replies(channel, texts, self.approvals.whom, self.reactions.ended)
         self.delivery = Delivery(store, channel, texts, self.replies.final)
         self.health_changed = asyncio.Event()  # to be told at once
 
@@ -104,6 +107,7 @@ class MessagingApp(ABC):
             self.timezone,
             self.repos,
             lambda: self.health.problem,
+            reactions=self.reactions,
         )
         self.replies.on_approval = lambda id: context.start(show_decision(context, id))
         self.replies.on_end = lambda turn: context.start(show_withdrawn(context, turn))

@@ -101,6 +101,11 @@ class LiveView(Protocol):
         """The final text is sent next: what `show` has not sent yet is dropped. May be called twice."""
         ...
 
+    async def settle(self, view: TurnView) -> None:
+        """Called within the permit for the final text: what is to stay of the view, and does not stand
+        there yet, is sent first."""
+        ...
+
     async def finish(self, view: TurnView) -> None:
         """The turn has ended: leave what is worth keeping of its view."""
         ...

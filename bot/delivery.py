@@ -42,7 +42,7 @@ NOTICE_ATTEMPTS = 5
 class Delivery:
     """Delivers the rows of one messaging app, those whose chat's key has its prefix.
 
-    `before_final` is called with a turn's id before its text is sent.
+    `before_final` is called with a turn's id before its text is sent, within the chat's permit.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Delivery:
         store: Store,
         channel: Channel,
         texts: Texts,
-        before_final: Callable[[str], None] = lambda turn: None,
+        before_final: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         self._store = store
         self._outbox = store.outbox
@@ -123,8 +123,9 @@ class Delivery:
             problem = error
             await self._record(row, lambda: self._store.set_aside.add("outbox", row.id, problem))
             return True
-        self._before_final(row.turn or "")
         try:
+            if self._before_final:
+                await self._before_final(row.turn or "")
             try:
                 id, rest = await self._channel.send_part(row.chat, message)
             except ChannelError as error:

@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 from agent.aio import BackgroundTasks, set_within
 from agent.chats.assignment import Assignment
@@ -16,6 +17,7 @@ from agent.events import (
     ModelFinished,
     ModelProgress,
     Notice,
+    Reason,
     TextDelta,
     ThoughtDelta,
     ToolCalled,
@@ -23,6 +25,8 @@ from agent.events import (
     ToolProgress,
     TurnFinished,
 )
+from agent.store import Incoming
+from agent.store.chats import Chat
 from bot.channel import Button, Channel, ChannelError, OutgoingMessage, ToolCallView, TurnView, send
 from bot.texts import Texts
 
@@ -36,6 +40,10 @@ SUMMARY_CHARACTERS = 80
 QUIET_SECONDS = 3.0  # without a new word, after which the time that goes by is shown
 OFFER_SECONDS = 10.0  # of thinking, before a button offers to end it
 ANSWER_NOW = "now"  # that button
+ToolLines = Literal["all", "long", "none"]
+MOST_UNSENT = 200
+TOOL_LINES = "tools"  # that setting of a chat
+LONG_SECONDS = 5.0  # of a call whose line stays where only those of long ones do
 
 
 class Replies:
@@ -43,19 +51,25 @@ class Replies:
 
     `on_approval` is called with the id of an approval that was decided or has expired,
     `on_end` with the id of each turn that ended without an answer. `whom` names who is asked for
-    what a chat wants.
+    what a chat wants; `ended` is told of each turn's end, with the messages that it answers.
     """
 
     def __init__(
-        self, channel: Channel, texts: Texts, whom: Callable[[str], Awaitable[str]] | None = None
+        self,
+        channel: Channel,
+        texts: Texts,
+        whom: Callable[[str], Awaitable[str]] | None = None,
+        ended: Callable[[Sequence[Incoming], Reason], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
         self._channel = channel
         self._texts = texts
         self._whom = whom
+        self._ended = ended
         self.on_approval: Callable[[str], None] = lambda id: None
         self.on_end: Callable[[str], None] = lambda turn: None
         self._speeds: dict[str, ReadingSpeed] = {}
         self._open: dict[str, LiveReply] = {}
+        self._unsent: dict[str, LiveReply] = {}  # ended, their text not sent
         self.tasks = BackgroundTasks()
 
     async def event(self, assignment: Assignment, event: Event) -> None:
@@ -65,7 +79,9 @@ class Replies:
         reply = self._open.get(turn)
         if reply is None and not isinstance(event, TurnFinished):
             speed = self._speeds.setdefault(chat, ReadingSpeed())
-            reply = LiveReply(self._channel, chat, TurnViewBuilder(self._texts, speed))
+            lines = tool_lines(assignment.known)
+            builder = TurnViewBuilder(self._texts, speed, lines=lines)
+            reply = LiveReply(self._channel, chat, builder)
             self._open[turn] = reply
             self.tasks.start(reply.run(), "a live reply")
         if reply is not None:
@@ -74,6 +90,12 @@ class Replies:
                 self.tasks.start(reply.name_asked(self._whom(chat)), "who is asked")
         if isinstance(event, TurnFinished):
             self._open.pop(turn, None)
+            if reply is not None:
+                self._unsent[turn] = reply
+                if len(self._unsent) > MOST_UNSENT:
+                    del self._unsent[next(iter(self._unsent))]
+            if self._ended and assignment.answers:
+                self.tasks.start(self._ended(assignment.answers, event.reason), "a reaction")
             if event.reason != "done":
                 self.on_end(turn)
 
@@ -86,10 +108,11 @@ class Replies:
 
         self.tasks.start(send_notice(), "a notice")
 
-    def final(self, turn: str) -> None:
-        """The turn's text is about to be sent: its live view shows nothing more."""
-        if (reply := self._open.get(turn)) is not None:
-            reply.end()
+    async def final(self, turn: str) -> None:
+        """The turn's text is sent next, and nothing else meanwhile: its live view shows nothing more."""
+        reply = self._unsent.pop(turn, None) or self._open.get(turn)
+        if reply is not None:
+            await reply.final()
 
 
 class LiveReply:
@@ -116,6 +139,11 @@ class LiveReply:
         self._progress.asked = await whom
         self._changed.set()
 
+    async def final(self) -> None:
+        self.end()
+        if self._progress.view.calls:
+            await self._live.settle(self._progress.view)
+
     def end(self) -> None:
         self._live.close(self._progress.view)
         for event in (self._ended, self._due, self._changed):
@@ -125,6 +153,8 @@ class LiveReply:
         """Show the turn until it has ended; then leave its tool lines."""
         await set_within(self._due, FIRST_PAUSE)
         if self._ended.is_set():
+            if self._progress.view.calls:
+                await self._live.finish(self._progress.view)
             return
         typing = asyncio.create_task(self._type())
         try:
@@ -157,16 +187,23 @@ class ReadingSpeed:
 
 
 class TurnViewBuilder:
-    """Folds the events of a turn into its view."""
+    """Folds the events of a turn into its view. `lines`: which tool calls have one that stays."""
 
     def __init__(
-        self, texts: Texts, speed: ReadingSpeed, clock: Callable[[], float] = time.monotonic
+        self,
+        texts: Texts,
+        speed: ReadingSpeed,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        lines: ToolLines = "all",
     ) -> None:
         self.view = TurnView()
         self._texts = texts
         self._speed = speed
         self._clock = clock
         self._asked_at = clock()  # when the model was last given something to read
+        self._lines = lines
+        self._calls: dict[str, ToolCallView] = {}  # of the turn
         self._running: dict[str, tuple[str, float]] = {}  # by call: its tool, and when it began
         self._pending_since: float | None = None  # when an owner was asked
         self.asked = texts.an_owner  # for a yes
@@ -209,19 +246,19 @@ class TurnViewBuilder:
                 first = " ".join(str(next(iter(arguments.values()), "")).split())
                 if len(first) > SUMMARY_CHARACTERS:
                     first = first[: SUMMARY_CHARACTERS - 1] + "…"
-                call = ToolCallView(id, name, first)
+                self._calls[id] = ToolCallView(id, name, first)
                 self._running[id] = name, self._clock()
-                self.view = TurnView((*self.view.calls, call))
+                self.view = TurnView(self._shown_calls())
             case ToolProgress(id, text):
                 self._change_call(id, detail=text)
             case ToolFinished():
+                self._running.pop(event.id, None)
                 self._change_call(
                     event.id,
                     state="ok" if event.ok else "failed",
                     detail=event.shown or event.output,
                     seconds=event.duration_ms / 1000,
                 )
-                self._running.pop(event.id, None)
                 self._asked_at = self._clock()
                 self.view = replace(self.view, status="")
             case ApprovalPending():
@@ -253,6 +290,8 @@ class TurnViewBuilder:
             self.view = replace(self.view, status=status, buttons=buttons)
             return
         if status := self._elapsed():
+            if self._running:
+                self.view = replace(self.view, calls=self._shown_calls())
             self._timed = status
             self.view = replace(self.view, status=status)
 
@@ -306,5 +345,27 @@ class TurnViewBuilder:
         return self._texts.reading_eta.format(done=done, total=total, seconds=seconds)
 
     def _change_call(self, id: str, **changes: object) -> None:
-        calls = (replace(c, **changes) if c.id == id else c for c in self.view.calls)  # type: ignore[arg-type]
-        self.view = replace(self.view, calls=tuple(calls))
+        if id in self._calls:
+            self._calls[id] = replace(self._calls[id], **changes)  # type: ignore[arg-type]
+            self.view = replace(self.view, calls=self._shown_calls())
+
+    def _shown_calls(self) -> tuple[ToolCallView, ...]:
+        """Those whose line stays: which is decided by the call, however long the turn takes."""
+        if self._lines == "none":
+            return ()
+        now = self._clock()
+        calls = self._calls.values()
+        if self._lines == "all":
+            return tuple(calls)
+        since = {id: at for id, (_, at) in self._running.items()}
+        return tuple(
+            call
+            for call in calls
+            if max(call.seconds, now - since.get(call.id, now)) >= LONG_SECONDS
+        )
+
+
+def tool_lines(chat: Chat | None) -> ToolLines:
+    """The chat's setting."""
+    found = chat.settings.get(TOOL_LINES) if chat else None
+    return next((each for each in get_args(ToolLines) if each == found), "all")

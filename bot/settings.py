@@ -67,6 +67,8 @@ class TelegramSection(Section):
     """Users and groups (negative ids) that may talk. Others may ask to be paired."""
     groups: Literal["mention", "all", "off"] = "mention"
     """In groups: answer when mentioned or replied to, answer everything, or nothing."""
+    reactions: Literal["done", "seen", "off"] = "done"
+    """What the bot's reaction on a message says: 👀 once it is kept, then 👌 or 😢 once it is answered or has failed; only the first; nothing."""
     language: str = "en"
     """Language of the bot's fixed texts."""
     webhook_url: str = ""

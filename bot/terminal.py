@@ -144,6 +144,9 @@ class TerminalView:
         for line in tool_lines(view):
             self._console.print(line)
 
+    async def settle(self, view: TurnView) -> None:
+        """The same."""
+
     async def finish(self, view: TurnView) -> None:
         """`close` has printed all that stays."""
 

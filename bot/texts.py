@@ -126,7 +126,7 @@ class Texts(NamedTuple):
         "freeze": "stop everything: no tool runs, no job starts",
         "thaw": "end that, by a code",
         "export": "this chat as Markdown and JSON",
-        "settings": "thinking and other settings",
+        "settings": "thinking, tool lines and other settings",
         "timezone": "the time zone of this chat",
     }
     touched: Mapping[str, str] = {
@@ -225,6 +225,7 @@ class Texts(NamedTuple):
     hours: str = "{hours} h {minutes} min"
     minutes: str = "{minutes} min"
     context_head: str = "| part | tokens |"
+    context_window: str = "window"
     no_backend: str = "There is no model backend here."
     no_gpu: str = "No GPU was found on this machine."
     model: str = "The model is **{now}**."
@@ -235,6 +236,8 @@ class Texts(NamedTuple):
     switched_warm: str = "Its fixed prefix of {tokens:,} tokens is warm."
     refresh: str = "Refresh"
     settings: str = "Thinking before an answer, in tokens: **{thinking}**"
+    settings_tools: str = "Lines about tools that stay in the chat: **{lines}**"
+    tool_lines: Mapping[str, str] = {"all": "of all", "long": "of long ones", "none": "none"}
     thinking_default: str = "model's default"
     thinking_unbounded: str = "no limit"
     thinking: str = "Thinking for {seconds} s, about {tokens:,} tokens so far"

@@ -27,6 +27,9 @@ class MemoryLiveView:
     def close(self, view: TurnView) -> None:
         self.seen.append(("close", view))
 
+    async def settle(self, view: TurnView) -> None:
+        self.seen.append(("settle", view))
+
     async def finish(self, view: TurnView) -> None:
         self.seen.append(("finish", view))
 

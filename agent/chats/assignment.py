@@ -1,7 +1,7 @@
 """One turn handed to whoever runs it, and the listener that shows it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -18,11 +18,11 @@ from backend.protocol import PERSON, SCHEDULED, Priority
 class Assignment:
     """A turn to run or resume; `stop` and `answer_now` are those of agent.turn.turn.Turn.
 
-    `known` is its chat and `frozen` since when no tool may run, both as the turn began.
+    `answers` grows by what comes in while the turn runs. `known` is its chat and `frozen` since when no tool may run, both as the turn began.
     """
 
     turn: OpenTurn
-    answers: tuple[Incoming, ...]
+    answers: Sequence[Incoming]
     journal: Journal
     known: Chat | None = None
     frozen: float | None = None

@@ -65,7 +65,16 @@ class Chats:
             await self.store.leases.release_all(self._owner)
 
     async def submit(self, incoming: Incoming) -> bool:
-        """Keep a message for good and see to its answer; False for one that is known already."""
+        """Keep a message for good and see to its answer; False for one that is known already.
+
+        An edit of what the running turn answers ends that turn: its answer would be to other words.
+        """
+        if incoming.kind == "edit":
+            if await self.store.inbox.is_known(incoming):
+                return False
+            worker = self._workers.get(incoming.chat)
+            if worker and worker.answers(incoming.ref):
+                await self.stop(incoming.chat)
         if not await self.store.inbox.add(incoming):
             return False
         self.wake(incoming.chat)

@@ -18,7 +18,7 @@ from agent.instants import known_zone
 from agent.messages import ToolResult, User
 from agent.store import Store
 from agent.store.errors import StoreError
-from agent.store.inbox import InboxRow
+from agent.store.inbox import InboxRow, Incoming
 from agent.store.turns import OpenTurn, PendingWork, RenderedMessage
 from agent.turn import texts
 from agent.turn.journal import StoredJournal
@@ -53,6 +53,7 @@ class Worker:
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     stop: asyncio.Event | None = None  # of the turn that runs now
     answer_now: asyncio.Event | None = None  # of the same
+    answered: Sequence[Incoming] = ()  # by the same, those included that came in meanwhile
     put_down: str = ""  # the turn that waits for a store that can be written: no fault of its own
     free: asyncio.Event = field(default_factory=asyncio.Event)  # no turn runs or begins
     handling: tuple[str, object] | None = None  # table and key of what is being answered
@@ -99,6 +100,10 @@ class Worker:
             log.error("%s waits: %s", self.chat, failure)  # noqa: TRY400 - one sentence
         await set_within(self.wake, CRASH_RETRY_SECONDS)
         return True
+
+    def answers(self, ref: str) -> bool:
+        """Whether the turn that runs answers the message with the app's id `ref`."""
+        return bool(self.stop and ref) and any(each.ref == ref for each in self.answered)
 
     async def emptied(self) -> None:
         """Return when no turn runs or begins; one that does is stopped."""
@@ -219,8 +224,9 @@ class Worker:
     async def _answer(self, turn: OpenTurn, rows: Sequence[InboxRow]) -> None:
         journal = self._journal(turn, rows)
         known, frozen = self.pending.chat, self.pending.frozen
-        assignment = Assignment(turn, tuple(journal.answers), journal, known, frozen)
+        assignment = Assignment(turn, journal.answers, journal, known, frozen)
         self.stop, self.answer_now = assignment.stop, assignment.answer_now
+        self.answered = journal.answers
         began = time.monotonic()
         try:
             async with self._listening(assignment) as emit:
@@ -237,7 +243,7 @@ class Worker:
                 else:
                     log_turn(turn, finished, time.monotonic() - began)
         finally:
-            self.stop = self.answer_now = None
+            self.stop, self.answer_now, self.answered = None, None, ()
 
     async def _give_up(self, turn: OpenTurn, rows: Sequence[InboxRow]) -> None:
         log.error("turn %s of %s was cut off %d times and is given up", turn.id, self.chat, RESUMES)

@@ -217,7 +217,8 @@ _NOBODY = User("")
 async def token_breakdown(store: Store, window: ModelWindow, chat: str) -> dict[str, int]:
     """Tokens of the chat's next request, by part as people read it, summing up to the window.
 
-    In order: system text, each tool, notes, summary, transcript, and what is free.
+    In order: system text, each tool, notes, summary, transcript, what is free and, where the model
+    does not use all of its window well, what lies beyond that.
     """
     budget, count = await window.budget(), window.model.count
     empty = await count(Request((System(""), _NOBODY)))
@@ -245,4 +246,6 @@ async def token_breakdown(store: Store, window: ModelWindow, chat: str) -> dict[
     parts["summary"] = await added(summary)
     parts["transcript"] = max(0, whole - sum(parts.values()))
     parts["free"] = max(0, budget.limit - whole)
+    if beyond := await window.model.window() - budget.limit:
+        parts["beyond its useful context"] = beyond
     return parts

@@ -102,6 +102,12 @@ class InboxTable:
         text = await self.database.value(sql, edit.chat, edit.source, edit.ref, edit.update)
         return str(text or "")
 
+    async def is_known(self, edit: Incoming) -> bool:
+        """Whether the message that an edit names says the same already."""
+        sql = "SELECT words FROM inbox WHERE chat = ? AND source = ? AND ref = ? AND ref <> '' ORDER BY id DESC LIMIT 1"
+        text = await self.database.value(sql, edit.chat, edit.source, edit.ref)
+        return text is not None and str(text) == storable(edit.text)
+
     async def of_turn(self, turn: str) -> list[InboxRow]:
         """The messages that a turn answers, in order."""
         return await readable_rows(self.database, await self.database.all(_OF_TURN, turn))

@@ -90,6 +90,17 @@ class RecordedTurn:
     compacted: int
 
 
+@dataclass(frozen=True, slots=True)
+class DislikedTurn:
+    """`asked` is empty where the messages are no longer kept."""
+
+    id: str
+    chat: str
+    started_at: float
+    asked: str
+    answered: str
+
+
 @dataclass(frozen=True)
 class TurnTable:
     database: Database
@@ -244,6 +255,27 @@ class TurnTable:
         before = [e.message for e in await transcript.entries(self.database, rows) if e.id < begin]
         own = await transcript.messages(self.database, own_rows)
         return RecordedTurn(number, chat, at, reason, tuple(before), tuple(own), compacted)
+
+    async def judge(self, chat: str, message: str, liked: bool | None) -> bool:
+        """Keep what a person thinks of the answer that was delivered as that message of the app, there
+        or in one of the chat's topics; None: nothing any more. False where it is no turn's."""
+        sql = (
+            "UPDATE turns SET feedback = ?1 WHERE id = (SELECT turn FROM outbox"
+            " WHERE turn IS NOT NULL AND (chat = ?2 OR substr(chat, 1, length(?2) + 1) = ?2 || ':')"
+            " AND EXISTS (SELECT 1 FROM json_each(message_ids) WHERE value = ?3)"
+            " ORDER BY id DESC LIMIT 1) RETURNING 1"
+        )
+        value = None if liked is None else 1 if liked else -1
+        return bool(await self.database.execute(sql, value, chat, message))
+
+    async def disliked(self, limit: int) -> list[DislikedTurn]:
+        """The newest turns whose answer somebody disliked, oldest first."""
+        sql = (
+            "SELECT id, chat, started_at, coalesce((SELECT group_concat(words, char(10)) FROM inbox"
+            " WHERE turn = turns.id), ''), text FROM turns WHERE feedback = -1"
+            " ORDER BY started_at DESC LIMIT ?"
+        )
+        return [DislikedTurn(*row) for row in reversed(await self.database.all(sql, limit))]
 
     async def retry(self, turn: OpenTurn) -> bool:
         """Remove the turn's messages from the prompt and put its inbox rows in once more; False

@@ -85,7 +85,7 @@ class TerminalListener:
     async def event(self, assignment: Assignment, event: Event) -> None:
         await self.replies.event(assignment, event)
         if isinstance(event, TurnFinished):
-            self.replies.final(assignment.turn.id)
+            await self.replies.final(assignment.turn.id)
             await send(self.terminal, assignment.chat, OutgoingMessage(event.text))
             self.ended.set()
 

@@ -2,6 +2,7 @@
 
 import difflib
 import json
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -9,12 +10,16 @@ import click
 
 from agent.llm.gpu_queue import QueuedModel
 from agent.llm.tool_call_parser import KnownTools
-from agent.store.turns import RecordedTurn
+from agent.sandbox.output_buffer import visible
+from agent.store.turns import DislikedTurn, RecordedTurn
 from agent.turn.model_caller import ModelCaller
 from agent.turn.replay import Answered, Replay, lines_of
-from bot.cli.command import Failed, Options, chat_option, json_option, pass_options, runs
+from bot.cli.command import Failed, Misused, Options, chat_option, json_option, pass_options, runs
 from bot.cli.connect import running_agent
 from bot.composition import turn_limits
+from bot.state import open_state
+
+MOST_DISLIKED = 100
 
 
 @click.command(
@@ -24,11 +29,21 @@ from bot.composition import turn_limits
     " TURN is the id that the log names; without one, the chat's last turn.",
 )
 @click.argument("turn", default="")
+@click.option(
+    "--disliked", is_flag=True, help="List the turns whose answers got 👎, with their ids."
+)
 @chat_option
 @json_option
 @pass_options
 @runs
-async def command(options: Options, turn: str, chat: str, as_json: bool) -> None:
+async def command(options: Options, turn: str, disliked: bool, chat: str, as_json: bool) -> None:
+    if disliked:
+        if turn:
+            raise Misused("--disliked lists turns, so it takes none.")
+        async with open_state(options.settings) as store:
+            for one in await store.turns.disliked(MOST_DISLIKED):
+                click.echo(json.dumps(asdict(one), ensure_ascii=False) if as_json else listed(one))
+        return
     async with running_agent(options.settings) as agent:
         last = None if turn else await agent.store.turns.last(chat)
         recorded = await agent.store.turns.record(turn or (last[0].id if last else ""))
@@ -48,6 +63,13 @@ async def command(options: Options, turn: str, chat: str, as_json: bool) -> None
             click.echo(json.dumps(fields(answered)) if as_json else shown(answered))
     calls = "One model call differs." if differing == 1 else f"{differing} model calls differ."
     click.echo(calls if differing else "The model says the same.", err=as_json)
+
+
+def listed(one: DislikedTurn) -> str:
+    """A turn whose answer was disliked, in three lines."""
+    began = datetime.fromtimestamp(one.started_at).astimezone()
+    asked, answered = (" ".join(visible(text).split()) for text in (one.asked, one.answered))
+    return f"{began:%Y-%m-%d %H:%M} turn {one.id} of {one.chat}\n  {asked or '?'}\n  👎 {answered}"
 
 
 def heading(recorded: RecordedTurn) -> str:

@@ -36,6 +36,15 @@ async def press_approval(context: HandlerContext, press: ButtonPress) -> PressRe
     return PressResult(context.texts.decided[decided])
 
 
+async def asked(context: HandlerContext, press: ButtonPress) -> bool:
+    """Whether the question under the button still waits for its answer."""
+    id, _ = decision(press.argument)
+    request = await context.store.approvals.get(id)
+    if request is None or request.expires <= context.store.clock():
+        return False
+    return await context.store.approvals.decided(id) is None
+
+
 async def show_decision(context: HandlerContext, id: str) -> None:
     """The messages of a question lose their buttons and say what was decided."""
     table = context.store.approvals

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from backend.client import BackendClient
 from bot.channel import Channel, Keyboard, OutgoingMessage
 from bot.commands.access import Access, AccessLevel, Sender
 from bot.delivery import Delivery
+from bot.reactions import Reactions
 from bot.texts import Texts
 
 
@@ -27,7 +28,7 @@ from bot.texts import Texts
 class Services:
     """The running agent. What is None is not there, and its commands say so.
 
-    `tokens` counts a chat's tokens by part, the window's free ones last.
+    `tokens` counts a chat's tokens by part, summing up to the window.
     """
 
     chats: Chats
@@ -93,6 +94,8 @@ class HandlerContext:
     timezone: str = "UTC"
     repos: tuple[str, ...] = ()
     problem: Callable[[], str | None] = lambda: None
+    _: KW_ONLY
+    reactions: Reactions
     backlog: Counter[str] = field(
         default_factory=Counter
     )  # messages from before the start, by chat

@@ -14,7 +14,6 @@ from bot.commands import trust
 from bot.commands.access import AccessLevel, Sender
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
 
-SEEN = "👀"
 BACKLOG = 5  # more messages than these, sent while the bot was off, are offered as one question
 BACKLOG_SECONDS = 60.0  # after the start, in which older messages may still come in
 BACKLOG_PAUSE = 1.0
@@ -38,7 +37,7 @@ async def receive(context: HandlerContext, incoming: Incoming) -> None:
         if file.size > limit:
             text = context.texts.too_large.format(name=file.name, limit=limit // MIB)
             await context.send(incoming.chat, text, silent=True)
-    context.start(context.channel.react(incoming.chat, incoming.ref, SEEN))
+    context.start(context.reactions.seen(incoming.chat, incoming.ref))
 
 
 async def may_write(context: HandlerContext, chat: str, sender: Sender, level: AccessLevel) -> bool:

@@ -1,8 +1,10 @@
-"""/settings: thinking. /timezone: the chat's own time zone."""
+"""/settings: thinking, the tools' lines. /timezone: the chat's own time zone."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache
+from typing import get_args
 from zoneinfo import available_timezones
 
 from agent.errors import AgentError
@@ -10,6 +12,7 @@ from agent.model import UNBOUNDED
 from backend.client import BackendUnavailable
 from bot.channel import Button, Keyboard
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
+from bot.replies import TOOL_LINES, ToolLines, tool_lines
 
 SETTING = "set"
 THINKING = (None, 0, 512, 2048, 8192, UNBOUNDED)  # agent.model.Request.thinking
@@ -21,12 +24,15 @@ async def settings(context: HandlerContext, call: CommandCall) -> None:
 
 
 async def press_setting(context: HandlerContext, press: ButtonPress) -> PressResult:
-    """`thinking:TOKENS`, or `thinking:` for the profile's own"""
+    """`thinking:TOKENS`, or `thinking:` for the profile's own; `tools:` all, long or none"""
     name, _, value = press.argument.partition(":")
-    chosen = {str("" if tokens is None else tokens): tokens for tokens in THINKING}
-    if name != "thinking" or value not in chosen:
+    values: Mapping[str, Mapping[str, object]] = {
+        "thinking": {str("" if tokens is None else tokens): tokens for tokens in THINKING},
+        TOOL_LINES: {lines: lines for lines in get_args(ToolLines)},
+    }
+    if value not in values.get(name, {}):
         return PressResult(context.texts.expired)
-    await context.store.chats.set(press.chat, press.sender.name, thinking=chosen[value])
+    await context.store.chats.set(press.chat, press.sender.name, **{name: values[name][value]})
     return PressResult("", *await setting_list(context, press.chat))
 
 
@@ -49,7 +55,13 @@ async def setting_list(context: HandlerContext, chat: str) -> tuple[str, Keyboar
         with suppress(BackendUnavailable):  # then nobody knows what the model server takes
             if not (await context.services.backend.endpoint()).extras:
                 lines.insert(1, context.texts.no_thinking)
-    return "\n".join(lines), [buttons[:3], buttons[3:]]
+    shown = tool_lines(known)
+    lines.insert(len(lines) - 1, texts.settings_tools.format(lines=texts.tool_lines[shown]))
+    kept = [
+        Button(f"{SETTING}:{TOOL_LINES}:{each}", f"{'• ' if each == shown else ''}{label}")
+        for each, label in texts.tool_lines.items()
+    ]
+    return "\n".join(lines), [buttons[:3], buttons[3:], kept]
 
 
 async def timezone(context: HandlerContext, call: CommandCall) -> None:

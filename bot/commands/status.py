@@ -93,7 +93,8 @@ async def tokens(context: HandlerContext, call: CommandCall) -> None:
         await context.send(call.chat, context.texts.not_here)
         return
     parts = await context.services.tokens(call.chat)
-    lines = "\n".join(f"| {name} | {count:,} |" for name, count in parts.items())
+    rows = {**parts, f"**{context.texts.context_window}**": sum(parts.values())}
+    lines = "\n".join(f"| {name} | {count:,} |" for name, count in rows.items())
     await context.send(call.chat, f"{context.texts.context_head}\n|---|---|\n{lines}")
 
 

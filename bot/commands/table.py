@@ -143,10 +143,10 @@ async def run_command(context: HandlerContext, command: Command, call: CommandCa
 
 async def handle_press(context: HandlerContext, kind: str, press: ButtonPress) -> PressResult:
     """The result of a press; what lasts is committed."""
+    if kind not in BUTTONS or (kind == APPROVAL and not await approvals.asked(context, press)):
+        return PressResult(context.texts.expired)
     if press.level == "stranger":
         return PressResult(context.texts.not_yours)
-    if kind not in BUTTONS:
-        return PressResult(context.texts.expired)
     if kind in OWNERS_ONLY and press.level != "owner":
         return PressResult(context.texts.only_owners)
     try:

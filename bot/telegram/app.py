@@ -85,6 +85,7 @@ class TelegramApp(MessagingApp):
             table,
             timezone=config.timezone,
             repos=config.repos,
+            reactions=config.reactions,
         )
         self.poll = PollState(self.health_changed)
 

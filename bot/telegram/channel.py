@@ -207,13 +207,16 @@ class TelegramChannel:
 
     async def react(self, chat: str, message: str, emoji: str) -> None:
         await self._calls.unless_paused(
+            "reaction",
             chat,
             lambda key: self._bot.set_message_reaction(key.chat_id, int(message), emoji or None),
         )
 
     async def typing(self, chat: str) -> None:
         await self._calls.unless_paused(
-            chat, lambda key: self._bot.send_chat_action(key.chat_id, "typing", key.thread_id)
+            "typing",
+            chat,
+            lambda key: self._bot.send_chat_action(key.chat_id, "typing", key.thread_id),
         )
 
     async def download(self, file: str) -> bytes:

@@ -16,6 +16,7 @@ from telegram import (
     CallbackQuery,
     ChatMember,
     Message,
+    ReactionTypeEmoji,
     Update,
     User,
 )
@@ -27,6 +28,7 @@ from telegram.ext import (
     CommandHandler,
     ContextTypes,
     MessageHandler,
+    MessageReactionHandler,
     TypeHandler,
     filters,
 )
@@ -51,7 +53,15 @@ from bot.telegram.message_calls import ChatKey
 
 # The press on the Stop button under a draft (Bot API 10.3), which python-telegram-bot does not know.
 STOPPED = "stopped_message_generation"
-UPDATES = ["message", "edited_message", "callback_query", "my_chat_member", STOPPED]
+UPDATES = [
+    "message",
+    "edited_message",
+    "callback_query",
+    "my_chat_member",
+    "message_reaction",
+    STOPPED,
+]
+FEEDBACK = {"👍": True, "👎": False}
 ANSWER_SECONDS = 5.0  # Telegram forgets a press within seconds
 NOT_THERE = (ChatMember.BANNED, ChatMember.LEFT)
 
@@ -76,6 +86,7 @@ def handlers(context: HandlerContext) -> Sequence[BaseHandler[Update, Any, None]
         MessageHandler(new & filters.COMMAND, bound(on_unknown_command)),
         MessageHandler(new & ~filters.StatusUpdate.ALL, bound(on_message)),
         MessageHandler(edited & ~filters.COMMAND, bound(on_edit)),
+        MessageReactionHandler(bound(on_reaction)),
         TypeHandler(Update, bound(on_stop_button)),
     ]
 
@@ -148,6 +159,20 @@ async def on_press(context: HandlerContext, update: Update) -> None:
         await show_press_result(context, press, result)
 
     context.start(show())
+
+
+async def on_reaction(context: HandlerContext, update: Update) -> None:
+    """👍 and 👎 on an answer are kept with its turn; without them nothing is."""
+    change = update.message_reaction
+    if change is None or change.user is None:
+        return
+    group = str(change.chat.id) if change.chat.id < 0 else None
+    if context.access.level(Sender(str(change.user.id), "", group)) == "stranger":
+        return
+    emoji = [each.emoji for each in change.new_reaction if isinstance(each, ReactionTypeEmoji)]
+    liked = next((FEEDBACK[each] for each in emoji if each in FEEDBACK), None)
+    chat = str(ChatKey(change.chat.id))
+    await context.store.turns.judge(chat, str(change.message_id), liked)
 
 
 async def on_stop_button(context: HandlerContext, update: Update) -> None:

@@ -83,7 +83,7 @@ def entities_of(message: Message) -> Sequence[tuple[MessageEntity, str]]:
 
 def message_text(message: Message, me: User) -> str:
     """The text with its links' targets, without a leading mention of the bot; what is neither
-    text nor file in brackets."""
+    text nor file in brackets. Never empty where no file came along."""
     words = message.text if message.text is not None else message.caption or ""
     for entity, text in entities_of(message):
         url = entity.url if entity.type == "text_link" else None
@@ -93,6 +93,8 @@ def message_text(message: Message, me: User) -> str:
     if message.chat.id < 0 and me.username and words.lower().startswith(mention):
         words = words[len(mention) :].lstrip(" ,:")
     lines = [words]
+    if message.venue:
+        lines.append(f"[venue {message.venue.title}, {message.venue.address}]")
     if message.location:
         lines.append(f"[location {message.location.latitude}, {message.location.longitude}]")
     if message.contact:
@@ -102,7 +104,23 @@ def message_text(message: Message, me: User) -> str:
     if message.poll:
         options = "; ".join(option.text for option in message.poll.options)
         lines.append(f"[poll: {message.poll.question} ({options})]")
+    if message.dice:
+        lines.append(f"[{message.dice.emoji} shows {message.dice.value}]")
+    if message.story:
+        lines.append(f"[a story of {message.story.chat.effective_name}, which cannot be seen here]")
+    if message.checklist:
+        done = [f"[{'x' if t.completion_date else ' '}] {t.text}" for t in message.checklist.tasks]
+        lines.append("\n".join([f"[checklist: {message.checklist.title}]", *done]))
+    if not any(lines) and not attachments(message):
+        lines.append(f"[a message of a kind that cannot be read here: {kind_of(message)}]")
     return "\n".join(filter(None, lines))
+
+
+def kind_of(message: Message) -> str:
+    """The field of a message that holds what neither text nor file does, in words."""
+    known = ("game", "gift", "giveaway", "invoice", "paid_media", "live_photo")
+    kind = next((name for name in known if getattr(message, name, None)), "unknown")
+    return kind.replace("_", " ")
 
 
 def quoted_text(message: Message, me: User) -> str:
@@ -135,6 +153,8 @@ def strangers_text(message: Message, me: User) -> list[str]:
         found.append(f"message by the bot {display_name(message.via_bot)}")
     if message.contact:
         found.append("contact card")
+    if message.checklist and message.checklist.others_can_add_tasks:
+        found.append("checklist")
     replied, own = (
         message.reply_to_message,
         {me.id, message.from_user.id if message.from_user else 0},

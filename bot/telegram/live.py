@@ -12,6 +12,8 @@ from dataclasses import astuple, dataclass, field, replace
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+from telegram.error import TelegramError
+
 from agent.store.errors import StoreError
 from agent.store.key_values import KeyValueTable
 from bot.channel import ChannelError, DeliveryUncertain, Keyboard, NotSent, ToolCallView, TurnView
@@ -68,6 +70,17 @@ class LiveMessage:
     def close(self, view: TurnView) -> None:
         self._open = False
 
+    async def settle(self, view: TurnView) -> None:
+        if self._message or self._given_up:
+            return
+        text = tool_log(view.calls)
+        try:
+            self._message = await self._calls.send_text(self._chat, text, silent=True)
+        except TelegramError:
+            self._given_up = True
+        else:
+            self._stands = text, ()
+
     async def finish(self, view: TurnView) -> None:
         self._open = True
         if not self._message:
@@ -87,9 +100,10 @@ class LiveMessage:
         if self._message and self._stands == (text, keyboard):
             return True
         try:
-            self._message = await self._calls.put_progress(
+            put = await self._calls.put_progress(
                 self._chat, self._message, text, lambda: self._open, keyboard
             )
+            self._message = put or self._message  # `settle` may have been quicker
         except ChannelError:
             self._given_up = not self._message
             return False

@@ -179,14 +179,17 @@ class MessageCalls:
     async def delete(self, chat: str, message: str) -> None:
         """Errors are ignored."""
         await self.unless_paused(
-            chat, lambda key: self.bot.delete_message(key.chat_id, int(message))
+            "delete", chat, lambda key: self.bot.delete_message(key.chat_id, int(message))
         )
 
-    async def unless_paused(self, chat: str, call: Callable[[ChatKey], Awaitable[object]]) -> None:
-        """A call on which nothing depends: left out while the chat is paused, its errors ignored."""
+    async def unless_paused(
+        self, kind: str, chat: str, call: Callable[[ChatKey], Awaitable[object]]
+    ) -> None:
+        """A call on which nothing depends: left out while the chat, or its kind, is paused, its errors
+        ignored."""
         key = parse(chat)
         try:
-            await self.pacer(chat).run_unless_paused(lambda: call(key))
+            await self.pacer(chat).run_unless_paused(kind, lambda: call(key))
         except TelegramError:
             return
 

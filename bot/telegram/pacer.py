@@ -114,6 +114,7 @@ class Pacer:
     def __init__(self, rate: Rate, overall: RateLimiter) -> None:
         self._chat = RateLimiter(rate, calls=1)
         self._overall = overall
+        self._left_out_until: dict[str, float] = {}  # by kind of call
 
     @asynccontextmanager
     async def permit(
@@ -134,18 +135,18 @@ class Pacer:
                 except RetryAfter as refusal:
                     self.pause(refusal)
 
-    async def run_unless_paused(self, call: Callable[[], Awaitable[object]]) -> None:
-        """A call that may be left out: it never waits, and is not made while the chat is paused."""
-        if self._chat.paused:
+    async def run_unless_paused(self, kind: str, call: Callable[[], Awaitable[object]]) -> None:
+        """A call that may be left out: it never waits, and is not made while the chat is paused. A 429
+        keeps back calls of its own kind, and nothing else."""
+        if self._chat.paused or self._left_out_until.get(kind, 0.0) > now():
             return
         try:
             await call()
         except RetryAfter as refusal:
-            self.pause(refusal)
+            self._left_out_until[kind] = now() + seconds_of(refusal)
 
     def pause(self, refusal: RetryAfter) -> None:
-        assert isinstance(refusal.retry_after, timedelta)  # PTB_TIMEDELTA
-        self._chat.pause(refusal.retry_after.total_seconds() + 0.1)
+        self._chat.pause(seconds_of(refusal))
 
 
 class Pacers:
@@ -159,6 +160,12 @@ class Pacers:
         if chat_id not in self._pacers:
             self._pacers[chat_id] = Pacer(GROUP if chat_id < 0 else PRIVATE, self._overall)
         return self._pacers[chat_id]
+
+
+def seconds_of(refusal: RetryAfter) -> float:
+    """How long Telegram wants to be left alone."""
+    assert isinstance(refusal.retry_after, timedelta)  # PTB_TIMEDELTA
+    return refusal.retry_after.total_seconds() + 0.1
 
 
 def now() -> float:

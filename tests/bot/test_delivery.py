@@ -272,7 +272,11 @@ async def test_parts_are_sent_one_by_one_and_kept_by_their_ids(
     store: Store, channel: MemoryChannel
 ) -> None:
     begun: list[str] = []
-    delivery = Delivery(store, channel, Texts(), begun.append)
+
+    async def begin(turn: str) -> None:
+        begun.append(turn)
+
+    delivery = Delivery(store, channel, Texts(), begin)
     payload = OutgoingMessage("a|b|c", [[Button("k", "K")]]).to_json()
     [id] = await store.outbox.add(CHAT, [payload], silent=True)
     channel.faults += [None, NotSent("no network", 0.0)]

@@ -184,6 +184,21 @@ def test_tool_calls_become_lines_and_then_results() -> None:
     )
 
 
+def test_where_only_long_calls_keep_a_line_a_call_gets_it_as_it_becomes_long() -> None:
+    clock = SetClock()
+    progress = TurnViewBuilder(Texts(), ReadingSpeed(), clock, lines="long")
+    progress.add(ToolCalled("c1", "bash", {"command": "ls"}))
+    progress.add(ToolFinished("c1", "bash", True, "a.txt", 40))
+    progress.add(ToolCalled("c2", "bash", {"command": "make"}))
+    progress.waiting()
+    assert not progress.view.calls
+    clock.now += 6
+    progress.waiting()
+    assert list(progress.view.calls) == [ToolCallView("c2", "bash", "make")]
+    progress.add(ToolFinished("c2", "bash", True, "done", 6_000))
+    assert list(progress.view.calls) == [ToolCallView("c2", "bash", "make", "ok", "done", 6.0)]
+
+
 def test_a_notice_is_the_status_until_text_comes() -> None:
     progress = TurnViewBuilder(Texts(), ReadingSpeed())
     progress.add(TextDelta("Hello, I wi"))
@@ -297,8 +312,8 @@ async def test_before_the_final_text_goes_out_its_live_view_is_closed(
     await replies.event(assigned("t2", "tg:2"), TextDelta("Hi"))
     one, other = channel.views
     await soon(lambda: other.seen)
-    replies.final("t1")
-    replies.final("unknown")
+    await replies.final("t1")
+    await replies.final("unknown")
     assert ("close", TurnView(text="Hel")) in one.seen
     assert "close" not in [name for name, _ in other.seen]
     await soon(lambda: one.seen[-1] == ("finish", TurnView(text="Hel")))

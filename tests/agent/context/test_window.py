@@ -309,6 +309,19 @@ async def test_context_adds_up(window: ModelWindow, store: Store) -> None:
     assert tokens["transcript"] > 200
 
 
+async def test_context_adds_up_to_the_window_that_status_tells(
+    window: ModelWindow, store: Store
+) -> None:
+    """Also where the model does not use all of it well."""
+
+    async def useful() -> int:
+        return 3000
+
+    window.useful = useful
+    tokens = await token_breakdown(store, window, "tg:1")
+    assert (sum(tokens.values()), tokens["beyond its useful context"]) == (4096, 1096)
+
+
 def test_the_first_difference_is_named() -> None:
     first = (User("hello"), Assistant("hi", (ToolCall("a", "bash", '{"x": 1}'),)))
     assert difference(first, first) == saying("goes on", "dropped")

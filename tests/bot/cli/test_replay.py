@@ -35,6 +35,25 @@ async def test_pocket_says_the_same_and_a_difference_is_shown(tmp_path: Path) ->
     assert other.splitlines()[-5:] == ["--- then", "+++ now", "-Plenty.", f"+{said}", "One model call differs."]  # fmt: skip
 
 
+async def test_what_was_disliked_is_listed(tmp_path: Path) -> None:
+    code, answer, err = await voltaire(tmp_path, "ask", "how much disk space is free?")
+    assert code == 0, err
+    with closing(sqlite3.connect(tmp_path / "s" / "voltaire" / "voltaire.db")) as database:
+        [turn] = database.execute("SELECT id FROM turns").fetchone()
+        database.execute("UPDATE turns SET feedback = -1")
+        database.commit()
+    code, listed, err = await voltaire(tmp_path, "replay", "--disliked")
+    assert code == 0, err
+    head, asked, answered = listed.splitlines()
+    assert head.endswith(f"turn {turn} of cli")
+    assert (asked, answered) == (
+        "  how much disk space is free?",
+        f"  👎 {' '.join(answer.splitlines()[-1].split())}",
+    )
+    code, lines, err = await voltaire(tmp_path, "replay", "--disliked", "--json")
+    assert (code, json.loads(lines)["id"]) == (0, turn)
+
+
 async def test_tools_are_answered_from_the_record(tmp_path: Path) -> None:
     def script(request: Json) -> Line:
         if request["messages"][-1]["role"] == "tool":

@@ -131,6 +131,23 @@ async def test_only_owners_press_in_a_group(scenario: TelegramScenario) -> None:
     assert all("✓ Allowed once by Olga Owner" in message.text for message in both)
 
 
+async def test_an_expired_button_says_so_to_whoever_presses_it(scenario: TelegramScenario) -> None:
+    mia = scenario.gram.user("Mia Member")
+    group = scenario.gram.group("Team", scenario.owner, mia)
+    scenario.config = {"allow": frozenset({group.id})}
+    scenario.approval_seconds = 0.1
+    pushing(scenario, "A")
+    async with scenario.open() as run:
+        await mia.send("@voltaire_bot push", chat=group)
+        asked = await mia.next_message(chat=group, where=is_question)
+        await mia.next_message(chat=group, where=is_final)
+        await run.bot.access.put(str(group.id), "refused", "Team", "1")
+        run.bot.access.members = frozenset()
+        press = mia._speech.press_button(mia.chat(group), asked, asked.keyboard[0][0])
+        late = await mia.answer(press)
+    assert late.text == "This has expired."
+
+
 async def test_a_question_survives_a_restart_and_is_asked_once(scenario: TelegramScenario) -> None:
     pushing(scenario, "A")
     async with scenario.open():

@@ -261,6 +261,8 @@ async def test_thinking_is_set_by_a_button(scenario: TelegramScenario) -> None:
         settings = await card(scenario, "/settings")
         await scenario.owner.press(settings, "2,048")
         changed = await scenario.owner.until(settings, lambda m: "• 2,048" in m.buttons)
+        await scenario.owner.press(settings, "of long ones")
+        await scenario.owner.until(settings, lambda m: "• of long ones" in m.buttons)
         chat = await run.store.chats.get("tg:111")
     assert settings.text.splitlines()[0].endswith(": model's default")
     assert settings.buttons == [
@@ -270,9 +272,12 @@ async def test_thinking_is_set_by_a_button(scenario: TelegramScenario) -> None:
         "2,048",
         "8,192",
         "no limit",
+        "• of all",
+        "of long ones",
+        "none",
     ]
     assert changed.text.splitlines()[0].endswith(": 2,048")
-    assert chat and chat.settings == {"thinking": 2048}
+    assert chat and chat.settings == {"thinking": 2048, "tools": "long"}
 
 
 async def test_status_tells_and_refreshes(scenario: TelegramScenario) -> None:

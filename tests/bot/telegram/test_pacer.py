@@ -104,11 +104,25 @@ def test_a_refusal_is_obeyed_and_holds_up_no_other_chat() -> None:
 def test_what_may_be_left_out_is_while_a_chat_is_paused() -> None:
     async def scene() -> None:
         calls, pacer = Calls(), Pacers().of(1)
-        await pacer.run_unless_paused(calls("typing", 10))
-        await pacer.run_unless_paused(calls("typing"))
+        await pacer.run_unless_paused("typing", calls("typing", 10))
+        await pacer.run_unless_paused("typing", calls("typing"))
         await asyncio.sleep(11)
-        await pacer.run_unless_paused(calls("typing"))
+        await pacer.run_unless_paused("typing", calls("typing"))
+        pacer.pause(RetryAfter(5))
+        await pacer.run_unless_paused("typing", calls("typing"))
         assert calls.made == [("typing", 0.0), ("typing", 11.0)]
+
+    run(scene())
+
+
+def test_a_refused_reaction_delays_nothing_else() -> None:
+    async def scene() -> None:
+        calls, pacer = Calls(), Pacers().of(1)
+        await pacer.run_unless_paused("reaction", calls("reaction", 30))
+        await pacer.run_unless_paused("reaction", calls("reaction"))
+        await pacer.run_unless_paused("typing", calls("typing"))
+        await pacer.run(calls("answer"))
+        assert calls.made == [("reaction", 0.0), ("typing", 0.0), ("answer", 0.0)]
 
     run(scene())
 

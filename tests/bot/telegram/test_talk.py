@@ -1,13 +1,18 @@
 """A conversation as its people see it."""
 
 import asyncio
+import json
 from typing import Annotated, Any
 
+import pytest
 from pydantic import Field
+from telegram import Message as TelegramMessage
+from telegram import User
 
 from agent.tools.tool import Call, Output, tool
 from bot.localgram import is_final
-from bot.localgram.feed import Acted, Drafted
+from bot.localgram.feed import Acted, Drafted, Posted
+from bot.telegram.incoming_message import message_text
 from fakes.bot_running import TelegramScenario
 from fakes.model_scripted import Line, calls, in_order, says
 from fakes.patience import SECONDS, within
@@ -18,7 +23,7 @@ async def test_a_message_is_seen_and_answered_once(scenario: TelegramScenario) -
     async with scenario.open():
         asked = await scenario.owner.send("hi")
         answer = await scenario.owner.next_message()
-        await scenario.owner.until(asked, lambda m: m.reactions)
+        await scenario.owner.until(asked, lambda m: "👌" in str(m.reactions))
     assert answer.text == "Hello, Olga."
     assert [(e["type"], e["offset"], e["length"]) for e in answer.entities] == [
         ("bold", 0, 5),
@@ -26,8 +31,48 @@ async def test_a_message_is_seen_and_answered_once(scenario: TelegramScenario) -
     ]
     assert not answer.silent and answer.reply_to is None
     asked = scenario.owner.messages()[0]
-    assert [emoji for _, emoji in asked.reactions] == ["👀"]
+    assert [emoji for _, emoji in asked.reactions] == ["👌"]
     assert [m.text for m in scenario.owner.messages()] == ["hi", "Hello, Olga."]
+
+
+def shown_on(scenario: TelegramScenario) -> list[str]:
+    """The bot's reactions, in order."""
+    return [
+        "".join(each["emoji"] for each in json.loads(call.fields.get("reaction", "[]")))
+        for call in scenario.gram.called("setMessageReaction")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("setting", "shown"), [("done", ["👀", "😢"]), ("seen", ["👀"]), ("off", [])]
+)
+async def test_a_failed_answer_is_seen_on_its_question(
+    scenario: TelegramScenario, setting: str, shown: list[str]
+) -> None:
+    scenario.config = {"reactions": setting}
+    scenario.script = lambda request: says("")
+    async with scenario.open():
+        await scenario.owner.ask("hi")
+        await scenario.gram.until(lambda: shown_on(scenario) == shown or None)
+        await scenario.owner.ask("/stop", seconds=9)
+    assert shown_on(scenario) == shown
+
+
+async def test_what_is_thought_of_an_answer_is_kept_with_its_turn(
+    scenario: TelegramScenario,
+) -> None:
+    async with scenario.open() as run:
+        answer = await scenario.owner.ask("hi")
+        for emoji, kept in (("👎", -1), ("👍", 1), ("🔥", None), ("👎", -1)):
+            await scenario.owner.react(answer, emoji)
+            await scenario.owner.ask("/stop", seconds=9)  # handled after it
+            found = await run.store.database.all("SELECT feedback FROM turns")
+            assert [row[0] for row in found] == [kept]
+        stranger = scenario.gram.user("Sam Stranger")
+        await stranger.react(answer, "👍")
+        await scenario.owner.ask("/stop", seconds=9)
+        [one] = await run.store.turns.disliked(9)
+    assert (one.asked, one.answered) == ("hi", "Hello.")
 
 
 @tool
@@ -87,6 +132,32 @@ async def test_a_quick_tools_line_stands_before_its_answer(scenario: TelegramSce
         await scenario.owner.until(line, lambda m: "✓" in m.text)
     said = [m.text.partition("\n")[0] for m in scenario.owner.messages()]
     assert said == ["birds?", "✓ look tree", "Three birds."]
+
+
+@pytest.mark.parametrize(("lines", "stays"), [("all", 1), ("long", 0), ("none", 0)])
+@pytest.mark.parametrize("pace", ["quick", "slow"])
+async def test_whether_tool_lines_stay_is_one_setting(
+    scenario: TelegramScenario, lines: str, stays: int, pace: str
+) -> None:
+    """The same for a turn that takes a moment and for one too quick for a live view."""
+    go_on = asyncio.Event()
+    scenario.tools = [look]
+    last = says("Three birds.", hold=go_on.wait) if pace == "slow" else says("Three birds.")
+    scenario.script = in_order([calls("look", place="tree"), last])
+    async with scenario.open() as run:
+        await run.store.chats.set("tg:111", tools=lines)
+        if pace == "quick":  # the chat's burst is spent: no live view comes before the answer
+            for _ in range(4):
+                await scenario.owner.ask("/stop", seconds=9)
+        asked = await scenario.owner.send("birds?")
+        if pace == "slow":
+            await scenario.owner.event(lambda e: e if isinstance(e, Drafted | Posted) else None)
+            go_on.set()
+        await scenario.owner.next_message(where=is_final)
+        await scenario.gram.until(lambda: run.services.chats.running() == [] or None)
+        messages = [m for m in scenario.owner.messages() if m.id > asked.id]
+    said = [m.text.partition("\n")[0] for m in messages]
+    assert said == [*["✓ look tree"] * stays, "Three birds."]
 
 
 async def test_stop_ends_a_running_turn_at_once(scenario: TelegramScenario) -> None:
@@ -191,6 +262,78 @@ async def test_an_edit_corrects_and_a_quote_is_context(scenario: TelegramScenari
     assert 'correction: this replaces "What is 2+2?"' in second
     assert second.endswith("\nWhat is 3+3?")
     assert "reply to: you: Hello." in third
+
+
+async def test_an_edit_of_a_running_question_ends_its_answer_at_once(
+    scenario: TelegramScenario,
+) -> None:
+    never = asyncio.Event()
+    script = in_order([says("Four, since", hold=never.wait), says("Six.")])
+    scenario.script = script
+    async with scenario.open() as run:
+        asked = await scenario.owner.send("What is 2+2?")
+        await scenario.owner.event(lambda e: e if isinstance(e, Drafted) else None)
+        with within(2):
+            await scenario.owner.edit(asked, "What is 3+3?")
+            stale = await scenario.owner.next_message(where=is_final)
+            answer = await scenario.owner.next_message(where=is_final)
+        second = run.model.requests[1].messages[-1].text
+    assert (stale.text, answer.text) == ("Four, since\n\nStopped.", "Six.")
+    assert 'correction: this replaces "What is 2+2?"' in second
+    assert second.endswith("\nWhat is 3+3?")
+
+
+async def test_an_edit_that_says_the_same_is_no_message(scenario: TelegramScenario) -> None:
+    """As Telegram sends one when a link got its preview."""
+    async with scenario.open() as run:
+        asked = await scenario.owner.send("What is 2+2?")
+        await scenario.owner.next_message(where=is_final)
+        await scenario.owner.edit(asked, "What is 2+2?")
+        await scenario.owner.ask("and 3+3?")
+    assert len(run.model.requests) == 2
+
+
+CARD = {"phone_number": "1", "first_name": "Zoe"}
+DAY = {"id": 7, "type": "channel", "title": "The day"}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({"dice": {"emoji": "🎲", "value": 4}}, "[🎲 shows 4]"),
+        ({"story": {"id": 3, "chat": DAY}}, "[a story of The day, which cannot be seen here]"),
+        ({"contact": CARD}, "[contact Zoe, 1]"),
+        (
+            {
+                "venue": {
+                    "location": {"latitude": 1.5, "longitude": 2.5},
+                    "title": "Café",
+                    "address": "Main Street 1",
+                },
+                "location": {"latitude": 1.5, "longitude": 2.5},
+            },
+            "[venue Café, Main Street 1]\n[location 1.5, 2.5]",
+        ),
+        (
+            {
+                "checklist": {
+                    "title": "Shopping",
+                    "tasks": [
+                        {"id": 1, "text": "milk", "completion_date": 5},
+                        {"id": 2, "text": "eggs"},
+                    ],
+                }
+            },
+            "[checklist: Shopping]\n[x] milk\n[ ] eggs",
+        ),
+        ({"unheard_of": {}}, "[a message of a kind that cannot be read here: unknown]"),
+    ],
+    ids=["dice", "story", "contact", "venue", "checklist", "unknown"],
+)
+def test_what_is_neither_text_nor_file_becomes_words(content: dict[str, Any], words: str) -> None:
+    place = {"message_id": 1, "date": 1, "chat": {"id": 5, "type": "private"}}
+    message = TelegramMessage.de_json({**place, **content}, None)
+    assert message_text(message, User(1, "bot", True, username="voltaire_bot")) == words
 
 
 async def test_topics_are_conversations_of_their_own(scenario: TelegramScenario) -> None:

@@ -1,0 +1,49 @@
+"""Reactions of the bot: how a message fares, shown on the message itself."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Literal
+
+from agent.events import Reason
+from agent.store import Incoming
+from bot.channel import Channel
+
+ShownReactions = Literal["done", "seen", "off"]
+SEEN = "👀"
+# Of the emoji that Telegram takes; ⚠️ and ✅ are none of them.
+DONE, FAILED, NONE = "👌", "😢", ""
+
+
+class Reactions:
+    """A message that came in is seen, and then done, failed or (stopped) neither."""
+
+    def __init__(self, channel: Channel, shown: ShownReactions = "done") -> None:
+        self._channel = channel
+        self._shown = shown
+        self._sending: dict[tuple[str, str], asyncio.Event] = {}
+
+    async def seen(self, chat: str, message: str) -> None:
+        if self._shown == "off":
+            return
+        sent = self._sending[chat, message] = asyncio.Event()
+        try:
+            await self._channel.react(chat, message, SEEN)
+        finally:
+            del self._sending[chat, message]
+            sent.set()
+
+    async def ended(self, answered: Iterable[Incoming], reason: Reason) -> None:
+        """The turn that answered those messages has ended."""
+        if self._shown != "done":
+            return
+        emoji = {"done": DONE, "cancelled": NONE}.get(reason, FAILED)
+        for incoming in answered:
+            if (
+                incoming.kind == "job"
+                or incoming.source != self._channel.source
+                or not incoming.ref
+            ):
+                continue
+            if sending := self._sending.get((incoming.chat, incoming.ref)):
+                await sending.wait()  # a quick answer must not be overtaken by what came before it
+            await self._channel.react(incoming.chat, incoming.ref, emoji)
