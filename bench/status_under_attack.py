@@ -77,7 +77,9 @@ def hostile_pages(served: Site) -> None:
             text=text, content_type="text/html"
         )
     served.pages["/redirects"] = lambda: web.HTTPFound(f"/redirects?{'a' * 7000}")
-    served.pages["/nowhere"] = lambda: web.HTTPFound("http://[::1" + "[" * 7000)
+    served.pages["/nowhere"] = lambda: web.Response(
+        status=302, headers={"Location": "http://[::1" + "[" * 7000}
+    )
 
 
 def hostile_repository(path: Path) -> None:
