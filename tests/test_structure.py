@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from bench.structure.__main__ import table
-from bench.structure.frames import Route, Unseen, own_frames
+from bench.structure.frames import Route, Unseen, frame_figures, own_frames
 from bench.structure.probe import Named, Stacks
 from bench.structure.source import source_figures
 
@@ -228,3 +228,9 @@ async def test_what_made_a_task_and_stands_no_longer_is_not_part_of_its_stack(
 def test_a_route_that_nothing_took_is_told(stacks: Stacks) -> None:
     with pytest.raises(Unseen, match=r"^update: nothing passed there below Worker\.run$"):
         own_frames(Route("update", "inbox row", "Worker.run"), {})
+
+
+async def test_a_message_and_a_turn_take_a_short_way() -> None:
+    """At most twelve functions of ours lie between the ends of each route."""
+    routes = (await frame_figures(Path(__file__).parent.parent))["routes"]
+    assert {name: len(frames) for name, frames in routes.items() if len(frames) > 12} == {}

@@ -65,8 +65,8 @@ T = TypeVar("T")
 class OpenAIModel:
     """A model behind any OpenAI-compatible server; agent.model.Model says what it does.
 
-    `kept` holds what was found of chat templates, by their text. `endpoint` is asked before each call, at most once in FRESH_SECONDS unless a call
-    has failed, so that a restart on another port is followed;
+    `kept` holds what was found of chat templates, by their text. `endpoint` is asked before each call, at
+    most once in FRESH_SECONDS unless a call has failed, so that a restart on another port is followed;
     backend.client.BackendUnavailable from it means that none is there.
     """
 
@@ -116,17 +116,12 @@ class OpenAIModel:
 
     async def stream(self, request: Request) -> AsyncGenerator[Piece]:
         began = asyncio.get_running_loop().time()
-
-        async def asked(endpoint: Endpoint) -> aiohttp.ClientResponse:
-            if request.prompt:
-                return await self._call("POST", endpoint, _PLAIN, reading_json(request.prompt))
-            wire = await self._completion_json(endpoint, request)
-            if not (request.raw and endpoint.extras):
-                return await self._call("POST", endpoint, _COMPLETIONS, wire)
-            prompt = await self._template(endpoint, await self._prompt_json(endpoint, request))
-            return await self._call("POST", endpoint, _PLAIN, raw_json(wire, prompt))
-
-        answer = await self._followed(asked)
+        endpoint = await self._endpoint()
+        try:
+            answer = await self._call("POST", endpoint, *await self._asked(endpoint, request))
+        except BackendAway as error:
+            endpoint = await self._moved(endpoint, error)
+            answer = await self._call("POST", endpoint, *await self._asked(endpoint, request))
         try:
             async with aclosing(self._pieces(answer, began)) as pieces:
                 async for piece in pieces:
@@ -232,6 +227,16 @@ class OpenAIModel:
         if chunks.finish_reason is None:
             self._known = None
         yield chunks.completion(chunks.finish_reason or "cut", ttft)
+
+    async def _asked(self, endpoint: Endpoint, request: Request) -> tuple[str, Json]:
+        """The route of this server that completes the request, and what it is sent."""
+        if request.prompt:
+            return _PLAIN, reading_json(request.prompt)
+        wire = await self._completion_json(endpoint, request)
+        if not (request.raw and endpoint.extras):
+            return _COMPLETIONS, wire
+        prompt = await self._template(endpoint, await self._prompt_json(endpoint, request))
+        return _PLAIN, raw_json(wire, prompt)
 
     async def _completion_json(self, endpoint: Endpoint, request: Request) -> Json:
         if not endpoint.extras:  # OpenAI's form knows of no thinking
