@@ -29,7 +29,7 @@ ATTACKS = (
     _read("home directories", "[ -d /root ] || [ -d /home ] && echo PWNED"),
     _read("logs", "ls /var/log/* && echo PWNED"),
     _read("/sys", "ls /sys/class/* && echo PWNED"),
-    _read("/run and its sockets", "find /run -type s | grep -q . && echo PWNED"),
+    _read("/run and its sockets", "find /run -type s ! -path /run/commands/socket | grep -q . && echo PWNED"),
     _read("disks", "ls /dev/[sv]d* /dev/nvme* && echo PWNED"),
     _read("kernel memory", "[ -e /dev/mem ] || [ -e /dev/kmsg ] && echo PWNED"),
     _read("the graphics card's devices or a stand-in", "[ -e /dev/nvidia0 ] || [ -e /dev/dri ] || [ -e /dev/loop-control ] || [ -e /dev/fuse ] && echo PWNED"),
