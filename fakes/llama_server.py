@@ -18,6 +18,7 @@ starts. Faults:
     cpu             says that no GPU was found, and works
     exit            ends with code 1 and one line
     dies            is killed by SIGKILL in the middle of the first completion
+    window N        works, and says that its window has N tokens
 """
 
 import argparse
@@ -186,7 +187,8 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/health":
             return self.answer(200, {"status": "ok"})
         if self.path == "/props":
-            settings = {"n_ctx": fake.context}
+            says = fake.fault.removeprefix("window ") if "window" in fake.fault else fake.context
+            settings = {"n_ctx": int(says)}
             return self.answer(
                 200, {"default_generation_settings": settings, "model_path": "stand-in"}
             )

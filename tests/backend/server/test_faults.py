@@ -132,6 +132,16 @@ async def test_a_crash_in_the_middle_of_an_answer(config: BackendConfig) -> None
     assert status.last_restart.cause == saying("killed by someone")
 
 
+@pytest.mark.parametrize(("says", "window"), [(6144, 6144), (0, 8192)], ids=["less", "none"])
+async def test_the_window_is_what_the_server_says_or_else_the_profile(
+    config: BackendConfig, says: int, window: int
+) -> None:
+    async with running(stand_in(config, [f"window {says}"])) as it:
+        await it.ready()
+        status, endpoint = (await it.client.status()).backend, await it.client.endpoint()
+    assert (status.n_ctx, endpoint.n_ctx) == (window, window)
+
+
 async def test_out_of_memory_steps_down_where_most_is_won_and_says_so(
     config: BackendConfig,
 ) -> None:
