@@ -37,11 +37,14 @@ class Heard:
     """A listener that keeps everything; `turn_ended` waits for the n-th end of a chat."""
 
     events: list[tuple[str, Event]] = field(default_factory=list)
+    ended: dict[str, list[TurnFinished]] = field(default_factory=dict)
     waits: list[tuple[str, str]] = field(default_factory=list)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def event(self, assignment: Assignment, event: Event) -> None:
         self.events.append((assignment.chat, event))
+        if isinstance(event, TurnFinished):
+            self.ended.setdefault(assignment.chat, []).append(event)
         self.changed.set()
 
     async def waiting(self, chat: str, why: str) -> None:
@@ -49,7 +52,7 @@ class Heard:
         self.changed.set()
 
     def ends(self, chat: str) -> list[TurnFinished]:
-        return [e for c, e in self.events if c == chat and isinstance(e, TurnFinished)]
+        return self.ended.get(chat, [])
 
     async def until(self, true: Callable[[], object]) -> None:
         async with asyncio.timeout(SECONDS):

@@ -58,6 +58,7 @@ async def talk(path: Path, turns: int) -> tuple[CachingModel, list[int]]:
             [end] = bench.heard.ends(CHAT)
             assert end.reason == "done"
             bench.heard.events.clear()
+            bench.heard.ended.clear()
             del model.requests[:]
             if number % (turns // 5) == 0:
                 gc.collect()
