@@ -62,8 +62,13 @@ from fakes.llama_embedded import serve
 from fakes.scripted_gguf import LAYERS, Kind, make_scripted, saying
 
 CHATS = ("tg:1", "tg:2")
-MODES: dict[str, dict[str, Any]] = {"off": {"enable_thinking": False}, "default": {}, "on": {}}
-BUDGET = 512  # tokens of thought, where thinking is on
+THINKING = {"off": 0, "default": None, "on": 512}  # tokens of thought; None: as the template has it
+# What a template is told of that, by the agent as by whoever renders what the model shall say.
+MODES: dict[str, dict[str, Any]] = {
+    "off": {"enable_thinking": False, "thinking": False},
+    "default": {},
+    "on": {"enable_thinking": True, "thinking": True},
+}
 WORDS = "I look into it first."
 THOUGHT = "The person wants this done, so the tool it is; nothing else will do."
 MARK = "result-"
@@ -250,7 +255,7 @@ async def converse(
     async def same() -> Endpoint:
         return endpoint
 
-    thinking = {"off": 0, "on": BUDGET}.get(row.thinking)
+    thinking = THINKING[row.thinking]
     async with open_store(path) as store, OpenAIModel(same) as model:
         queue, ended = LocalGpuQueue(), asyncio.Queue[TurnFinished]()
         actors = {chat: Actor(model) for chat in CHATS}

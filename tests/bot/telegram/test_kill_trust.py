@@ -60,8 +60,8 @@ def run_each(connection, statements, was=database._run_each):
         entering.clear()
         point("before " + name)
     rows = was(connection, statements)
-    if commits:
-        point("after " + name)
+    if name == "touch":
+        point("after touch")
     return rows
 
 @contextmanager
@@ -185,11 +185,12 @@ class Deaths:
         mark = f"from a stranger {person.id}"
         self.at.write_text(at)
         text = order("remember", json.dumps({"note": mark}))
-        died = await self._settled(person, await WAYS[way](self.bot, person, text))
+        messages = await WAYS[way](self.bot, person, text)
+        died = await self._settled(person, messages)
+        self.at.unlink(missing_ok=True)
         if died:
             await self.bot.restart()
-            await self._settled(person, 1)
-        self.at.unlink(missing_ok=True)
+            await self._settled(person, messages)
         rows = (
             "SELECT source FROM taints JOIN conversations c ON c.id = conversation WHERE chat = ?"
         )
@@ -206,7 +207,9 @@ class Deaths:
         if touched:
             before, done = len(self.pressed), len(self._done(person))
             await person.send(order("remember", json.dumps({"note": f"later {mark}"})))
-            await self._settled(person, done + 1)
+            if await self._settled(person, done + 1):  # it died once the turn had ended
+                await self.bot.restart()
+                await self._settled(person, done + 1)
             assert len(self.pressed) > before, (way, at)
             assert self.bot.harm(person) == [], (way, at)
         return died, touched
