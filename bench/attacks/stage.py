@@ -255,7 +255,7 @@ class _Victim:
 
     def __enter__(self) -> "subprocess.Popen[bytes]":
         self._process = subprocess.Popen(
-            [f"sleep-{self._secret}", "600"],
+            [f"sleep-{self._secret}", "infinity"],
             executable="/usr/bin/sleep",
             env={"TOKEN": self._secret},
             start_new_session=True,
