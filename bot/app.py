@@ -64,6 +64,7 @@ class MessagingApp(ABC):
         timezone: str = "UTC",
         repos: Sequence[str] = (),
         reactions: ShownReactions = "done",
+        demo: bool = False,
     ) -> None:
         self.store = store
         self.channel = channel
@@ -75,6 +76,7 @@ class MessagingApp(ABC):
         self.reactions = Reactions(channel, reactions)
         self.replies = Replies(channel, texts, self.approvals.whom, self.reactions.ended)
         self.delivery = Delivery(store, channel, texts, self.replies.final)
+        self.demo = demo
         self.health_changed = asyncio.Event()  # to be told at once
 
     @abstractmethod
@@ -108,6 +110,7 @@ class MessagingApp(ABC):
             self.repos,
             lambda: self.health.problem,
             reactions=self.reactions,
+            demo=self.demo,
         )
         self.replies.on_approval = lambda id: context.start(show_decision(context, id))
         self.replies.on_end = lambda turn: context.start(show_withdrawn(context, turn))

@@ -1,6 +1,6 @@
 """The fixed texts, one table per language. A language is one more `Texts` in `TABLES`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 
@@ -51,6 +51,47 @@ class Texts(NamedTuple):
 
     # who may talk
     hello: str = "Hello. Write to me, or see /help."
+    # the first screen; the descriptions stand in an empty chat and in the bot's profile
+    description: str = (
+        "A personal assistant with tools, on its owner's own machine: it runs commands and edits files in a"
+        " sandbox, looks into repositories, keeps notes, reminds you and plans jobs.\n\nWhat you write comes"
+        " through Telegram and is kept on that machine, where its owner can read it."
+    )
+    description_demo: str = (
+        "The demo of a personal assistant with tools: it runs commands and edits files in a sandbox, keeps"
+        " notes, reminds you and plans jobs.\n\nThis chat, the assistant and its model all run on this"
+        " machine: nothing leaves it, and all of it is gone when the demo ends."
+    )
+    short_description: str = "A personal assistant with tools, on its owner's own machine."
+    what_i_am: str = (
+        "I am **Voltaire**, a personal assistant with tools: I run commands and edit files in a sandbox,"
+        " look into repositories, keep notes, remind you and plan jobs."
+    )
+    runs_at: str = (
+        "I run on {host}. What you write gets there through Telegram and is kept there: its owner can read"
+        " it, and so could Telegram."
+    )
+    runs_here: str = (
+        "This is the **demo**: chat, assistant and model run on this machine, **nothing leaves it**, and all"
+        " of it is gone when the demo ends."
+    )
+    owners_machine: str = "my owner's machine"
+    model_serves: str = "The model is **{name}**{where}."
+    model_at: str = ", at {host}"
+    toy_serves: str = (
+        "The model is **Pocket**, a toy of 5 MB: quick, and not bright. It shows what the program does, not"
+        " what a real model can; /model tells how to get one."
+    )
+    no_model_yet: str = "No model answers yet; /status tells why."
+    try_these: str = "Write to me as you would to a person, or try one of these (/help has more):"
+    wishes: Sequence[str] = (
+        "how much disk space is free?",
+        "how long has this machine been running?",
+        "write a file shopping.txt with milk, eggs and bread",
+        "remember that I like short answers",
+        "remind me in 2 minutes to stretch",
+        "what is 17 * 23?",
+    )
     stranger: str = "This is a private assistant. Send /pair to ask its owner for access."
     asked_to_pair: str = "I have asked the owner."
     already_in: str = "You already have access."
@@ -166,6 +207,14 @@ class Texts(NamedTuple):
     kept_touched: str = "Leave it as it is"
     vouched: str = "Noted: it is yours."
     help: str = "Just write to me. I can work with files, commands and repositories.\n\n{commands}"
+    help_groups: Mapping[str, Sequence[str]] = {
+        "Conversations": ("start", "help", "new", "resume"),
+        "Answers": ("stop", "retry", "export", "settings"),
+        "What I know": ("memory", "forget", "repos", "trust"),
+        "Plans": ("jobs", "schedule", "summary", "timezone"),
+        "The machine": ("status", "gpu", "model", "context"),
+        "Owners": ("approve", "freeze", "thaw"),
+    }
     new: str = "This is a new conversation. My notes are kept; /resume returns to an older one."
     go_on: str = "Go on"
     goes_on: str = "Continuing."

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import click
@@ -43,8 +44,10 @@ async def run(options: Options, model: str) -> None:
         await serve(options.settings, backend)
 
 
-async def serve(settings: Settings, backend: BackendClient, also: Sequence[Listener] = ()) -> None:
-    """The bot until it is cancelled; `also` are told of every turn, too."""
+async def serve(
+    settings: Settings, backend: BackendClient, also: Sequence[Listener] = (), *, demo: bool = False
+) -> None:
+    """The bot until it is cancelled; `also` are told of every turn, too. `demo`: it says that it is one."""
     telegram = settings.telegram
     if not telegram.token.get_secret_value():
         if kept := telegram.token_file:
@@ -52,7 +55,7 @@ async def serve(settings: Settings, backend: BackendClient, also: Sequence[Liste
         raise Misused(
             "telegram.token is missing: run `voltaire setup`, or put it into the configuration."
         )
-    await serve_bot(settings, backend, open_apps, also, notify)
+    await serve_bot(settings, backend, partial(open_apps, demo=demo), also, notify)
 
 
 async def serve_until(
@@ -76,7 +79,9 @@ async def serve_until(
 
 
 @asynccontextmanager
-async def open_apps(settings: Settings, store: Store, leaks: LeakDetector) -> AsyncIterator[Apps]:
+async def open_apps(
+    settings: Settings, store: Store, leaks: LeakDetector, *, demo: bool = False
+) -> AsyncIterator[Apps]:
     """The configured messaging apps, not yet listening: the one place that knows them all. `leaks`
     knows what they must not send."""
     config = TelegramConfig(
@@ -84,6 +89,7 @@ async def open_apps(settings: Settings, store: Store, leaks: LeakDetector) -> As
         run_dir=settings.state_dir / "run",
         timezone=settings.agent.timezone,
         repos=tuple(settings.agent.repos),
+        demo=demo,
     )
     async with AsyncExitStack() as stack:
         apps = [await stack.enter_async_context(telegram_app(config, store, leaks))]

@@ -64,7 +64,7 @@ async def command(text: str | None, port: int, model: str | None) -> int:
             click.echo(
                 f"Voltaire is at {gram.page} (Ctrl-C ends it). Try: how much disk space is free?"
             )
-            await serve(settings, backend)
+            await serve(settings, backend, demo=True)
     return 0
 
 

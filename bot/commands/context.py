@@ -80,7 +80,7 @@ class PressResult:
 class HandlerContext:
     """One messaging app's handlers have one. `problem` says why updates do not come in.
 
-    `timezone` (IANA) is that of chats without one of their own; `started_at` is in
+    `demo`: the app itself is on this machine, too. `timezone` (IANA) is that of chats without one of their own; `started_at` is in
     seconds since the epoch; `tasks` is to be open while handlers run.
     """
 
@@ -96,6 +96,7 @@ class HandlerContext:
     problem: Callable[[], str | None] = lambda: None
     _: KW_ONLY
     reactions: Reactions
+    demo: bool = False
     backlog: Counter[str] = field(
         default_factory=Counter
     )  # messages from before the start, by chat

@@ -10,7 +10,7 @@ from agent.store import Incoming
 from bot import attachments
 from bot.attachments import MIB
 from bot.channel import Button
-from bot.commands import trust
+from bot.commands import first_screen, trust
 from bot.commands.access import AccessLevel, Sender
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
 
@@ -110,15 +110,16 @@ async def press_backlog(context: HandlerContext, press: ButtonPress) -> PressRes
 async def start(context: HandlerContext, call: CommandCall) -> None:
     """/start, or /start CODE from the link that `voltaire setup` prints."""
     if not call.argument:
-        await context.send(call.chat, context.texts.hello)
+        await first_screen.hello(context, call.chat, call.level)
         return
     level = await context.access.use_code(call.sender, call.argument.split()[0])
     if level is not None:
         await context.send(call.chat, context.texts.paired[level])
+        await first_screen.hello(context, call.chat, level)
     elif call.level == "stranger":
         await context.send(call.chat, context.texts.bad_code)
     else:
-        await context.send(call.chat, context.texts.hello)
+        await first_screen.hello(context, call.chat, call.level)
 
 
 async def pair(context: HandlerContext, call: CommandCall) -> None:

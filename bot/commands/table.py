@@ -14,6 +14,7 @@ from bot.chat_trust import TRUST
 from bot.commands import (
     approvals,
     conversations,
+    first_screen,
     freeze,
     intake,
     jobs,
@@ -40,12 +41,15 @@ class Command:
 
 
 async def help_(context: HandlerContext, call: CommandCall) -> None:
-    lines = [
-        f"/{command.name}: {context.texts.commands[command.name]}"
-        for command in COMMANDS
-        if call.level == "owner" or command.level == "member"
+    """Commands in groups of a few lines, those that this person may use."""
+    texts = context.texts
+    allowed = {c.name for c in COMMANDS if call.level == "owner" or c.level == "member"}
+    groups = [
+        "\n".join([f"**{head}**", *(f"/{name}: {texts.commands[name]}" for name in names)])
+        for head, all_names in texts.help_groups.items()
+        if (names := [name for name in all_names if name in allowed])
     ]
-    await context.send(call.chat, context.texts.help.format(commands="\n".join(lines)))
+    await context.send(call.chat, texts.help.format(commands="\n\n".join(groups)))
 
 
 async def press_resend(context: HandlerContext, press: ButtonPress) -> PressResult:
@@ -99,6 +103,7 @@ BUTTONS: Mapping[str, PressHandler] = {
     status.MODEL: status.press_model,
     settings.SETTING: settings.press_setting,
     intake.BACKLOG_BUTTON: intake.press_backlog,
+    first_screen.WISH: first_screen.press_wish,
     RESEND: press_resend,
 }
 OWNERS_ONLY = {

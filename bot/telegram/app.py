@@ -45,6 +45,7 @@ class TelegramConfig(TelegramSection):
     run_dir: Path
     timezone: str = "UTC"
     repos: tuple[str, ...] = ()
+    demo: bool = False
     answer_seconds: float = 10.0  # how long Telegram may take to answer a call
 
     @property
@@ -86,6 +87,7 @@ class TelegramApp(MessagingApp):
             timezone=config.timezone,
             repos=config.repos,
             reactions=config.reactions,
+            demo=config.demo,
         )
         self.poll = PollState(self.health_changed)
 

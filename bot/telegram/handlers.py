@@ -231,7 +231,9 @@ async def told(context: HandlerContext, chat: str, notice: OutgoingMessage) -> N
 
 
 async def register_commands(context: HandlerContext, bot: Bot) -> None:
-    """Tell Telegram which commands to list where. It shows menus; errors are ignored."""
+    """Tell Telegram which commands to list where, and what to show before the first word. Errors are
+    ignored."""
+    about = context.texts.description_demo if context.demo else context.texts.description
 
     def listed(commands: Sequence[Command]) -> list[BotCommand]:
         return [BotCommand(c.name, context.texts.commands[c.name]) for c in commands]
@@ -242,6 +244,8 @@ async def register_commands(context: HandlerContext, bot: Bot) -> None:
     try:
         await bot.set_my_commands(listed(members), BotCommandScopeAllPrivateChats())
         await bot.set_my_commands(listed(everywhere), BotCommandScopeAllGroupChats())
+        await bot.set_my_description(about)
+        await bot.set_my_short_description(context.texts.short_description)
         for owner in sorted(context.access.owners):
             await bot.set_my_commands(listed(private), BotCommandScopeChat(int(owner)))
     except TelegramError:

@@ -3,8 +3,10 @@
 const user = new URLSearchParams(location.search).get("user");
 const suffix = user ? `?user=${encodeURIComponent(user)}` : "";
 
+const AWAY = "The demo does not answer: nothing was sent. Is make demo still running in its terminal?";
+
 async function ask(path, options) {
-  const response = await fetch(`/api/${path}${suffix}`, options);
+  const response = await fetch(`/api/${path}${suffix}`, options).catch(() => { throw new Error(AWAY); });
   if (!response.ok) throw new Error((await response.text()) || response.statusText);
   return response.json();
 }

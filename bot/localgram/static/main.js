@@ -294,4 +294,8 @@ async function start() {
   await show(home.chats[0].id);
 }
 
-start().catch((error) => toast(error.message));
+start().catch((error) => {
+  document.body.classList.add("open");
+  byId("offline").textContent = error.message;
+  byId("offline").hidden = false;
+});

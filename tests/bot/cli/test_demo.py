@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.texts import Texts
 from fakes.patience import SECONDS
 
 VOLTAIRE = Path(sys.executable).with_name("voltaire")
@@ -44,6 +45,17 @@ async def test_one_question_is_answered_from_the_disk_itself(tmp_path: Path) -> 
     free = re.search(r"\s(\S+)\s+\d+%\s+/workspace", said)
     assert free and free[1] in said.splitlines()[-1], said
     assert list(tmp_path.iterdir()) == []  # nothing of it stays
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wish", Texts().wishes)
+async def test_what_the_first_screen_offers_is_done(tmp_path: Path, wish: str) -> None:
+    async with demo(tmp_path, "--ask", wish) as process:
+        out, err = await asyncio.wait_for(process.communicate(), SECONDS)
+    said = out.decode()
+    assert process.returncode == 0, err.decode()
+    assert re.search(r"^→ (bash|write_file|remember|schedule) ", said, re.MULTILINE), said
+    assert "failed" not in said.lower() and "beyond me" not in said, said
 
 
 async def test_the_words_are_words_to_everybody(tmp_path: Path) -> None:

@@ -299,7 +299,11 @@ async def test_the_page_finds_a_new_server_in_the_old_ones_place(browser: Browse
         await page.goto(old.url)
         await bob.send("before")
         await expect(bubble(page, "before")).to_be_visible()
-    await expect(page.get_by_role("alert")).to_have_text("Connection lost. Trying again…")
+    await expect(page.get_by_role("alert")).to_contain_text("Is make demo still running")
+    await expect(page.get_by_text("nothing leaves this machine").last).to_be_visible()
+    await page.get_by_label("Message", exact=True).fill("anybody?")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#toast")).to_contain_text("nothing was sent")
     async with Localgram(TOKEN, old.port) as new:
         await new.user("Bob", id=6, started=True).send("after")
         await expect(bubble(page, "after")).to_be_visible()

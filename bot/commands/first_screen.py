@@ -1,0 +1,66 @@
+"""/start: what this is, where it runs, who can read along, which model serves, and six wishes to try."""
+
+import socket
+from urllib.parse import urlsplit
+
+from agent.store import Incoming
+from backend.client import BackendUnavailable
+from bot.channel import Button, Keyboard
+from bot.commands.access import AccessLevel
+from bot.commands.context import ButtonPress, HandlerContext, PressResult
+
+WISH = "try"
+TOY = "pocket"  # the profile of the model that ships along
+
+
+async def hello(context: HandlerContext, chat: str, level: AccessLevel) -> None:
+    """The first screen; in a group one line."""
+    if context.channel.user_of(chat) is None:
+        await context.send(chat, context.texts.hello)
+    else:
+        await context.send(chat, *await first_screen(context, level))
+
+
+async def first_screen(context: HandlerContext, level: AccessLevel) -> tuple[str, Keyboard]:
+    texts = context.texts
+    host = socket.gethostname() if level == "owner" else texts.owners_machine
+    place = texts.runs_here if context.demo else texts.runs_at
+    parts = [texts.what_i_am, place.format(host=host), await model_words(context), texts.try_these]
+    keyboard = [[Button(f"{WISH}:{n}", wish)] for n, wish in enumerate(texts.wishes)]
+    return "\n\n".join(filter(None, parts)), keyboard
+
+
+async def model_words(context: HandlerContext) -> str:
+    """Which model serves, and where, where that is another machine; "" while nobody can tell."""
+    texts, backend = context.texts, context.services.backend
+    if backend is None:
+        return ""
+    try:
+        server = (await backend.status()).backend
+        if server.profile == TOY:
+            return texts.toy_serves
+        where = ""
+        if server.kind == "external":
+            where = texts.model_at.format(host=urlsplit((await backend.endpoint()).url).hostname)
+        return texts.model_serves.format(name=server.profile or server.model or "?", where=where)
+    except BackendUnavailable:
+        return texts.no_model_yet
+
+
+async def press_wish(context: HandlerContext, press: ButtonPress) -> PressResult:
+    """A turn as if the person had written the wish; it is shown, since nobody has."""
+    wishes = {str(n): wish for n, wish in enumerate(context.texts.wishes)}
+    if press.argument not in wishes:
+        return PressResult(context.texts.expired)
+    wish = wishes[press.argument]
+    incoming = Incoming(
+        press.chat,
+        context.channel.source,
+        f"{WISH}:{press.message}:{press.argument}:{context.store.clock():.0f}",
+        wish,
+        sender=press.sender.name if press.sender.group else "",
+        origin="owner" if press.level == "owner" else "person",
+    )
+    await context.send(press.chat, f"› *{wish}*", silent=True)
+    await context.services.chats.submit(incoming)
+    return PressResult(wish)
