@@ -16,6 +16,8 @@ run)
     need git git
     # Pictures are written with it.
     find /usr/share/fonts /usr/local/share/fonts -name '*Sans*.ttf' 2>/dev/null | grep -q . || wanted+=(fonts-dejavu-core)
+    # PDFs are read with it.
+    [ -x /usr/bin/pdftotext ] || wanted+=(poppler-utils)
     if [ "${2:-}" = python ]; then missing+=(python3 python3-venv); fi
     if ! python3 -c 'import ensurepip' 2>/dev/null; then missing+=(python3-venv); fi
     ;;
@@ -23,6 +25,8 @@ test)
     need chromium chromium
     need cc gcc
     need systemd-analyze systemd
+    [ -x /usr/bin/pdftotext ] || wanted+=(poppler-utils)
+    [ -x /usr/bin/tesseract ] || wanted+=(tesseract-ocr)
     ;;
 esac
 

@@ -5,6 +5,7 @@ turn/         the loop: ask the model, run what it calls, repeat until it answer
 context/      what a prompt holds, and what happens when it is full
 llm/          how a model is reached: the wire form, calls that came as text, the GPU queue
 memory/       notes, and recall of what was said
+documents/    a person's own documents, in passages that are searched
 tools/        what the model may call
 sandbox/      where every tool process runs
 shell/        commands in its shell that are answered outside of it

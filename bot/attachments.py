@@ -16,6 +16,7 @@ from agent.sandbox.files import RECEIVED
 from agent.sandbox.sandbox import Sandbox
 from agent.store import Incoming, Store
 from agent.store.chats import ChatFile
+from agent.store.documents import PACKED, readable
 from agent.store.inbox import InboxRow
 from bot.channel import Channel, ChannelError
 
@@ -151,6 +152,8 @@ class AttachmentFetcher:
                 incoming.ref,
             )
             await self.store.files.add(file)
+        if readable(path):
+            await self.store.documents.add(incoming.chat, path, len(content), incoming.at)
         return path
 
     async def _add(
@@ -170,6 +173,8 @@ class AttachmentFetcher:
         elif attachment.kind in ("voice", "video note"):
             note, words = await self._transcribed(attachment.name, content)
             incoming = replace(incoming, text="\n".join(filter(None, [incoming.text, words])))
+        elif readable(path, PACKED):
+            note = "; docs show and docs search read it"
         line = f"{path} ({attachment.description}{note})"
         return replace(incoming, files=(*incoming.files, line))
 

@@ -19,8 +19,8 @@ from contextlib import (
     suppress,
 )
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 from agent.approvals import Approvals, AskOwners
 from agent.budgets import DailyBudgets
@@ -68,6 +68,12 @@ from bot.config_file import sync_config
 from bot.secret_values import secret_values
 from bot.settings import ConfigurationError, Settings
 from bot.state import make_private, open_state
+
+if TYPE_CHECKING:
+    from agent.documents.indexer import DocumentIndexer
+    from agent.documents.library import Library
+    from agent.documents.meaning import PassageMeaning
+    from agent.documents.reading import DocumentReader
 
 log = logging.getLogger(__name__)
 
@@ -218,7 +224,12 @@ class ToolContexts:
             file_sender=self.file_sender(chat) if self.file_sender else None,
             leaks=self.leaks,
             browser=browser(self.settings, self.store, chat),
+            documents=partial(self.documents.library, chat),
         )
+
+    @cached_property
+    def documents(self) -> "Documents":
+        return Documents(self.settings, self.store, self.sandboxes)
 
     async def planner(self, chat: str, zone: str | None = None) -> Planner:
         """The jobs of a chat, in its time zone."""
@@ -234,6 +245,38 @@ class ToolContexts:
             self.jobs_changed()  # set once there is a scheduler
 
         return planner(self.settings, self.store, chat, zone, profiles, changed)
+
+
+@dataclass
+class Documents:
+    """The documents of all chats and of the owner's folders. What they need is loaded when it is used."""
+
+    settings: Settings
+    store: Store
+    sandboxes: Sandboxes
+
+    @cached_property
+    def _reader(self) -> "DocumentReader":
+        from agent.documents.reading import DocumentReader
+
+        return DocumentReader(self.sandboxes, self.settings.agent.documents)
+
+    @cached_property
+    def _meaning(self) -> "PassageMeaning | None":
+        from agent.documents.meaning import PassageMeaning
+
+        url = self.settings.agent.embedding_url
+        return PassageMeaning(self.store.documents, Embedder(url)) if url else None
+
+    def library(self, chat: str) -> "Library":
+        from agent.documents.library import Library
+
+        return Library(self.store.documents, self._reader, chat, self._meaning)
+
+    def indexer(self, busy: Callable[[], bool]) -> "DocumentIndexer":
+        from agent.documents.indexer import DocumentIndexer
+
+        return DocumentIndexer(self.store.documents, self._reader, busy, self._meaning)
 
 
 def leak_detector(settings: Settings) -> LeakDetector:

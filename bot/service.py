@@ -196,6 +196,7 @@ async def background_work(
     )
     async with asyncio.TaskGroup() as group:
         tasks = [
+            group.create_task(read_documents(agent, chats)),
             group.create_task(keep_presence(settings.state_dir, store, apps, notify)),
             group.create_task(watch_backend(agent, apps)),
             group.create_task(pass_on_alerts(agent.backend, store, apps.owner_chats)),
@@ -243,6 +244,12 @@ async def keep_presence(
         line = f"@{here.username} listens" if at else "looks for the messaging app's server"
         notify(f"WATCHDOG=1\nSTATUS={here.problem or line}")
         await set_within(app.health_changed, PRESENCE_SECONDS)
+
+
+async def read_documents(agent: Agent, chats: Chats) -> None:
+    """Read the documents that were sent, and those of the owner's folders, while nobody waits."""
+    await asyncio.sleep(LOOK_SECONDS)  # nothing of it is needed for the start
+    await agent.tool_contexts.documents.indexer(lambda: bool(chats.running())).run()
 
 
 async def watch_backend(agent: Agent, apps: Apps) -> None:

@@ -33,6 +33,7 @@ from pydantic_settings import (
 PREFIX = "VOLTAIRE_"
 SECRETS = {"token", "api_key", "secret"}
 MACHINE = Path("/etc/voltaire/config.toml")
+OF_A_NAME = (f"{PREFIX}AGENT__REPOS__", f"{PREFIX}AGENT__DOCUMENTS__")  # whatever follows
 
 
 class ConfigurationError(Exception):
@@ -168,10 +169,26 @@ class AgentSection(Section):
     web: WebSection = WebSection()
     repos: dict[str, RepoSection] = {}
     """Repositories that the agent may see, at /repos/NAME."""
+    documents: dict[str, Path] = {}
+    """Folders whose documents every chat may search, by name (`handbook = "/srv/handbook"`): PDF, Word, OpenDocument, EPUB, HTML, Markdown, text, CSV, source."""
     embedding_url: str = ""
-    """A server with /v1/embeddings, for recall by meaning; empty: by words alone."""
+    """A server with /v1/embeddings, for recall and documents by meaning; empty: by words alone."""
     transcribe_url: str = ""
     """A Whisper server in OpenAI's form, for voice messages; empty: none."""
+
+    @field_validator("documents")
+    @classmethod
+    def _folder_names(cls, folders: dict[str, Path]) -> dict[str, Path]:
+        from agent.sandbox.limits import REPO_NAME
+
+        for name, path in folders.items():
+            if not REPO_NAME.fullmatch(name):
+                raise ValueError(
+                    f"{name!r} cannot be the name of a folder: letters, digits, - and _ can"
+                )
+            if not path.is_absolute():
+                raise ValueError(f"{name} must be a whole path, from / on")
+        return folders
 
     @field_validator("timezone")
     @classmethod
@@ -235,7 +252,7 @@ class StateSection(Section):
     keep_days: int = Field(0, ge=0)
     """Days that what was said is kept, to be searched and exported; 0: for ever. What stands in a chat's prompt stays, and so do notes."""
     keep_mib: int = Field(0, ge=0)
-    """Size of the database, in MiB, above which past conversations leave, the longest unused first; 0: no bound."""
+    """Size of the database without documents, in MiB, above which past conversations leave, the longest unused first; 0: no bound."""
     records_days: int = Field(30, ge=2)
     """Days that answered messages, sent replies, decided approvals and deleted notes are kept."""
     backup_dir: Path = Path()
@@ -424,7 +441,7 @@ def check_environment() -> None:
     """An unknown VOLTAIRE_ variable is an error, as an unknown key in the file is."""
     known = {PREFIX + key.replace(".", "__").upper() for key in keys()} | {PREFIX + "CONFIG"}
     for name in sorted(name for name in os.environ if name.startswith(PREFIX)):
-        if name.upper() in known or name.upper().startswith(f"{PREFIX}AGENT__REPOS__"):
+        if name.upper() in known or name.upper().startswith(OF_A_NAME):
             continue
         near = difflib.get_close_matches(name, known, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""

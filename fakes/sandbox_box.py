@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from agent.documents.library import Library
 from agent.errors import ToolError
 from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import HostRepo, SandboxLimits
@@ -52,14 +53,18 @@ class Box:
     approve: Approver | None = None
     strangers: list[str] = field(default_factory=list)  # that the last call has read
     browser: Browser | None = None
+    chat: str = "cli"
+    documents: Callable[[], Library] | None = None
 
     async def use(self, tool: Tool, **arguments: Any) -> Output:
-        context = ToolContext(self.sandbox, file_sender=self, browser=self.browser)
+        context = ToolContext(
+            self.sandbox, file_sender=self, browser=self.browser, documents=self.documents
+        )
         approve = self.approve or self._approve
         call = Call(
             "1",
             "turn",
-            "cli",
+            self.chat,
             context,
             approve,
             self.progress.append,

@@ -10,14 +10,16 @@ import math
 import re
 import unicodedata
 from array import array
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import aiohttp
 
 from agent.store import Store
 from agent.store.search import SearchHit, Vector, forms, terms
 
+K = TypeVar("K", bound=Hashable)
 K1, B = 1.2, 0.75  # Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009
 HALF_LIFE_DAYS = 90.0
 RECENT_SHARE = 0.3  # of the score that age can take away
@@ -162,15 +164,20 @@ class SemanticSearch:
 def fused(
     by_words: Sequence[SearchHit], by_meaning: Sequence[SearchHit], limit: int
 ) -> list[SearchHit]:
-    """Two rankings as one, by reciprocal rank (Cormack et al., SIGIR 2009: k = 60)."""
-    scores: dict[tuple[str, int], float] = {}
-    known: dict[tuple[str, int], SearchHit] = {}
-    for ranking in (by_words, by_meaning):
-        for rank, one in enumerate(ranking):
-            key = (one.kind, one.id)
-            known[key] = one
-            scores[key] = scores.get(key, 0.0) + 1 / (60 + rank)
+    """Two rankings as one."""
+    rankings = [[(one.kind, one.id) for one in ranking] for ranking in (by_words, by_meaning)]
+    known = {(one.kind, one.id): one for one in (*by_words, *by_meaning)}
+    scores = reciprocal_ranks(*rankings)
     return [known[key] for key in sorted(scores, key=lambda key: -scores[key])][:limit]
+
+
+def reciprocal_ranks(*rankings: Sequence[K]) -> dict[K, float]:
+    """Scores of what several rankings hold (Cormack et al., SIGIR 2009: k = 60)."""
+    scores: dict[K, float] = {}
+    for ranking in rankings:
+        for rank, one in enumerate(ranking):
+            scores[one] = scores.get(one, 0.0) + 1 / (60 + rank)
+    return scores
 
 
 def _nearest(asked: Vector, known: Sequence[tuple[SearchHit, Vector]]) -> list[SearchHit]:

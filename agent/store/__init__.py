@@ -11,6 +11,7 @@ turns.py          turns, open and ended
 leases.py         one turn at a time per chat, whatever process runs it
 transcript.py     every message, and which stand in the prompt
 search.py         full-text candidates; vectors of notes and messages
+documents.py      documents of chats and folders, in passages
 notes.py          lasting notes
 outbox.py         messages to be sent
 approvals.py      questions to owners, standing permissions
@@ -40,6 +41,7 @@ from agent.store.approvals import ApprovalTable
 from agent.store.budgets import BudgetTable
 from agent.store.chats import ChatTable, FileTable
 from agent.store.database import Clock, Database, open_database
+from agent.store.documents import DocumentTable
 from agent.store.freeze import FreezeTable
 from agent.store.inbox import InboxTable, Incoming
 from agent.store.jobs import JobTable, OccurrenceTable
@@ -73,6 +75,7 @@ class Store:
         self.notes = NoteTable(database)
         self.search = SearchTable(database)
         self.embeddings = EmbeddingTable(database)
+        self.documents = DocumentTable(database)
         self.outbox = OutboxTable(database)
         self.approvals = ApprovalTable(database)
         self.people = PeopleTable(database)

@@ -2,13 +2,16 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import BinaryIO, Literal, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol
 
 from agent.leaks import LeakDetector
 from agent.sandbox.hosts import Permit
 from agent.sandbox.sandbox import Sandbox
 from agent.trust import Taint
 from agent.web.browser import Browser
+
+if TYPE_CHECKING:  # loaded when somebody looks for a document
+    from agent.documents.library import Library
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,8 @@ where there is none."""
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What is None is not there: its tools say so in one sentence. `leaks` knows what must not leave."""
+    """What is None is not there: its tools say so in one sentence. `leaks` knows what must not leave;
+    `documents` gives those of the chat and of the owner's folders."""
 
     sandbox: Sandbox
     notes: Notes | None = None
@@ -93,4 +97,5 @@ class ToolContext:
     web: Web | None = None
     read: Read | None = None
     browser: Browser | None = None
+    documents: "Callable[[], Library] | None" = None
     leaks: LeakDetector = field(default_factory=LeakDetector)

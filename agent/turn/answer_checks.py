@@ -6,17 +6,28 @@ in English, German, French and Spanish; what they miss is not corrected.
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from agent.turn import texts
 from agent.turn.step import Step
 
+if TYPE_CHECKING:
+    from agent.documents.library import Library
+
+CITATION = re.compile(r"\.\w{1,8}\b.{0,40}\d", re.DOTALL)  # a file's name, and soon a number
+
 
 class AnswerChecks:
-    """Each kind of fault is objected to at most once a turn; then the answer is taken as it is."""
+    """Each kind of fault is objected to at most once a turn; then the answer is taken as it is.
 
-    def __init__(self) -> None:
+    `documents` gives the documents whose pages an answer may cite.
+    """
+
+    def __init__(self, documents: "Callable[[], Library] | None" = None) -> None:
+        self._documents = documents
+        self._missing: list[str] = []  # pages that the newest answer cites
         self._made: set[str] = set()
         self._parts: list[str] = []  # of an answer that was cut and is being continued
 
@@ -38,6 +49,16 @@ class AnswerChecks:
         self._parts = [*self._parts, step.text] if kind == "cut" else []
         return advice
 
+    async def citations(self, step: Step) -> str | None:
+        """What to tell the model of pages that it cites and a document does not have, or None."""
+        self._missing = []
+        if self._documents and CITATION.search(step.text):
+            self._missing = await self._documents().missing_pages(step.text)
+        if not self._missing or "page" in self._made:
+            return None
+        self._made.add("page")
+        return texts.NO_SUCH_PAGE.format(missing=" ".join(self._missing))
+
     def acted(self) -> None:
         """Tools were called after all: a part of an answer from before is no part of the next."""
         self._parts = []
@@ -49,6 +70,8 @@ class AnswerChecks:
             text = f"{text} {texts.CUT}"
         if text and (claim := false_claim(step.text, done)):
             text = f"{text}\n\n{claim.correction}"
+        if text and self._missing:
+            text = f"{text}\n\n{texts.PAGE_MISSING.format(missing=' '.join(self._missing))}"
         return text
 
 

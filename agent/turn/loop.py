@@ -94,7 +94,7 @@ class TurnLoop:
             turn.model, self.known, turn.limits, turn.ready, emit, turn.answer_now
         )
         self.tools = ToolRunner(turn, self.transcript, emit, self.guard.withhold)
-        self.checks = AnswerChecks()
+        self.checks = AnswerChecks(turn.context.documents)
         self.window = 0  # tokens
         self.last_step_at = 0.0  # on the loop's clock
         self.out_of_time = texts.LIMIT_SECONDS.format(count=round(turn.limits.seconds))
@@ -108,8 +108,10 @@ class TurnLoop:
             elif step.repeats:
                 text = self.checks.text(step, self.tools.done)
                 return Ending(f"{text}\n\n{texts.CIRCLING}", "loop", step.message)
-            elif advice := self.checks.advice(step, self.tools.done) or await self.guard.advice(
-                text := self.checks.text(step, self.tools.done)
+            elif advice := (
+                self.checks.advice(step, self.tools.done)
+                or await self.checks.citations(step)
+                or await self.guard.advice(text := self.checks.text(step, self.tools.done))
             ):
                 await self.transcript.add(step.message)
                 await self.transcript.note(advice)

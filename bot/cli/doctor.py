@@ -35,6 +35,7 @@ CHECKS: list[Check] = [
     machine.disk,
     machine.clock,
     machine.font,
+    machine.documents,
     machine.secrets,
     machine.units,
 ]

@@ -137,6 +137,21 @@ async def font(_: Settings) -> list[Finding]:
     return [passed("font", f"Pictures are written with {family}")]
 
 
+async def documents(settings: Settings) -> list[Finding]:
+    """Whether the owner's folders are there, and PDFs can be read."""
+    folders = settings.agent.documents
+    if gone := [f"{name} ({path})" for name, path in folders.items() if not path.is_dir()]:
+        detail = f"These folders of documents are not there: {', '.join(gone)}."
+        return [warning("documents", detail, "Correct agent.documents in the configuration.")]
+    if not shutil.which("pdftotext"):
+        detail = "PDFs that are sent cannot be read."
+        return [warning("documents", detail, "apt-get install poppler-utils")]
+    scans = (
+        "and scans" if shutil.which("tesseract") else "but no scans: apt-get install tesseract-ocr"
+    )
+    return [passed("documents", f"PDFs can be read, {scans}")]
+
+
 async def clock(_: Settings) -> list[Finding]:
     if time.time() < BUILT:
         remedy = "Set the clock: timedatectl set-ntp true."

@@ -455,6 +455,8 @@ class Wizard:
     def installation(self) -> Installation:
         repos: dict[str, Any] = config_file.get(self.values, "agent.repos") or {}
         paths = tuple((Path(r["path"]), bool(r.get("write"))) for r in repos.values())
+        documents: dict[str, str] = config_file.get(self.values, "agent.documents") or {}
+        paths += tuple((Path(folder), False) for folder in documents.values())
         if backups := config_file.get(self.values, "state.backup_dir"):
             paths += ((Path(backups), True),)
         return Installation(self.config, self.token_file, self.state, self.managed, paths)

@@ -1,4 +1,5 @@
 """One file for each program; agent/shell/__init__.py says how one is written.
 
-web.py  search the web, read its pages
+docs.py  documents: list, search, show, add, forget
+web.py   search the web, read its pages
 """

@@ -54,6 +54,8 @@ async def test_a_document_is_saved_and_named(
         await scenario.owner.send_file("document", b"other", name="table.csv", caption="and this")
         await scenario.owner.next_message(where=is_final)
         assert "file: received/table-" in told(run)
+        waiting = await run.store.documents.seen_by("tg:111", [])
+        assert ("table.csv", "waiting") in [(one.title, one.state) for one in waiting]
     box = await sandboxes.of("tg:111")
     with await box.files.open("received/table.csv") as file:
         assert file.read() == b"a,b\n1,2\n"

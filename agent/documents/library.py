@@ -1,0 +1,154 @@
+"""The documents that one chat may look at: its own, and those of the owner's folders."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from agent.documents.indexer import read_next
+from agent.documents.meaning import PassageMeaning
+from agent.documents.reading import DocumentReader
+from agent.errors import ToolError
+from agent.memory.search import reciprocal_ranks
+from agent.store.documents import DocumentTable, SavedDocument, SavedPassage
+
+FOLDER_SECONDS = 5.0  # that a command reads of a folder which is not read yet
+POOL = 30  # passages of each ranking that are fused
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPassage:
+    """`score` is that of the fused rankings: 1 for the first of one, 2 for the first of both."""
+
+    document: SavedDocument
+    passage: SavedPassage
+    score: float
+
+
+@dataclass(frozen=True)
+class Library:
+    """What the command `docs` works with; each failure is a ToolError with advice."""
+
+    table: DocumentTable
+    reader: DocumentReader
+    chat: str
+    meaning: PassageMeaning | None = None
+
+    async def documents(self) -> list[SavedDocument]:
+        """All of them. What has been sent to this chat and waits is read first, and a little of what
+        waits in folders: the rest is read in the background."""
+        end = asyncio.get_running_loop().time() + FOLDER_SECONDS
+        seen = await self._seen()
+        while waiting := [
+            one for one in seen if one.state == "waiting" and (one.chat or time_left(end))
+        ]:
+            if not await read_next(self.table, self.reader, [one.id for one in waiting]):
+                break  # somebody else is reading them
+            seen = await self._seen()
+        return seen
+
+    async def search(self, query: str, limit: int, name: str = "") -> Sequence[FoundPassage]:
+        """The passages that fit best, first; of one document where it is named."""
+        documents = {one.id: one for one in await self.documents()}
+        only = self._named(name, [*documents.values()]).id if name else None
+        pool, folders = POOL if self.meaning else limit, self.reader.folders
+        rankings = [await self.table.search(self.chat, folders, query, pool, only)]
+        if self.meaning:
+            rankings.append(await self.meaning.nearest(self.chat, folders, query, pool))
+        passages = {
+            one.id: one for ranking in rankings for one in ranking if only in (None, one.document)
+        }
+        scores = reciprocal_ranks(
+            *([one.id for one in ranking if one.id in passages] for ranking in rankings)
+        )
+        best = sorted(passages.values(), key=lambda one: -scores[one.id])[:limit]
+        return [
+            FoundPassage(documents[one.document], one, round(60 * scores[one.id], 2))
+            for one in best
+            if one.document in documents
+        ]
+
+    async def show(
+        self, name: str, first: int, last: int
+    ) -> tuple[SavedDocument, Sequence[SavedPassage]]:
+        """The text of these pages."""
+        document = self._named(name, await self.documents())
+        if document.state != "ready":
+            raise ToolError(
+                document.note or f"{document.title} is being read; try again in a minute."
+            )
+        if first > document.pages:
+            raise ToolError(f"{document.title} has {document.length}.")
+        return document, await self.table.pages(document.id, first, last)
+
+    async def add(self, path: str) -> SavedDocument:
+        """Read a file of the workspace, and keep its text to be searched."""
+        box = await self.reader.sandboxes.of(self.chat)
+        place = box.files.resolve(path)
+        if place.repo:
+            raise ToolError(f"{path} is in a repository: copy it into /workspace first.")
+        with await box.files.open(path) as file:
+            size = file.seek(0, 2)
+        added = await self.table.add(self.chat, place.path, size, 0.0)
+        await read_next(self.table, self.reader, [added.id])
+        read = next(one for one in await self._seen() if one.id == added.id)
+        if read.state == "failed":
+            raise ToolError(f"{read.title}: {read.note}")
+        return read
+
+    async def forget(self, name: str) -> SavedDocument:
+        """Drop what is kept of the text of a document; its file stays."""
+        document = self._named(name, await self._seen())
+        if document.folder is not None:
+            raise ToolError(
+                f"{document.title} belongs to a folder of the owner's, who alone can take it out."
+            )
+        await self.table.forget(document.id)
+        return document
+
+    async def missing_pages(self, text: str) -> list[str]:
+        """Citations in a text, such as "contract.pdf, page 40", of pages that a document does not have; a
+        sentence for each."""
+        wrong = []
+        seen = await self._seen() if PAGE_NAMED.search(text) else []
+        for document in (one for one in seen if one.pages and one.file_name in text):
+            names = "|".join(re.escape(name) for name in {document.title, document.file_name})
+            for cited in re.finditer(rf"(?<!\w)(?:{names})(?!\w)", text):
+                numbers = PAGE_NAMED.match(text, cited.end())
+                if (
+                    numbers
+                    and (most := max(map(int, re.findall(r"\d+", numbers[1])))) > document.pages
+                ):
+                    wrong.append(
+                        f"{document.title} has {document.length}, no {document.unit} {most}."
+                    )
+        return list(dict.fromkeys(wrong))
+
+    async def _seen(self) -> list[SavedDocument]:
+        return await self.table.seen_by(self.chat, self.reader.folders)
+
+    def _named(self, name: str, documents: Sequence[SavedDocument]) -> SavedDocument:
+        wanted = name.removeprefix("/workspace/")
+        for key in ("title", "path", "file_name"):
+            if found := [one for one in documents if getattr(one, key) == wanted]:
+                if len(found) > 1:
+                    either = " or ".join(one.title for one in found[:4])
+                    raise ToolError(f"There are several {name}: say {either}.")
+                return found[0]
+        near = get_close_matches(wanted, [one.title for one in documents], 1, 0.4)
+        hint = f"Did you mean {near[0]}?" if near else "docs list shows what there is."
+        raise ToolError(f"There is no document {name}. {hint}")
+
+
+# After a document's name: "page 3", ", S. 3-5", " (pp. 3, 4)", "#page=3", "Seite 3", "página 3".
+PAGE_NAMED = re.compile(
+    r"[\s,;:#()\[\]*_`\"'“”„«»–—-]{0,6}"
+    r"(?:pages?|pp?\.|parts?|chapters?|seiten?|s\.|kapitel|teil|chapitre|páginas?|págs?\.|capítulo)"
+    r"[\s=]{0,2}(\d{1,6}(?:\s?(?:[-–,]|and|und|et|y|to|bis)\s?\d{1,6})*)",
+    re.IGNORECASE,
+)
+
+
+def time_left(end: float) -> bool:
+    return asyncio.get_running_loop().time() < end

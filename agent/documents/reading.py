@@ -1,0 +1,127 @@
+"""A document to its passages, inside of a sandbox: no parser of ours or of others sees it outside.
+
+The sandbox is that of the document's chat, or one that sees the owner's folder as a repository; it has
+no network, may change nothing, and has less memory than a command gets. (A parser that is taken over
+can say what it likes about this document, and see what this chat or this folder may see anyway.)
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from agent.errors import NoSandbox, ToolError
+from agent.sandbox.bubblewrap import REPOS
+from agent.sandbox.limits import HostRepo
+from agent.sandbox.sandbox import Sandbox, Sandboxes
+
+SECONDS = 180.0  # of one document; scans take a second or two a page
+SPARE_SECONDS = 20.0  # after which a program that does not keep to them is ended
+MEMORY_MIB = 768
+AT_ONCE = 2  # one in the background, one for which somebody waits
+MODULES = ("agent.sandbox.output_buffer", "agent.web.html_text", "agent.documents.extraction")
+START = """\
+import sys, types
+for name, text in {modules!r}:
+    module = sys.modules[name] = types.ModuleType(name)
+    exec(compile(text, name, "exec"), module.__dict__)
+module.main(sys.argv[1], float(sys.argv[2]))
+"""
+
+
+class Passage(BaseModel, frozen=True):
+    """`heading` is the way down to it, such as "Terms › Refunds"; `page` counts from 1."""
+
+    page: int
+    heading: str
+    text: str
+
+
+class DocumentFacts(BaseModel, frozen=True):
+    """`unit` is what is counted: page, chapter, or part (where it has neither). `notes` say what is missing."""
+
+    unit: str
+    pages: int
+    notes: list[str] = []
+
+
+class DocumentError(BaseModel, frozen=True):
+    error: str
+
+
+LINE: TypeAdapter[Passage | DocumentFacts | DocumentError] = TypeAdapter(
+    Passage | DocumentFacts | DocumentError
+)
+
+
+class UnreadableDocument(Exception):
+    """`str` says why, in one sentence."""
+
+
+@dataclass(frozen=True)
+class DocumentReader:
+    """`folders` are the owner's, by name."""
+
+    sandboxes: Sandboxes
+    folders: Mapping[str, Path]
+    slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+
+    async def read(
+        self, chat: str, folder: str, path: str
+    ) -> tuple[Sequence[Passage], DocumentFacts]:
+        """The passages of a file of the chat's workspace, or of a folder where one is named.
+
+        Raises UnreadableDocument; NoSandbox where nothing can be read now.
+        """
+        box = await self.sandboxes.of(f"folder:{folder}" if folder else chat)
+        limits = replace(
+            box.config.limits, memory_mib=min(MEMORY_MIB, box.config.limits.memory_mib)
+        )
+        repos = {folder: HostRepo(folder, self.folders[folder])} if folder else {}
+        config = replace(
+            box.config, limits=limits, repos=repos, hosts=None, guards={}, slots=self.slots
+        )
+        inside = f"{REPOS}/{folder}/{path}" if folder else path
+        command = ["nice", "-n", "19", "python3", "-I", "-S", "-c", program(), inside, str(SECONDS)]
+        try:
+            raw = await Sandbox(config, box.chat, box.workspace).read_internal(
+                command, seconds=SECONDS + SPARE_SECONDS
+            )
+        except NoSandbox:
+            raise
+        except ToolError as error:
+            raise UnreadableDocument(f"It could not be read. {error}") from None
+        return await asyncio.to_thread(parsed, raw)
+
+
+@cache
+def program() -> str:
+    """The text of extraction.py with what it imports of ours, as one program."""
+    package = files("agent")
+    return START.format(
+        modules=[
+            (
+                name,
+                package.joinpath(*name.split(".")[1:-1], f"{name.rpartition('.')[2]}.py").read_text(
+                    "utf-8"
+                ),
+            )
+            for name in MODULES
+        ]
+    )
+
+
+def parsed(raw: bytes) -> tuple[Sequence[Passage], DocumentFacts]:
+    try:
+        *found, facts = [LINE.validate_json(line) for line in raw.split(b"\n") if line]
+    except (ValidationError, ValueError):
+        raise UnreadableDocument("It could not be read: its parser ended in the middle.") from None
+    if isinstance(facts, DocumentError):
+        raise UnreadableDocument(facts.error)
+    if not isinstance(facts, DocumentFacts) or not all(isinstance(each, Passage) for each in found):
+        raise UnreadableDocument("It could not be read: its parser ended in the middle.")
+    return [each for each in found if isinstance(each, Passage)], facts

@@ -1,0 +1,360 @@
+"""Documents and their passages: of a chat, or of a folder that the owner has named.
+
+A document waits until it has been read. Whose passages a search may see is a word of the index
+('c<number of the chat>', 'f<number of the folder>'), so that it never walks through another's.
+"""
+
+import asyncio
+import json
+from array import array
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from agent.store import chats
+from agent.store.database import Database, Transaction, columns, storable
+from agent.store.search import Vector, terms
+
+ATTEMPTS = 3
+RECEIVED = "received"  # agent.sandbox.files.RECEIVED: what came with messages
+STALE_SECONDS = 600.0  # after which nobody is reading any more what was begun
+BATCH = 200  # passages that are written at once: no turn waits longer for them than some 10 ms
+RANKED = 3_000  # passages of one search at most
+WEIGHTS = "bm25(passage_words, 0.0, 3.0, 1.0)"  # of scope, heading and text
+
+
+PACKED = frozenset("pdf docx odt ods odp epub".split())  # kinds that no plain program reads
+SUFFIXES = PACKED | frozenset(
+    "html htm xhtml md markdown txt text rst adoc org tex csv tsv log c h cc cpp hpp cs css go java js jsx "
+    "json kt lua php pl py r rb rs sh sql swift toml ts tsx xml yaml yml".split()
+)
+
+
+def readable(name: str, kinds: Collection[str] = SUFFIXES) -> bool:
+    """Whether a file's name is that of a document of these kinds."""
+    return name.rpartition(".")[2].lower() in kinds and not name.startswith(".")
+
+
+@dataclass(frozen=True, slots=True)
+class SavedDocument:
+    """Of a `chat` or a `folder`; the other is None. `size` in bytes, `mtime` in seconds, of its file
+    when it was added. `pages` counts in `unit`; `note` says why it failed, or what is missing."""
+
+    id: int
+    chat: str | None
+    folder: str | None
+    path: str
+    scope: str
+    size: int
+    mtime: float
+    state: Literal["waiting", "ready", "failed"]
+    unit: str
+    pages: int
+    note: str
+    begun_at: float | None
+
+    @property
+    def title(self) -> str:
+        """The name by which it is shown and cited: a folder's with the folder's name."""
+        if self.folder is not None:
+            return f"{self.folder}/{self.path}"
+        return self.path.removeprefix(f"{RECEIVED}/")
+
+    @property
+    def file_name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    @property
+    def length(self) -> str:
+        """Such as "12 pages"."""
+        return f"{self.pages} {self.unit}{'' if self.pages == 1 else 's'}"
+
+
+@dataclass(frozen=True, slots=True)
+class SavedPassage:
+    id: int
+    document: int
+    page: int
+    heading: str
+    text: str
+
+
+@dataclass(frozen=True)
+class DocumentTable:
+    """`added` is set when documents begin to wait, in this process."""
+
+    database: Database
+    added: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def add(self, chat: str, path: str, size: int, mtime: float) -> SavedDocument:
+        """A file of the chat's workspace waits to be read, again if it was read before."""
+        async with self.database.write() as tx:
+            await chats.ensure(tx, chat)
+            number = await tx.value("SELECT number FROM chats WHERE key = ?", chat)
+            key = (chat, None, storable(path), f"c{number}")
+            row = await tx.one(f"{_ADD} RETURNING {_COLUMNS}", *key, size, mtime, tx.now)
+        assert row
+        self.added.set()
+        return SavedDocument(*row)
+
+    async def sync_folder(self, folder: str, files: Mapping[str, tuple[int, float]]) -> None:
+        """Follow what a folder holds, {path: (size, mtime)}: new and changed files wait to be read,
+        those that are gone leave."""
+        async with self.database.write() as tx:
+            await tx.run(
+                "INSERT INTO document_folders (name) VALUES (?) ON CONFLICT DO NOTHING", folder
+            )
+            scope = await _folder_scope(tx, folder)
+            rows = await tx.all(
+                "SELECT path, size, mtime, id FROM documents WHERE scope = ?", scope
+            )
+            known = {path: (size, mtime) for path, size, mtime, _ in rows}
+            now = tx.now
+            await tx.many(
+                _ADD,
+                [
+                    (None, folder, path, scope, *found, now)
+                    for path, found in files.items()
+                    if known.get(path) != found
+                ],
+            )
+        for path, _, _, id in rows:
+            if path not in files:
+                await self.forget(id)
+
+    async def keep_folders(self, names: Collection[str]) -> None:
+        """Forget the documents of all other folders."""
+        for (name,) in await self.database.all("SELECT name FROM document_folders"):
+            if name not in names:
+                for (id,) in await self.database.all(
+                    "SELECT id FROM documents WHERE folder = ?", name
+                ):
+                    await self.forget(id)
+                await self.database.execute("DELETE FROM document_folders WHERE name = ?", name)
+
+    async def begin(self, ids: Collection[int] | None = None) -> SavedDocument | None:
+        """The next that waits, of these where given, for this caller to read: a chat's before a folder's.
+
+        What was begun ATTEMPTS times and never ended fails: it may have ended the program.
+        """
+        async with self.database.write() as tx:
+            only = None if ids is None else json.dumps(list(ids))
+            row = await tx.one(
+                f"{_BEGIN} RETURNING {_COLUMNS}, attempts", tx.now, STALE_SECONDS, only
+            )
+            if row is None:
+                return None
+            if row[-1] > ATTEMPTS:
+                await tx.run(_FAIL, "Reading it failed again and again.", row[0], tx.now)
+                return None
+        return SavedDocument(*row[:-1])
+
+    async def finish(
+        self,
+        document: SavedDocument,
+        passages: Sequence[tuple[int, str, str]],
+        unit: str,
+        pages: int,
+        note: str = "",
+    ) -> None:
+        """Its (page, heading, text) in place of what there was, unless it has changed meanwhile."""
+        await self._empty(document.id)
+        for start in range(0, len(passages), BATCH):
+            rows = [
+                (
+                    document.scope,
+                    page,
+                    storable(heading),
+                    storable(text),
+                    document.id,
+                    document.begun_at,
+                )
+                for page, heading, text in passages[start : start + BATCH]
+            ]
+            async with self.database.write() as tx:
+                await tx.many(_PASSAGE, rows)
+        sql = (
+            "UPDATE documents SET state = 'ready', unit = ?, pages = ?, bytes = ?, note = ?, attempts = 0"
+            " WHERE id = ? AND begun_at = ?"
+        )
+        size = sum(len(text.encode("utf-8", "replace")) for _, _, text in passages)
+        await self.database.execute(
+            sql, unit, pages, size, storable(note), document.id, document.begun_at
+        )
+
+    async def fail(self, document: SavedDocument, why: str) -> None:
+        await self._empty(document.id)
+        await self.database.execute(_FAIL, storable(why), document.id, document.begun_at)
+
+    async def put_back(self, document: SavedDocument) -> None:
+        """It was begun, and could not be read for a reason that is not its own."""
+        sql = "UPDATE documents SET begun_at = NULL, attempts = attempts - 1 WHERE id = ?"
+        await self.database.execute(sql, document.id)
+
+    async def forget(self, id: int) -> None:
+        await self._empty(id)
+        await self.database.execute("DELETE FROM documents WHERE id = ?", id)
+
+    async def seen_by(self, chat: str, folders: Collection[str]) -> list[SavedDocument]:
+        """The chat's documents, then those of the folders, by name."""
+        rows = await self.database.all(_SEEN, chat, json.dumps(list(folders)))
+        return [SavedDocument(*row) for row in rows]
+
+    async def search(
+        self,
+        chat: str,
+        folders: Collection[str],
+        query: str,
+        limit: int,
+        document: int | None = None,
+    ) -> list[SavedPassage]:
+        """The passages (of one document, where it is given) that hold all words of the query, best first; where those are fewer than `limit`,
+        then those that hold any. A word that more than RANKED passages hold says little: it counts in the
+        second only where there is no other."""
+        words = terms(query)
+        async with self.database.read() as tx:
+            scopes = await _scopes(tx, chat, folders)
+            if not words or not scopes:
+                return []
+            place = await tx.one(_PLACE, document) if document is not None else None
+            first, last = place or (0, 1 << 62)
+            mine = "scope : (" + " OR ".join(f'"{scope}"' for scope in scopes) + ")"
+
+            async def ranked(operator: str, among: Sequence[str]) -> list[SavedPassage]:
+                text = operator.join(f'"{word}"' for word in among)
+                expression = f"{mine} AND {{heading text}} : ({text})"
+                rows = await tx.all(
+                    _SEARCH, expression, RANKED, limit, json.dumps(scopes), first, last, document
+                )
+                return [SavedPassage(*row) for row in rows]
+
+            found = await ranked(" AND ", words)
+            if len(found) < limit and len(words) > 1:
+                asked = [(_COUNT, (f'{{heading text}} : "{word}"', RANKED + 1)) for word in words]
+                counts = await tx.batch(*asked)
+                rare = [w for w, [(n,)] in zip(words, counts, strict=True) if n <= RANKED]
+                known = {one.id for one in found}
+                more = await ranked(" OR ", rare or words)
+                found += [one for one in more if one.id not in known]
+        return found[:limit]
+
+    async def pages(self, document: int, first: int, last: int) -> list[SavedPassage]:
+        """The passages of these pages, in their order."""
+        return [
+            SavedPassage(*row) for row in await self.database.all(_PAGES, document, first, last)
+        ]
+
+    async def _empty(self, id: int) -> None:
+        """Remove the passages of a document, a few at a time."""
+        sql = "DELETE FROM passages WHERE id IN (SELECT id FROM passages WHERE document = ? LIMIT ?) RETURNING 1"
+        while len(await self.database.execute(sql, id, BATCH)) == BATCH:
+            pass
+
+    # -- meaning --------------------------------------------------------------
+
+    async def without_vector(self, model: str, limit: int) -> list[SavedPassage]:
+        rows = await self.database.all(
+            f"{_PASSAGES} WHERE NOT EXISTS (SELECT 1 FROM passage_vectors WHERE passage = p.id AND model = ?)"
+            " ORDER BY id DESC LIMIT ?",
+            model,
+            limit,
+        )
+        return [SavedPassage(*row) for row in rows]
+
+    async def put_vectors(
+        self, model: str, passages: Sequence[SavedPassage], vectors: Sequence[Vector]
+    ) -> None:
+        rows = [
+            (model, sign_code(vector), vector.tobytes(), passage.id)
+            for passage, vector in zip(passages, vectors, strict=True)
+        ]
+        async with self.database.write() as tx:
+            await tx.many(_VECTOR, rows)
+
+    async def codes(
+        self, chat: str, folders: Collection[str], model: str, after: int
+    ) -> list[tuple[int, bytes]]:
+        """(passage, sign_code) of all that the chat may see, by passage, those after one."""
+        async with self.database.read() as tx:
+            scopes = json.dumps(await _scopes(tx, chat, folders))
+            return [(id, code) for id, code in await tx.all(_CODES, scopes, model, after)]
+
+    async def vectors(
+        self, chat: str, folders: Collection[str], model: str, ids: Collection[int]
+    ) -> list[tuple[SavedPassage, Vector]]:
+        """Those of these passages that are there, and the chat may see."""
+        async with self.database.read() as tx:
+            scopes = json.dumps(await _scopes(tx, chat, folders))
+            rows = await tx.all(_VECTORS, scopes, model, json.dumps(list(ids)))
+        return [(SavedPassage(*row[:-1]), array("f", row[-1])) for row in rows]
+
+
+def sign_code(vector: Vector) -> bytes:
+    """A bit for each number of a vector. By how few bits two codes differ, vectors that are near can be
+    found among many with little work (their cosine then says how near)."""
+    return int("".join("1" if value > 0 else "0" for value in vector), 2).to_bytes(
+        (len(vector) + 7) // 8, "big"
+    )
+
+
+async def _folder_scope(tx: Transaction, folder: str) -> str:
+    return f"f{await tx.value('SELECT number FROM document_folders WHERE name = ?', folder)}"
+
+
+async def _scopes(tx: Transaction, chat: str, folders: Collection[str]) -> list[str]:
+    rows = await tx.all(_SCOPES, chat, json.dumps(list(folders)))
+    return [scope for (scope,) in rows]
+
+
+_COLUMNS = columns(SavedDocument)
+_ADD = """
+INSERT INTO documents (chat, folder, path, scope, size, mtime, added_at) VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (scope, path) DO UPDATE SET size = excluded.size, mtime = excluded.mtime,
+    state = 'waiting', attempts = 0, begun_at = NULL"""
+_BEGIN = """
+UPDATE documents SET begun_at = ?1, attempts = attempts + 1 WHERE id = (
+    SELECT id FROM documents WHERE state = 'waiting' AND coalesce(begun_at, 0) < ?1 - ?2
+    AND (?3 IS NULL OR id IN (SELECT value FROM json_each(?3))) ORDER BY chat IS NULL, id LIMIT 1)"""
+_FAIL = (
+    "UPDATE documents SET state = 'failed', note = ?, attempts = 0 WHERE id = ? AND begun_at = ?"
+)
+_PASSAGE = """
+INSERT INTO passages (scope, page, heading, text, document)
+SELECT ?1, ?2, ?3, ?4, id FROM documents WHERE id = ?5 AND begun_at = ?6
+"""
+_SEEN = f"""
+SELECT {_COLUMNS} FROM documents WHERE chat = ?1 OR folder IN (SELECT value FROM json_each(?2))
+ORDER BY chat IS NULL, folder, path
+"""
+_PASSAGE_COLUMNS = "p.id, p.document, p.page, p.heading, p.text"
+_PASSAGES = f"SELECT {_PASSAGE_COLUMNS} FROM passages p"
+# A row takes 3 us to rank: of what very many hold, the first are ranked, before any passage is read.
+_SEARCH = f"""
+SELECT {_PASSAGE_COLUMNS}
+FROM (SELECT id, score FROM (SELECT rowid AS id, {WEIGHTS} AS score FROM passage_words
+                             WHERE passage_words MATCH ?1 AND rowid BETWEEN ?5 AND ?6 LIMIT ?2) ORDER BY score LIMIT ?3) AS best
+JOIN passages p ON p.id = best.id JOIN documents d ON d.id = p.document
+WHERE d.state = 'ready' AND d.scope IN (SELECT value FROM json_each(?4))
+AND (?7 IS NULL OR p.document = ?7) ORDER BY best.score
+"""
+_PLACE = "SELECT coalesce(min(id), 1), coalesce(max(id), 0) FROM passages WHERE document = ?"
+_COUNT = "SELECT count(*) FROM (SELECT 1 FROM passage_words WHERE passage_words MATCH ? LIMIT ?)"
+_PAGES = f"{_PASSAGES} WHERE document = ? AND page BETWEEN ? AND ? ORDER BY id"
+_SCOPES = """
+SELECT 'c' || number FROM chats WHERE key = ?1
+UNION ALL SELECT 'f' || number FROM document_folders WHERE name IN (SELECT value FROM json_each(?2))
+"""
+_VECTOR = """
+INSERT OR REPLACE INTO passage_vectors (scope, model, code, vector, passage)
+SELECT scope, ?1, ?2, ?3, id FROM passages WHERE id = ?4
+"""
+_CODES = """
+SELECT passage, code FROM passage_vectors
+WHERE scope IN (SELECT value FROM json_each(?1)) AND model = ?2 AND passage > ?3 ORDER BY passage
+"""
+_VECTORS = f"""
+SELECT {_PASSAGE_COLUMNS}, v.vector FROM passages p JOIN passage_vectors v ON v.passage = p.id
+JOIN documents d ON d.id = p.document
+WHERE p.scope IN (SELECT value FROM json_each(?1)) AND v.model = ?2
+AND p.id IN (SELECT value FROM json_each(?3)) AND d.state = 'ready'
+"""

@@ -1,0 +1,258 @@
+"""What a chat finds in its documents and the owner's folders, and what another chat does not."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent.documents.indexer import DocumentIndexer, files_of
+from agent.documents.meaning import PassageMeaning
+from agent.errors import NoSandbox, ToolError
+from agent.memory.search import Embedder
+from agent.store.documents import ATTEMPTS, STALE_SECONDS, SavedDocument, readable
+from fakes import documents
+from tests.agent.documents.conftest import Shelf
+from tests.agent.store.test_embeddings import embedding_server
+
+CONTRACT = "# Contract\n\n## Notice\n\nEither side may end it with six weeks' notice.\n\n## Price\n\nIt costs 40 euros."
+
+
+async def found(
+    shelf: Shelf, query: str, chat: str = "cli", name: str = ""
+) -> list[tuple[str, int, str]]:
+    best = await shelf.library(chat).search(query, 5, name)
+    return [(one.document.title, one.passage.page, one.passage.text) for one in best]
+
+
+async def test_an_added_file_is_found_by_its_words(shelf: Shelf) -> None:
+    await shelf.file("received/contract.md", CONTRACT.encode())
+    added = await shelf.library().add("/workspace/received/contract.md")
+    assert (added.title, added.state, added.unit, added.pages) == (
+        "contract.md",
+        "ready",
+        "part",
+        1,
+    )
+    # Other forms of a word, the words of its headings, and where not all words stand together.
+    notice = ("contract.md", 1, "Either side may end it with six weeks' notice.")
+    assert await found(shelf, "ending sides") == [notice]
+    assert await found(shelf, "price") == [("contract.md", 1, "It costs 40 euros.")]
+    assert (await found(shelf, "notice euros zebra"))[0] in (
+        notice,
+        ("contract.md", 1, "It costs 40 euros."),
+    )
+    assert await found(shelf, "zebra") == await found(shelf, '"" - *') == []
+
+
+async def test_another_chat_finds_none_of_it(shelf: Shelf) -> None:
+    await shelf.file("contract.md", CONTRACT.encode())
+    await shelf.library().add("contract.md")
+    await shelf.store.chats.open("other")
+    assert await found(shelf, "notice", "other") == []
+    assert await shelf.library("other").documents() == []
+    with pytest.raises(ToolError, match=r"There is no document contract\.md"):
+        await shelf.library("other").show("contract.md", 1, 9)
+    # Nor by the word that keeps them apart in the index.
+    assert await found(shelf, "c1 notice", "other") == []
+
+
+async def test_a_forgotten_chat_leaves_no_word_of_its_documents(shelf: Shelf) -> None:
+    await shelf.file("contract.md", CONTRACT.encode())
+    await shelf.library().add("contract.md")
+    await shelf.store.chats.forget("cli")
+    counts = [
+        await shelf.store.database.value(f"SELECT count(*) FROM {table}")
+        for table in ("documents", "passages")
+    ]
+    indexed = await shelf.store.database.all(
+        "SELECT rowid FROM passage_words WHERE passage_words MATCH 'notice'"
+    )
+    assert (counts, indexed) == ([0, 0], [])
+
+
+async def test_a_file_that_was_sent_is_read_when_somebody_asks(shelf: Shelf) -> None:
+    await shelf.file("received/contract.md", CONTRACT.encode())
+    await shelf.store.documents.add("cli", "received/contract.md", 1, 0.0)
+    assert [one[0] for one in await found(shelf, "notice")] == ["contract.md"]
+
+
+async def test_the_pages_asked_for_are_shown(shelf: Shelf) -> None:
+    parts = [("1", "One"), ("", "first"), ("break", "second"), ("break", "third")]
+    await shelf.file("a.docx", documents.docx(parts))
+    await shelf.library().add("a.docx")
+    document, shown = await shelf.library().show("a.docx", 2, 3)
+    assert (document.pages, document.unit) == (3, "page")
+    assert [(one.page, one.text) for one in shown] == [(2, "second"), (3, "third")]
+    with pytest.raises(ToolError, match=r"^a\.docx has 3 pages\.$"):
+        await shelf.library().show("a.docx", 4, 4)
+
+
+async def test_what_cannot_be_added_says_why(shelf: Shelf) -> None:
+    await shelf.file("bad.docx", documents.zip_bomb(80))
+    with pytest.raises(ToolError, match=r"^bad\.docx: It unpacks to more than 64 MiB"):
+        await shelf.library().add("bad.docx")
+    with pytest.raises(ToolError, match=r"^There is no file nothing\.pdf\.$"):
+        await shelf.library().add("nothing.pdf")
+    [kept] = await shelf.library().documents()
+    assert (kept.state, kept.pages) == ("failed", 0)
+
+
+async def test_a_document_is_forgotten_and_its_file_stays(shelf: Shelf) -> None:
+    await shelf.file("contract.md", CONTRACT.encode())
+    await shelf.library().add("contract.md")
+    await shelf.library().forget("contract.md")
+    assert await found(shelf, "notice") == []
+    assert await shelf.library().documents() == []
+    await shelf.library().add("contract.md")
+    with pytest.raises(ToolError, match=r"no document contrct\.md\. Did you mean contract\.md\?"):
+        await shelf.library().forget("contrct.md")
+
+
+def indexer(shelf: Shelf) -> DocumentIndexer:
+    return DocumentIndexer(shelf.store.documents, shelf.reader, lambda: False, look_seconds=0.0)
+
+
+async def test_a_folder_is_followed(shelf: Shelf) -> None:
+    notes, sub = shelf.folder / "notes.md", shelf.folder / "sub"
+    notes.write_text("Bees sleep in winter.")
+    sub.mkdir(mode=0o755)
+    (sub / "wool.txt").write_text("Sheep give wool.")
+    (shelf.folder / ".hidden.md").write_text("Bees hide.")
+    (shelf.folder / "link.md").symlink_to("/etc/hostname")
+    follower = indexer(shelf)
+    while await follower.run_once():
+        pass
+    # Every chat finds it, under the folder's name.
+    assert await found(shelf, "bees", "anybody") == [
+        ("handbook/notes.md", 1, "Bees sleep in winter.")
+    ]
+    assert await found(shelf, "wool", name="handbook/sub/wool.txt") == [
+        ("handbook/sub/wool.txt", 1, "Sheep give wool.")
+    ]
+    with pytest.raises(ToolError, match="belongs to a folder of the owner's"):
+        await shelf.library().forget("handbook/notes.md")
+
+    notes.write_text("Ants sleep as well.")
+    (sub / "wool.txt").unlink()
+    while await follower.run_once():
+        pass
+    assert await found(shelf, "ants") == [("handbook/notes.md", 1, "Ants sleep as well.")]
+    assert await found(shelf, "bees") == await found(shelf, "wool") == []
+
+    del shelf.reader.folders["handbook"]  # type: ignore[attr-defined]
+    await follower.look()
+    assert await found(shelf, "ants") == []
+
+
+async def test_a_folder_that_is_away_keeps_its_documents(shelf: Shelf) -> None:
+    (shelf.folder / "notes.md").write_text("Bees sleep in winter.")
+    follower = indexer(shelf)
+    while await follower.run_once():
+        pass
+    shelf.folder.rename(shelf.folder.with_name("elsewhere"))
+    await follower.look()
+    assert [one[0] for one in await found(shelf, "bees")] == ["handbook/notes.md"]
+
+
+def test_which_files_are_documents(tmp_path: Path) -> None:
+    for name in ("a.PDF", "b.docx", "c.exe", "d", "e.jpg", ".f.md"):
+        (tmp_path / name).write_text(name)
+    os.mkfifo(tmp_path / "g.txt")
+    found = files_of(tmp_path)
+    assert found is not None and sorted(found) == ["a.PDF", "b.docx"]
+    assert found["a.PDF"] == (5, (tmp_path / "a.PDF").stat().st_mtime)
+    assert files_of(tmp_path / "nothing") is None
+    assert readable("b.PY") and not readable("program")
+
+
+async def begun(shelf: Shelf) -> SavedDocument | None:
+    return await shelf.store.documents.begin()
+
+
+async def test_a_document_at_which_the_program_ended_again_and_again_fails(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1_000_000.0
+    monkeypatch.setattr(shelf.store.database, "clock", lambda: now)
+    await shelf.store.documents.add("cli", "a.md", 1, 0.0)
+    for _ in range(ATTEMPTS):
+        assert await begun(shelf)
+        assert await begun(shelf) is None  # somebody is at it
+        now += STALE_SECONDS + 1
+    assert await begun(shelf) is None
+    [document] = await shelf.store.documents.seen_by("cli", [])
+    assert (document.state, document.note) == ("failed", "Reading it failed again and again.")
+
+
+async def test_where_nothing_can_be_isolated_a_document_goes_on_waiting(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(*_: object) -> None:
+        raise NoSandbox("The sandbox does not work here.")
+
+    await shelf.store.documents.add("cli", "a.md", 1, 0.0)
+    monkeypatch.setattr(type(shelf.reader), "read", refused)
+    for _ in range(ATTEMPTS + 1):
+        with pytest.raises(NoSandbox):
+            await indexer(shelf).run_once()
+    [document] = await shelf.store.documents.seen_by("cli", [])
+    assert document.state == "waiting"
+
+
+async def test_a_file_that_changes_while_it_is_read_is_read_again(shelf: Shelf) -> None:
+    await shelf.store.documents.add("cli", "a.md", 1, 0.0)
+    first = await begun(shelf)
+    assert first
+    await shelf.store.documents.add("cli", "a.md", 2, 0.0)
+    await shelf.store.documents.finish(first, [(1, "", "old words")], "part", 1)
+    [document] = await shelf.store.documents.seen_by("cli", [])
+    assert (document.state, document.size) == ("waiting", 2)
+    assert await shelf.store.documents.pages(document.id, 1, 9) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("It says so (a.docx, page 2).", []),
+        ("It says so (a.docx, page 4).", ["a.docx has 3 pages, no page 4."]),
+        ("See **a.docx**, pp. 2-7.", ["a.docx has 3 pages, no page 7."]),
+        ("Siehe „a.docx“, S. 12.", ["a.docx has 3 pages, no page 12."]),
+        ("a.docx, page 2, and b.docx, page 40", []),
+        ("Page 40 of something. And then a.docx.", []),
+        ("aa.docx, page 40", []),
+    ],
+    ids=["right", "wrong", "range", "german", "unknown", "elsewhere", "other name"],
+)
+async def test_a_cited_page_that_is_not_there_is_noticed(
+    shelf: Shelf, text: str, wrong: list[str]
+) -> None:
+    await shelf.file(
+        "received/a.docx", documents.docx([("", "one"), ("break", "two"), ("break", "three")])
+    )
+    await shelf.library().add("received/a.docx")
+    assert await shelf.library().missing_pages(text) == wrong
+
+
+async def test_what_means_the_same_is_found_without_its_words(shelf: Shelf) -> None:
+    await shelf.file(
+        "a.md", b"# Fleet\n\nThe automobile is washed on Mondays.\n\n# Kitchen\n\nThe broth is hot."
+    )
+    await shelf.file("b.md", b"My vehicle is in another chat.", "other")
+    async with embedding_server() as (url, _):
+        meaning = PassageMeaning(shelf.store.documents, Embedder(url))
+        cli, other = (
+            replace(shelf.library(), meaning=meaning),
+            replace(shelf.library("other"), meaning=meaning),
+        )
+        await cli.add("a.md")
+        await other.add("b.md")
+        while await meaning.embed():
+            pass
+        best = await cli.search("car", 5)
+        assert [one.passage.text for one in best] == ["The automobile is washed on Mondays."]
+        # By words and by meaning: first in both.
+        assert [one.score for one in await cli.search("broth", 1)] == [2.0]
+        await cli.forget("a.md")
+        assert [*await cli.search("car", 5)] == []
+    assert [*await cli.search("car", 5)] == []  # the server is away
