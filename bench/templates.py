@@ -153,6 +153,8 @@ def main() -> int:
     parser.add_argument("--calls", choices=spoken.CROSSED)
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
+    if unknown := sorted(set(asked.names) - set(spoken.templates())):
+        parser.error(f"there is no template {unknown[0]} in {spoken.FOLDER}")
     logging.getLogger("agent").setLevel(logging.CRITICAL)  # the table says it
     rows = []
     if not asked.json:
