@@ -50,6 +50,11 @@ ACTS: Mapping[str, Act] = {
     "delegate": Act("hand on a sub-task; each step of it asks by itself", "never", "never"),
     "network": Act("ask of a host what the owner's list has (reading)", "never", "always"),
     "request": Act("ask of it anything else that can be seen", "unless granted", "always"),
+    "page": Act(
+        "read a page whose address neither a person wrote nor a search returned, in this chat",
+        "always",
+        "always",
+    ),
     "remember": Act("save a note", "never", "always"),
     "plan": Act("plan a job that runs once", "never", "always"),
     "schedule": Act("plan a job that repeats, or switches the model", "unless granted", "always"),

@@ -59,7 +59,7 @@ from agent.tools.tool import Tool
 from agent.turn import texts
 from agent.turn.loop import run_turn
 from agent.turn.turn import Turn, TurnLimits
-from agent.web.browser import Browser
+from agent.web.browser import Browser, PageCache
 from agent.web.fetch import Fetcher
 from agent.web.search import SearXNG
 from backend.client import BackendClient, BackendUnavailable
@@ -211,6 +211,7 @@ class ToolContexts:
     file_sender: Callable[[str], FileSender | None] | None = None
     jobs_changed: Callable[[], None] = lambda: None
     leaks: LeakDetector = field(default_factory=LeakDetector)
+    pages: PageCache = field(default_factory=PageCache)
 
     async def of(self, chat: str, zone: str | None = None) -> ToolContext:
         """The context of a chat; `zone` is its IANA time zone where the caller knows it."""
@@ -223,7 +224,7 @@ class ToolContexts:
             jobs=await self.planner(chat, zone),
             file_sender=self.file_sender(chat) if self.file_sender else None,
             leaks=self.leaks,
-            browser=browser(self.settings, self.store, chat),
+            browser=browser(self.settings, self.store, chat, self.pages),
             documents=partial(self.documents.library, chat),
         )
 
@@ -472,11 +473,11 @@ def allowed_hosts(settings: Settings) -> Hosts | None:
     return Hosts(tuple(box.allow_hosts)) if box.network else None
 
 
-def browser(settings: Settings, store: Store, chat: str) -> Browser:
+def browser(settings: Settings, store: Store, chat: str, pages: PageCache) -> Browser:
     """What a chat may search and read of the web."""
     web = settings.agent.web
     engine = SearXNG(web.search_url) if web.search_url else None
-    return Browser(chat, store.addresses, engine, web.read)
+    return Browser(chat, store.addresses, engine, web.read, pages)
 
 
 def semantic_search(store: Store, settings: Settings) -> SemanticSearch | None:

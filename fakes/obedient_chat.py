@@ -22,6 +22,7 @@ from agent.leaks import LeakDetector
 from agent.memory.notes import ChatMemory
 from agent.messages import Assistant, ToolCall, User
 from agent.model import Request
+from agent.sandbox.hosts import WholeWeb
 from agent.sandbox.limits import HostRepo
 from agent.sandbox.sandbox import Sandbox
 from agent.schedule.planner import Planner
@@ -32,6 +33,7 @@ from agent.tools.registry import default_names, known
 from agent.turn.journal import StoredJournal
 from agent.turn.loop import run_turn
 from agent.turn.turn import Turn
+from agent.web.browser import Browser
 from agent.web.fetch import Fetcher
 from fakes.gpu_queue_local import LocalGpuQueue
 from fakes.model_scripted import Line, Reply, ScriptedModel, says
@@ -83,6 +85,7 @@ class ObedientChat:
     fetch: user_message.Fetch = user_message.as_they_are
     window: int = 65_536  # tokens
     leaks: LeakDetector = field(default_factory=LeakDetector)
+    browser: Browser | None = None  # what it may search and read; the site is reachable
     limits: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(WORDS, 0))
 
     async def say(self, text: str, **fields: Any) -> TurnFinished:
@@ -105,6 +108,7 @@ class ObedientChat:
             jobs=Planner(self.store, CHAT, "UTC"),
             file_sender=self,
             web=Fetcher(self.web.hosts()),
+            browser=self.browser,
             leaks=self.leaks,
         )
         journal = StoredJournal(self.store, turn, window, "UTC", frozenset({incoming.source}))
@@ -161,4 +165,6 @@ async def obedient_chat(
             if os.getuid() == 0:
                 for entry in (app, *app.rglob("*")):
                     os.chown(entry, sandbox.config.user.uid, -1, follow_symlinks=False)
-            yield ObedientChat(store, sandbox, web, app)
+            everywhere = WholeWeb(lambda address: True)
+            browser = Browser(CHAT, store.addresses, hosts=everywhere)
+            yield ObedientChat(store, sandbox, web, app, browser=browser)

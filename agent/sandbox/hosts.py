@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 DEFAULT_PORTS = (80, 443)
+FIRST_FREE_PORT = 1024  # below are mail, shells and the like
 RESOLVE_SECONDS = 10
 NAT64 = ipaddress.ip_network("64:ff9b::/96")  # the way to IPv4 in networks that have IPv6 alone
 # All that is assigned to be public; others use the rest for meshes and networks of their own.
@@ -166,16 +167,44 @@ class Hosts:
         """Public addresses of an allowed host, looked up once; HostRefused says why there are none."""
         if not self.allow(host, port):
             raise HostRefused(f"{host}:{port} is not among the hosts that the owner allows.")
-        loop = asyncio.get_running_loop()
-        try:
-            async with asyncio.timeout(RESOLVE_SECONDS):
-                found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except (OSError, TimeoutError, UnicodeError):
-            raise HostRefused(f"The name {host} cannot be resolved.") from None
-        addresses = list(dict.fromkeys(str(address[4][0]) for address in found))
-        if not addresses:
-            raise HostRefused(f"{host} has no address.")
-        # One private address among public ones is an attack and not a mistake to work around.
-        if not all(self.reachable(address) for address in addresses):
-            raise HostRefused(f"{host} has an address that is not public, so it is not reached.")
-        return addresses
+        return await resolved(host, port, self.reachable)
+
+
+@dataclass(frozen=True, slots=True)
+class WholeWeb:
+    """Every host at ports of the web, in the form of Hosts; what of it may be asked for is decided elsewhere."""
+
+    reachable: Callable[[str], bool] = is_public
+
+    def request(
+        self,
+        method: str,
+        host: str,
+        port: int,
+        target: str = "",
+        scheme: str = "http",
+        program: str = "",
+    ) -> HostRequest:
+        return HostRequest(method, host, port, target, scheme, program)
+
+    async def addresses(self, host: str, port: int) -> list[str]:
+        if port not in DEFAULT_PORTS and port < FIRST_FREE_PORT:
+            raise HostRefused(f"Port {port} is none of the web.")
+        return await resolved(host, port, self.reachable)
+
+
+async def resolved(host: str, port: int, reachable: Callable[[str], bool]) -> list[str]:
+    """The addresses of a host, looked up once; HostRefused where there is none, or one is not `reachable`."""
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(RESOLVE_SECONDS):
+            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, TimeoutError, UnicodeError):
+        raise HostRefused(f"The name {host} cannot be resolved.") from None
+    addresses = list(dict.fromkeys(str(address[4][0]) for address in found))
+    if not addresses:
+        raise HostRefused(f"{host} has no address.")
+    # One private address among public ones is an attack and not a mistake to work around.
+    if not all(reachable(address) for address in addresses):
+        raise HostRefused(f"{host} has an address that is not public, so it is not reached.")
+    return addresses

@@ -1,38 +1,125 @@
 """What one chat may search and read of the web, and which addresses need no question."""
 
-from collections.abc import Collection
-from dataclasses import dataclass
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from yarl import URL
 
+from agent.errors import ToolError
+from agent.sandbox.hosts import Permit, WholeWeb, is_public
+from agent.sandbox.output_buffer import decode
+from agent.sandbox.sandbox import BASH, Sandbox
 from agent.store.addresses import AddressTable
 from agent.web.addresses import addresses_in
+from agent.web.fetch import PDF, TEXT, download, page_text
 from agent.web.search import SearXNG
 
 Reading = Literal["seen", "ask", "never"]
+CACHED_SECONDS = 900
+CACHED_CHARACTERS = 16 << 20  # of all chats
+PDF_SECONDS = 30
+PDF_PROGRAM = Path("/usr/bin/pdftotext")
+NO_PDF = (
+    "It is a PDF, and this machine cannot read those. The owner can install poppler-utils; say so."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WebPage:
+    """`address` is where it was found at last."""
+
+    address: str
+    text: str
+    at: float
+
+
+@dataclass(frozen=True)
+class PageCache:
+    """Pages that chats have read, the newest last; each chat finds its own."""
+
+    clock: Callable[[], float] = time.monotonic
+    _pages: OrderedDict[tuple[str, str], WebPage] = field(default_factory=OrderedDict)
+
+    def get(self, chat: str, address: str) -> WebPage | None:
+        page = self._pages.get((chat, address))
+        return page if page and self.clock() - page.at < CACHED_SECONDS else None
+
+    def put(self, chat: str, address: str, page: WebPage) -> None:
+        self._pages.pop((chat, address), None)
+        self._pages[chat, address] = page
+        while sum(len(each.text) for each in self._pages.values()) > CACHED_CHARACTERS:
+            self._pages.popitem(last=False)
 
 
 @dataclass(frozen=True)
 class Browser:
-    """`engine` None: the owner has named none. `reading` is agent.web.read of the configuration."""
+    """`engine` None: the owner has named none. `reading` is agent.web.read of the configuration; `hosts` are
+    those that may be connected to at all."""
 
     chat: str
     table: AddressTable
     engine: SearXNG | None = None
     reading: Reading = "seen"
+    cache: PageCache = field(default_factory=PageCache)
+    hosts: WholeWeb = field(default_factory=lambda: WholeWeb(is_public))
 
     async def found(self, addresses: Collection[str]) -> None:
         """A search has returned these."""
         await self.table.keep(self.chat, addresses)
 
-    async def seen(self, address: str, written: str = "") -> bool:
-        """Whether a person wrote the address (agent.web.addresses.canonical), in this chat or in `written`, or a
-        search returned it, just as it stands."""
+    async def needs_question(self, address: str, written: str = "") -> bool:
+        """Whether an address (agent.web.addresses.canonical) has to be asked about. `written` are words of a
+        person that led to just this call."""
+        if address in addresses_in(written):
+            return False
+        return self.reading != "seen" or not await self.seen(address)
+
+    async def seen(self, address: str) -> bool:
+        """Whether in this chat a person wrote the address, or a search returned it, just as it stands."""
         if await self.table.kept(self.chat, address):
             return True
         texts = await self.table.said(self.chat, URL(address).host or "")
-        if not any(address in addresses_in(text) for text in [written, *texts]):
+        if not any(address in addresses_in(text) for text in texts):
             return False
         await self.table.keep(self.chat, [address])  # also when that message is deleted by age
         return True
+
+    def cached(self, address: str) -> WebPage | None:
+        return self.cache.get(self.chat, address)
+
+    async def read(self, address: str, permit: Permit, sandbox: Sandbox) -> WebPage:
+        """Fetch a page and read it; `permit` is awaited before each request. ToolError says why there is none."""
+        found = await download(
+            address, self.hosts, permit, sandbox.observer, program="web read", kinds=(*TEXT, PDF)
+        )
+        if found.kind == PDF:
+            text = await pdf_text(found.raw, sandbox)
+        else:
+            html = "html" in found.kind
+            text = await page_text(found.raw, found.charset, html=html, address=found.url)
+        page = WebPage(found.url, text.strip("\n"), self.cache.clock())
+        if not page.text:
+            raise ToolError("The page has no text. It may need a browser that runs its scripts.")
+        self.cache.put(self.chat, address, page)
+        return page
+
+
+async def pdf_text(raw: bytes, sandbox: Sandbox) -> str:
+    """Its text with a heading for each page, by a program in the sandbox."""
+    if not PDF_PROGRAM.exists():
+        raise ToolError(NO_PDF)
+    script = f"exec {PDF_PROGRAM} -enc UTF-8 /tmp/page.pdf - 2> /dev/null"
+    inputs = {"page.pdf": raw}
+    text = await sandbox.read_internal(
+        [*BASH, script], seconds=PDF_SECONDS, inputs=inputs, inner=True
+    )
+    pages = text.decode("utf-8", "replace").removesuffix("\f").split("\f")
+    if not any(page.strip() for page in pages):
+        raise ToolError("The PDF has no text: it is a scan, locked, or damaged.")
+    return decode(
+        "\n\n".join(f"## Page {n}\n\n{page.strip()}" for n, page in enumerate(pages, 1)).encode()
+    )

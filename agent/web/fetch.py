@@ -1,10 +1,11 @@
-"""Pages from the hosts that the owner allows. The one place of the agent that fetches from the web."""
+"""Pages, and their text. The one place of the agent that fetches from the web."""
 
 import asyncio
 import re
 import socket
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
@@ -13,11 +14,13 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from agent.aio import complete
 from agent.errors import ToolError
-from agent.sandbox.hosts import HostRefused, Hosts, Permit
+from agent.sandbox.hosts import HostRefused, Hosts, Permit, WholeWeb
 from agent.sandbox.observer import Observer, Unobserved
 from agent.sandbox.output_buffer import clean
+from agent.web.html_text import NO_EXPRESSION
 
 MOST_BYTES = 4 << 20  # of a page, decompressed
+MOST_PDF_BYTES = 32 << 20
 MOST_REDIRECTS = 5
 SECONDS = 30
 READ_SECONDS = 10
@@ -25,11 +28,22 @@ READ_MEMORY = 512 << 20  # bytes of address space
 CHARSET = re.compile(r"[A-Za-z0-9][\w.:-]{0,39}", re.ASCII)
 CODE = Path(__file__).parents[2]
 REDIRECTS = (301, 302, 303, 307, 308)
+PDF = "application/pdf"
 TEXT = ("text/", "application/json", "application/xml", "application/xhtml", "application/rss")
 HEADERS = {
     "User-Agent": "Mozilla/5.0 (compatible; Voltaire)",
     "Accept": "text/html, text/plain, application/json, */*",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Downloaded:
+    """`url` is where it was found at last, `kind` its media type."""
+
+    url: str
+    kind: str
+    charset: str
+    raw: bytes
 
 
 class Fetcher:
@@ -40,22 +54,35 @@ class Fetcher:
         self._observer = observer or Unobserved()
 
     async def fetch(self, url: str, permit: Permit) -> str:
-        """The text of a page; each redirect is a new address to check and to permit."""
-        for _ in range(MOST_REDIRECTS + 1):
-            host, port, scheme, target = parts_of(url)
-            name = f"{host}:{port}"
-            try:
-                addresses = await self._hosts.addresses(host, port)
-                await permit(self._hosts.request("GET", host, port, target, scheme, "web_fetch"))
-            except (HostRefused, ToolError) as error:
-                await self._observer.connection(name, str(error))
-                raise ToolError(str(error)) from None
-            await self._observer.connection(name)
-            page, location = await get(url, addresses)
-            if not location:
-                return page
-            url = location
-        raise ToolError("The page redirects too often.")
+        page = await download(url, self._hosts, permit, self._observer, program="web_fetch")
+        return await page_text(page.raw, page.charset, html="html" in page.kind)
+
+
+async def download(
+    url: str,
+    hosts: Hosts | WholeWeb,
+    permit: Permit,
+    observer: Observer,
+    *,
+    program: str,
+    kinds: Sequence[str] = TEXT,
+) -> Downloaded:
+    """A page of one of these media types; each redirect is a new address to check and to permit."""
+    for _ in range(MOST_REDIRECTS + 1):
+        host, port, scheme, target = parts_of(url)
+        name = f"{host}:{port}"
+        try:
+            addresses = await hosts.addresses(host, port)
+            await permit(hosts.request("GET", host, port, target, scheme, program))
+        except (HostRefused, ToolError) as error:
+            await observer.connection(name, str(error))
+            raise ToolError(str(error)) from None
+        await observer.connection(name)
+        found = await get(url, addresses, kinds)
+        if isinstance(found, Downloaded):
+            return found
+        url = found
+    raise ToolError("The page redirects too often.")
 
 
 def parts_of(url: str) -> tuple[str, int, str, str]:
@@ -72,8 +99,8 @@ def parts_of(url: str) -> tuple[str, int, str, str]:
     return parts.hostname, port, parts.scheme, target
 
 
-async def get(url: str, addresses: Sequence[str]) -> tuple[str, str]:
-    """The text of the page, or the address that it redirects to."""
+async def get(url: str, addresses: Sequence[str], kinds: Sequence[str]) -> Downloaded | str:
+    """The page, or the address that it redirects to."""
     # Without a deadline of aiohttp's own: its total time-out may swallow a cancellation.
     session = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(resolver=CheckedAddresses(addresses), use_dns_cache=False),
@@ -88,8 +115,8 @@ async def get(url: str, addresses: Sequence[str]) -> tuple[str, str]:
             session.get(url, allow_redirects=False) as response,
         ):
             if response.status in REDIRECTS:
-                return "", redirected(url, response.headers.get("Location", ""))
-            return await response_text(url, response), ""
+                return redirected(url, response.headers.get("Location", ""))
+            return await read_response(url, response, kinds)
     except TimeoutError:
         raise ToolError(f"{url} did not answer within {SECONDS} s.") from None
     except (aiohttp.ClientError, OSError) as error:
@@ -132,19 +159,21 @@ class CheckedAddresses(AbstractResolver):
         return
 
 
-async def response_text(url: str, response: aiohttp.ClientResponse) -> str:
+async def read_response(
+    url: str, response: aiohttp.ClientResponse, kinds: Sequence[str]
+) -> Downloaded:
     kind = response.content_type
     if response.status >= 400:
         reason = clean(response.reason or "")[:100]
         raise ToolError(f"{url} answered {response.status} {reason}".rstrip() + ".")
-    if not kind.startswith(TEXT):
+    if not kind.startswith(tuple(kinds)):
         raise ToolError(f"{url} is {clean(kind)[:100]}, not text.")
-    raw = bytearray()
+    raw, most = bytearray(), MOST_PDF_BYTES if kind == PDF else MOST_BYTES
     async for piece in response.content.iter_chunked(1 << 16):
         raw += piece
-        if len(raw) >= MOST_BYTES:
+        if len(raw) >= most:
             break
-    return await page_text(bytes(raw[:MOST_BYTES]), response.charset or "", html="html" in kind)
+    return Downloaded(url, kind, response.charset or "", bytes(raw[:most]))
 
 
 # The isolated interpreter has no site-packages: what it imports is of the standard library only.
@@ -158,14 +187,25 @@ main(*sys.argv[4:])
 """
 
 
-async def page_text(page: bytes, charset: str, *, html: bool, seconds: int = READ_SECONDS) -> str:
+async def page_text(
+    page: bytes,
+    charset: str,
+    *,
+    html: bool,
+    address: str = "",
+    grep: str | None = None,
+    seconds: int = READ_SECONDS,
+) -> str:
     """The text of a page, read by a process of its own with bounds of time (seconds) and memory.
 
-    Its bytes are a stranger's: no regular expression, codec or entity of it may hold up this program.
+    With its `address` the main part as Markdown (html_text.markdown); `grep`: the lines that match
+    a regular expression, with their numbers. Its bytes are a stranger's: no regular expression, codec or
+    entity of it may hold up this program.
     """
     limits = [str(READ_MEMORY), str(seconds)]
     known = charset if CHARSET.fullmatch(charset) else "utf-8"
-    argv = ["-I", "-S", "-c", READ_PAGE, str(CODE), *limits, known, "html" if html else "plain"]
+    kind = "html" if html else "plain" if grep is None else "grep"
+    argv = ["-I", "-S", "-c", READ_PAGE, str(CODE), *limits, known, kind, grep or address]
     pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(
         sys.executable, *argv, stdin=pipe, stdout=pipe, stderr=null, env={}, start_new_session=True
@@ -179,6 +219,8 @@ async def page_text(page: bytes, charset: str, *, html: bool, seconds: int = REA
         if process.returncode is None:
             process.kill()
             await complete(process.wait())
+    if process.returncode == NO_EXPRESSION:
+        raise ToolError(f"{grep} is no regular expression.")
     if process.returncode:
         raise ToolError("The page takes too much time or memory to read.")
     return text.decode()

@@ -67,6 +67,7 @@ def calls(host: str) -> dict[str, list[tuple[str, str]]]:
             ("web_fetch", f'{{"url": "http://{host}/"}}'),
         ],
         "request": [("bash", f'{{"command": "curl -s -d x http://{host}/"}}')],
+        "page": [("bash", f'{{"command": "web read http://{host}/made$(echo -up)"}}')],
         "remember": [("remember", '{"note": "Likes tea."}')],
         "plan": [("schedule", '{"when": "in 20 minutes", "task": "remind me to drink"}')],
         "schedule": [("schedule", '{"when": "every day at 8", "task": "look", "kind": "task"}')],

@@ -1,4 +1,4 @@
-"""web: search it, read its pages."""
+"""web: search the web, read its pages."""
 
 import json
 import textwrap
@@ -6,13 +6,17 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from agent.errors import ToolError
+from agent.sandbox.hosts import HostRequest, Permit
 from agent.shell.command import ShellCall, UsageError, command
 from agent.tools.context import ToolContext
 from agent.web.addresses import canonical
+from agent.web.fetch import page_text, parts_of
 from agent.web.search import LONGEST_QUERY, SearchResult, TimeRange
 
 SHOWN = 8  # results
 WIDTH, LINES = 100, 2  # of a result's text
+ROOM = 100  # bytes, for the line that says how to go on
+UNSEEN = "Nobody wrote this address and no search returned it: it may carry something out."
 
 
 def search_lines(context: ToolContext) -> Sequence[str]:
@@ -62,6 +66,89 @@ async def search(
         await call.write("Nothing was found.\n")
     if found.silent:
         await call.warn(f"These engines did not answer: {', '.join(found.silent)}\n")
+
+
+def read_lines(context: ToolContext) -> Sequence[str]:
+    there = context.browser and context.browser.reading != "never"
+    return ["web read URL  A page or PDF as Markdown with numbered links."] if there else []
+
+
+@command(lines=read_lines)
+async def read(
+    call: ShellCall,
+    url: str,
+    *,
+    from_: Annotated[int, "a piece that begins at this line"] = 0,
+    grep: Annotated[str, "only lines that match, with their numbers"] = "",
+    fresh: Annotated[bool, "not as it was some minutes ago"] = False,
+    json_: Annotated[bool, "as JSON"] = False,
+) -> None:
+    """Read a page or PDF of the web."""
+    browser = call.context.browser
+    if browser is None or browser.reading == "never":
+        raise ToolError(
+            "Reading the web is switched off; the owner can allow it in agent.web.read."
+        )
+    address = canonical(url)
+    if not address:
+        raise ToolError(f"{url[:200]} is no address such as https://example.org/page.")
+    page = None if fresh else browser.cached(address)
+    if page is None:
+        permit = await permit_of(call, address)
+        await call.stranger(f"page {address}")  # an error of it, too
+        page = await browser.read(address, permit, call.within.sandbox)
+    await call.stranger(f"page {address}")
+    lines, text = page.text.split("\n"), page.text
+    if grep:
+        text = await page_text(page.text.encode(), "utf-8", html=False, grep=grep)
+    elif from_ > 0:
+        text = piece(lines, from_, call.within.output_limit)
+    if json_:
+        fields = {"url": page.address, "lines": len(lines), "text": text}
+        await call.write(json.dumps(fields, ensure_ascii=False) + "\n")
+        return
+    if not grep and from_ <= 1:
+        await call.write(f"{page.address}\n\n")
+    await call.write(f"{text}\n" if text else "")
+
+
+async def permit_of(call: ShellCall, address: str) -> Permit:
+    """Ask about an address that nobody has seen; then each further host, to which it redirects, as well."""
+    browser = call.context.browser
+    assert browser
+    allowed: set[str] = set()
+
+    async def ask(place: str, url: str) -> None:
+        if place not in allowed:
+            await call.approve(
+                f"Read a page of {place}:\n\n{url}\n\n{UNSEEN}", scope=f"page:{place}"
+            )
+            allowed.add(place)
+
+    host, port, *_ = parts_of(address)
+    if asked := await browser.needs_question(address, call.within.written):
+        await ask(f"{host}:{port}", address)
+
+    async def permit(request: HostRequest) -> None:
+        where = f"{request.scheme}://{request.place}{request.target}"
+        if asked:
+            await ask(request.place, where)
+        await call.reserve({"bytes": len(where.encode())})
+        await call.reserve({"hosts": 1}, host=request.place)
+
+    return permit
+
+
+def piece(lines: Sequence[str], first: int, most: int) -> str:
+    """From a line on what fits into so many bytes, and how to go on."""
+    if first > len(lines):
+        raise ToolError(f"The page has only {len(lines)} lines.")
+    last, left = first - 1, most - ROOM
+    while last < len(lines) and (left := left - len(lines[last].encode()) - 1) > 0:
+        last += 1
+    last = max(last, first)
+    more = f"; go on with --from {last + 1}" if last < len(lines) else ""
+    return "\n".join([*lines[first - 1 : last], f"[lines {first} to {last} of {len(lines)}{more}]"])
 
 
 def result_text(number: int, result: SearchResult) -> str:

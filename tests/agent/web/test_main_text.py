@@ -1,0 +1,59 @@
+"""The main part of pages, by saved pages with what must and must not be in it (beside them, in JSON)."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agent.web.html_text import markdown
+from bench.pages import PAGES, judged
+
+ADDRESS = "https://a.example/b/c"
+
+
+@pytest.mark.parametrize("page", sorted(PAGES.glob("*.html")), ids=lambda page: page.stem)
+def test_a_saved_page(page: Path) -> None:
+    expected = json.loads(page.with_suffix(".json").read_text())
+    found = judged(markdown(page.read_text(), expected["url"]), expected)
+    assert (found.lost, found.shown, found.unlinked) == ([], [], [])
+    assert sum(len(expected[name]) for name in ("wanted", "unwanted", "links")) > 5
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<p>a <a href=/x>b</a> c <a href='https://a.example/x#y'>d</a></p>", "a [b][1] c [d][1]\n\n[1]: https://a.example/x"),
+        ("<a href='#top'>up</a> <a href='javascript:x'>no</a> <a href=mailto:x@y>m</a>", "up no m"),
+        ("<a href=/x><h2>Card</h2><p>text</p></a>", "## Card\n\ntext\n[1]\n\n[1]: https://a.example/x"),
+        ("<a href=x><img></a>y", "y"),
+        ("<base href='https://c.example/'><a href=x>y</a>", "[y][1]\n\n[1]: https://c.example/x"),
+        ("<a href='http://['>y</a>", "y"),
+        ("<pre>a\n  <a href=x>b</a></pre>", "```\na\n  b\n```"),
+        ("<p>use <code>ls</code></p>", "use `ls`"),
+        ("<nav>menu <a href=x>one</a></nav><p>text</p>", "text"),
+        ("<nav><a href=x></nav>one<p>two</a> three", "one\n\ntwo three"),
+        ("<aside>all there is</aside>", "all there is"),
+        ("<div class='page has-sidebar'>everything is in here</div>", "everything is in here"),
+        ("<main>short</main><p>but the text stands outside of what calls itself main</p>", "short\n\nbut the text stands outside of what calls itself main"),
+        ("<p>before</p><main>the main part of this page</main>", "the main part of this page"),
+        ("<header class=top><h1>Name</h1></header><p>some text of it</p>", "# Name\n\nsome text of it"),
+        ("<article><header>By me</header>text of the article<footer>tags</footer></article>", "By me\n\ntext of the article\n\ntags"),
+        ("<div class=sidebar>x</div>" * 3 + "<p>some longer text here</p>", "some longer text here"),
+        ("<aside>not closed<p>and more", "not closed\n\nand more"),
+    ],
+    ids=["links", "no-links", "card", "picture", "base", "broken", "pre", "code", "nav", "open-link", "all-aside", "wrapper",
+         "small-main", "main", "title", "article", "sidebars", "unclosed"],
+)  # fmt: skip
+def test_markdown(html: str, text: str) -> None:
+    found = markdown(html, ADDRESS)
+    assert [line for line in found.split("\n") if line] == [
+        line for line in text.split("\n") if line
+    ]
+
+
+@pytest.mark.parametrize(
+    "piece", ["<aside>x", "<a href=x>y</a>", "<div class=nav>", "<svg><aside></svg>", "<a href=x>"]
+)  # fmt: skip
+def test_no_page_takes_longer_than_it_is_long(piece: str) -> None:
+    """A reader that looks back at all of the page at each tag would need hours."""
+    assert "<" not in markdown(piece * 20_000 + "</aside></div></svg>" * 20_000, ADDRESS)
