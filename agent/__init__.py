@@ -20,6 +20,7 @@ model.py      what a model is to the agent
 errors.py     errors by who must act
 prompt.py     the fixed prefix, and the context block of a message
 approvals.py  what an owner must allow
+skills.py     what an owner has taught the agent by folders with a SKILL.md
 budgets.py    what a chat may use up in a day
 trust.py      whose text touches a chat, and what then asks
 leaks.py      what must not leave: secrets in their forms, keys of known kinds

@@ -1,5 +1,6 @@
 """The agent, put together from the settings."""
 
+import asyncio
 import logging
 import math
 import time
@@ -20,6 +21,7 @@ from contextlib import (
 )
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent.approvals import Approvals, AskOwners
@@ -226,6 +228,7 @@ class ToolContexts:
             leaks=self.leaks,
             browser=browser(self.settings, self.store, chat, self.pages),
             documents=partial(self.documents.library, chat),
+            skills=partial(offered_skills, self.settings.state_dir),
         )
 
     @cached_property
@@ -246,6 +249,23 @@ class ToolContexts:
             self.jobs_changed()  # set once there is a scheduler
 
         return planner(self.settings, self.store, chat, zone, profiles, changed)
+
+
+def offered_skills(state: Path) -> list[tuple[str, str]]:
+    """Names and descriptions of what the owner has added."""
+    if not (state / "skills").is_dir():  # nothing of it is loaded where there is none
+        return []
+    from agent.skills import SkillShelf
+
+    return [(pin.name, pin.description) for pin in SkillShelf(state).offered()]
+
+
+def show_skills(state: Path) -> None:
+    """Have the sandboxes show what was added and has not changed."""
+    if (state / "skills").is_dir():
+        from agent.skills import SkillShelf
+
+        SkillShelf(state).show()
 
 
 @dataclass
@@ -315,6 +335,7 @@ async def open_agent(
         if store is None:
             store = await stack.enter_async_context(open_state(settings))
         boxes = await stack.enter_async_context(open_sandboxes(settings, host, store))
+        await asyncio.to_thread(show_skills, settings.state_dir)
         endpoint = recorded_endpoint(settings, backend, store.ledger, leaks)
         model = await stack.enter_async_context(OpenAIModel(endpoint, kept=store.key_values))
         yield Agent(

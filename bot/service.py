@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -35,6 +36,7 @@ from bot.commands.context import Services
 from bot.composition import (
     Agent,
     leak_detector,
+    offered_skills,
     open_agent,
     open_chats,
     retention_of,
@@ -101,6 +103,7 @@ async def serve_bot(
                 sandbox=agent.sandboxes.of,
                 state=settings.state_dir,
                 budgets=agent.budgets,
+                skills=partial(offered_skills, settings.state_dir),
             )
         )
 

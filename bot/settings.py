@@ -169,6 +169,8 @@ class AgentSection(Section):
     web: WebSection = WebSection()
     repos: dict[str, RepoSection] = {}
     """Repositories that the agent may see, at /repos/NAME."""
+    skills: list[Path] = []
+    """Folders that hold skills (folders with a SKILL.md); `voltaire skills add NAME` shows one and adds it."""
     documents: dict[str, Path] = {}
     """Folders whose documents every chat may search, by name (`handbook = "/srv/handbook"`): PDF, Word, OpenDocument, EPUB, HTML, Markdown, text, CSV, source."""
     embedding_url: str = ""

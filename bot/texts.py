@@ -161,6 +161,7 @@ class Texts(NamedTuple):
         "jobs": "scheduled jobs",
         "schedule": "schedule a reminder or a task",
         "repos": "the repositories I can see",
+        "skills": "what I have been taught",
         "summary": "what happened in a repository",
         "trust": "text of strangers in this chat, and what of it is yours",
         "approve": "open questions and standing permissions",
@@ -210,7 +211,7 @@ class Texts(NamedTuple):
     help_groups: Mapping[str, Sequence[str]] = {
         "Conversations": ("start", "help", "new", "resume"),
         "Answers": ("stop", "retry", "export", "settings"),
-        "What I know": ("memory", "forget", "repos", "trust"),
+        "What I know": ("memory", "forget", "repos", "skills", "trust"),
         "Plans": ("jobs", "schedule", "summary", "timezone"),
         "The machine": ("status", "gpu", "model", "context"),
         "Owners": ("approve", "freeze", "thaw"),
@@ -254,6 +255,7 @@ class Texts(NamedTuple):
         "rm": "Deleted.",
     }
     no_repos: str = "No repository is configured."
+    no_skills: str = "No skill has been added. On my computer, voltaire skills add PATH adds one."
     # the card of /status, each line of parts that are known
     window: str = "window {tokens:,} tokens"
     restarts: str = "restarts {count}"

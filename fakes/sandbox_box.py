@@ -55,10 +55,15 @@ class Box:
     browser: Browser | None = None
     chat: str = "cli"
     documents: Callable[[], Library] | None = None
+    skills: Callable[[], Sequence[tuple[str, str]]] = tuple
 
     async def use(self, tool: Tool, **arguments: Any) -> Output:
         context = ToolContext(
-            self.sandbox, file_sender=self, browser=self.browser, documents=self.documents
+            self.sandbox,
+            file_sender=self,
+            browser=self.browser,
+            documents=self.documents,
+            skills=self.skills,
         )
         approve = self.approve or self._approve
         call = Call(

@@ -1,6 +1,6 @@
 """What leaves a prompt that is full. Pure: the transcript's entries in, those that stay out.
 
-By priority: the person's current instructions and the newest tool results stay;
+By priority: the person's current instructions, with the skills that were read for them, and the newest tool results stay;
 old tool output shrinks to one line first; then old exchanges leave, for a
 summary; what alone is too large is cut with a clear mark.
 """
@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agent.messages import Assistant, Message, ToolCall, ToolResult, User
+from agent.sandbox.bubblewrap import SKILLS
 from agent.store.transcript import Entry
 
 NEWEST = 2  # groups with tool results that are never shrunk
@@ -88,6 +89,7 @@ def shrink_old(entries: Sequence[Entry], saved: Mapping[int, str]) -> list[Entry
     """Entries with all but the newest tool outputs and long arguments as one line, old thoughts left out."""
     groups = _groups(entries, lambda message: 0)
     with_results = [group for group in groups if group.has_results][-NEWEST:]
+    with_results += [group for group in groups if reads_skill(group.entries[0].message)]
     newest = {entry.id for group in with_results for entry in group.entries}
     return [e if e.id in newest else shrunk(e, saved.get(e.id, "")) for e in entries]
 
@@ -168,9 +170,18 @@ def _groups(entries: Sequence[Entry], measure: Measure) -> list[_Group]:
 
 
 def instructions(entries: Sequence[Entry]) -> set[int]:
-    """What the person asked in the newest turn."""
+    """What the person asked in the newest turn, and the skills that were read for it."""
     users = [e for e in entries if isinstance(e.message, User) and not e.own]
-    return {entry.id for entry in users if entry.turn == users[-1].turn}
+    asked = {entry.id for entry in users if entry.turn == users[-1].turn}
+    return asked | {
+        e.id for e in entries if asked and e.turn == users[-1].turn and reads_skill(e.message)
+    }
+
+
+def reads_skill(message: Message) -> bool:
+    """Whether a call reads instructions that the owner has added."""
+    calls = message.calls if isinstance(message, Assistant) else ()
+    return any(f"{SKILLS}/" in call.arguments for call in calls)
 
 
 def keep_newest(groups: Sequence[_Group], room: int) -> list[Entry]:

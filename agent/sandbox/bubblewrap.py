@@ -26,6 +26,7 @@ PROGRAMS = (
     "/commands"  # a client for each command that is answered outside, agent.sandbox.command_socket
 )
 LISTING = "/commands.txt"
+SKILLS = "/skills"  # in the prepared root: agent.skills
 SOCKETS = "/run/commands"
 ALTERNATIVES = "/etc/alternatives"  # links to /usr, too many to copy
 USER, UID = "voltaire", 1000

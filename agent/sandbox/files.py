@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from agent.errors import ToolError
 from agent.sandbox import openat2
-from agent.sandbox.bubblewrap import REPORT, REPOS, WORKSPACE
+from agent.sandbox.bubblewrap import REPORT, REPOS, SKILLS, WORKSPACE
 from agent.sandbox.gitdirs import in_git_directory
 from agent.sandbox.limits import DiskQuota
 from agent.sandbox.observer import Observer
@@ -85,14 +85,22 @@ class Files:
         """A regular file, for reading."""
         if posixpath.normpath(path) == REPORT:
             return io.BytesIO(self._config.report().encode())
-        place = self.resolve(path)
+        place = self._skill(path) or self.resolve(path)
         with explained(place):
             fd = await self._config.user.beneath(openat2.open_file, place.root, place.path)
         return os.fdopen(fd, "rb")
 
     def place(self, path: str) -> SandboxPath | None:
-        """Where a path leads; None for /host.txt, which the program writes."""
-        return None if posixpath.normpath(path) == REPORT else self.resolve(path)
+        """Where a path leads; None for /host.txt, which the program writes, and for what the owner has added
+        to /skills."""
+        own = posixpath.normpath(path) == REPORT or self._skill(path)
+        return None if own else self.resolve(path)
+
+    def _skill(self, path: str) -> SandboxPath | None:
+        full = posixpath.normpath(posixpath.join(WORKSPACE, path))
+        if not full.startswith(f"{SKILLS}/") or "\0" in path:
+            return None
+        return SandboxPath(self._config.rootfs.root, full[1:], full)
 
     async def names(self, path: str) -> list[str]:
         """What is in a directory, directories with a slash; at most 1,000 names."""

@@ -17,7 +17,18 @@ from pathlib import Path
 from agent.files import replacing
 from agent.sandbox.bubblewrap import LISTING, PROGRAMS, REPORT, UID, USER
 
-DIRECTORIES = ("usr", "etc", "proc", "dev", "tmp", "workspace", "repos", "run", "run/commands")
+DIRECTORIES = (
+    "usr",
+    "etc",
+    "proc",
+    "dev",
+    "tmp",
+    "workspace",
+    "repos",
+    "skills",
+    "run",
+    "run/commands",
+)
 UNMERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 COPIED = (
     *("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "mime.types", "magic"),

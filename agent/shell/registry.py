@@ -13,6 +13,7 @@ from agent.tools.context import ToolContext
 
 log = logging.getLogger(__name__)
 
+SKILLS = "Skills: when one fits what is asked, read it first (cat /skills/NAME/SKILL.md) and do as it says."
 HEAD = "Commands of this shell that are answered outside of it. They take pipes, files and --help."
 
 
@@ -45,4 +46,6 @@ def listing(context: ToolContext) -> str:
     """The text of /commands.txt."""
     every = [command for program in names() for command in commands(program).values()]
     lines = [line for command in every for line in command.lines(context)]
-    return "\n".join([HEAD if lines else "There are no such commands.", *lines, ""])
+    skills = [f"{name}  {description}" for name, description in context.skills()]
+    about = [HEAD if lines else "There are no such commands.", *lines]
+    return "\n".join([*about, *(["", SKILLS, *skills] if skills else []), ""])

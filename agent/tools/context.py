@@ -87,7 +87,7 @@ where there is none."""
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """What is None is not there: its tools say so in one sentence. `leaks` knows what must not leave;
-    `documents` gives those of the chat and of the owner's folders."""
+    `documents` gives those of the chat and of the owner's folders, `skills` names and descriptions."""
 
     sandbox: Sandbox
     notes: Notes | None = None
@@ -98,4 +98,5 @@ class ToolContext:
     read: Read | None = None
     browser: Browser | None = None
     documents: "Callable[[], Library] | None" = None
+    skills: Callable[[], Sequence[tuple[str, str]]] = tuple
     leaks: LeakDetector = field(default_factory=LeakDetector)

@@ -457,6 +457,8 @@ class Wizard:
         paths = tuple((Path(r["path"]), bool(r.get("write"))) for r in repos.values())
         documents: dict[str, str] = config_file.get(self.values, "agent.documents") or {}
         paths += tuple((Path(folder), False) for folder in documents.values())
+        skills: list[str] = config_file.get(self.values, "agent.skills") or []
+        paths += tuple((Path(folder), False) for folder in skills)
         if backups := config_file.get(self.values, "state.backup_dir"):
             paths += ((Path(backups), True),)
         return Installation(self.config, self.token_file, self.state, self.managed, paths)

@@ -1,7 +1,7 @@
 """What handlers of any app work with: the context, a command as it was sent, a button that was pressed."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -40,6 +40,7 @@ class Services:
     sandbox: Callable[[str], Awaitable[Sandbox]] | None = None
     state: Path | None = None
     budgets: DailyBudgets | None = None
+    skills: Callable[[], Sequence[tuple[str, str]]] = tuple  # names and descriptions
 
 
 @dataclass(frozen=True, slots=True)

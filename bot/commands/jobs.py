@@ -1,4 +1,4 @@
-"""Jobs and repositories: /jobs, /schedule, /repos, /summary."""
+"""Jobs, repositories and skills: /jobs, /schedule, /repos, /skills, /summary."""
 
 from agent.errors import AgentError
 from agent.schedule.job_kind import OWNERS_ONLY
@@ -83,6 +83,11 @@ async def press_job(context: HandlerContext, press: ButtonPress) -> PressResult:
 async def repos(context: HandlerContext, call: CommandCall) -> None:
     names = "\n".join(f"- `{name}` at /repos/{name}" for name in context.repos)
     await context.send(call.chat, names or context.texts.no_repos)
+
+
+async def skills(context: HandlerContext, call: CommandCall) -> None:
+    lines = [f"- `{name}`: {about}" for name, about in context.services.skills()]
+    await context.send(call.chat, "\n".join(lines) or context.texts.no_skills)
 
 
 async def summary(context: HandlerContext, call: CommandCall) -> None:

@@ -75,6 +75,7 @@ COMMANDS: Sequence[Command] = (
     Command("jobs", jobs.jobs),
     Command("schedule", jobs.schedule),
     Command("repos", jobs.repos),
+    Command("skills", jobs.skills),
     Command("summary", jobs.summary),
     Command("trust", trust.trust, level="owner"),
     Command("approve", approvals.approve, level="owner"),

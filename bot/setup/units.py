@@ -47,7 +47,7 @@ class SystemdScope:
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What the units are rendered with. `repos` are (path, writable), folders of documents too; `memory` is the bot's limit."""
+    """What the units are rendered with. `repos` are (path, writable), folders of documents and skills too; `memory` is the bot's limit."""
 
     config: Path
     token: Path

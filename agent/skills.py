@@ -1,0 +1,248 @@
+"""Skills: folders with a SKILL.md that tell the agent how something is done, added by the owner alone.
+
+The form is the published one: front matter with `name` and `description`, then instructions, and whatever files
+they speak of. What is added is copied below the state directory and pinned by a hash over all of it; the
+sandbox shows that copy at /skills/NAME, read-only. Where its source, or the copy, is no longer what
+was pinned, it is not shown until an owner has seen and added it again.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from agent.files import replacing
+from agent.sandbox.rootfs import make_directory
+
+log = logging.getLogger(__name__)
+
+NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?")
+DESCRIPTION = 1024  # characters, as published
+MOST_FILES, MOST_BYTES = 200, 8 << 20
+GUIDE = "SKILL.md"
+PINS = "pins.json"
+LEFT_OUT = {".git", "__pycache__", ".DS_Store"}
+
+
+class SkillError(Exception):
+    """`str` is one sentence for the owner."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """`files` by their path in `folder`: content, and whether it is a program."""
+
+    name: str
+    description: str
+    folder: Path
+    files: Mapping[str, tuple[bytes, bool]]
+
+    @property
+    def sha256(self) -> str:
+        """Over the names, modes and contents of all files."""
+        whole = hashlib.sha256()
+        for path, (content, program) in sorted(self.files.items()):
+            head = json.dumps([path, program, len(content)])
+            whole.update(head.encode() + b"\n" + content)
+        return whole.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A skill as it was when the owner added it from the folder `source`."""
+
+    name: str
+    description: str
+    source: str
+    sha256: str
+
+
+_PINS = TypeAdapter(list[Pin])
+
+
+def read_skill(folder: Path) -> Skill:
+    """The skill in a folder. SkillError says what is wrong with it."""
+    try:
+        files = dict(files_below(folder))
+    except OSError as error:
+        raise SkillError(f"{folder} cannot be read: {error.strerror}.") from None
+    if GUIDE not in files:
+        raise SkillError(f"{folder} holds no {GUIDE}, so it is no skill.")
+    try:
+        facts = front_matter(files[GUIDE][0].decode())
+    except UnicodeDecodeError:
+        raise SkillError(f"{folder / GUIDE} is not UTF-8 text.") from None
+    name, description = facts.get("name", ""), facts.get("description", "")
+    if not NAME.fullmatch(name):
+        raise SkillError(
+            f"{folder / GUIDE}: the name {name!r} must be of small letters, digits and hyphens, at most 64."
+        )
+    if not 0 < len(description) <= DESCRIPTION:
+        raise SkillError(
+            f"{folder / GUIDE}: its description must have 1 to {DESCRIPTION} characters."
+        )
+    return Skill(name, description, folder, files)
+
+
+def files_below(folder: Path) -> Iterator[tuple[str, tuple[bytes, bool]]]:
+    count = size = 0
+    for place, folders, names in os.walk(folder, onerror=_fail):
+        folders[:] = [name for name in folders if name not in LEFT_OUT]
+        for name in (*names, *folders):
+            path = Path(place, name)
+            kind = stat.S_IFMT(path.lstat().st_mode)
+            if kind not in (stat.S_IFREG, stat.S_IFDIR):
+                raise SkillError(f"{path} is a link or a device; a skill is of plain files.")
+        for name in sorted(set(names) - LEFT_OUT):
+            path = Path(place, name)
+            count, size = count + 1, size + path.stat().st_size
+            if count > MOST_FILES or size > MOST_BYTES:
+                raise SkillError(
+                    f"{folder} has more than {MOST_FILES} files or {MOST_BYTES >> 20} MiB."
+                )
+            inner = path.relative_to(folder).as_posix()
+            yield inner, (path.read_bytes(), bool(path.stat().st_mode & stat.S_IXUSR))
+
+
+def _fail(error: OSError) -> None:
+    raise error
+
+
+def front_matter(text: str) -> dict[str, str]:
+    """The keys between two lines of "---": plain, quoted or folded words, which is all that skills use of YAML."""
+    lines = text.removeprefix("\ufeff").splitlines()
+    if not lines or lines[0].strip() != "---":
+        return {}
+    found: dict[str, str] = {}
+    key = ""
+    for line in lines[1:]:
+        if line.strip() == "---":
+            return {key: _unquoted(value) for key, value in found.items()}
+        if match := re.match(r"([A-Za-z][\w-]*):(?:\s+(.*))?$", line):
+            key, value = match[1], (match[2] or "").strip()
+            found[key] = "" if value in (">", "|", ">-", "|-") else value
+        elif key and line.startswith((" ", "\t")):
+            found[key] = f"{found[key]} {line.strip()}".strip()
+    return {}
+
+
+def _unquoted(value: str) -> str:
+    if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
+        return (
+            value[1:-1].replace("''", "'") if value[0] == "'" else value[1:-1].replace('\\"', '"')
+        )
+    return value
+
+
+@dataclass(frozen=True)
+class SkillShelf:
+    """The skills of a state directory; `shown` is /skills of its sandboxes."""
+
+    state: Path
+
+    @property
+    def folder(self) -> Path:
+        return self.state / "skills"
+
+    @property
+    def shown(self) -> Path:
+        return self.state / "sandbox" / "root" / "skills"
+
+    def pins(self) -> list[Pin]:
+        """All that were added, by name."""
+        try:
+            return _PINS.validate_json((self.folder / PINS).read_bytes())
+        except FileNotFoundError:
+            return []
+        except (OSError, ValidationError) as error:
+            log.error("no skills: %s cannot be read: %s", self.folder / PINS, error)  # noqa: TRY400
+            return []
+
+    def offered(self) -> list[Pin]:
+        """Those that the agent sees."""
+        return [pin for pin in self.pins() if (self.shown / pin.name).is_dir()]
+
+    def problem(self, pin: Pin) -> str:
+        """Why a skill that was added is not to be shown; empty where it is."""
+        source = Path(pin.source)
+        for folder in (self.folder / pin.name, source):
+            try:
+                if folder == source and not os.path.exists(source):  # noqa: PTH110 - False where nobody may look
+                    continue  # the copy stays what it was
+                same = read_skill(folder).sha256 == pin.sha256
+            except SkillError as error:
+                return str(error)
+            if not same:
+                return f"{folder} has changed since it was added; look at it with voltaire skills add {source}."
+        return ""
+
+    def add(self, skill: Skill) -> None:
+        """Keep the skill as it was read, in place of one of its name, and show it."""
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        write_files(skill, self.folder / skill.name)
+        pin = Pin(skill.name, skill.description, str(skill.folder.resolve()), skill.sha256)
+        self._keep([pin, *(each for each in self.pins() if each.name != pin.name)])
+        self.show()
+
+    def remove(self, name: str) -> None:
+        if name not in {pin.name for pin in self.pins()}:
+            raise SkillError(f"There is no skill {name}; voltaire skills list shows what there is.")
+        self._keep([pin for pin in self.pins() if pin.name != name])
+        shutil.rmtree(self.folder / name, ignore_errors=True)
+        self.show()
+
+    def show(self) -> None:
+        """Have /skills hold what is pinned and unchanged, and nothing else."""
+        pins = self.pins()
+        if not pins and not self.shown.exists():
+            return
+        make_directory(self.shown)
+        good = {}
+        for pin in pins:
+            if why := self.problem(pin):
+                log.warning("the skill %s is not offered: %s", pin.name, why)
+            else:
+                good[pin.name] = pin
+        for there in list(self.shown.iterdir()):
+            if there.name not in good:
+                shutil.rmtree(there)
+        for name, pin in good.items():
+            kept = read_skill(self.folder / name)
+            there = self.shown / name
+            if not there.is_dir() or _hash_of(there) != pin.sha256:
+                write_files(kept, there)
+
+    def _keep(self, pins: list[Pin]) -> None:
+        pins = sorted(pins, key=lambda pin: pin.name)
+        with replacing(self.folder / PINS, sync=True) as new:
+            new.write_text(json.dumps([asdict(pin) for pin in pins], indent=1), "utf-8")
+
+
+def _hash_of(folder: Path) -> str:
+    try:
+        return read_skill(folder).sha256
+    except SkillError:
+        return ""
+
+
+def write_files(skill: Skill, folder: Path) -> None:
+    """For everybody to read, whatever the umask; in place of what is there."""
+    fresh = folder.with_name(f".{folder.name}.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    for path, (content, program) in skill.files.items():
+        target = fresh / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+        target.chmod(0o755 if program else 0o644)
+    for place, _, _ in os.walk(fresh):
+        Path(place).chmod(0o755)
+    shutil.rmtree(folder, ignore_errors=True)
+    fresh.rename(folder)

@@ -1,0 +1,100 @@
+"""voltaire skills: what the agent is taught by folders with a SKILL.md. They are the owner's to add."""
+
+import json
+from pathlib import Path
+
+import click
+
+from agent.sandbox.output_buffer import visible
+from agent.skills import GUIDE, Skill, SkillError, SkillShelf, read_skill
+from bot.cli.command import Failed, Options, json_option, pass_options
+
+
+@click.group("skills", help="What the agent is taught by folders with a SKILL.md.")
+def command() -> None:
+    pass
+
+
+@command.command("list")
+@json_option
+@pass_options
+def list_skills(options: Options, as_json: bool) -> None:
+    """What was added, and what lies in the folders of agent.skills."""
+    shelf = SkillShelf(options.settings.state_dir)
+    rows = [
+        {"name": pin.name, "description": pin.description, "source": pin.source}
+        | {"sha256": pin.sha256, "state": "added", "problem": shelf.problem(pin)}
+        for pin in shelf.pins()
+    ]
+    known = {row["source"] for row in rows}
+    for folder in candidates(options.settings.agent.skills):
+        if str(folder.resolve()) not in known:
+            rows.append(candidate(folder))
+    if as_json:
+        click.echo(json.dumps(rows, ensure_ascii=False))
+        return
+    for row in rows:
+        note = row["problem"] or ("" if row["state"] == "added" else "not added")
+        click.echo(f"{row['name']}  {row['description']}{f' [{note}]' if note else ''}")
+    if not rows:
+        click.echo("There are no skills. voltaire skills add PATH adds one.")
+
+
+@command.command("add")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@pass_options
+def add(options: Options, path: Path, yes: bool) -> int:
+    """Show all that a skill holds, then add it as it is now. PATH is its folder, or a name in agent.skills."""
+    settings = options.settings
+    if not path.exists() and len(path.parts) == 1:
+        path = next((at / path for at in settings.agent.skills if (at / path).is_dir()), path)
+    try:
+        skill = read_skill(path.resolve())
+        click.echo(shown(skill))
+        if not yes and not click.confirm(f"Add {skill.name}, for the agent to follow?"):
+            return 1
+        settings.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        SkillShelf(settings.state_dir).add(skill)
+    except SkillError as error:
+        raise Failed(str(error)) from None
+    click.echo(f"Added {skill.name}, {len(skill.files)} files, sha256 {skill.sha256[:16]}.")
+    return 0
+
+
+@command.command("remove")
+@click.argument("name")
+@pass_options
+def remove(options: Options, name: str) -> None:
+    """Take a skill away from the agent; its source stays."""
+    try:
+        SkillShelf(options.settings.state_dir).remove(name)
+    except SkillError as error:
+        raise Failed(str(error)) from None
+    click.echo(f"Removed {name}.")
+
+
+def candidates(folders: list[Path]) -> list[Path]:
+    return [guide.parent for folder in folders for guide in sorted(folder.glob(f"*/{GUIDE}"))]
+
+
+def candidate(folder: Path) -> dict[str, str]:
+    row = {"name": folder.name, "description": "", "source": str(folder), "state": "found"}
+    try:
+        skill = read_skill(folder)
+    except SkillError as error:
+        return {**row, "problem": str(error)}
+    return {**row, "name": skill.name, "description": skill.description, "problem": ""}
+
+
+def shown(skill: Skill) -> str:
+    """All of its text, in which nothing can hide; of other files the size."""
+    lines = [f"{skill.name}: {visible(skill.description)}"]
+    for path, (content, program) in sorted(skill.files.items()):
+        kind = ", a program" if program else ""
+        lines.append(f"\n=== {visible(path)} ({len(content)} bytes{kind})")
+        try:
+            lines.append(visible(content.decode()).rstrip("\n"))
+        except UnicodeDecodeError:
+            lines.append("[not text]")
+    return "\n".join(lines)
