@@ -29,7 +29,7 @@ class BackendConfig:
     """`socket` None means `state_dir/run/backend.sock`, or a short path where that is too long.
 
     `server` is "auto" (llama-server on PATH, else the embedded one), "embedded", or a path.
-    `model` (a GGUF) is used in place of the profile's own; with `kind` external it is the
+    `model` (a GGUF) is used in place of the profile's own, or (`bare`) by flags that suit any; with `kind` external it is the
     name to ask for. `context` 0 takes the profile's (managed) or asks the server
     (external). `profiles` is the user's folder, over the built-in ones.
     `reschedule` gives the schedule as it is by now; None: it stays as it was at the start.
@@ -43,6 +43,7 @@ class BackendConfig:
     profile: str = "pocket"
     server: str = "auto"
     model: str = ""
+    bare: bool = False
     models_dir: Path | None = None
     profiles: Path | None = None
     urls: tuple[str, ...] = ()

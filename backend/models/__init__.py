@@ -6,5 +6,6 @@ pull.py               downloads; the header of a file that is still at the hub
 memory.py             what a model needs: weights, KV cache, compute buffers
 fit.py                whether a profile fits this machine; start here
 placement.py          the GPUs that a server can use, and which it gets, before each start
+found.py              GGUF files that other programs have left on this machine
 outlook.py            what a profile would do here, in one line, before it is downloaded
 """

@@ -4,16 +4,17 @@ Decided as before each start (`placement`), from the header of the model's file,
 or of the hub's while it is not here yet.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from backend import proc
 from backend.gpu.nvml import installed_gpus
 from backend.models.fit import FreeMemory, fit_profile
+from backend.models.found import FoundModel
 from backend.models.gguf_header import Header, NotAModel, read_header
 from backend.models.placement import Device, DoesNotFit, place
-from backend.models.profile import Profile, Source, locate
+from backend.models.profile import Profile, Source, locate, of_file
 from backend.models.pull import PullError, read_remote_header
 
 GIB, MIB = 2**30, 2**20
@@ -67,6 +68,73 @@ def propose(machine: Machine, load: Callable[[str], Profile]) -> Outlook:
     return Outlook(found.name, found.runs, "\n".join([found.line, *refused]))
 
 
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A model to choose: a profile, or a file that another program has left here (`place`).
+
+    `runs` is None where nobody can tell without the hub; `size` in bytes, of all its files, None
+    where it is not known; `path` is the file where it is here.
+    """
+
+    name: str
+    runs: bool | None
+    line: str
+    size: int | None = None
+    path: Path | None = None
+    place: str = ""
+
+
+def candidates(
+    machine: Machine, profiles: Sequence[Profile], found: Sequence[FoundModel]
+) -> list[Candidate]:
+    """What fits first, the best of it first; the toy is the last of what fits. Asks no hub. Blocks."""
+    rated = [profile_candidate(profile, machine) for profile in profiles]
+    rated += [file_candidate(model, machine) for model in found]
+    order = {name: place for place, name in enumerate(PREFERRED[:-1])}
+
+    def rank(each: Candidate) -> tuple[int, int, bool, int]:
+        fits = {True: 0, None: 1, False: 2}[each.runs]
+        # Among those of whose speed nobody knows, the larger knows more.
+        toy = each.name == PREFERRED[-1]
+        return (
+            fits,
+            len(PREFERRED) if toy else order.get(each.name, len(order)),
+            toy,
+            -(each.size or 0),
+        )
+
+    return sorted(rated, key=rank)
+
+
+def profile_candidate(profile: Profile, machine: Machine) -> Candidate:
+    """By the header of its file where that is here, and else by the profile's own figures."""
+    paths = [locate(source, machine.models) for source in profile.sources]
+    here = all(path.is_file() for path in paths)
+    sizes = [
+        p.stat().st_size if p.is_file() else s.size
+        for p, s in zip(paths, profile.sources, strict=True)
+    ]
+    size = sum(filter(None, sizes)) if all(sizes) else None
+    if profile.gpu and not machine.cards:
+        seen = Outlook(profile.name, False, f"{profile.name} wants a card, and none was found.")
+    elif here:
+        seen = outlook(profile, machine)
+    elif profile.vram_mib is None and size:
+        seen = expected_outlook(replace(profile, vram_mib=size // MIB), machine, "not here yet")
+    else:
+        seen = expected_outlook(profile, machine, "it is not here yet")
+    known = here or profile.vram_mib or size or not machine.cards
+    return Candidate(
+        profile.name, seen.runs if known else None, seen.line, size, paths[0] if here else None
+    )
+
+
+def file_candidate(model: FoundModel, machine: Machine) -> Candidate:
+    profile = replace(of_file(model.path, gpu=bool(machine.cards)), name=model.name)
+    seen = outlook(profile, machine)
+    return Candidate(model.name, seen.runs, seen.line, model.size, model.path, model.place)
+
+
 def outlook(profile: Profile, machine: Machine) -> Outlook:
     """What would run; by the figures of the profile itself where the header cannot be read. Blocks."""
     if profile.gpu and not machine.cards:
@@ -114,9 +182,10 @@ def profile_headers(
     return header(profile.model), draft
 
 
-def expected_outlook(profile: Profile, machine: Machine) -> Outlook:
-    """By the profile's own figures."""
-    unread = "its header could not be read"
+def expected_outlook(
+    profile: Profile, machine: Machine, unread: str = "its header could not be read"
+) -> Outlook:
+    """By the profile's own figures; `unread` says why by no better ones."""
     if not profile.vram_mib or not machine.cards:
         return Outlook(profile.name, False, f"What {profile.name} needs is not known: {unread}.")
     needed, card, ram = profile.vram_mib / 1024, machine.card(profile), (profile.ram_mib or 0) * MIB

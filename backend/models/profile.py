@@ -164,6 +164,19 @@ class Profile:
         return int(self.flag("--sleep-idle-seconds") or -1) > 0
 
 
+def of_file(path: Path, *, gpu: bool = True) -> Profile:
+    """A GGUF of one's own, by flags that suit any: on the card where there is one, one chat at a time."""
+    return Profile(
+        name=path.stem,
+        title=path.name,
+        context=32768,
+        model=Source(path=str(path)),
+        gpu=gpu,
+        required={"--parallel": "1", "--slot-prompt-similarity": "0.95"},
+        optional={"--n-gpu-layers": "99", "--cache-ram": "auto"},
+    )
+
+
 def load(name: str, own: Path | None = None) -> Profile:
     """The profile called `name`, the user's own before the built-in one."""
     paths = profile_paths(own)

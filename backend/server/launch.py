@@ -83,7 +83,7 @@ async def prepare(config: BackendConfig, profile: Profile, *, measure: bool = Tr
 
     With `measure` False memory is not looked at: a running server holds it.
     """
-    source = Source(path=config.model) if config.model else profile.model
+    source = Source(path=config.model) if config.model and not config.bare else profile.model
     model = model_file(config, profile, source)
     draft = model_file(config, profile, profile.draft) if profile.draft else None
     binary = await find_binary(config)

@@ -9,10 +9,12 @@ import asyncio
 import random
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from time import monotonic
 
 from backend.aio import first_of, set_within
-from backend.models.profile import Profile, ProfileError, load
+from backend.gpu.nvml import installed_gpus
+from backend.models.profile import Profile, ProfileError, load, of_file
 from backend.server.diagnosis import LASTING, Cause
 from backend.server.launch import CannotStart, prepare, with_context
 from backend.server.memory_fallback import MemoryFallback
@@ -116,7 +118,12 @@ class Supervisor:
         """Supervise until cancelled, beginning with the profile `first`."""
         await end_orphan(self.state.server_record)
         try:
-            profile = load(first, self.state.config.profiles)
+            config = self.state.config
+            if config.bare:
+                cards = (await asyncio.to_thread(installed_gpus)).gpus
+                profile = of_file(Path(config.model), gpu=bool(cards))
+            else:
+                profile = load(first, config.profiles)
             self.fallback = MemoryFallback(with_context(self.state.config, profile))
         except ProfileError as error:
             self.state.status.set(state="failed", reason=str(error))

@@ -8,6 +8,7 @@ require_sandbox   ends a command where they isolate nothing
 """
 
 import logging
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
@@ -17,10 +18,10 @@ from typing import TYPE_CHECKING
 from agent.aio import BackgroundTasks
 from backend.client import BackendClient, BackendUnavailable, default_socket
 from backend.config import BackendConfig, ScheduledProfile, ThermalLimits
-from backend.models.profile import Profile, Source
+from backend.models.profile import Profile, of_file
 from backend.models.profile import load as load_profile
 from bot.cli.command import Failed
-from bot.settings import ConfigurationError, Settings, config_folder, load
+from bot.settings import BackendSection, ConfigurationError, Settings, config_folder, load
 
 if TYPE_CHECKING:  # the backend's process loads nothing of the agent: 4 MiB
     from agent.approvals import AskOwners
@@ -161,6 +162,7 @@ def backend_config(settings: Settings, model: str = "") -> BackendConfig:
         profile=chosen.profile,
         server=chosen.server,
         model=model or (chosen.model if external else ""),
+        bare=bool(model) and not external and chosen.profile == BackendSection().profile,
         profiles=profiles_folder(),
         urls=tuple(chosen.url) if external else (),
         context=chosen.context,
@@ -182,8 +184,8 @@ def profiles_folder() -> Path:
 
 def profile_of(name: str) -> Profile:
     """A profile by name, or a bare GGUF file as one; ProfileError where there is none."""
-    if name.endswith(".gguf"):
-        return Profile(name=Path(name).stem, title=name, context=32768, model=Source(path=name))
+    if name.endswith(".gguf") or (os.sep in name and Path(name).is_file()):
+        return of_file(Path(name))
     return load_profile(name, profiles_folder())
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+import shlex
 import shutil
 import tempfile
 from collections.abc import AsyncIterator
@@ -12,6 +13,8 @@ import click
 from pydantic import SecretStr
 
 from agent.events import TurnFinished
+from backend.models.found import found_models
+from backend.models.outlook import size_text
 from bot.cli.ask import TextPrinter, TurnPrinter
 from bot.cli.bot import serve, serve_until
 from bot.cli.command import Failed, Misused, runs
@@ -30,6 +33,7 @@ from bot.settings import (
 PORT = 8765
 OWNER = 1
 ANSWER_SECONDS = 600
+SHOWN_MODELS = 3
 
 
 @click.command("demo", help="Try it here: no token, no GPU, no download.")
@@ -64,8 +68,24 @@ async def command(text: str | None, port: int, model: str | None) -> int:
             click.echo(
                 f"Voltaire is at {gram.page} (Ctrl-C ends it). Try: how much disk space is free?"
             )
+            if not model:
+                for line in await asyncio.to_thread(real_models):
+                    click.echo(line)
             await serve(settings, backend, demo=True)
     return 0
+
+
+def real_models() -> list[str]:
+    """How to try a model that is no toy, by the largest files that lie here. Blocks."""
+    lines = [
+        f"make demo MODEL={shlex.quote(str(each.path))}  ({size_text(each.size)}, from {each.place})"
+        for each in found_models()[:SHOWN_MODELS]
+    ]
+    if lines:
+        return ["The model is a toy. These lie here:", *(f"  {line}" for line in lines)]
+    return [
+        "The model is a toy. A real one: make demo MODEL=FILE.gguf; which fit: voltaire model fit"
+    ]
 
 
 @asynccontextmanager

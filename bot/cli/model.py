@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import shlex
 import time
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,17 @@ from agent.llm.selftest import sentence
 from agent.model import ModelRefused
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from backend.models.fit import Fit, FitReport, FreeMemory, fit_report, sum_text, verdict
+from backend.models.found import found_models
 from backend.models.gguf_header import NotAModel
-from backend.models.outlook import GIB, MIB, Machine, profile_headers, size_text
+from backend.models.outlook import (
+    GIB,
+    MIB,
+    Candidate,
+    Machine,
+    candidates,
+    profile_headers,
+    size_text,
+)
 from backend.models.profile import Profile, Source, load, locate, names
 from backend.models.pull import PullError
 from backend.models.pull import pull as download
@@ -198,14 +209,18 @@ def model_path(settings: Settings, profile: Profile) -> Path:
 async def fit(
     options: Options, model: str, vram: float | None, ram: float | None, as_json: bool
 ) -> int:
-    """What a profile or a GGUF file needs, and which windows fit this machine."""
+    """What a profile or a GGUF file needs, and which windows fit; without a name, which models fit, best first."""
     settings = options.settings
-    profile = profile_of(model or settings.backend.profile)
     machine = await asyncio.to_thread(Machine.here, backend_config(settings).models_folder)
     if vram is not None:
         machine = replace(machine, cards=(vram,))
     if ram is not None:
         machine = replace(machine, host=int(ram * GIB))
+    if not model:
+        listed = await asyncio.to_thread(all_candidates, machine)
+        print_candidates(listed, machine, as_json=as_json)
+        return 0
+    profile = profile_of(model)
     try:
         read = partial(profile_headers, say=partial(click.echo, err=True))
         target, draft = await asyncio.to_thread(read, profile, machine.models)
@@ -232,6 +247,53 @@ async def fit(
         print_table(profile, other, on_it)
         click.echo(verdict(profile.name, on_it) or "It fits this card as well.")
     return 1 if misfit else 0
+
+
+def all_candidates(machine: Machine) -> list[Candidate]:
+    """Every profile, and the files that other programs have left here. Blocks."""
+    profiles = [load(name, profiles_folder()) for name in names(profiles_folder())]
+    return candidates(machine, profiles, found_models())
+
+
+def print_candidates(found: Sequence[Candidate], machine: Machine, *, as_json: bool) -> None:
+    if as_json:
+        rows = [{**asdict(each), "path": each.path and str(each.path)} for each in found]
+        click.echo(json.dumps(rows, ensure_ascii=False))
+        return
+    cards = ", ".join(f"{size:g}" for size in machine.cards)
+    card = f"cards of {cards} GiB" if cards else "no card"
+    click.echo(f"This machine: {card}, {size_text(machine.host)} of RAM free.")
+    wanting = [each.name for each in found if not each.runs and not machine.cards]
+    heads = {
+        True: "Fits, best first:",
+        None: "Not known before it is here:",
+        False: "Does not fit:",
+    }
+    for fits, head in heads.items():
+        group = [each for each in found if each.runs is fits and each.name not in wanting]
+        if group:
+            click.echo(f"\n{head}")
+        for each in group:
+            click.echo(f"  {each.line}")
+            if fits is not False:
+                click.echo(f"      {next_step(each)}")
+    if wanting:
+        click.echo(f"\nWithout a card none of these is worth it: {', '.join(wanting)}.")
+        click.echo("What one of 16 GiB would run: voltaire model fit --vram 16")
+    click.echo(
+        "\nA GGUF of your own, whatever it is: make demo MODEL=FILE.gguf, or voltaire run --model FILE.gguf"
+    )
+
+
+def next_step(each: Candidate) -> str:
+    """The command that puts a model to use."""
+    if each.place:
+        where = f"make demo MODEL={shlex.quote(str(each.path))}"
+        return f"{where}  ({size_text(each.size or 0)}, from {each.place})"
+    if each.path:
+        return f"voltaire model use {each.name}"
+    size = f"  ({size_text(each.size)})" if each.size else ""
+    return f"voltaire model pull {each.name}{size}"
 
 
 def report_fields(profile: Profile, free: FreeMemory, report: FitReport) -> dict[str, Any]:

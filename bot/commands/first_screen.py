@@ -10,7 +10,7 @@ from bot.commands.access import AccessLevel
 from bot.commands.context import ButtonPress, HandlerContext, PressResult
 
 WISH = "try"
-TOY = "pocket"  # the profile of the model that ships along
+TOY = "pocket.gguf"  # the model that ships along
 
 
 async def hello(context: HandlerContext, chat: str, level: AccessLevel) -> None:
@@ -37,7 +37,7 @@ async def model_words(context: HandlerContext) -> str:
         return ""
     try:
         server = (await backend.status()).backend
-        if server.profile == TOY:
+        if server.model == TOY:
             return texts.toy_serves
         where = ""
         if server.kind == "external":

@@ -5,13 +5,17 @@ import os
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from backend.models.profile import of_file
+from bot.cli.connect import backend_config
+from bot.settings import BackendSection, Settings
 from bot.texts import Texts
+from fakes.gguf_chain import make_chain
 from fakes.patience import SECONDS
 
 VOLTAIRE = Path(sys.executable).with_name("voltaire")
@@ -21,9 +25,11 @@ CHROMIUM = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", 
 
 
 @asynccontextmanager
-async def demo(home: Path, *words: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    env = {k: v for k, v in os.environ.items() if not k.startswith("VOLTAIRE_")}
-    env["XDG_STATE_HOME"] = str(home)
+async def demo(
+    home: Path, *words: str, env: Mapping[str, str] | None = None
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    own = {k: v for k, v in os.environ.items() if not k.startswith("VOLTAIRE_")}
+    env = {**own, "XDG_STATE_HOME": str(home), **(env or {})}
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         VOLTAIRE, "demo", *words, env=env, stdout=pipe, stderr=pipe, start_new_session=True
@@ -56,6 +62,30 @@ async def test_what_the_first_screen_offers_is_done(tmp_path: Path, wish: str) -
     assert process.returncode == 0, err.decode()
     assert re.search(r"^→ (bash|write_file|remember|schedule) ", said, re.MULTILINE), said
     assert "failed" not in said.lower() and "beyond me" not in said, said
+
+
+async def test_a_file_of_ones_own_runs_by_flags_that_suit_any(tmp_path: Path) -> None:
+    """Not by the toy's: one thread, no card, no sampling."""
+    model = make_chain(tmp_path / "mine.gguf", "Hello, I am no toy.")
+    async with demo(tmp_path / "s", "--ask", "hi", "--model", str(model)) as process:
+        out, err = await asyncio.wait_for(process.communicate(), SECONDS)
+    assert (process.returncode, out.decode().splitlines()[-1]) == (0, "Hello, I am no toy.")
+    assert "processor" not in err.decode(), "there is no card whose absence could be a fault"
+    config = backend_config(Settings(), str(model))
+    profile = of_file(Path(config.model))
+    assert config.bare and profile.name == "mine"
+    assert profile.flag("--threads") is None
+    chosen = Settings(backend=BackendSection(profile="qwen3-4b"))
+    assert not backend_config(chosen, str(model)).bare, "a variant of that profile's model"
+
+
+async def test_the_demo_names_the_models_that_lie_here(tmp_path: Path) -> None:
+    model = make_chain(tmp_path / ".cache" / "llama.cpp" / "mine.gguf", "Hello." * 40_000)
+    env = {"HOME": str(tmp_path)}
+    async with demo(tmp_path / "s", "--port", "0", env=env) as process:
+        assert process.stdout
+        lines = [await asyncio.wait_for(process.stdout.readline(), SECONDS) for _ in range(3)]
+    assert f"  make demo MODEL={model}  (" in lines[2].decode()
 
 
 async def test_the_words_are_words_to_everybody(tmp_path: Path) -> None:

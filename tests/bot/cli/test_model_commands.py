@@ -70,6 +70,25 @@ async def test_what_fits_a_card_that_is_not_here(tmp_path: Path) -> None:
     assert out.splitlines()[-1] == saying("small with a window", "MiB more on the card")
 
 
+async def test_without_a_name_it_lists_what_fits_best_first(tmp_path: Path) -> None:
+    own = tmp_path / ".cache" / "llama.cpp" / "own model.gguf"
+    own.parent.mkdir(parents=True)
+    gguf_kinds.make(own, "llama")
+    env = {"HOME": str(tmp_path)}
+    code, out, err = await voltaire(tmp_path, "model", "fit", "--vram", "16", env=env)
+    assert code == 0, err
+    fits, _, rest = out.partition("\nDoes not fit:\n")
+    assert out.startswith("This machine: cards of 16 GiB, ")
+    assert fits.index("gemma4-26b-a4b: a window") < fits.index("  pocket: a window")
+    assert f"make demo MODEL='{own}'" in fits and "from llama.cpp" in fits
+    assert "voltaire model pull gemma4-26b-a4b  (13.4 GiB)" in fits
+    assert "  llama3.3-70b-2x does not fit: " in rest
+    code, out, _ = await voltaire(tmp_path, "model", "fit", "--json", env=env)
+    rows = {row["name"]: row for row in json.loads(out)}
+    assert (rows["own model"]["runs"], rows["own model"]["path"]) == (True, str(own))
+    assert rows["gemma4-26b-a4b"]["runs"] is False, "it wants a card"
+
+
 async def test_each_size_of_card_has_its_table(tmp_path: Path) -> None:
     path = gguf_kinds.make(tmp_path / "small.gguf", "llama")
     source = Path(__file__).parents[3] / "fakes" / "nvml.c"

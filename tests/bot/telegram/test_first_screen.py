@@ -30,7 +30,11 @@ class Backend:
 @pytest.mark.parametrize(
     ("demo", "server", "told"),
     [
-        (True, {"profile": "pocket"}, ["**demo**", "**nothing leaves it**", "a toy of 5 MB"]),
+        (
+            True,
+            {"profile": "pocket", "model": "pocket.gguf"},
+            ["**demo**", "**nothing leaves it**", "a toy of 5 MB"],
+        ),
         (False, {"profile": "qwen3-4b"}, ["through Telegram", "The model is **qwen3-4b**."]),
         (
             False,

@@ -1,0 +1,98 @@
+"""GGUF models that other programs have left on this machine, in the folders where they keep them.
+
+https://huggingface.co/docs/huggingface_hub/guides/manage-cache, https://lmstudio.ai/docs,
+https://github.com/ollama/ollama/blob/main/docs/faq.md, and llama.cpp's LLAMA_CACHE.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+OLLAMA_MODEL = "application/vnd.ollama.image.model"
+MOST = 5000  # files and folders looked at in one place
+LEAST_BYTES = 1 << 20
+PART = re.compile(r"-(\d{5})-of-\d{5}\.gguf$")  # of a model in several files the first one counts
+LOOKED_THROUGH = (PermissionError, FileNotFoundError, NotADirectoryError)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundModel:
+    """`place` is the program whose folder it lies in; `size` in bytes, of all its parts."""
+
+    name: str
+    path: Path
+    size: int
+    place: str
+
+
+def found_models(home: Path | None = None, env: Mapping[str, str] = os.environ) -> list[FoundModel]:
+    """The largest first, each file once. What cannot be read is passed over. Blocks."""
+    try:
+        home = home or Path.home()
+    except RuntimeError:  # a user without a home
+        return []
+    hugging_face = Path(env.get("HF_HOME") or home / ".cache" / "huggingface")
+    files = [
+        ("Hugging Face", Path(env.get("HF_HUB_CACHE") or hugging_face / "hub")),
+        ("LM Studio", home / ".lmstudio" / "models"),
+        ("LM Studio", home / ".cache" / "lm-studio" / "models"),
+        ("llama.cpp", Path(env.get("LLAMA_CACHE") or home / ".cache" / "llama.cpp")),
+    ]
+    named = [
+        Path(env["OLLAMA_MODELS"]) if env.get("OLLAMA_MODELS") else home / ".ollama" / "models",
+        Path("/usr/share/ollama/.ollama/models"),
+    ]
+    models: dict[Path, FoundModel] = {}
+    for place, folder in files:
+        for model in in_folder(place, folder):
+            models.setdefault(model.path.resolve(), model)
+    for folder in named:
+        for model in of_ollama(folder):
+            models.setdefault(model.path.resolve(), model)
+    return sorted(models.values(), key=lambda model: -model.size)
+
+
+def in_folder(place: str, folder: Path) -> Iterator[FoundModel]:
+    """The GGUFs below a folder; projectors of pictures are no models of their own."""
+    seen = 0
+    for where, folders, names in os.walk(folder, onerror=lambda error: None):
+        folders.sort()
+        seen += 1 + len(names)
+        if seen > MOST:
+            return
+        for name in sorted(names):
+            part = PART.search(name)
+            if not name.endswith(".gguf") or "mmproj" in name.lower():
+                continue
+            if part and int(part[1]) != 1:
+                continue
+            path = Path(where) / name
+            pattern = f"{name[: part.start()]}-*-of-*.gguf" if part else name
+            try:
+                size = sum(each.stat().st_size for each in path.parent.glob(pattern))
+            except LOOKED_THROUGH:
+                continue
+            if size >= LEAST_BYTES and os.access(path, os.R_OK):
+                yield FoundModel(path.stem, path, size, place)
+
+
+def of_ollama(folder: Path) -> Iterator[FoundModel]:
+    """Ollama keeps models as blobs under their digest; manifests name them."""
+    for where, folders, names in os.walk(folder / "manifests", onerror=lambda error: None):
+        folders.sort()
+        for name in sorted(names)[:MOST]:
+            manifest = Path(where) / name
+            try:
+                layers = json.loads(manifest.read_text("utf-8"))["layers"]
+                digest = next(
+                    each["digest"] for each in layers if each["mediaType"] == OLLAMA_MODEL
+                )
+                path = folder / "blobs" / str(digest).replace(":", "-")
+                size = path.stat().st_size
+            except (*LOOKED_THROUGH, ValueError, KeyError, TypeError, StopIteration):
+                continue
+            if size >= LEAST_BYTES and os.access(path, os.R_OK) and path.parent.name == "blobs":
+                yield FoundModel(f"{manifest.parent.name}:{name}", path, size, "Ollama")
