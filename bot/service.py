@@ -32,7 +32,7 @@ from bot.app import Apps
 from bot.attachments import AttachmentFetcher
 from bot.backup import rotate
 from bot.channel import OutgoingMessage
-from bot.commands.context import Services
+from bot.commands.context import ModelSource, Services
 from bot.composition import (
     Agent,
     leak_detector,
@@ -74,10 +74,12 @@ async def serve_bot(
     open_apps: OpenApps,
     also: Sequence[Listener] = (),
     notify: Callable[[str], None] = lambda line: None,
+    models: ModelSource | None = None,
 ) -> None:
     """Run the messaging apps until cancelled. Raises bot.app.AppUnavailable, StoreError.
 
-    `also` are told of every turn, too; `notify` tells the service manager.
+    `also` are told of every turn, too; `notify` tells the service manager;
+    `models` is what /model offers.
     """
     leaks = leak_detector(settings)
     async with (
@@ -103,6 +105,7 @@ async def serve_bot(
                 sandbox=agent.sandboxes.of,
                 state=settings.state_dir,
                 budgets=agent.budgets,
+                models=models,
                 skills=partial(offered_skills, settings.state_dir),
             )
         )

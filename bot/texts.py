@@ -285,6 +285,22 @@ class Texts(NamedTuple):
     model_speed: str = "It writes {speed:.0f} tokens/s here."
     switched: str = "**{name}** is ready after {seconds:.0f} s."
     switched_warm: str = "Its fixed prefix of {tokens:,} tokens is warm."
+    toy_hint: str = (
+        "It is a toy. A real model is one step away: `make demo MODEL=FILE.gguf` for any file, `voltaire"
+        " model fit` for what fits this machine."
+    )
+    lie_here: str = "These lie here already, and fit:"
+    would_fit: str = "These would fit, and are not here yet:"
+    none_fits: str = (
+        "None that I know fits this machine without a card; a small GGUF (1 to 4 B) does."
+    )
+    download: str = "Download {name}"
+    downloading: str = "Downloading **{name}**: {done:.1f}{of} GiB"
+    of_size: str = " of {size:.1f}"
+    downloads_already: str = "That download is under way."
+    downloaded: str = "**{name}** is here."
+    not_downloaded: str = "**{name}** was not downloaded: {why} What came is kept."
+    use: str = "Use {name}"
     refresh: str = "Refresh"
     settings: str = "Thinking before an answer, in tokens: **{thinking}**"
     settings_tools: str = "Lines about tools that stay in the chat: **{lines}**"

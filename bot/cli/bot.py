@@ -16,6 +16,7 @@ from backend.control.sd_notify import notify
 from bot.app import Apps
 from bot.cli.command import Misused, Options, pass_options, serves, start_logging
 from bot.cli.connect import backend_client, require_sandbox, running_backend
+from bot.cli.model_offers import MachineModels
 from bot.service import serve_bot
 from bot.settings import Settings
 from bot.telegram.app import TelegramConfig, telegram_app
@@ -55,7 +56,8 @@ async def serve(
         raise Misused(
             "telegram.token is missing: run `voltaire setup`, or put it into the configuration."
         )
-    await serve_bot(settings, backend, partial(open_apps, demo=demo), also, notify)
+    models = MachineModels(settings, demo)
+    await serve_bot(settings, backend, partial(open_apps, demo=demo), also, notify, models)
 
 
 async def serve_until(

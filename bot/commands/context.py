@@ -1,11 +1,11 @@
 """What handlers of any app work with: the context, a command as it was sent, a button that was pressed."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from agent.aio import BackgroundTasks
 from agent.approvals import Approvals
@@ -17,11 +17,37 @@ from agent.sandbox.sandbox import Sandbox
 from agent.schedule.planner import Planner
 from agent.store import Store
 from backend.client import BackendClient
+from backend.protocol import Status
 from bot.channel import Channel, Keyboard, OutgoingMessage
 from bot.commands.access import Access, AccessLevel, Sender
 from bot.delivery import Delivery
 from bot.reactions import Reactions
 from bot.texts import Texts
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOffer:
+    """A model that fits this machine. `line` says how; `size` in bytes; `command`, for a file that lies
+    here, is what tries it."""
+
+    name: str
+    line: str
+    size: int | None = None
+    command: str = ""
+
+
+class ModelSource(Protocol):
+    """Where models come from; `running` names the downloads that go on."""
+
+    running: set[str]
+
+    async def offers(self, report: Status) -> Sequence[ModelOffer]:
+        """Models that are no profile's in use here, the best first."""
+        ...
+
+    def download(self, name: str) -> AsyncGenerator[tuple[int, int | None]]:
+        """Fetch a profile's model: bytes so far and in all, every few seconds. Raises AgentError."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -40,6 +66,7 @@ class Services:
     sandbox: Callable[[str], Awaitable[Sandbox]] | None = None
     state: Path | None = None
     budgets: DailyBudgets | None = None
+    models: ModelSource | None = None
     skills: Callable[[], Sequence[tuple[str, str]]] = tuple  # names and descriptions
 
 

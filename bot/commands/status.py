@@ -13,6 +13,7 @@ from agent.trust import told
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from backend.protocol import Gpu, Status
 from bot.channel import Button, ChannelError, Keyboard
+from bot.commands import downloads
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
 from bot.texts import Texts
 
@@ -185,7 +186,9 @@ async def model(context: HandlerContext, call: CommandCall) -> None:
         for name in names
         if name != server.profile and len(name.encode()) <= NAME_BYTES
     ]
-    await context.send(call.chat, "\n".join(lines), keyboard)
+    more, offered = await downloads.offers(context, report, call.level)
+    text = "\n\n".join(["\n".join(lines), *more])
+    await context.send(call.chat, text, [*keyboard, *offered])
 
 
 async def press_model(context: HandlerContext, press: ButtonPress) -> PressResult:

@@ -14,6 +14,7 @@ from bot.chat_trust import TRUST
 from bot.commands import (
     approvals,
     conversations,
+    downloads,
     first_screen,
     freeze,
     intake,
@@ -102,6 +103,7 @@ BUTTONS: Mapping[str, PressHandler] = {
     jobs.JOB: jobs.press_job,
     status.STATUS: status.press_status,
     status.MODEL: status.press_model,
+    downloads.DOWNLOAD: downloads.press_download,
     settings.SETTING: settings.press_setting,
     intake.BACKLOG_BUTTON: intake.press_backlog,
     first_screen.WISH: first_screen.press_wish,
@@ -113,6 +115,7 @@ OWNERS_ONLY = {
     intake.LET_IN,
     intake.REFUSE,
     status.MODEL,
+    downloads.DOWNLOAD,
     TRUST,
 }
 

@@ -1,0 +1,117 @@
+"""The models that /model offers (bot.commands.context.ModelSource): what fits, and downloads.
+
+A download is `voltaire model pull` as a process of its own: it ends with the bot, and goes on where it
+stopped when it is asked for again.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent.errors import AgentError
+from backend.protocol import Status
+from bot.commands.context import ModelOffer
+from bot.settings import Settings
+
+LOOK_SECONDS = 5.0
+STOP_SECONDS = 5.0
+MIB = 1 << 20
+
+
+@dataclass
+class MachineModels:
+    """`demo`: its state is gone at its end, so it takes no downloads. Nothing of the backend's tooling
+    is imported before somebody asks."""
+
+    settings: Settings
+    demo: bool = False
+    running: set[str] = field(default_factory=set)
+
+    async def offers(self, report: Status) -> Sequence[ModelOffer]:
+        from backend import proc
+        from backend.models.outlook import PREFERRED, Machine
+        from bot.cli.connect import backend_config
+        from bot.cli.model import all_candidates, next_step
+
+        cards = [gpu.memory_total_mib / 1024 for gpu in report.gpus if gpu.memory_total_mib]
+        models = backend_config(self.settings).models_folder
+        machine = Machine(tuple(cards), int(proc.available_mib() * MIB), models)
+        found = await asyncio.to_thread(all_candidates, machine)
+        return [
+            ModelOffer(each.name, each.line, each.size, next_step(each) if each.place else "")
+            for each in found
+            if each.runs and each.name != PREFERRED[-1]
+            if each.place or not (self.demo or each.path)
+        ]
+
+    async def download(self, name: str) -> AsyncGenerator[tuple[int, int | None]]:
+        from backend.models.profile import ProfileError
+        from bot.cli.connect import backend_config, profile_of
+
+        self.running.add(name)
+        try:
+            sizes = [source.size for source in profile_of(name).sources]
+            size = sum(filter(None, sizes)) if all(sizes) else None
+            folder = backend_config(self.settings).models_folder
+            before = on_disk(folder)
+            async with self._pulling(name) as ending:
+                while not (await asyncio.wait({ending}, timeout=LOOK_SECONDS))[0]:
+                    yield max(0, await asyncio.to_thread(on_disk, folder) - before), size
+                code, said = ending.result()
+        except (ProfileError, OSError) as error:
+            raise AgentError(str(error)) from None
+        finally:
+            self.running.discard(name)
+        if code:
+            raise AgentError(said or f"exit code {code}")
+
+    @asynccontextmanager
+    async def _pulling(self, name: str) -> AsyncIterator[asyncio.Task[tuple[int, str]]]:
+        """`voltaire model pull`, ended with the block: its exit code and its last line of errors."""
+        program = Path(sys.executable).with_name("voltaire")
+        given = ["--config", str(self.settings.path)] if self.settings.path else []
+        process = await asyncio.create_subprocess_exec(
+            *(str(program), *given, "model", "pull", name),
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+
+        async def end() -> tuple[int, str]:
+            _, errors = await process.communicate()
+            lines = errors.decode("utf-8", "replace").strip().splitlines()
+            return process.returncode or 0, lines[-1] if lines else ""
+
+        ending = asyncio.create_task(end())
+        try:
+            yield ending
+        finally:
+            if process.returncode is None:
+                await stop(process)
+            await asyncio.wait({ending})
+
+
+def on_disk(folder: Path) -> int:
+    """Bytes of all that lies in the folder, whole or in part. Blocks."""
+    total = 0
+    for path in folder.rglob("*") if folder.is_dir() else ():
+        with suppress(OSError):  # renamed meanwhile
+            total += path.stat().st_size if path.is_file() else 0
+    return total
+
+
+async def stop(process: asyncio.subprocess.Process) -> None:
+    """TERM, a bounded wait, KILL, for its whole group."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOP_SECONDS):
+                await process.wait()
+                return
+        os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()

@@ -1,0 +1,85 @@
+"""/model where a better model could run: what lies here, and a download by a button."""
+
+from collections.abc import AsyncGenerator, Sequence
+
+import pytest
+
+from agent.errors import AgentError
+from backend.protocol import ProfileSummary, Status
+from bot.commands.context import ModelOffer
+from bot.texts import Texts
+from fakes.bot_running import TelegramScenario
+from tests.bot.telegram.test_first_screen import Backend as ServedBy
+
+TEXTS = Texts()
+OWN = ModelOffer("own", "own: a window of 8,192 tokens.", 2**30, "make demo MODEL=/m/own.gguf")
+FAR = ModelOffer("far", "far: 50 tokens/s.", 3 * 2**30)
+
+
+class Backend(ServedBy):
+    async def profiles(self) -> list[ProfileSummary]:
+        return []
+
+
+class Source:
+    """Downloads in two steps, or fails with that sentence."""
+
+    def __init__(self, fault: str = "") -> None:
+        self.running: set[str] = set()
+        self._fault = fault
+
+    async def offers(self, report: Status) -> Sequence[ModelOffer]:
+        return [OWN, FAR]
+
+    async def download(self, name: str) -> AsyncGenerator[tuple[int, int | None]]:
+        yield 2**30, 3 * 2**30
+        self.running.discard(name)
+        if self._fault:
+            raise AgentError(self._fault)
+
+
+@pytest.mark.parametrize(
+    ("fault", "told", "button"),
+    [
+        ("", "far is here.", "Use far"),
+        ("The hub broke off.", "far was not downloaded: The hub broke off. What", "Download far"),
+    ],
+    ids=["whole", "cut"],
+)
+async def test_an_owner_downloads_a_model_by_a_button(
+    scenario: TelegramScenario, fault: str, told: str, button: str
+) -> None:
+    served = Backend(profile="pocket", model="pocket.gguf")
+    scenario.services = lambda run: {"backend": served, "models": Source(fault)}
+    async with scenario.open() as run:
+        await scenario.owner.send("/model")
+        card = await scenario.owner.next_message(where=lambda m: m.keyboard)
+        await scenario.owner.press(card, "Download far (3.0 GiB)")
+        end = await scenario.owner.next_message(where=lambda m: m.keyboard)
+        facts = (await run.store.ledger.rows())[-1].facts
+        edits = [c.fields["text"] for c in scenario.gram.called("editMessageText")]
+    assert "make demo MODEL=FILE.gguf" in card.text
+    assert "make demo MODEL=/m/own.gguf\nown: a window of 8,192 tokens." in card.text
+    assert card.text.endswith("far: 50 tokens/s.")
+    assert "Downloading far: 1.0 of 3.0 GiB" in edits
+    assert end.text.startswith(told) and end.buttons == [button]
+    assert '"act": "download"' in facts
+
+
+async def test_a_member_reads_the_step_and_gets_no_button(scenario: TelegramScenario) -> None:
+    mia = scenario.gram.user("Mia Member")
+    scenario.config = {"allow": frozenset({mia.id})}
+    served = Backend(profile="pocket", model="pocket.gguf")
+    scenario.services = lambda run: {"backend": served, "models": Source()}
+    async with scenario.open():
+        card = await mia.ask("/model", seconds=9)
+    assert card.text.endswith(TEXTS.toy_hint.replace("`", "")) and not card.keyboard
+
+
+async def test_a_real_model_that_serves_is_not_called_a_toy(scenario: TelegramScenario) -> None:
+    served = Backend(profile="far", model="m.gguf")
+    scenario.services = lambda run: {"backend": served, "models": Source()}
+    async with scenario.open():
+        await scenario.owner.send("/model")
+        card = await scenario.owner.next_message(where=lambda m: m.keyboard)
+    assert "toy" not in card.text and card.buttons == ["Download far (3.0 GiB)"]
