@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from agent.plan import Plan
+
 Reason = Literal["done", "cancelled", "tool_limit", "loop", "context", "backend", "error"]
 Decision = Literal["denied", "once", "chat"]
 
@@ -115,6 +117,13 @@ class ApprovalAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanChanged:
+    """The plan of the task, whole, for a live message; not part of the JSON form."""
+
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
 class Notice:
     text: str
 
@@ -154,6 +163,7 @@ Event = (
     | CallRefused
     | ApprovalPending
     | ApprovalAsked
+    | PlanChanged
     | Notice
     | ModelFinished
     | TurnFinished

@@ -10,6 +10,8 @@ from datetime import datetime
 from functools import cache
 from importlib.resources import files as resources
 
+PLAN = "plan:"
+
 
 @cache
 def system_text() -> str:
@@ -23,6 +25,7 @@ def context_block(
     *,
     sender: str = "",
     notes: Sequence[str] = (),
+    plan: Sequence[str] = (),
     quote: str = "",
     files: Iterable[str] = (),
     more: Iterable[str] = (),
@@ -30,7 +33,7 @@ def context_block(
     """What the program adds in front of a person's words, up to where the words begin.
 
     `now` is aware and in the chat's zone; `notes` are lines of `note_line` that this
-    conversation has not been shown yet; `quote` is what the message replies to;
+    conversation has not been shown yet; `plan` the steps of its task; `quote` is what the message replies to;
     `files` are lines naming what came with it; `more` are further lines.
     """
     lines = [f"now: {now:%a %Y-%m-%d %H:%M} {zone}"]
@@ -38,6 +41,8 @@ def context_block(
         lines.append(f"from: {one_line(sender)}")
     if notes:
         lines += ["notes:", *notes]
+    if plan:
+        lines += [PLAN, *plan]
     if quote:
         lines.append(f"reply to: {one_line(quote)}")
     lines += [f"file: {one_line(file)}" for file in files]

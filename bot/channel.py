@@ -15,6 +15,7 @@ from pydantic import Field, TypeAdapter
 
 from agent.errors import ToolError
 from agent.leaks import LeakDetector
+from agent.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,12 @@ class TurnView:
     status: str = ""
     thoughts: str = ""
     buttons: Keyboard = ()
+    plan: Plan = ()
+
+    @property
+    def stays(self) -> bool:
+        """Whether something of it is left when the turn has ended."""
+        return bool(self.calls or self.plan)
 
 
 @dataclass(frozen=True, slots=True)

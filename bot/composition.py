@@ -224,6 +224,7 @@ class ToolContexts:
             web=Fetcher(hosts, sandbox.observer) if hosts else None,
             notes=ChatMemory(self.store, chat, zone, semantic_search(self.store, self.settings)),
             jobs=await self.planner(chat, zone),
+            plans=self.store.plans,
             file_sender=self.file_sender(chat) if self.file_sender else None,
             leaks=self.leaks,
             browser=browser(self.settings, self.store, chat, self.pages),

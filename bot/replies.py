@@ -17,6 +17,7 @@ from agent.events import (
     ModelFinished,
     ModelProgress,
     Notice,
+    PlanChanged,
     Reason,
     TextDelta,
     ThoughtDelta,
@@ -131,7 +132,7 @@ class LiveReply:
         self._progress.add(event)
         if isinstance(event, TurnFinished):
             self.end()
-        if isinstance(event, ToolCalled):
+        if isinstance(event, ToolCalled | PlanChanged):
             self._due.set()
         self._changed.set()
 
@@ -141,7 +142,7 @@ class LiveReply:
 
     async def final(self) -> None:
         self.end()
-        if self._progress.view.calls:
+        if self._progress.view.stays:
             await self._live.settle(self._progress.view)
 
     def end(self) -> None:
@@ -153,7 +154,7 @@ class LiveReply:
         """Show the turn until it has ended; then leave its tool lines."""
         await set_within(self._due, FIRST_PAUSE)
         if self._ended.is_set():
-            if self._progress.view.calls:
+            if self._progress.view.stays:
                 await self._live.finish(self._progress.view)
             return
         typing = asyncio.create_task(self._type())
@@ -248,7 +249,7 @@ class TurnViewBuilder:
                     first = first[: SUMMARY_CHARACTERS - 1] + "…"
                 self._calls[id] = ToolCallView(id, name, first)
                 self._running[id] = name, self._clock()
-                self.view = TurnView(self._shown_calls())
+                self.view = TurnView(self._shown_calls(), plan=self.view.plan)
             case ToolProgress(id, text):
                 self._change_call(id, detail=text)
             case ToolFinished():
@@ -261,6 +262,8 @@ class TurnViewBuilder:
                 )
                 self._asked_at = self._clock()
                 self.view = replace(self.view, status="")
+            case PlanChanged(plan):
+                self.view = replace(self.view, plan=plan)
             case ApprovalPending():
                 self._pending_since = self._clock()
                 self.waiting()

@@ -152,7 +152,9 @@ class TerminalView:
 
 
 def tool_lines(view: TurnView) -> list[Text]:
-    return [line for call in view.calls for line in (headline(call), detail(call)) if line.plain]
+    steps = [Text(f"{'☑' if each.done else '☐'} {each.text}") for each in view.plan]
+    calls = [line for call in view.calls for line in (headline(call), detail(call)) if line.plain]
+    return [*steps, *calls]
 
 
 def headline(call: ToolCallView) -> Text:

@@ -152,6 +152,7 @@ class Texts(NamedTuple):
         "resume": "return to an older conversation",
         "stop": "stop what I am doing",
         "retry": "answer the last message again",
+        "plan": "the steps of the task at hand, to correct",
         "status": "model, queues and problems",
         "gpu": "the last hours of the GPU as a picture",
         "model": "show or switch the model",
@@ -210,7 +211,7 @@ class Texts(NamedTuple):
     help: str = "Just write to me. I can work with files, commands and repositories.\n\n{commands}"
     help_groups: Mapping[str, Sequence[str]] = {
         "Conversations": ("start", "help", "new", "resume"),
-        "Answers": ("stop", "retry", "export", "settings"),
+        "Answers": ("stop", "retry", "plan", "export", "settings"),
         "What I know": ("memory", "forget", "repos", "skills", "trust"),
         "Plans": ("jobs", "schedule", "summary", "timezone"),
         "The machine": ("status", "gpu", "model", "context"),
@@ -220,6 +221,9 @@ class Texts(NamedTuple):
     go_on: str = "Go on"
     goes_on: str = "Continuing."
     nothing_runs: str = "Nothing is running."
+    no_plan: str = "There is no plan here. I make one where work has many steps."
+    plan_usage: str = "/plan add WORDS, /plan 2 WORDS, /plan done 2, /plan end"
+    plan_corrected: str = "I have corrected the plan:\n{plan}"
     nothing_to_retry: str = "There is nothing to answer again."
     not_here: str = "That is not set up here."
     resume: str = "Which conversation?"

@@ -80,7 +80,8 @@ class ScriptedAgent:
 
         async def run(assignment: Assignment, emit: Emit) -> TurnFinished:
             sender = apps.file_sender(assignment.chat)
-            context = ToolContext(cast(Sandbox, None), file_sender=sender)
+            sandbox = await self.sandbox(assignment.chat) if self.sandbox else None
+            context = ToolContext(cast(Sandbox, sandbox), file_sender=sender, plans=store.plans)
             turn = Turn(model, assignment.journal, self.tools, schemas, context, approvals)
             frozen = "" if await store.freeze.since() is None else texts.FROZEN
             turn = replace(turn, budgets=DailyBudgets(store.budgets, self.limits), frozen=frozen)

@@ -7,6 +7,7 @@ from agent.approvals import ApprovalRequest
 from agent.events import Decision, Reason, TokenUsage
 from agent.messages import Assistant, Message, System, ToolResult, User
 from agent.model import Completion
+from agent.plan import Plan
 from agent.trust import Taint, named
 from agent.turn.journal import TurnState
 
@@ -27,6 +28,7 @@ class MemoryJournal:
     running: set[str] = field(default_factory=set)
     held: list[Taint] = field(default_factory=list)
     withheld: list[str] = field(default_factory=list)
+    planned: Plan = ()
     completions: list[Completion] = field(default_factory=list)
     asides: list[Completion] = field(default_factory=list)
     finished: list[tuple[Assistant | None, str, Reason, TokenUsage]] = field(default_factory=list)
@@ -69,6 +71,9 @@ class MemoryJournal:
             return None
         self.messages, self.shorter = self.shorter, None
         return await self.open()
+
+    async def plan(self) -> Plan:
+        return self.planned
 
     async def finish(
         self, message: Assistant | None, text: str, reason: Reason, usage: TokenUsage

@@ -212,7 +212,10 @@ class Worker:
         turn = secrets.token_hex(8)
         try:
             rows = await self.options.fetch(rows)
-            message = await user_message.render(self.store, rows, self.zone, self.window.enter)
+            plan = self.pending.chat.plan if self.pending.chat else ()
+            message = await user_message.render(
+                self.store, rows, self.zone, self.window.enter, plan
+            )
         except StoreError:
             raise
         except Exception:  # better answered without what came along than never

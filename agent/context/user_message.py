@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from agent import prompt
 from agent.instants import local_time
 from agent.messages import User
+from agent.plan import Plan, plan_lines
 from agent.store import Store
 from agent.store.inbox import InboxRow
 from agent.store.notes import SavedNote
@@ -29,9 +30,10 @@ async def as_they_are(rows: Sequence[InboxRow]) -> Sequence[InboxRow]:
 
 
 async def render(
-    store: Store, rows: Sequence[InboxRow], zone: str, enter: Enter
+    store: Store, rows: Sequence[InboxRow], zone: str, enter: Enter, plan: Plan = ()
 ) -> RenderedMessage:
-    """Waiting rows of one chat as the one message that the model gets. `zone` is an IANA name."""
+    """Waiting rows of one chat as the one message that the model gets. `zone` is an IANA name, `plan` that
+    of a task which the rows may go on with."""
     chat = rows[0].incoming.chat
     saved, shown = await store.notes.to_show(chat)
     # What strangers may have dictated is found by recall, which tells so; it never comes by itself.
@@ -48,6 +50,7 @@ async def render(
         zone,
         sender=rows[-1].incoming.sender,
         notes=[line for _, line in notes],
+        plan=plan_lines(plan),
         quote="; ".join(row.incoming.quote for row in rows if row.incoming.quote),
         files=[file for row in rows for file in row.incoming.files],
         more=more,

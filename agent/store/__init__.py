@@ -51,6 +51,7 @@ from agent.store.ledger import LedgerTable
 from agent.store.notes import NoteTable
 from agent.store.outbox import OutboxTable
 from agent.store.people import PeopleTable
+from agent.store.plans import PlanTable
 from agent.store.search import EmbeddingTable, SearchTable
 from agent.store.set_aside import SetAsideTable
 from agent.store.taints import TaintTable
@@ -89,6 +90,7 @@ class Store:
         self.ledger = LedgerTable(database)
         self.budgets = BudgetTable(database)
         self.freeze = FreezeTable(database)
+        self.plans = PlanTable(database)
         self.addresses = AddressTable(database)
 
 

@@ -8,8 +8,10 @@ from zoneinfo import ZoneInfo
 
 from pydantic import TypeAdapter
 
+from agent.plan import Plan
 from agent.store.database import Database, Row, Transaction, columns
 from agent.store.ledger import record
+from agent.store.plans import decoded_plan
 from agent.store.unreadable import readable
 
 SETTINGS = TypeAdapter(dict[str, Any])
@@ -18,7 +20,7 @@ SETTINGS = TypeAdapter(dict[str, Any])
 @dataclass(frozen=True, slots=True)
 class Chat:
     """`timezone` is empty where the agent's holds; `conversation` is the current one, None before
-    the first. Nothing is sent to a `blocked` chat: its person has blocked the bot."""
+    the first, and `plan` its task's. Nothing is sent to a `blocked` chat: its person has blocked the bot."""
 
     key: str
     title: str
@@ -27,6 +29,7 @@ class Chat:
     conversation: int | None
     blocked: bool
     active_at: float
+    plan: Plan = ()
 
     @property
     def thinking(self) -> int | None:
@@ -135,7 +138,10 @@ class ChatTable:
         return [ConversationRow(*row) for row in rows]
 
 
-_COLUMNS = "key, title, timezone, settings, conversation, resting, active_at"
+_COLUMNS = (
+    "key, title, timezone, settings, conversation, resting, active_at,"
+    " (SELECT plan FROM conversations WHERE id = chats.conversation)"
+)
 CHAT = f"SELECT {_COLUMNS} FROM chats WHERE key = ?"
 _CONVERSATIONS = """
 SELECT c.id, c.chat, c.title,
@@ -156,9 +162,10 @@ async def decoded(database: Database, rows: Sequence[Row]) -> Chat | None:
 
 
 def _chat(row: Row) -> Chat:
-    key, title, timezone, settings, conversation, blocked, active = row
+    key, title, timezone, settings, conversation, blocked, active, plan = row
+    known = SETTINGS.validate_json(settings)
     return Chat(
-        key, title, timezone, SETTINGS.validate_json(settings), conversation, bool(blocked), active
+        key, title, timezone, known, conversation, bool(blocked), active, decoded_plan(plan)
     )
 
 

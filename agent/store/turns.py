@@ -12,6 +12,7 @@ from agent.store.chats import Chat
 from agent.store.database import Database, Transaction, columns, storable
 from agent.store.freeze import FROZEN
 from agent.store.inbox import InboxRow, IncomingKind
+from agent.store.plans import end_plan
 from agent.store.transcript import Entry
 
 
@@ -210,6 +211,8 @@ class TurnTable:
             if end.message is not None:
                 await transcript.append(tx, turn.conversation, turn.id, end.message)
             await inbox.done(tx, turn.id)
+            if end.reason == "done":
+                await end_plan(tx, turn.conversation, turn.id)
             if ended[0][0]:
                 await withdraw_turn(tx, turn.id)
             return await outbox.put(tx, turn.chat, end.payloads, silent=end.silent, turn=turn.id)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol
 
 from agent.leaks import LeakDetector
+from agent.plan import Plan
 from agent.sandbox.hosts import Permit
 from agent.sandbox.sandbox import Sandbox
 from agent.trust import Taint
@@ -59,6 +60,13 @@ class Jobs(Protocol):
         """
 
 
+class Plans(Protocol):
+    async def of_turn(self, turn: str) -> Plan:
+        """The plan of the turn's conversation."""
+
+    async def set(self, chat: str, plan: Plan, turn: str = "") -> None: ...
+
+
 class FileSender(Protocol):
     async def send_file(self, file: BinaryIO, name: str, caption: str) -> None:
         """Send the open file to the chat's person; ToolError says why it could not be sent."""
@@ -92,6 +100,7 @@ class ToolContext:
     sandbox: Sandbox
     notes: Notes | None = None
     jobs: Jobs | None = None
+    plans: Plans | None = None
     file_sender: FileSender | None = None
     delegate: Delegate | None = None
     web: Web | None = None

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from agent.budgets import CallBudget
 from agent.errors import ToolError
 from agent.leaks import Leak
+from agent.plan import Plan
 from agent.sandbox.files import SandboxPath
 from agent.sandbox.hosts import HostRequest, Permit
 from agent.sandbox.proxy import FoundLeak, Outflow
@@ -64,7 +65,8 @@ class Call:
     eighth of it). `progress` takes the newest output of a running command, whole lines.
     `budget` counts what it uses of its chat's day. `taints` gives the strangers' text that its
     chat holds. `strangers` names where text of strangers comes from that the call gives back, in
-    its errors as well. `withhold` has a person told what was not let out. `written` is what a
+    its errors as well. `withhold` has a person told what was not let out, `planned` shows
+    them the plan of the task. `written` is what a
     person has typed of the call (a command line), where no model has.
     """
 
@@ -78,6 +80,7 @@ class Call:
     taints: Callable[[], Awaitable[Sequence[Taint]]] = untouched
     strangers: list[str] = field(default_factory=list)
     withhold: Withhold = untold
+    planned: Callable[[Plan], None] = lambda plan: None
     budget: CallBudget = field(default_factory=CallBudget)
     written: str = ""
 

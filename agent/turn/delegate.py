@@ -14,6 +14,7 @@ from agent.errors import ToolError
 from agent.events import Emit, Reason, TokenUsage, TurnFinished
 from agent.messages import Assistant, Message, System, ToolResult, User
 from agent.model import Completion
+from agent.plan import Plan
 from agent.prompt import system_text
 from agent.tools.tool import Withhold, untold
 from agent.trust import Taint, named
@@ -126,6 +127,9 @@ class TransientJournal:
                 self.messages[number] = replace(result, text=text)
                 shortened = True
         return await self.open() if shortened else None
+
+    async def plan(self) -> Plan:
+        return ()
 
     async def finish(
         self, message: Assistant | None, text: str, reason: Reason, usage: TokenUsage

@@ -10,6 +10,7 @@ from agent.context.window import ModelWindow
 from agent.events import Reason, TokenUsage
 from agent.messages import Assistant, Message, System, ToolResult, User
 from agent.model import Completion
+from agent.plan import Plan
 from agent.store import Store
 from agent.store.inbox import InboxRow, Incoming
 from agent.store.turns import OpenTurn, TurnEnd
@@ -82,6 +83,10 @@ class Journal(Protocol):
         Asked before every model call. `full`: the server has just refused the
         transcript as too long, so shorten it whatever the count says.
         """
+        ...
+
+    async def plan(self) -> Plan:
+        """The plan of the conversation's task."""
         ...
 
     async def finish(
@@ -187,6 +192,9 @@ class StoredJournal:
             return None
         changed = await self.window.fit(self.open_turn, full=full)
         return await self.open() if changed else None
+
+    async def plan(self) -> Plan:
+        return await self.store.plans.of_turn(self.turn)
 
     async def finish(
         self, message: Assistant | None, text: str, reason: Reason, usage: TokenUsage

@@ -8,7 +8,7 @@ from typing import Any
 from agent.approvals import GuardedCall
 from agent.budgets import COSTS, CallBudget
 from agent.errors import Looping, NoSandbox, ToolError, TurnError
-from agent.events import CallRefused, Emit, ToolCalled, ToolFinished, ToolProgress
+from agent.events import CallRefused, Emit, PlanChanged, ToolCalled, ToolFinished, ToolProgress
 from agent.llm.tool_call_parser import arguments_of
 from agent.messages import ToolCall
 from agent.tools.tool import Call, Output, Tool, Withhold
@@ -135,6 +135,7 @@ class ToolRunner:
             output_bytes=self.output_bytes,
             taints=journal.taints,
             withhold=self._withhold,
+            planned=lambda plan: self._emit(PlanChanged(plan)),
             budget=budget,
         )
         began = asyncio.get_running_loop().time()

@@ -6,6 +6,8 @@ from agent.aio import complete
 from agent.events import TokenUsage
 from agent.messages import Assistant, Message, ToolCall, ToolResult, User
 from agent.model import Completion
+from agent.plan import plan_lines
+from agent.prompt import PLAN
 from agent.turn import texts
 from agent.turn.journal import Journal
 
@@ -74,11 +76,14 @@ class TurnTranscript:
         await complete(self._steer())
 
     async def compact(self, *, full: bool = False) -> bool:
-        """Whether the transcript was shortened."""
+        """Whether the transcript was shortened; the plan then stands behind it."""
         state = await self._journal.compact(self.messages, full=full)
-        if state:
-            self.messages = state.messages
-        return state is not None
+        if state is None:
+            return False
+        self.messages = state.messages
+        if lines := plan_lines(await self._journal.plan()):
+            await self.note("\n".join([PLAN, *lines]))
+        return True
 
     async def close(self, *, stopped: bool) -> None:
         """Give every open call a result, so that the transcript is sound."""

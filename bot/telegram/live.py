@@ -43,8 +43,8 @@ class LiveMessage:
         self._message = ""
         self._given_up = False  # its send got no answer
         self._stands: tuple[Styled, Keyboard] | None = None  # what that message says
-        self._shown: tuple[tuple[ToolCallView, ...], Keyboard] = ((), ())
-        self._kept: tuple[ToolCallView, ...] | None = None
+        self._shown = TurnView()  # of it, what that message says
+        self._kept: TurnView | None = None
         self._open = True
 
     async def show(self, view: TurnView) -> None:
@@ -52,16 +52,17 @@ class LiveMessage:
             await self._put(progress_text(view, with_calls=True), view.buttons)
             await self._keep(view)
             return
-        if (view.calls, view.buttons) != self._shown:
-            self._shown = view.calls, view.buttons
+        lasting = TurnView(view.calls, plan=view.plan)
+        if (changed := replace(lasting, buttons=view.buttons)) != self._shown:
+            self._shown = changed
             # A draft has no buttons: they stand under the tools' lines, or under a line of their own.
-            lone = plain(STILL if view.buttons and not view.calls else "")
-            if self._message and not view.calls and not view.buttons:
+            lone = plain(STILL if view.buttons and not view.stays else "")
+            if self._message and not view.stays and not view.buttons:
                 await self._calls.delete(self._chat, self._message)
                 await self._unfinished.remove(self._chat, self._message)
                 self._message, self._kept = "", None
             else:
-                await self._put(join([tool_log(view.calls), lone]), view.buttons)
+                await self._put(join([lasting_text(view), lone]), view.buttons)
                 await self._keep(view)
         text = progress_text(view, with_calls=self._given_up)
         if text.text:
@@ -73,7 +74,7 @@ class LiveMessage:
     async def settle(self, view: TurnView) -> None:
         if self._message or self._given_up:
             return
-        text = tool_log(view.calls)
+        text = lasting_text(view)
         try:
             self._message = await self._calls.send_text(self._chat, text, silent=True)
         except TelegramError:
@@ -86,8 +87,8 @@ class LiveMessage:
         if not self._message:
             return  # what was too quick to be shown is not put behind its own answer
         ended = True
-        if view.calls:
-            ended = await self._put(tool_log(view.calls))
+        if view.stays:
+            ended = await self._put(lasting_text(view))
         else:
             await self._calls.delete(self._chat, self._message)
         if ended:
@@ -112,9 +113,10 @@ class LiveMessage:
         return True
 
     async def _keep(self, view: TurnView) -> None:
-        if self._message and self._kept != view.calls:
-            self._kept = view.calls
-            await self._unfinished.keep(self._chat, self._message, view.calls)
+        lasting = TurnView(view.calls, plan=view.plan)
+        if self._message and self._kept != lasting:
+            self._kept = lasting
+            await self._unfinished.keep(self._chat, self._message, lasting)
 
 
 class LeftMessage(NamedTuple):
@@ -137,16 +139,15 @@ class LiveMessageStore:
         """Read what a killed process left; before any turn goes on."""
         self._left = await self.key_values.with_prefix(KEY_PREFIX, LeftMessage)
 
-    async def keep(self, chat: str, message: str, calls: tuple[ToolCallView, ...]) -> None:
+    async def keep(self, chat: str, message: str, view: TurnView) -> None:
         interrupted = self.texts.interrupted
-        end = tool_log(
-            tuple(
-                replace(c, state="failed", detail="\n".join(filter(None, [c.detail, interrupted])))
-                if c.state == "running"
-                else c
-                for c in calls
-            )
+        calls = tuple(
+            replace(c, state="failed", detail="\n".join(filter(None, [c.detail, interrupted])))
+            if c.state == "running"
+            else c
+            for c in view.calls
         )
+        end = lasting_text(replace(view, calls=calls))
         try:
             await self.key_values.put(
                 row_key(chat, message), [end.text, [*map(astuple, end.spans)]]
@@ -187,19 +188,26 @@ def row_key(chat: str, message: str) -> str:
     return f"{KEY_PREFIX}{chat}/{message}"
 
 
-def tool_log(calls: tuple[ToolCallView, ...]) -> Styled:
+def lasting_text(view: TurnView) -> Styled:
+    """What stays of a view: the plan, and the tools' lines below it."""
+    steps = join([plain(f"{'☑' if each.done else '☐'} {each.text}") for each in view.plan])
+    log = tool_log(view.calls, TEXT_UNITS - units(steps.text) - 2)
+    return join([steps, log], "\n\n")
+
+
+def tool_log(calls: tuple[ToolCallView, ...], room: int) -> Styled:
     """The tools' lines; the newest with their output, folded, as far as there is room for it."""
     whole = [join([headline(call), detail(call)]) for call in calls]
     sizes = accumulate(units(line.text) for line in reversed(whole))
     short = len(calls) - sum(size < LOG_UNITS for size in sizes)
-    return tail(join([*map(headline, calls[:short]), *whole[short:]]), TEXT_UNITS)
+    return tail(join([*map(headline, calls[:short]), *whole[short:]]), room)
 
 
 def progress_text(view: TurnView, *, with_calls: bool) -> Styled:
     """The newest part of what goes on; with the tools' lines where they have no message of their own."""
     thoughts = plain(view.thoughts[-DETAIL_CHARACTERS:].strip()).within("expandable_blockquote")
     parts = [thoughts, render(view.text), plain(view.status).within("italic")]
-    return tail(join([*([tool_log(view.calls)] if with_calls else []), *parts], "\n\n"), TEXT_UNITS)
+    return tail(join([*([lasting_text(view)] if with_calls else []), *parts], "\n\n"), TEXT_UNITS)
 
 
 def headline(call: ToolCallView) -> Styled:

@@ -6,6 +6,7 @@ from agent.errors import BackendAway, ContextFull
 from agent.events import ModelFinished, Notice, TextDelta
 from agent.messages import System, User
 from agent.model import ModelRefused
+from agent.plan import PlanStep
 from agent.turn.turn import TurnLimits
 from fakes.model_scripted import calls, refused, says
 from fakes.words import saying
@@ -151,6 +152,14 @@ async def test_a_full_window_is_compacted_and_asked_again(bench: Bench) -> None:
     finished = await bench.run(ContextFull("9000 of 8192"), says("Fine."))
     assert finished.text == "Fine."
     assert bench.model.requests[1].messages == (System("You help."), User("short"))
+
+
+async def test_the_plan_stands_behind_what_a_compaction_left(bench: Bench) -> None:
+    bench.journal.shorter = [System("You help."), User("short")]
+    bench.journal.planned = (PlanStep("look", done=True), PlanStep("tell"))
+    await bench.run(ContextFull("9000 of 8192"), says("Fine."))
+    last = bench.model.requests[1].messages[-1]
+    assert last == User("<context>\nplan:\n1. [x] look\n2. [ ] tell\n</context>")
 
 
 async def test_a_window_that_cannot_be_compacted_is_said(bench: Bench) -> None:

@@ -1,0 +1,49 @@
+"""/plan: the steps of the task in a chat, and a person's corrections of them."""
+
+import secrets
+
+from agent.plan import Plan, WrongPlan, plan_lines, with_done, with_steps, with_text
+from agent.store.inbox import Incoming
+from bot.commands.context import CommandCall, HandlerContext
+
+
+async def plan(context: HandlerContext, call: CommandCall) -> None:
+    """/plan shows it; /plan add WORDS, /plan 2 WORDS, /plan done 2 and /plan end change it."""
+    texts, plans = context.texts, context.store.plans
+    known = await plans.of_chat(call.chat)
+    try:
+        changed = corrected(known, call.argument)
+    except WrongPlan as error:
+        await context.send(call.chat, str(error))
+        return
+    shown = "\n".join(plan_lines(changed)) or texts.no_plan
+    if changed != known:
+        await plans.set(call.chat, changed)
+        await tell_model(context, call, shown)
+    how = f"\n\n{texts.plan_usage}" if changed else ""
+    await context.send(call.chat, f"{shown}{how}")
+
+
+def corrected(known: Plan, argument: str) -> Plan:
+    first, _, rest = argument.partition(" ")
+    match first.lower():
+        case "add" if rest:
+            return with_steps(known, [rest])
+        case "done" if rest.strip().isdecimal():
+            return with_done(known, int(rest))
+        case "end":
+            return ()
+        case number if number.isdecimal() and rest:
+            return with_text(known, int(number), rest)
+    return known
+
+
+async def tell_model(context: HandlerContext, call: CommandCall, shown: str) -> None:
+    """A turn that runs hears of it at its next step; a later one is shown the plan as it begins."""
+    if call.chat not in context.services.chats.running():
+        return
+    words = context.texts.plan_corrected.format(plan=shown)
+    update = f"plan:{secrets.token_hex(8)}"
+    await context.services.chats.submit(
+        Incoming(call.chat, context.channel.source, update, words, sender=call.sender.name)
+    )
