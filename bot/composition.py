@@ -276,6 +276,7 @@ class Documents:
     settings: Settings
     store: Store
     sandboxes: Sandboxes
+    _indexed: bool = False  # an indexer is at work
 
     @cached_property
     def _reader(self) -> "DocumentReader":
@@ -293,11 +294,14 @@ class Documents:
     def library(self, chat: str) -> "Library":
         from agent.documents.library import Library
 
-        return Library(self.store.documents, self._reader, chat, self._meaning)
+        return Library(
+            self.store.documents, self._reader, chat, self._meaning, alone=not self._indexed
+        )
 
     def indexer(self, busy: Callable[[], bool]) -> "DocumentIndexer":
         from agent.documents.indexer import DocumentIndexer
 
+        self._indexed = True
         return DocumentIndexer(self.store.documents, self._reader, busy, self._meaning)
 
 

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import stat
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,6 +67,17 @@ def files_of(folder: Path) -> dict[str, tuple[int, float]] | None:
     return found
 
 
+async def follow_folders(table: DocumentTable, folders: Mapping[str, Path]) -> None:
+    """Have the table know what the folders hold. One that is not there now keeps its documents."""
+    await table.keep_folders(folders)
+    for name, folder in folders.items():
+        found = await asyncio.to_thread(files_of, folder)
+        if found is None:
+            log.warning("agent.documents.%s: %s is not there, or may not be read", name, folder)
+        else:
+            await table.sync_folder(name, found)
+
+
 @dataclass
 class DocumentIndexer:
     """Runs beside the chats until cancelled. While `busy`, people are waiting for answers."""
@@ -92,7 +103,7 @@ class DocumentIndexer:
         """Do one piece of work, and pause for it; whether there was one."""
         loop = asyncio.get_running_loop()
         if loop.time() - self._looked_at >= self.look_seconds:
-            await self.look()
+            await follow_folders(self.table, self.reader.folders)
             self._looked_at = loop.time()
         patience = loop.time() + PATIENCE_SECONDS
         while self.busy() and loop.time() < patience:
@@ -104,13 +115,3 @@ class DocumentIndexer:
         if worked:
             await asyncio.sleep((loop.time() - began) * (1 / SHARE - 1))
         return worked
-
-    async def look(self) -> None:
-        """Follow what the folders hold. One that is not there now keeps its documents."""
-        await self.table.keep_folders(self.reader.folders)
-        for name, folder in self.reader.folders.items():
-            found = await asyncio.to_thread(files_of, folder)
-            if found is None:
-                log.warning("agent.documents.%s: %s is not there, or may not be read", name, folder)
-            else:
-                await self.table.sync_folder(name, found)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from agent.documents.indexer import read_next
+from agent.documents.indexer import follow_folders, read_next
 from agent.documents.meaning import PassageMeaning
 from agent.documents.reading import DocumentReader
 from agent.errors import ToolError
@@ -28,16 +28,20 @@ class FoundPassage:
 
 @dataclass(frozen=True)
 class Library:
-    """What the command `docs` works with; each failure is a ToolError with advice."""
+    """What the command `docs` works with; each failure is a ToolError with advice. `alone`: no indexer
+    runs in this process, so folders are looked through when somebody asks."""
 
     table: DocumentTable
     reader: DocumentReader
     chat: str
     meaning: PassageMeaning | None = None
+    alone: bool = False
 
     async def documents(self) -> list[SavedDocument]:
         """All of them. What has been sent to this chat and waits is read first, and a little of what
         waits in folders: the rest is read in the background."""
+        if self.alone:
+            await follow_folders(self.table, self.reader.folders)
         end = asyncio.get_running_loop().time() + FOLDER_SECONDS
         seen = await self._seen()
         while waiting := [

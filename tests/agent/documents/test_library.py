@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.documents.indexer import DocumentIndexer, files_of
+from agent.documents.indexer import DocumentIndexer, files_of, follow_folders
 from agent.documents.meaning import PassageMeaning
 from agent.errors import NoSandbox, ToolError
 from agent.memory.search import Embedder
@@ -53,6 +53,7 @@ async def test_another_chat_finds_none_of_it(shelf: Shelf) -> None:
     assert await shelf.library("other").documents() == []
     with pytest.raises(ToolError, match=r"There is no document contract\.md"):
         await shelf.library("other").show("contract.md", 1, 9)
+    assert await shelf.store.documents.search("other", [], "notice", 5) == []
     # Nor by the word that keeps them apart in the index.
     assert await found(shelf, "c1 notice", "other") == []
 
@@ -141,8 +142,15 @@ async def test_a_folder_is_followed(shelf: Shelf) -> None:
     assert await found(shelf, "bees") == await found(shelf, "wool") == []
 
     del shelf.reader.folders["handbook"]  # type: ignore[attr-defined]
-    await follower.look()
+    await follow_folders(shelf.store.documents, shelf.reader.folders)
     assert await found(shelf, "ants") == []
+
+
+async def test_a_folder_is_there_without_a_bot_too(shelf: Shelf) -> None:
+    (shelf.folder / "notes.md").write_text("Bees sleep in winter.")
+    assert await found(shelf, "bees") == []
+    alone = replace(shelf.library(), alone=True)
+    assert [one.passage.text for one in await alone.search("bees", 5)] == ["Bees sleep in winter."]
 
 
 async def test_a_folder_that_is_away_keeps_its_documents(shelf: Shelf) -> None:
@@ -151,7 +159,7 @@ async def test_a_folder_that_is_away_keeps_its_documents(shelf: Shelf) -> None:
     while await follower.run_once():
         pass
     shelf.folder.rename(shelf.folder.with_name("elsewhere"))
-    await follower.look()
+    await follow_folders(shelf.store.documents, shelf.reader.folders)
     assert [one[0] for one in await found(shelf, "bees")] == ["handbook/notes.md"]
 
 
