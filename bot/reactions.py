@@ -12,6 +12,7 @@ ShownReactions = Literal["done", "seen", "off"]
 SEEN = "👀"
 # Of the emoji that Telegram takes; ⚠️ and ✅ are none of them.
 DONE, FAILED, NONE = "👌", "😢", ""
+FEEDBACK = {"👍": True, "👎": False}  # a person's, on an answer
 
 
 class Reactions:

@@ -11,7 +11,6 @@ message_calls.py     Bot API calls on messages: chats by key, each at its chat's
 pacer.py             when something may be sent
 connection.py        how calls reach the server
 markdown.py          Markdown to styled text
-markdown_dialect.py  its rules in place of CommonMark's
 styled.py            styled text: building it, cutting it, Telegram's form of it
 """
 

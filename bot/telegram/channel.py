@@ -56,6 +56,7 @@ class TelegramChannel:
 
     source = SOURCE
     prefix = PREFIX
+    repeat_seconds = 0.0
 
     def __init__(
         self,

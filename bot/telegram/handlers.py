@@ -48,6 +48,7 @@ from bot.commands.table import (
     run_command,
     show_press_result,
 )
+from bot.reactions import FEEDBACK
 from bot.telegram.incoming_message import addressed, chat_of, incoming_message
 from bot.telegram.message_calls import ChatKey
 
@@ -61,7 +62,6 @@ UPDATES = [
     "message_reaction",
     STOPPED,
 ]
-FEEDBACK = {"👍": True, "👎": False}
 ANSWER_SECONDS = 5.0  # Telegram forgets a press within seconds
 NOT_THERE = (ChatMember.BANNED, ChatMember.LEFT)
 

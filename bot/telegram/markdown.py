@@ -10,26 +10,25 @@ markdown-it is loaded with the first text, not at the start of the program.
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from functools import cache
 from typing import TYPE_CHECKING
 
 from bot.telegram.styled import Styled, StyledWriter, plain
 
 if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
     from markdown_it.token import Token
     from markdown_it.tree import SyntaxTreeNode as Node
 
 LINKABLE = re.compile(r"https?://[\w-]+(\.[\w-]+)+(:\d+)?([/?#]|$)", re.ASCII)
 FENCE_LANGUAGE = re.compile(r"[\w+#./-]{1,30}")
 FENCE_TITLE = re.compile(r"""(?:title|file|filename)=(["']?)([^"'\s]+)\1""")
-NESTING = 60
 TABLE_COLUMNS = 35  # what a phone shows of a code block without wrapping, about
 
 
 def render(markdown: str) -> Styled:
     """The text and spans of a Markdown source; too deeply nested sources come as plain text."""
     from markdown_it.tree import SyntaxTreeNode
+
+    from bot.markdown_dialect import NESTING, parser
 
     source = plain(markdown)
     environment: dict[str, object] = {}
@@ -39,18 +38,6 @@ def render(markdown: str) -> Styled:
     renderer = Renderer(link_targets(tokens))
     renderer.children(SyntaxTreeNode(tokens))
     return renderer.out.styled
-
-
-@cache
-def parser() -> "MarkdownIt":
-    from markdown_it import MarkdownIt
-
-    from bot.telegram import markdown_dialect
-
-    options = {"html": False, "breaks": True, "maxNesting": NESTING + 1}
-    return markdown_dialect.install(
-        MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
-    )
 
 
 def link_targets(tokens: "Sequence[Token]") -> set[str]:

@@ -36,8 +36,9 @@ from bot.channel import (
     MessageRefused,
     NotSent,
 )
+from bot.rate_limiter import Urgency
 from bot.telegram.connection import UNSENT
-from bot.telegram.pacer import Pacer, Pacers, Urgency
+from bot.telegram.pacer import Pacer, Pacers
 from bot.telegram.styled import Styled, entities
 
 SOURCE = "telegram"  # of rows in the database

@@ -2,12 +2,10 @@
 
 Handlers are quick and write what must last; when one returns, its update may be
 forgotten by Telegram. While the state cannot be written, the update waits, and its person is
-told so once. What cannot be parsed, and what handlers or the whole program crash at every time, is set aside.
+told so once.
 """
 
-import asyncio
 import json
-import logging
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -16,25 +14,11 @@ from telegram import Update
 from telegram.ext import Application, CallbackContext
 
 from agent.store.errors import StoreError
-from agent.store.set_aside import SetAsideTable, update_key
-from agent.store.unreadable import UPDATES
+from agent.store.set_aside import SetAsideTable
+from bot.event_gate import EventGate, Unparsable
 from bot.telegram.message_calls import SOURCE
 
-log = logging.getLogger(__name__)
-
 KNOWN = 2000  # update ids kept to pass over a second delivery
-FIRST_RETRY = 1.0
-LONGEST_RETRY = 30.0
-
-
-class Unparsable(Exception):
-    """An update that the library cannot parse; `why` is what it raised."""
-
-    def __init__(self, why: Exception) -> None:
-        super().__init__(str(why))
-        self.why = why
-
-
 Waits = Callable[[Update, StoreError], None]
 """Told of an update that cannot be stored now."""
 
@@ -50,58 +34,30 @@ class UpdateGate:
         waits: Waits = lambda update, error: None,
     ) -> None:
         self._application = application
-        self._set_aside = set_aside
+        self._gate = EventGate(SOURCE, set_aside)
         self._waits = waits
         self._waiting: set[int] = set()  # chats
         self._known: OrderedDict[int, None] = OrderedDict()
         self._errors: dict[int, Exception] = {}
-        self._crashed: set[tuple[str, str]] = set()
         application.add_error_handler(self._keep_error)
 
     async def take(self, raw: object) -> None:
         """Returns when the update, as JSON, is handled for good or set aside."""
-        number, text = update_number(raw), as_json(raw)
+        number = update_number(raw)
         if number in self._known:
             return
-        row = UPDATES, update_key(SOURCE, text)
-        handled, pause = False, FIRST_RETRY
-        while not handled:
-            try:
-                async with self._set_aside.attempt(*row, text) as allowed:
-                    handled = not allowed or await self._handled(raw, row, text)
-            except StoreError as error:
-                log.warning("update %s waits: %s", number, error)
-                await asyncio.sleep(pause)
-                pause = min(LONGEST_RETRY, 2 * pause)
+        await self._gate.take(as_json(raw), lambda: self._handle(raw))
         if number is not None:
             self._known[number] = None
             if len(self._known) > KNOWN:
                 self._known.popitem(last=False)
 
-    async def _handled(self, raw: object, row: tuple[str, str], text: str) -> bool:
-        """Whether it is handled or set aside; False to try again. Raises StoreError."""
-        crash = await self._crash(raw)
-        if crash is None:
-            if row in self._crashed:
-                self._crashed.discard(row)
-                await self._set_aside.passed(*row)
-            return True
-        log.warning("update %s failed (%s)", update_number(raw), type(crash).__name__)
-        if isinstance(crash, Unparsable):
-            await self._set_aside.add(*row, crash.why, text)
-            return True
-        self._crashed.add(row)
-        if await self._set_aside.crashed(*row, crash, text):
-            log.error("update %s crashed each time", update_number(raw), exc_info=crash)
-            return True
-        return False
-
-    async def _crash(self, raw: object) -> Exception | None:
-        """What a handler crashed with, or Unparsable; None when it is handled. Raises StoreError."""
+    async def _handle(self, raw: object) -> None:
+        """Raises Unparsable, StoreError, and what a handler crashed with."""
         try:
             update = parsed(raw, self._application)
         except Exception as error:  # noqa: BLE001 - the library trusts whatever it parses
-            return Unparsable(error)
+            raise Unparsable(error) from None
         try:
             await self._application.process_update(update)
             crash = self._errors.pop(update.update_id, None)
@@ -112,9 +68,10 @@ class UpdateGate:
             if chat and chat.id not in self._waiting:
                 self._waiting.add(chat.id)
                 self._waits(update, crash)
+        else:
+            self._waiting.clear()
+        if crash is not None:
             raise crash
-        self._waiting.clear()
-        return crash
 
     async def _keep_error(
         self, update: object, context: CallbackContext[Any, Any, Any, Any]

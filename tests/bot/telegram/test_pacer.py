@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from telegram.error import RetryAfter
 
-from bot.telegram.pacer import GROUP, OVERALL, Pacers, RateLimiter, Urgency
+from bot.rate_limiter import RateLimiter, Urgency
+from bot.telegram.pacer import GROUP, OVERALL, Pacers
 
 
 class JumpingLoop(asyncio.SelectorEventLoop):

@@ -1,7 +1,9 @@
-"""Rules of markdown-it in place of CommonMark's, where those would drop what a person may miss."""
+"""Markdown as models write it: markdown-it with rules in place of CommonMark's where those would drop
+what a person may miss. Each messaging app renders its tokens in the app's own form."""
 
 import re
 import unicodedata
+from functools import cache
 
 from markdown_it import MarkdownIt
 from markdown_it.ruler import RuleOptionsType
@@ -18,6 +20,13 @@ INLINE_MATHS = re.compile(
 SPOILER = re.compile(r"(?<![\w|])\|\|(?=[^\s|])([^\n]+?[^\s|])\|\|(?![\w|])")
 DUNDER = re.compile(r"__[a-z][a-z0-9_]*__(?!\w)")  # a name of Python's
 BLOCK_MATHS = {"$$": "$$", "\\[": "\\]"}
+NESTING = 60
+
+
+@cache
+def parser() -> MarkdownIt:
+    options = {"html": False, "breaks": True, "maxNesting": NESTING + 1}
+    return install(MarkdownIt("commonmark", options).enable(["table", "strikethrough"]))
 
 
 def install(parser: MarkdownIt) -> MarkdownIt:

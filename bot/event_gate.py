@@ -1,0 +1,73 @@
+"""What a messaging app delivers, each handled for good before it is acknowledged to the app.
+
+While the state cannot be written, an update waits. What cannot be parsed, and what its handler or the
+whole program crash at every time, is set aside.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from agent.store.errors import StoreError
+from agent.store.set_aside import SetAsideTable, update_key
+from agent.store.unreadable import UPDATES
+
+log = logging.getLogger(__name__)
+
+FIRST_RETRY = 1.0
+LONGEST_RETRY = 30.0
+
+
+class Unparsable(Exception):
+    """An update that cannot be parsed; `why` is what was raised."""
+
+    def __init__(self, why: Exception) -> None:
+        super().__init__(str(why))
+        self.why = why
+
+
+class EventGate:
+    """`source` is the app's name. Handlers are quick and write what must last."""
+
+    def __init__(self, source: str, set_aside: SetAsideTable) -> None:
+        self._source = source
+        self._set_aside = set_aside
+        self._crashed: set[tuple[str, str]] = set()
+
+    async def take(self, text: str, handle: Callable[[], Awaitable[None]]) -> None:
+        """Returns when the update, `text` as it came, is handled or set aside. `handle` may raise
+        Unparsable, StoreError, and whatever a bug raises."""
+        row = UPDATES, update_key(self._source, text)
+        handled, pause = False, FIRST_RETRY
+        while not handled:
+            try:
+                async with self._set_aside.attempt(*row, text) as allowed:
+                    handled = not allowed or await self._handled(handle, row, text)
+            except StoreError as error:
+                log.warning("an update of %s waits: %s", self._source, error)
+                await asyncio.sleep(pause)
+                pause = min(LONGEST_RETRY, 2 * pause)
+
+    async def _handled(
+        self, handle: Callable[[], Awaitable[None]], row: tuple[str, str], text: str
+    ) -> bool:
+        """Whether it is handled or set aside; False to try again. Raises StoreError."""
+        try:
+            await handle()
+        except StoreError:
+            raise
+        except Unparsable as crash:
+            log.warning("an update of %s cannot be parsed (%s)", self._source, crash.why)
+            await self._set_aside.add(*row, crash.why, text)
+            return True
+        except Exception as crash:
+            log.warning("an update of %s failed (%s)", self._source, type(crash).__name__)
+            self._crashed.add(row)
+            if await self._set_aside.crashed(*row, crash, text):
+                log.exception("an update of %s crashed each time", self._source)
+                return True
+            return False
+        if row in self._crashed:
+            self._crashed.discard(row)
+            await self._set_aside.passed(*row)
+        return True
