@@ -1,5 +1,6 @@
 """The question whether a tool may run: its text, its buttons, the whole as a file, and who is asked."""
 
+import asyncio
 import re
 from dataclasses import dataclass
 from io import BytesIO
@@ -16,6 +17,7 @@ from bot.channel import (
     DeliveryUncertain,
     Keyboard,
     NamedFile,
+    NotSent,
     OutgoingMessage,
     send,
 )
@@ -80,7 +82,8 @@ class OwnerApprovals:
         """Two copies of one question are harmless, a missing one is not."""
         where = await asked_in(self.channel, self.texts, request, chat)
         text = question(self.texts, request, where)
-        message = OutgoingMessage(text, approval_keyboard(self.texts, request))
+        keyboard = approval_keyboard(self.texts, request)
+        message = OutgoingMessage(text, keyboard, transaction=f"approval-{request.id}")
         for attempt in range(ATTEMPTS):
             try:
                 await send_whole(self.channel, chat, self.texts, request)
@@ -88,6 +91,10 @@ class OwnerApprovals:
             except DeliveryUncertain:
                 if attempt == ATTEMPTS - 1:
                     raise
+            except NotSent as error:  # too fast: the app says when to ask again
+                if attempt == ATTEMPTS - 1 or not error.after:
+                    raise
+                await asyncio.sleep(error.after)
         raise AssertionError
 
 

@@ -74,7 +74,8 @@ class TurnView:
 class OutgoingMessage:
     """A text to send, in as many parts as it needs; the first `part` of them are delivered.
 
-    `silent` ones make no sound; final answers, approvals and alerts do.
+    `silent` ones make no sound; final answers, approvals and alerts do. `transaction` is the same
+    whenever the same message is sent again, for an app that can tell so.
     """
 
     text: str
@@ -82,10 +83,12 @@ class OutgoingMessage:
     silent: bool = False
     reply_to: Annotated[str, Field(alias="to")] = ""
     part: int = 0
+    transaction: str = ""
 
     def to_json(self) -> str:
         """The outbox's payload; `silent` is a column of its own there."""
-        payload = PAYLOAD.dump_json(self, exclude={"silent"}, exclude_defaults=True, by_alias=True)
+        beside = {"silent", "transaction"}
+        payload = PAYLOAD.dump_json(self, exclude=beside, exclude_defaults=True, by_alias=True)
         return payload.decode()
 
     @classmethod
@@ -133,6 +136,11 @@ class Channel(Protocol):
     @property
     def prefix(self) -> str:
         """What the keys of its chats begin with, such as `tg:`."""
+        ...
+
+    @property
+    def repeat_seconds(self) -> float:
+        """For how long the app knows a transaction, so that a send may be repeated; 0: never."""
         ...
 
     def private_chat(self, user: str) -> str:

@@ -1,13 +1,15 @@
 """Delivery of the outbox: every text arrives once, or is visibly in doubt, or visibly failed.
 
-A send that got no answer is not repeated: a notice with a button goes out. One
-message is sent at a time per chat, in order; chats do not wait for each other.
+A send that got no answer is not repeated, unless the app can tell that it is the same: a notice with
+a button goes out. One message is sent at a time per chat, in order; chats do not wait for each other.
 """
 
 import asyncio
 import logging
+import math
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from agent.aio import complete, set_within
@@ -65,7 +67,7 @@ class Delivery:
         self._notices: dict[int, int] = {}
 
     async def run(self) -> None:
-        await self._outbox.recover(self._channel.prefix)
+        await self._outbox.recover(self._channel.prefix, self._repeatable())
         async with asyncio.TaskGroup() as group:
             while True:
                 self._outbox.added.clear()
@@ -123,6 +125,7 @@ class Delivery:
             problem = error
             await self._record(row, lambda: self._store.set_aside.add("outbox", row.id, problem))
             return True
+        message = replace(message, transaction=f"{row.id}-{row.created_at}")
         try:
             if self._before_final:
                 await self._before_final(row.turn or "")
@@ -165,6 +168,9 @@ class Delivery:
             case NotSent(after=after):
                 at = self._store.clock() + max(after, self._backoff(row.chat))
                 await self._record(row, lambda: outbox.postponed(row.id, at, why))
+            case DeliveryUncertain() if row.created_at > self._repeatable():
+                at = self._store.clock() + self._backoff(row.chat)
+                await self._record(row, lambda: outbox.postponed(row.id, at, why))
             case DeliveryUncertain():
                 await self._mark_uncertain(row, why)
             case ChatMoved(to=to):
@@ -190,6 +196,11 @@ class Delivery:
         await self._record(row, lambda: self._outbox.uncertain(row.id, why))
         self._look_for_uncertain = True
         self._outbox.added.set()
+
+    def _repeatable(self) -> float:
+        """A row that was made after this instant may be sent again, whether or not it arrived."""
+        seconds = self._channel.repeat_seconds
+        return self._store.clock() - seconds if seconds else math.inf
 
     def _backoff(self, chat: str) -> float:
         """Seconds until the next attempt; twice as long after each failure in a row."""

@@ -35,6 +35,7 @@ class Terminal:
     """A Channel for one person at one terminal. `folder` takes the files that are sent."""
 
     source = prefix = "cli"
+    repeat_seconds = 0.0
 
     def __init__(self, console: Console, lines: "InputLines", folder: Path) -> None:
         self.console = console

@@ -51,6 +51,7 @@ class NoLiveView:
 class SocketChannel:
     source = "socket"
     prefix = "sock:"
+    repeat_seconds = 0.0
 
     def __init__(self, leaks: LeakDetector | None = None) -> None:
         self._leaks = leaks or LeakDetector()

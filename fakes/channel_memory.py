@@ -43,6 +43,7 @@ class MemoryChannel:
 
     source: str = "test"
     prefix: str = "tg:"
+    repeat_seconds: float = 0.0
     faults: deque[Exception | None] = field(default_factory=deque)
     sent: list[tuple[str, OutgoingMessage]] = field(default_factory=list)
     views: list[MemoryLiveView] = field(default_factory=list)

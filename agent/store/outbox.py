@@ -1,13 +1,14 @@
 """Messages to be sent: in order per chat, delivered only with a message id, never lost silently.
 
     waiting ── claim ──> sending ── delivered | failed
-       ^                    ├────── postponed (surely not sent) ──> waiting
+       ^                    ├────── postponed (surely not sent, or may be repeated) ──> waiting
        └── send_again ──────┴────── uncertain (the send got no answer)
 
 The payload is JSON of the messaging app's own.
 """
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -169,15 +170,18 @@ class OutboxTable:
         rows = await self.database.all(sql, len(prefix), prefix)
         return await readable(self.database, "outbox", rows, _outbox_row)
 
-    async def recover(self, prefix: str = "") -> list[OutboxRow]:
-        """At start: what was being sent when the process died is uncertain now."""
+    async def recover(self, prefix: str = "", repeatable: float = math.inf) -> list[OutboxRow]:
+        """At start: what was being sent when the process died is uncertain now, or waits again where
+        it was made after the instant `repeatable`."""
         sql = (
             "UPDATE outbox INDEXED BY outbox_open"
-            " SET state = 'uncertain', changed_at = ?, error = 'stopped while sending'"
+            " SET state = iif(created_at > ?4, 'waiting', 'uncertain'), changed_at = ?1,"
+            " error = 'stopped while sending'"
             " WHERE state IN ('waiting', 'sending') AND state <> 'waiting'"
-            f" AND substr(chat, 1, ?) = ? RETURNING {_COLUMNS}"
+            f" AND substr(chat, 1, ?2) = ?3 RETURNING {_COLUMNS}"
         )
-        rows = await self.database.execute(sql, self.database.clock(), len(prefix), prefix)
+        values = self.database.clock(), len(prefix), prefix, repeatable
+        rows = await self.database.execute(sql, *values)
         return await readable(self.database, "outbox", rows, _outbox_row)
 
     async def counts(self) -> dict[OutboxState, int]:
