@@ -20,7 +20,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help install upgrade dev dist image container-steps demo test test-fast coverage check format bench pocket pocket-eval service faults-backend faults-schedule operate growth attacks soak poison fuzz structure campaign mutants templates card card-kit clean \
+.PHONY: help install matrix upgrade dev dist image container-steps demo test test-fast coverage check format bench pocket pocket-eval service faults-backend faults-schedule operate growth attacks soak poison fuzz structure campaign mutants templates card card-kit clean \
 	system system-test compiled
 
 help:  ## list the targets
@@ -61,12 +61,22 @@ $(TEMPLATES): requirements-templates.lock | $(STAMP)-dev
 	@rm -rf .cache/sdist
 	@touch $@
 
+# A homeserver for tests, in an environment of its own.
+SYNAPSE := .cache/synapse/.stamp
+$(SYNAPSE): requirements-synapse.lock | $(STAMP)-dev
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(@D)
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(@D)/bin/python --require-hashes -r $<
+	@touch $@
+
 # A service's user cannot write here: each of its starts would compile everything anew.
 compiled: $(STAMP)
 	@$(BIN)/python -m compileall -q bot agent backend
 
 install: system compiled  ## make .venv with the command in .venv/bin/voltaire
 dev: system-test $(STAMP)-dev compiled
+
+matrix: install  ## what the Matrix channel needs besides, for [matrix] in the configuration
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements-matrix.lock
 
 upgrade:  ## the newest version: backed up, tried, switched to, and back if it fails
 	@test -x $(BIN)/voltaire || $(MAKE) --no-print-directory install
@@ -81,10 +91,10 @@ demo: install  ## try it: a chat page (its address is printed), or ASK="..." for
 
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-test: dev $(TEMPLATES)  ## all tests
+test: dev $(TEMPLATES) $(SYNAPSE)  ## all tests
 	@$(PYTEST) -m "not slow and not live" --durations=15
 
-test-long: dev $(TEMPLATES)  ## the cases of which make test runs a sample, and campaigns
+test-long: dev $(TEMPLATES) $(SYNAPSE)  ## the cases of which make test runs a sample, and campaigns
 	@$(PYTEST) -m "slow and not live" --durations=15 --deselect tests/bot/test_service_installed.py
 
 # A test in these folders that takes more than two seconds is marked thorough.
@@ -109,10 +119,12 @@ check: dev  ## format, lint, types, imports
 format: dev
 	@$(BIN)/ruff format --quiet . && $(BIN)/ruff check --quiet --fix .
 
-lock:  ## compile the three lock files anew from pyproject.toml
+lock:  ## compile the lock files anew from pyproject.toml
 	@$(BIN)/uv pip compile $(LOCK) --group build -o requirements-build.lock
 	@$(BIN)/uv pip compile $(LOCK) pyproject.toml -o requirements.lock
-	@$(BIN)/uv pip compile $(LOCK) pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock
+	@$(BIN)/uv pip compile $(LOCK) pyproject.toml --extra matrix -c requirements.lock -o requirements-matrix.lock
+	@$(BIN)/uv pip compile $(LOCK) pyproject.toml --extra matrix --group dev -c requirements-matrix.lock -o requirements-dev.lock
+	@$(BIN)/uv pip compile $(LOCK) --group synapse -o requirements-synapse.lock
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	--no-emit-index-url --no-emit-find-links
 

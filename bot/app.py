@@ -4,7 +4,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Self
 from zoneinfo import ZoneInfo
@@ -155,6 +155,12 @@ class Apps:
 
     def owner_chats(self) -> list[str]:
         return [chat for app in self.apps for chat in app.owner_chats()]
+
+    @property
+    def health(self) -> AppHealth:
+        """The first app's, with what is wrong with any."""
+        problems = [app.health.problem for app in self.apps if app.health.problem]
+        return replace(self.apps[0].health, problem=" ".join(problems) or None)
 
     async def ask(self, request: ApprovalRequest) -> Decision | None:
         """agent.approvals.AskOwners"""

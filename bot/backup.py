@@ -36,7 +36,7 @@ from bot import totp
 from bot.config_file import lines
 from bot.restore import CONFIG, MANIFEST, SECRET_FILES, BackupError, Manifest, unpack
 from bot.settings import SECRETS
-from bot.state import DATABASE
+from bot.state import DATABASE, MATRIX
 
 log = logging.getLogger(__name__)
 
@@ -127,7 +127,7 @@ def pack(state: Path, copy: Path, target: Path, config: Path | None, secrets: bo
 
 
 def is_backed_up(entry: Path, *, secrets: bool) -> bool:
-    if entry.name == totp.KEY_FILE and not secrets:
+    if entry.name in (totp.KEY_FILE, MATRIX) and not secrets:
         return False
     ours = entry.name.startswith((DATABASE, "backup-", "voltaire.last-good"))
     return not ours and entry.name not in LEFT_OUT

@@ -230,10 +230,10 @@ async def keep_presence(
     shared = os.environ.get("RUNTIME_DIRECTORY")  # of the machine's unit, open to its group
     notify("READY=1")
     log.info("ready version=%s pid=%d", version("voltaire-agent"), pid)
-    app = apps.apps[0]
+    changed = apps.apps[0].health_changed  # another app's changes are seen a little later
     while True:
-        app.health_changed.clear()
-        health = app.health
+        changed.clear()
+        health = apps.health
         at = health.last_at
         here = Presence(
             pid=pid,
@@ -247,9 +247,13 @@ async def keep_presence(
             write_presence(state_dir, here)
             if shared:
                 share_facts(here, await bot_facts(here, store), Path(shared))
-        line = f"@{here.username} listens" if at else "looks for the messaging app's server"
+        line = (
+            f"@{(here.username or '').removeprefix('@')} listens"
+            if at
+            else "looks for the messaging app's server"
+        )
         notify(f"WATCHDOG=1\nSTATUS={here.problem or line}")
-        await set_within(app.health_changed, PRESENCE_SECONDS)
+        await set_within(changed, PRESENCE_SECONDS)
 
 
 async def read_documents(agent: Agent, chats: Chats) -> None:

@@ -78,6 +78,25 @@ class TelegramSection(Section):
     """Where the webhook server listens, behind your reverse proxy."""
 
 
+class MatrixSection(Section):
+    homeserver: str = ""
+    """Address of the bot's homeserver, such as "https://example.org"; empty: no Matrix."""
+    user: str = Field("", pattern=r"^(@[^:\s]+:\S+)?$")
+    """The bot's account, such as "@voltaire:example.org"."""
+    password_file: Path | None = None
+    """A file that holds the account's password. It is used once; then the state folder holds the session."""
+    token_file: Path | None = None
+    """In place of the password: an access token that no other program uses."""
+    owners: list[str] = []
+    """Accounts of those who may approve, let others in and configure."""
+    allow: list[str] = []
+    """Accounts and rooms ("!id") that may talk, and whose invitations are accepted."""
+    groups: Literal["mention", "all", "off"] = "mention"
+    """In rooms of more than two: answer when mentioned or replied to, answer everything, or nothing."""
+    language: str = "en"
+    """Language of the bot's fixed texts."""
+
+
 class SandboxSection(Section):
     network: bool = False
     """Let tools reach HTTP(S) through a proxy that knows only `allow_hosts`."""
@@ -276,6 +295,7 @@ class Settings(BaseSettings):
         frozen=True,
     )
     telegram: TelegramSection = TelegramSection()
+    matrix: MatrixSection = MatrixSection()
     agent: AgentSection = AgentSection()
     backend: BackendSection = BackendSection()
     state: StateSection = StateSection()

@@ -19,6 +19,7 @@ from bot.settings import Settings
 DATABASE = "voltaire.db"
 RUNTIME = Path("/run/voltaire")  # of the units of the machine, open to their group
 SHARED = "bot-status.json"
+MATRIX = "matrix"  # the session and the keys of the Matrix account
 PRESENCE = Path("run") / "bot.json"  # in the state folder
 
 

@@ -114,6 +114,14 @@ class Texts(NamedTuple):
         "{name} is larger than {limit} MB, the most that I can receive here, so I cannot read it."
         " Send it in parts, compressed, or as a link."
     )
+    # of an app without buttons, or with encryption
+    buttons_how: str = "React with the number, or reply with it."
+    wants_in_room: str = "{name} invites me to a room."
+    undecryptable: str = (
+        "I cannot read your last message: {why}. I have asked your app for its key and answer once it"
+        " comes; else please send it again."
+    )
+    in_plain: str = "Your message came unencrypted into an encrypted room, so I did not read it."
     # messages from before the start
     backlog: str = "You sent {count} messages while I was offline."
     answer_all: str = "Answer all"

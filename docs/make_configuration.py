@@ -11,6 +11,7 @@ from pathlib import Path
 SETTINGS = Path(__file__).parent.parent / "bot" / "settings.py"
 SECTIONS = {
     "TelegramSection": "telegram",
+    "MatrixSection": "matrix",
     "AgentSection": "agent",
     "SandboxSection": "agent.sandbox",
     "BudgetsSection": "agent.budgets",

@@ -16,21 +16,21 @@ from fakes.patience import SECONDS, soon
 
 
 class Process:
-    """`voltaire run` against a Bot API server and a model server."""
+    """`voltaire run` against a Bot API server, unless it is None, and a model server."""
 
-    def __init__(self, gram: Localgram, folder: Path, model: str, owner: int) -> None:
+    def __init__(self, gram: Localgram | None, folder: Path, model: str, owner: int = 0) -> None:
         self.database = folder / "voltaire.db"
         self._environment = {
             **{name: value for name, value in os.environ.items() if not _of_a_service(name)},
             "XDG_CONFIG_HOME": str(folder / "config"),
-            "VOLTAIRE_TELEGRAM__TOKEN": gram.token,
-            "VOLTAIRE_TELEGRAM__BASE_URL": gram.url,
-            "VOLTAIRE_TELEGRAM__OWNERS": str(owner),
             "VOLTAIRE_BACKEND__KIND": "external",
             "VOLTAIRE_BACKEND__URL": model,
             "VOLTAIRE_BACKEND__SOCKET": str(folder / "b.sock"),
             "VOLTAIRE_STATE__DIR": str(folder),
         }
+        if gram is not None:
+            bot = {"TOKEN": gram.token, "BASE_URL": gram.url, "OWNERS": str(owner)}
+            self.configure(**{f"TELEGRAM__{key}": value for key, value in bot.items()})
         self.first = ""  # Python that the process runs before the program
         self._log = folder / "log.txt"
         self._process: asyncio.subprocess.Process | None = None

@@ -93,6 +93,17 @@ class InboxTable:
         rows = await self.database.execute(sql, chat, json.dumps(list(ids)))
         return len(rows)
 
+    async def take_back(self, source: str, ref: str) -> str:
+        """Leave a waiting message unanswered, because who wrote it took it back; the chat whose turn
+        answers it already, or ""."""
+        sql = (
+            "UPDATE inbox SET state = 'done' WHERE source = ? AND ref = ? AND state = 'waiting'"
+            " AND kind <> 'job'"
+        )
+        await self.database.execute(sql, source, ref)
+        sql = "SELECT chat FROM inbox WHERE source = ? AND ref = ? AND state = 'taken'"
+        return str(await self.database.value(sql, source, ref) or "")
+
     async def text_before_edit(self, edit: Incoming) -> str:
         """The text, as it was, of the message that an edit corrects; empty when unknown."""
         sql = (

@@ -264,7 +264,7 @@ class TurnTable:
         or in one of the chat's topics; None: nothing any more. False where it is no turn's."""
         sql = (
             "UPDATE turns SET feedback = ?1 WHERE id = (SELECT turn FROM outbox"
-            " WHERE turn IS NOT NULL AND (chat = ?2 OR substr(chat, 1, length(?2) + 1) = ?2 || ':')"
+            " WHERE turn IS NOT NULL AND (chat = ?2 OR substr(chat, 1, length(?2) + 1) IN (?2 || ':', ?2 || '|'))"
             " AND EXISTS (SELECT 1 FROM json_each(message_ids) WHERE value = ?3)"
             " ORDER BY id DESC LIMIT 1) RETURNING 1"
         )

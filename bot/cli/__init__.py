@@ -21,7 +21,7 @@ from bot.cli.command import Options, start_logging
 COMMANDS = {
     "run": "backend and bot together in the foreground",
     "backend": "the supervisor of llama-server, GPU sampler, control API",
-    "bot": "Telegram, agent, scheduler",
+    "bot": "Messaging apps, agent, scheduler",
     "demo": "try it on this machine: no token, no GPU, no download",
     "chat": "talk in the terminal",
     "ask": "one turn, printed as it comes",

@@ -13,18 +13,18 @@ from agent.leaks import LeakDetector
 from agent.store import Store
 from backend.client import BackendClient
 from backend.control.sd_notify import notify
-from bot.app import Apps
+from bot.app import Apps, AppUnavailable, MessagingApp
 from bot.cli.command import Misused, Options, pass_options, serves, start_logging
 from bot.cli.connect import backend_client, require_sandbox, running_backend
 from bot.cli.model_offers import MachineModels
 from bot.service import serve_bot
 from bot.settings import Settings
-from bot.telegram.app import TelegramConfig, telegram_app
+from bot.state import MATRIX
 
 T = TypeVar("T")
 
 
-@click.command("bot", help="Telegram, agent, scheduler.")
+@click.command("bot", help="Messaging apps, agent, scheduler.")
 @pass_options
 @serves
 async def command(options: Options) -> None:
@@ -49,8 +49,10 @@ async def serve(
     settings: Settings, backend: BackendClient, also: Sequence[Listener] = (), *, demo: bool = False
 ) -> None:
     """The bot until it is cancelled; `also` are told of every turn, too. `demo`: it says that it is one."""
-    telegram = settings.telegram
-    if not telegram.token.get_secret_value():
+    telegram, matrix = settings.telegram, settings.matrix
+    if matrix.homeserver and not matrix.user:
+        raise Misused("matrix.user is missing: the bot's account, such as @voltaire:example.org.")
+    if not telegram.token.get_secret_value() and not matrix.homeserver:
         if kept := telegram.token_file:
             raise Misused(f"telegram.token_file: {kept} cannot be read by this user, or is empty.")
         raise Misused(
@@ -86,13 +88,35 @@ async def open_apps(
 ) -> AsyncIterator[Apps]:
     """The configured messaging apps, not yet listening: the one place that knows them all. `leaks`
     knows what they must not send."""
-    config = TelegramConfig(
-        **dict(settings.telegram),
-        run_dir=settings.state_dir / "run",
-        timezone=settings.agent.timezone,
-        repos=tuple(settings.agent.repos),
-        demo=demo,
-    )
+    timezone, repos = settings.agent.timezone, tuple(settings.agent.repos)
+    apps: list[MessagingApp] = []
     async with AsyncExitStack() as stack:
-        apps = [await stack.enter_async_context(telegram_app(config, store, leaks))]
+        # The library of an app that is not configured is not loaded.
+        if settings.telegram.token.get_secret_value():
+            from bot.telegram.app import TelegramConfig, telegram_app
+
+            telegram = TelegramConfig(
+                **dict(settings.telegram),
+                run_dir=settings.state_dir / "run",
+                timezone=timezone,
+                repos=repos,
+                demo=demo,
+            )
+            apps.append(await stack.enter_async_context(telegram_app(telegram, store, leaks)))
+        if settings.matrix.homeserver:
+            try:
+                from bot.matrix.app import MatrixConfig, matrix_app
+            except ModuleNotFoundError as error:
+                raise AppUnavailable(
+                    f"Matrix needs the package {error.name}: `make matrix` in a checkout, or"
+                    " `pip install 'voltaire-agent[matrix]'`.",
+                    refused=True,
+                ) from None
+            matrix = MatrixConfig(
+                **dict(settings.matrix),
+                folder=settings.state_dir / MATRIX,
+                timezone=timezone,
+                repos=repos,
+            )
+            apps.append(await stack.enter_async_context(matrix_app(matrix, store, leaks)))
         yield await stack.enter_async_context(Apps(apps))

@@ -31,6 +31,7 @@ CHECKS: list[Check] = [
     machine.database,
     machine.growth,
     machine.telegram,
+    machine.matrix,
     machine.ports,
     machine.disk,
     machine.clock,

@@ -1,9 +1,10 @@
-"""Checks of `voltaire doctor`: Python, sandbox, disk, clock, secrets, units, database, Telegram.
+"""Checks of `voltaire doctor`: Python, sandbox, disk, clock, secrets, units, database, Telegram, Matrix.
 
 Each is one async function, named as its check.
 """
 
 import asyncio
+import importlib.util
 import os
 import platform
 import shlex
@@ -16,16 +17,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import aiohttp
+
 from agent.store import open_store
 from agent.store.backup import integrity_error, turn_count
 from agent.store.errors import StoreBusy, StoreError, StoreFull, StoreNewer
 from agent.web.search import SearchRefused, SearXNG
 from backend.pictures import DrawFailed, find_font, font_folders
 from bot.cli.connect import backend_client, sandbox_probe
-from bot.settings import Settings, read_toml
+from bot.settings import Settings, read_toml, there
 from bot.setup.telegram import NoAccount, get_me
 from bot.setup.units import SystemdScope, systemd_runs, unit_states
-from bot.state import DATABASE, read_presence
+from bot.state import DATABASE, MATRIX, read_presence
 
 GIB = 2**30
 LEAST_FREE = 2 * GIB
@@ -173,7 +176,9 @@ def synchronised() -> str:
 
 async def secrets(settings: Settings) -> list[Finding]:
     """Files that hold secrets are readable to their owner alone, or to the services of the machine."""
-    files = [settings.state_dir, settings.telegram.token_file]
+    matrix = settings.matrix
+    files = [settings.state_dir, settings.telegram.token_file, matrix.password_file]
+    files += [matrix.token_file]
     if settings.path:
         values = read_toml(settings.path)
         telegram, backend = values.get("telegram", {}), values.get("backend", {})
@@ -322,9 +327,50 @@ async def paired(settings: Settings) -> bool:
     return False
 
 
+async def matrix(settings: Settings) -> list[Finding]:
+    """Nothing where no homeserver is configured."""
+    section, folder = settings.matrix, settings.state_dir / MATRIX
+    if not section.homeserver:
+        return []
+    findings: list[Finding] = []
+    if importlib.util.find_spec("nio") is None:
+        how = "`make matrix`, or pip install 'voltaire-agent[matrix]'"
+        findings.append(failure("matrix", "The package matrix-nio is not installed.", how))
+    why = await no_homeserver(section.homeserver)
+    if why:
+        remedy = "Check the network and matrix.homeserver; the bot waits for it by itself."
+        findings.append(failure("matrix", why, remedy))
+    session = folder / "session.json"
+    given = section.password_file or section.token_file
+    if not session.exists() and (given is None or not there(given)):
+        remedy = "Put the account's password into a file and name it in matrix.password_file."
+        findings.append(failure("matrix", f"{section.user} has never logged in.", remedy))
+    if not section.owners:
+        remedy = "Name yourself in matrix.owners, such as @me:example.org."
+        findings.append(warning("matrix", "No owner is configured.", remedy))
+    logged_in = "is logged in" if session.exists() else "logs in at the bot's next start"
+    return findings or [passed("matrix", f"{section.user} {logged_in}")]
+
+
+async def no_homeserver(url: str) -> str:
+    """Why there is none at that address; "" where there is one."""
+    try:
+        async with (
+            asyncio.timeout(10),  # aiohttp's own may swallow a cancellation
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as http,
+            http.get(f"{url.rstrip('/')}/_matrix/client/versions") as answer,
+        ):
+            found = await answer.json(content_type=None)
+    except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
+        return f"The homeserver {url} cannot be reached ({type(error).__name__})."
+    return "" if isinstance(found, dict) and "versions" in found else f"At {url} is no homeserver."
+
+
 async def telegram(settings: Settings) -> list[Finding]:
     token = settings.telegram.token.get_secret_value()
     if not token:
+        if settings.matrix.homeserver:
+            return []  # Matrix alone
         return [warning("telegram", "No token is set.", "voltaire setup")]
     found = await get_me(settings.telegram.base_url, token)
     if isinstance(found, NoAccount):

@@ -130,14 +130,19 @@ async def pair(context: HandlerContext, call: CommandCall) -> None:
     if not await context.access.request(call.sender):
         return  # asked before, or refused: nothing more is said
     await context.send(call.chat, context.texts.asked_to_pair)
-    user = call.sender.user
+    await ask_owners(context, call.sender, context.texts.wants_in)
+
+
+async def ask_owners(context: HandlerContext, sender: Sender, form: str) -> None:
+    """Whether a stranger may talk."""
+    user = sender.user
     keyboard = [
         [
             Button(f"{LET_IN}:{user}", context.texts.let_in),
             Button(f"{REFUSE}:{user}", context.texts.refuse),
         ]
     ]
-    question = context.texts.wants_in.format(name=f"{visible(call.sender.name)} ({user})")
+    question = form.format(name=f"{visible(sender.name)} ({user})")
     for owner in sorted(context.access.owners):
         await context.send(context.channel.private_chat(owner), question, keyboard)
 

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
-from bot.settings import Settings, TelegramSection, is_section
+from bot.settings import MatrixSection, Settings, TelegramSection, is_section
 
 ROOT = Path(__file__).parents[2]
-TELEGRAM = ("config", "_config")  # names of the Telegram folder for its section
+APPS = {"telegram": TelegramSection, "matrix": MatrixSection}  # by the folder that has it
+NAMES = ("config", "_config")  # in those folders
 # Read in another way: by Settings.state_dir; in the file's own text, where jobs keep entries.
 ELSEWHERE = ["ScheduleSection.job", "StateSection.dir"]
 Field = tuple[type, str]
@@ -34,7 +35,7 @@ class Readers(ast.NodeVisitor):
     """What one module reads: sections are followed through attributes, assignments and loops."""
 
     def __init__(self, path: Path, read: set[Field]) -> None:
-        self.telegram = "telegram" in path.parts
+        self.app = APPS.get(path.parent.name)
         self.read = read
         self.names: dict[str, type] = {}
 
@@ -96,7 +97,7 @@ class Readers(ast.NodeVisitor):
             return self.names[name]
         if name in ("settings", "_settings"):
             return Settings
-        return TelegramSection if self.telegram and name in TELEGRAM else None
+        return self.app if name in NAMES else None
 
 
 def read_by(paths: Iterator[Path]) -> set[Field]:

@@ -1,0 +1,417 @@
+"""Matrix as a channel: texts in parts, files, edits, receipts; in an encrypted room nothing in plain.
+
+A send is repeated safely: the homeserver knows its transaction for a day.
+"""
+
+import asyncio
+import json
+import logging
+import mimetypes
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import replace
+from io import BytesIO
+from typing import Any
+from urllib.parse import quote
+
+from agent.aio import BackgroundTasks
+from agent.leaks import LeakDetector
+from bot.attachments import MIB
+from bot.channel import (
+    ChannelError,
+    ChannelLimits,
+    ChatGone,
+    ChatMoved,
+    DeliveryUncertain,
+    Keyboard,
+    LiveView,
+    MessageRefused,
+    NamedFile,
+    NotSent,
+    OutgoingMessage,
+    refuse_secret,
+    refuse_secret_files,
+)
+from bot.matrix.encryption import FAULTS, Encryption
+from bot.matrix.formatted import message_content, split
+from bot.matrix.homeserver import (
+    CLIENT,
+    Homeserver,
+    HomeserverAway,
+    HomeserverBusy,
+    HomeserverError,
+    HomeserverRefused,
+    Json,
+    room_path,
+)
+from bot.matrix.keyboards import KeyboardStore, offered, with_buttons
+from bot.matrix.live import LiveEvent, LiveEventStore
+from bot.matrix.rooms import PREFIX, SOURCE, JoinedRoom, RoomKey, parse
+from bot.rate_limiter import Rate, RateLimiter, Urgency
+from bot.reactions import SEEN
+from bot.texts import Texts
+
+log = logging.getLogger(__name__)
+
+REPEAT_SECONDS = 20 * 3600.0  # Synapse keeps transactions for 24 hours
+MOST_PARTS = 4  # longer answers come as a document
+ANSWER_FILE = "answer.md"
+LIMIT = 50 * MIB  # Synapse's own for uploads
+TYPING_MS = 10_000
+UPDATE_SECONDS = 1.5
+# Synapse takes ten events of an account at once and then one in five seconds (rc_message); progress
+# leaves half of that to answers.
+PROGRESS = Rate(burst=5, seconds=10.0, spare=0)
+GONE = ("M_FORBIDDEN", "M_NOT_FOUND", "M_UNKNOWN_ROOM")
+
+
+class MatrixChannel:
+    """A Channel of one account. `leaks` knows what must not leave. `encryption` is there once it has
+    logged in."""
+
+    source = SOURCE
+    prefix = PREFIX
+    repeat_seconds = REPEAT_SECONDS
+
+    def __init__(
+        self,
+        server: Homeserver,
+        keyboards: KeyboardStore,
+        unfinished: LiveEventStore,
+        leaks: LeakDetector,
+        texts: Texts,
+    ) -> None:
+        self.server = server
+        self.encryption: Encryption | None = None
+        self.synced = asyncio.Event()  # what rooms there are is known
+        self.tasks = BackgroundTasks()  # reactions beside what they stand under
+        self._keyboards = keyboards
+        self._unfinished = unfinished
+        self._leaks = leaks
+        self._texts = texts
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._progress = RateLimiter(PROGRESS, calls=4)
+        self._newest: dict[str, str] = {}
+        self._opening = asyncio.Lock()
+        self._looked_up: set[str] = set()  # rooms whose encryption the homeserver was asked for
+        self.invited_by: Callable[[str], str | None] = lambda user: None
+
+    # -- names ----------------------------------------------------------------
+
+    def private_chat(self, user: str) -> str:
+        return str(RoomKey(user))
+
+    def user_of(self, chat: str) -> str | None:
+        room = parse(chat).room
+        if room.startswith("@"):
+            return room
+        return self.encryption.rooms.partner(room) if self.encryption else None
+
+    async def name(self, chat: str) -> str:
+        return self.encryption.rooms.called(parse(chat).room) if self.encryption else ""
+
+    def limits(self, chat: str) -> ChannelLimits:
+        return ChannelLimits(LIMIT, LIMIT, UPDATE_SECONDS)
+
+    def received(self, chat: str, message: str) -> None:
+        self._newest[chat] = message
+
+    @asynccontextmanager
+    async def permit(self, chat: str) -> AsyncIterator[None]:
+        """One message after the other in a room; a 429 tells when the next may be tried."""
+        async with self._locks.setdefault(parse(chat).room, asyncio.Lock()):
+            yield
+
+    # -- sending --------------------------------------------------------------
+
+    async def send_part(
+        self, chat: str, message: OutgoingMessage
+    ) -> tuple[str, OutgoingMessage | None]:
+        refuse_secret(self._leaks, message.text)
+        transaction = f"{message.transaction or uuid.uuid4().hex}.{message.part}"
+        parts = split(message.text)
+        kind = "m.notice" if message.silent else "m.text"
+        reply_to = "" if message.part else self._quoted(chat, message)
+        if len(parts) > MOST_PARTS:
+            file = BytesIO(message.text.encode())
+            content = await self._file_content(chat, (file, ANSWER_FILE), "")
+            return await self._send(chat, content, transaction, reply_to), None
+        last = message.part + 1 >= len(parts)
+        keyboard = message.keyboard if last else ()
+        text = with_buttons(parts[message.part], keyboard, self._texts)
+        id = await self._send(chat, message_content(text, kind), transaction, reply_to)
+        if keyboard:
+            await self._keep_keyboard(chat, id, keyboard)
+            self.tasks.start(self._offer(chat, id, keyboard, transaction), "reactions to press")
+        return id, None if last else replace(message, part=message.part + 1)
+
+    def _quoted(self, chat: str, message: OutgoingMessage) -> str:
+        """In a room of two the answer to the newest message needs no quote of it; a question does."""
+        newest = message.reply_to == self._newest.get(chat) and self.user_of(chat) is not None
+        return "" if newest and not message.keyboard else message.reply_to
+
+    async def _offer(self, chat: str, id: str, keyboard: Keyboard, transaction: str) -> None:
+        """Put the numbers under a question, as far as the homeserver lets us."""
+        for number, sign in enumerate(offered(keyboard)):
+            relation = {"rel_type": "m.annotation", "event_id": id, "key": sign}
+            with suppress(ChannelError):
+                async with self._progress.permit(Urgency.FINAL, self._progress.ticket()):
+                    room = await self._room(chat)
+                    content = {"m.relates_to": relation}
+                    await self.put_event(
+                        room, "m.reaction", content, f"{transaction}.r{number}", plain=True
+                    )
+
+    async def _send(self, chat: str, content: Json, transaction: str, reply_to: str) -> str:
+        thread = parse(chat).thread
+        relation: Json = {"m.in_reply_to": {"event_id": reply_to}} if reply_to else {}
+        if thread:
+            relation |= {"rel_type": "m.thread", "event_id": thread}
+            relation.setdefault("m.in_reply_to", {"event_id": thread})
+            relation["is_falling_back"] = not reply_to
+        if relation:
+            content = {**content, "m.relates_to": relation}
+        return await self.put_event(await self._room(chat), "m.room.message", content, transaction)
+
+    async def put_event(
+        self, room: JoinedRoom, kind: str, content: Json, transaction: str, *, plain: bool = False
+    ) -> str:
+        """Send an event, encrypted where the room is; its id. Apps read reactions in plain alone: they
+        are sent so, and hold no words. Raises ChannelError."""
+        assert self.encryption
+        with channel_errors(room):
+            await self._learn_encryption(room)
+            if room.encrypted and not plain:
+                try:
+                    content = await self.encryption.encrypt(room, kind, content)
+                except FAULTS as error:
+                    raise MessageRefused(f"it cannot be encrypted ({error})") from error
+                kind = "m.room.encrypted"
+            path = room_path(room.id, "send", kind, transaction)
+            return str((await self.server.put(path, content))["event_id"])
+
+    async def _learn_encryption(self, room: JoinedRoom) -> None:
+        """The first time, a room that no sync has called encrypted is asked whether it is."""
+        if room.encrypted or room.id in self._looked_up:
+            return
+        try:
+            content = await self.server.get(room_path(room.id, "state", "m.room.encryption", ""))
+            event = {"type": "m.room.encryption", "state_key": "", "content": content}
+            assert self.encryption
+            self.encryption.change(room, event)
+            self.encryption.settle(room)
+        except HomeserverRefused as error:
+            if error.code != "M_NOT_FOUND":
+                raise
+        self._looked_up.add(room.id)
+
+    async def _room(self, chat: str) -> JoinedRoom:
+        """The chat's room, once it is known; one of a user's own is made where there is none. Raises
+        ChannelError."""
+        id = parse(chat).room
+        if self.encryption is None or not self.synced.is_set():
+            raise NotSent("the homeserver has not been reached yet", 1.0)
+        rooms = self.encryption.rooms
+        if not id.startswith("@"):
+            if id not in rooms:
+                raise ChatGone(f"the bot is not in the room {id}")
+            return rooms[id]
+        async with self._opening:
+            if found := rooms.direct(id):
+                return found[-1]
+            with channel_errors():
+                if invited := self.invited_by(id):
+                    await self.server.post(f"{CLIENT}/join/{quote(invited)}", {})
+                    raise NotSent("its room is being joined", 0.5)
+                return await self._open_direct(id)
+
+    async def _open_direct(self, user: str) -> JoinedRoom:
+        encryption = {
+            "type": "m.room.encryption",
+            "state_key": "",
+            "content": {"algorithm": "m.megolm.v1.aes-sha2"},
+        }
+        wanted = {
+            "preset": "trusted_private_chat",
+            "is_direct": True,
+            "invite": [user],
+            "initial_state": [encryption],
+        }
+        room = str((await self.server.post(f"{CLIENT}/createRoom", wanted))["room_id"])
+        assert self.encryption
+        opened = self.encryption.rooms.opened(room)  # the next sync says the same
+        opened.encrypted = True
+        opened.members |= {user: user, self.encryption.rooms.me: self.encryption.rooms.me}
+        self.encryption.settle(opened)
+        return opened
+
+    async def send_files(self, chat: str, files: Sequence[NamedFile], caption: str) -> list[str]:
+        refuse_secret(self._leaks, caption)
+        await refuse_secret_files(self._leaks, files)
+        sent: list[str] = []
+        for number, file in enumerate(files):
+            content = await self._file_content(chat, file, "" if number else caption)
+            sent.append(await self._patiently(chat, content))
+        return sent
+
+    async def _patiently(self, chat: str, content: Json) -> str:
+        """Send once more what got no answer or came too fast: the transaction is the same."""
+        transaction = uuid.uuid4().hex
+        for pause in (1.0, 4.0, 10.0, 0.0):
+            try:
+                async with self.permit(chat):
+                    return await self._send(chat, content, transaction, "")
+            except (NotSent, DeliveryUncertain) as error:
+                if not pause:
+                    raise
+                await asyncio.sleep(max(pause, getattr(error, "after", 0.0)))
+        raise AssertionError
+
+    async def _file_content(self, chat: str, file: NamedFile, caption: str) -> Json:
+        """Upload a file, encrypted where the room is. Raises ChannelError."""
+        opened, name = file
+        room = await self._room(chat)
+        opened.seek(0)
+        content = await asyncio.to_thread(opened.read)
+        mime = mimetypes.guess_type(name)[0] or "application/octet-stream"
+        described: Json = {"mimetype": mime, "size": len(content)}
+        kind = {"image": "m.image", "audio": "m.audio", "video": "m.video"}.get(
+            mime.partition("/")[0], "m.file"
+        )
+        with channel_errors(room):
+            await self._learn_encryption(room)
+            if room.encrypted:
+                sealed, keys = await asyncio.to_thread(encrypted_file, content)
+                url = await self.server.upload(sealed, "application/octet-stream", "")
+                where: Json = {"file": {**keys, "url": url}}
+            else:
+                where = {"url": await self.server.upload(content, mime, name)}
+        told = message_content(caption) if caption else {"body": name}
+        return {**told, "msgtype": kind, "filename": name, "info": described, **where}
+
+    async def edit(self, chat: str, message: str, text: str, keyboard: Keyboard = ()) -> None:
+        refuse_secret(self._leaks, text)
+        new = message_content(with_buttons(split(text)[0], keyboard, self._texts))
+        kept = await self._keyboards.of(message)
+        await self.replace_event(kept.chat if kept else chat, message, new)
+        await self._keep_keyboard(chat, message, keyboard)
+
+    async def _keep_keyboard(self, chat: str, message: str, keyboard: Keyboard) -> None:
+        """By its room's own key: a press counts in the room where the message is."""
+        room = await self._room(chat)
+        await self._keyboards.keep(message, str(RoomKey(room.id, parse(chat).thread)), keyboard)
+
+    async def replace_event(self, chat: str, message: str, content: Json) -> None:
+        """Edit a message of ours. Raises ChannelError."""
+        edited = {
+            **content,
+            "body": f"* {content['body']}",
+            "m.new_content": content,
+            "m.relates_to": {"rel_type": "m.replace", "event_id": message},
+        }
+        if "formatted_body" in content:
+            edited["formatted_body"] = f"* {content['formatted_body']}"
+        room = await self._room(chat)
+        await self.put_event(room, "m.room.message", edited, uuid.uuid4().hex)
+
+    async def redact(self, chat: str, message: str) -> None:
+        """Raises ChannelError."""
+        room = await self._room(chat)
+        with channel_errors(room):
+            path = room_path(room.id, "redact", message, uuid.uuid4().hex)
+            await self.server.put(path, {})
+
+    # -- the live view, and what nothing depends on ---------------------------
+
+    def live_view(self, chat: str) -> LiveView:
+        return LiveEvent(self, chat, self._unfinished, self._leaks)
+
+    async def put_progress(
+        self,
+        chat: str,
+        message: str,
+        content: Json,
+        wanted: Callable[[], bool],
+        transaction: str,
+    ) -> str:
+        """Replace an event of progress, or send one where its id is ""; the id. Nothing is done, and
+        the id stays, where it is no longer wanted when its turn comes. Raises ChannelError."""
+        async with self._progress.permit(Urgency.PROGRESS, self._progress.ticket()):
+            if not wanted():
+                return message
+            try:
+                if message:
+                    await self.replace_event(chat, message, content)
+                    return message
+                return await self._send(chat, content, transaction, "")
+            except NotSent as error:
+                self._progress.pause(error.after)
+                raise
+
+    async def send_progress(self, chat: str, content: Json, transaction: str) -> str:
+        """Send an event of progress at once. Raises ChannelError."""
+        return await self._send(chat, content, transaction, "")
+
+    async def react(self, chat: str, message: str, emoji: str) -> None:
+        """That a message was seen is a receipt."""
+        with suppress(ChannelError, HomeserverError):
+            room = await self._room(chat)
+            if emoji == SEEN:
+                await self.server.post(room_path(room.id, "receipt", "m.read", message), {})
+            elif emoji:
+                relation = {"rel_type": "m.annotation", "event_id": message, "key": emoji}
+                content = {"m.relates_to": relation}
+                await self.put_event(room, "m.reaction", content, uuid.uuid4().hex, plain=True)
+
+    async def typing(self, chat: str) -> None:
+        with suppress(ChannelError, HomeserverError):
+            room, me = await self._room(chat), self.encryption.rooms.me if self.encryption else ""
+            await self.server.put(
+                room_path(room.id, "typing", me), {"typing": True, "timeout": TYPING_MS}
+            )
+
+    async def download(self, file: str) -> bytes:
+        """`file` is an mxc address, or the JSON of an encrypted file."""
+        with channel_errors():
+            if not file.startswith("{"):
+                return await self.server.download(file, LIMIT)
+            keys = json.loads(file)
+            sealed = await self.server.download(str(keys["url"]), LIMIT)
+            return await asyncio.to_thread(decrypted_file, sealed, keys)
+
+
+def encrypted_file(content: bytes) -> tuple[bytes, dict[str, Any]]:
+    from nio.crypto.attachments import encrypt_attachment
+
+    sealed, keys = encrypt_attachment(content)
+    return bytes(sealed), dict(keys)
+
+
+def decrypted_file(sealed: bytes, keys: dict[str, Any]) -> bytes:
+    """Raises MessageRefused for a file that is not what its message says."""
+    from nio.crypto.attachments import decrypt_attachment
+    from nio.exceptions import EncryptionError
+
+    try:
+        key, digest, iv = keys["key"]["k"], keys["hashes"]["sha256"], keys["iv"]
+        return bytes(decrypt_attachment(sealed, key, digest, iv))
+    except (EncryptionError, LookupError, TypeError, ValueError) as error:
+        raise MessageRefused(f"it cannot be decrypted ({error})") from None
+
+
+@contextmanager
+def channel_errors(room: JoinedRoom | None = None) -> Iterator[None]:
+    """Raise the homeserver's errors as those of a channel."""
+    try:
+        yield
+    except HomeserverBusy as error:
+        raise NotSent(str(error), error.after) from error
+    except HomeserverAway as error:
+        raise DeliveryUncertain(str(error)) from error
+    except HomeserverRefused as error:
+        if room and room.successor and error.code in GONE:
+            raise ChatMoved(str(RoomKey(room.successor))) from error
+        if error.code == "M_UNKNOWN_TOKEN":
+            raise NotSent(str(error), 2.0) from error
+        raise (ChatGone if error.code in GONE else MessageRefused)(str(error)) from error

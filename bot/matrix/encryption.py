@@ -1,0 +1,270 @@
+"""End-to-end encryption by matrix-nio's machine (Olm and Megolm of vodozemac), with its own key store.
+
+What nio leaves to its caller, or does so that a kill or a server could harm, is done here: one-time keys
+are on the disk before they are offered, a message counts as its sender's only where the key came from
+a device of theirs, and a key may be passed on by the device that made it alone.
+
+Everybody's devices in a room are given its keys, as the usual apps do.
+"""
+
+import asyncio
+import json
+import logging
+import uuid
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from nio.crypto.olm_machine import Olm
+from nio.events import ForwardedRoomKeyEvent, MegolmEvent, ToDeviceEvent
+from nio.exceptions import EncryptionError
+from nio.responses import KeysClaimResponse, KeysQueryResponse, KeysUploadResponse, ToDeviceResponse
+from nio.store.database import SqliteStore
+
+from bot.matrix.homeserver import CLIENT, Homeserver, HomeserverAway, Json
+from bot.matrix.rooms import JoinedRoom, JoinedRooms
+from bot.matrix.session import KEYS, MatrixSession
+
+log = logging.getLogger(__name__)
+
+MEGOLM = "m.megolm.v1.aes-sha2"
+FAULTS = (EncryptionError, LookupError, TypeError, ValueError)  # the last: of vodozemac, too
+
+
+class Undecryptable(Exception):
+    """`awaited`: its key may still come."""
+
+    def __init__(self, why: str, *, awaited: bool = True) -> None:
+        super().__init__(why)
+        self.awaited = awaited
+
+
+class KeyMachine(Olm):
+    """nio's machine, which takes a forwarded key from its maker's device too."""
+
+    def _should_accept_forward(
+        self, sender: str, sender_key: str, event: ForwardedRoomKeyEvent
+    ) -> bool:
+        asked = self.outgoing_key_requests.get(event.session_id)
+        made_by = event.source.get("content", {}).get("sender_key")
+        if asked and made_by == sender_key and event.room_id == asked.room_id:
+            device = self.device_store.device_from_sender_key(sender, sender_key)
+            return device is not None and event.algorithm == MEGOLM
+        return super()._should_accept_forward(sender, sender_key, event)
+
+
+class Encryption:
+    """One device's keys. `rooms` are those that it is in."""
+
+    def __init__(self, session: MatrixSession, folder: Path, server: Homeserver) -> None:
+        self._session = session
+        self._server = server
+        self._store = SqliteStore(
+            session.user, session.device, str(folder), session.pickle_key, KEYS
+        )
+        self.machine: Olm = KeyMachine(session.user, session.device, self._store)
+        self.rooms = JoinedRooms(session.user, self._store.load_encrypted_rooms())
+        self._remembered: set[str] = set(self._store.load_encrypted_rooms())
+        self._keys = asyncio.Lock()  # one change of the keys at a time
+
+    def close(self) -> None:
+        self._store.database.close()
+
+    # -- what a sync brings ---------------------------------------------------
+
+    def receive(self, sync: Json) -> bool:
+        """Take in what a sync tells of keys and devices; whether a key came for messages."""
+        came = False
+        for raw in sync.get("to_device", {}).get("events", []):
+            try:
+                event = ToDeviceEvent.parse_event(raw)
+                came |= self.machine.handle_to_device_event(event) is not None
+            except Exception:  # what the library makes of a stranger's bytes; the others go on
+                log.warning("a to-device event cannot be read", exc_info=True)
+        self.machine.collect_key_requests()
+        lists = sync.get("device_lists", {})
+        changed = {*lists.get("changed", []), *lists.get("left", [])}
+        self.machine.add_changed_users(changed & self._readers())
+        # An algorithm that is not named has none left.
+        count = sync.get("device_one_time_keys_count", {}).get("signed_curve25519", 0)
+        self.machine.uploaded_key_count = count
+        return came
+
+    def change(self, room: JoinedRoom, event: Json) -> None:
+        """Take in a room's state event: who joins or leaves gets other keys than those before."""
+        if room.change(event):
+            self.machine.outbound_group_sessions.pop(room.id, None)
+
+    def settle(self, room: JoinedRoom) -> None:
+        """What has changed of a room lasts, and the devices of whoever is new there are looked up."""
+        if room.encrypted:
+            self.machine.update_tracked_users(_Readers(room))
+            if room.id not in self._remembered:
+                self._remembered.add(room.id)
+                self._store.save_encrypted_rooms({room.id})
+
+    def _readers(self) -> set[str]:
+        return {user for room in self.rooms.values() if room.encrypted for user in room.members}
+
+    # -- reading --------------------------------------------------------------
+
+    def decrypt(self, room: str, raw: Json) -> Json:
+        """The event in plain. Raises Undecryptable."""
+        machine, event = self.machine, self._megolm(room, raw)
+        sender_key, session_id = str(event.sender_key), str(event.session_id)
+        held = machine.inbound_group_store.get(room, sender_key, session_id)
+        if held is None:
+            raise Undecryptable("its key has not come")
+        if event.sender == self._session.user:
+            ours = sender_key == machine.account.identity_keys["curve25519"]
+        else:
+            device = machine.device_store.device_from_sender_key(event.sender, sender_key)
+            ours = device is not None and device.ed25519 == held.ed25519
+        if not ours:  # or a device that is not looked up yet
+            machine.users_for_key_query.add(event.sender)
+            raise Undecryptable("its key is of no device of its sender")
+        try:
+            plain, index = held.decrypt(event.ciphertext)
+            if not machine.message_index_ok(index, event):
+                raise Undecryptable("it is another message, sent again", awaited=False)
+            payload = json.loads(plain)
+            if payload["room_id"] != room:
+                raise Undecryptable("it was written for another room", awaited=False)
+            kind, content = payload["type"], dict(payload["content"])
+        except FAULTS as error:
+            raise Undecryptable(str(error), awaited=False) from None
+        if asked := machine.outgoing_key_requests.pop(session_id, None):
+            self._store.remove_outgoing_key_request(asked)
+        relation = raw["content"].get("m.relates_to")
+        if relation and "m.relates_to" not in content:
+            content["m.relates_to"] = relation
+        return {**raw, "type": kind, "content": content}
+
+    def _megolm(self, room: str, raw: Json) -> MegolmEvent:
+        """Raises Undecryptable."""
+        content = raw["content"]
+        if "sender_key" not in content and isinstance(id := content.get("session_id"), str):
+            made_by = self.machine.inbound_group_store[room]
+            known = next((key for key, held in made_by.items() if id in held), "?")
+            raw = {**raw, "content": {"device_id": "?", **content, "sender_key": known}}
+        try:
+            event = MegolmEvent.parse_encrypted_event(raw)
+        except FAULTS:
+            event = None
+        if not isinstance(event, MegolmEvent):
+            raise Undecryptable("it is encrypted in an unknown way", awaited=False)
+        event.room_id = room
+        return event
+
+    async def ask_for_key(self, room: str, raw: Json) -> None:
+        """Ask the sender's device for the key of a message, once. Raises HomeserverError."""
+        with suppress(Undecryptable):
+            event, machine = self._megolm(room, raw), self.machine
+            if event.session_id in machine.outgoing_key_requests:
+                return
+            machine.check_if_wedged(event)
+            queued = machine.outgoing_to_device_messages
+            if all(getattr(m, "session_id", "") != event.session_id for m in queued):
+                me = self._session.device
+                queued.append(event.as_key_request(event.sender, me, None, event.device_id))
+        await self.tend()
+
+    # -- keys, ours and others' -----------------------------------------------
+
+    async def tend(self) -> None:
+        """Upload what keys of ours are missing, look up devices, and send what is due. Raises
+        HomeserverError; what was left undone is done the next time."""
+        async with self._keys:
+            await self._upload()
+            await self._query()
+            machine = self.machine
+            if machine.wedged_devices or machine.key_request_devices_no_session:
+                await self._claim(machine.get_users_for_key_claiming())
+            for message in list(machine.outgoing_to_device_messages):
+                await self._to_device(message.type, message.as_dict()["messages"])
+                machine.handle_response(ToDeviceResponse(message))
+
+    async def _upload(self) -> None:
+        machine = self.machine
+        if not machine.should_upload_keys:
+            return
+        if machine.account.shared and (machine.uploaded_key_count or 0) >= _enough(machine):
+            return
+        keys = machine.share_keys()
+        machine.save_account()  # before anybody can use them
+        answer = await self._server.post(f"{CLIENT}/keys/upload", keys)
+        self._handle(self._read(KeysUploadResponse, answer))
+
+    async def _query(self) -> None:
+        users = set(self.machine.users_for_key_query)
+        if not users:
+            return
+        asked: Json = {"device_keys": {user: [] for user in users}}
+        answer = await self._server.post(f"{CLIENT}/keys/query", asked)
+        response = self._read(KeysQueryResponse, answer)
+        self._handle(response)
+        # Users of a server that is away: asked again when they change, or the next time they write.
+        self.machine.users_for_key_query -= users
+        for room in self.rooms.values():
+            if not room.members.keys().isdisjoint(response.changed):
+                self.machine.outbound_group_sessions.pop(room.id, None)
+
+    async def _claim(self, devices: dict[str, list[str]]) -> None:
+        wanted = {u: dict.fromkeys(ids, "signed_curve25519") for u, ids in devices.items()}
+        answer = await self._server.post(f"{CLIENT}/keys/claim", {"one_time_keys": wanted})
+        self._handle(self._read(KeysClaimResponse, answer))
+
+    async def _to_device(self, kind: str, messages: Json) -> None:
+        path = f"{CLIENT}/sendToDevice/{kind}/{uuid.uuid4()}"
+        await self._server.put(path, {"messages": messages})
+
+    def _read(self, kind: Any, answer: Json) -> Any:
+        response = kind.from_dict(answer)
+        if not isinstance(response, kind):
+            raise HomeserverAway(f"{self._server.url} gives no whole answer")
+        return response
+
+    def _handle(self, response: Any) -> None:
+        try:
+            self.machine.handle_response(response)
+        except FAULTS as error:  # the library trusts what a server says of devices
+            raise HomeserverAway(f"{self._server.url} gives wrong keys ({error})") from None
+
+    # -- writing --------------------------------------------------------------
+
+    async def encrypt(self, room: JoinedRoom, kind: str, content: Json) -> Json:
+        """The content of an m.room.encrypted event, once all who may read it have its key. Raises
+        HomeserverError."""
+        async with self._keys:
+            await self._query()
+            machine = self.machine
+            if machine.should_share_group_session(room.id):
+                await self._share(room)
+            written = machine.group_encrypt(room.id, {"type": kind, "content": content})
+        if relation := content.get("m.relates_to"):  # servers group by it: it is never encrypted
+            written["m.relates_to"] = relation
+        return dict(written)
+
+    async def _share(self, room: JoinedRoom) -> None:
+        machine, readers = self.machine, sorted(room.members)
+        if missing := machine.get_missing_sessions(readers):
+            await self._claim(missing)
+        for shared, content in machine.share_group_session_parallel(
+            room.id, readers, ignore_unverified_devices=True
+        ):
+            await self._to_device("m.room.encrypted", content["messages"])
+            machine.outbound_group_sessions[room.id].users_shared_with.update(shared)
+        machine.outbound_group_sessions[room.id].shared = True
+
+
+class _Readers:
+    """A room as nio's update_tracked_users wants it."""
+
+    def __init__(self, room: JoinedRoom) -> None:
+        self.users: Collection[str] = room.members
+
+
+def _enough(machine: Olm) -> int:
+    """One-time keys are refilled at a half, not one by one."""
+    return int(machine.account.max_one_time_keys) // 2

@@ -1,0 +1,159 @@
+"""A Matrix message as a row of the inbox: text, quote, sender, attachments, the thread as a chat."""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from agent.store import Incoming
+from agent.trust import Origin
+from bot.attachments import Attachment, safe_name, to_json
+from bot.matrix.rooms import SOURCE, RoomKey
+
+FILE_SETTLE = 0.8  # seconds; a file without a caption: the question often follows
+QUOTE = 600  # characters
+FALLBACK = re.compile(r"\A(?:> ?[^\n]*\n)+\n?")  # what older apps put above a reply
+COMMAND = re.compile(r"[/!]([a-z_]+)(?:\s+(.*))?\Z", re.DOTALL)
+KINDS: dict[str, Literal["photo", "document", "audio", "video"]] = {
+    "m.image": "photo",
+    "m.file": "document",
+    "m.audio": "audio",
+    "m.video": "video",
+}
+VOICE = "org.matrix.msc3245.voice"
+
+
+@dataclass(frozen=True, slots=True)
+class RoomMessage:
+    """An m.room.message that was parsed. `replaces` is the event that it corrects, `thread` the one
+    that its thread is about, `answers` the one that it is a reply to; each may be ""."""
+
+    room: str
+    id: str
+    sender: str
+    at: float
+    kind: str
+    body: str
+    content: dict[str, Any]
+    replaces: str = ""
+    thread: str = ""
+    answers: str = ""
+
+    @property
+    def chat(self) -> str:
+        return str(RoomKey(self.room, self.thread))
+
+    @property
+    def command(self) -> tuple[str, str] | None:
+        """The name and the argument of `!name argument` or `/name argument`."""
+        found = COMMAND.fullmatch(self.body.strip()) if self.kind == "m.text" else None
+        return (found[1], (found[2] or "").strip()) if found else None
+
+    def mentions(self, me: str, name: str) -> bool:
+        """Whether it speaks to `me`; apps that do not say whom they mention write the name."""
+        told = self.content.get("m.mentions")
+        if isinstance(told, dict) and isinstance(users := told.get("user_ids"), list):
+            return me in users
+        said = self.body.lower()
+        return me.lower() in said or said.startswith((name.lower(), f"@{name.lower()}"))
+
+
+def parsed(room: str, event: dict[str, Any]) -> RoomMessage:
+    """Raises ValueError, TypeError, KeyError for what is no message."""
+    content = event["content"]
+    relation = content.get("m.relates_to") or {}
+    kind = relation.get("rel_type")
+    replaces = str(relation["event_id"]) if kind == "m.replace" else ""
+    if replaces:
+        content = content["m.new_content"]
+    in_thread = kind == "m.thread"
+    reply = (relation.get("m.in_reply_to") or {}).get("event_id", "")
+    if in_thread and relation.get("is_falling_back", True):
+        reply = ""  # the newest of the thread, for apps that know no threads
+    body = str(content.get("body", ""))
+    if reply:
+        body = FALLBACK.sub("", body, count=1)
+    return RoomMessage(
+        room,
+        str(event["event_id"]),
+        str(event["sender"]),
+        float(event["origin_server_ts"]) / 1000,
+        str(content.get("msgtype", "")),
+        body,
+        dict(content),
+        replaces,
+        str(relation["event_id"]) if in_thread else "",
+        str(reply),
+    )
+
+
+def incoming_message(
+    message: RoomMessage,
+    *,
+    sender: str,
+    me: tuple[str, ...],
+    quote: tuple[str, str] | None,
+    origin: Origin,
+) -> Incoming:
+    """The inbox row. `sender` is a name, in a room of several; `me` are the bot's names, left out
+    where a message begins with one; `quote` is the name and the text of what it answers."""
+    files = attachments(message)
+    stranger = f"message of {quote[0]} that is answered" if quote and quote[0] != "you" else ""
+    return Incoming(
+        message.chat,
+        SOURCE,
+        message.id,
+        words(message, me),
+        "edit" if message.replaces else "message",
+        message.replaces or message.id,
+        sender,
+        f"{quote[0]}: {quote[1][:QUOTE]}" if quote else "",
+        body=to_json(files),
+        settle_s=FILE_SETTLE if files and not caption(message) else 0.0,
+        at=message.at,
+        origin=origin,
+        stranger=stranger,
+    )
+
+
+def words(message: RoomMessage, me: tuple[str, ...]) -> str:
+    match message.kind:
+        case "m.location":
+            return f"[location {message.content.get('geo_uri', '')}]"
+        case kind if kind in KINDS:
+            return caption(message)
+        case "m.emote":
+            return f"* {message.body}"
+    for name in me:
+        if name and message.body.lower().startswith((name.lower(), f"@{name.lower()}")):
+            rest = message.body[len(name) + message.body.startswith("@") * (name[0] != "@") :]
+            return rest.lstrip(" ,:")
+    return message.body
+
+
+def caption(message: RoomMessage) -> str:
+    name = message.content.get("filename")
+    return message.body if name and name != message.body else ""
+
+
+def attachments(message: RoomMessage) -> list[Attachment]:
+    if message.kind not in KINDS:
+        return []
+    content = message.content
+    described = content.get("info") or {}
+    sealed = content.get("file")
+    address = sealed["url"] if sealed else content["url"]
+    kind = "voice" if VOICE in content else KINDS[message.kind]
+    seconds = (described.get("duration") or 0) // 1000
+    name = str(content.get("filename") or message.body)
+    return [
+        Attachment(
+            kind,
+            json.dumps(sealed) if sealed else str(address),
+            str(address),
+            safe_name(name) or f"{kind}-{message.id[-8:]}",
+            str(described.get("mimetype") or ""),
+            int(described.get("size") or 0),
+            int(seconds),
+        )
+    ]

@@ -1,0 +1,189 @@
+"""The live view of a turn: one event, edited at the homeserver's pace.
+
+It makes no sound. The tools' lines stay; where there were none, it is taken away once the answer is
+there. A quick answer has none: that the bot types is shown at once.
+"""
+
+import logging
+import time
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from agent.leaks import LeakDetector
+from agent.store.errors import StoreError
+from agent.store.key_values import KeyValueTable
+from bot.approval_question import code
+from bot.channel import ChannelError, ToolCallView, TurnView, refuse_secret
+from bot.matrix.formatted import message_content
+from bot.texts import Texts
+
+if TYPE_CHECKING:
+    from bot.matrix.channel import MatrixChannel
+
+log = logging.getLogger(__name__)
+
+KEY_PREFIX = "matrix-live:"
+QUIET_SECONDS = 3.0  # of a turn without tools, before anything is shown
+TEXT_CHARACTERS = 6000  # the newest of a growing answer
+THOUGHT_CHARACTERS = 500
+DETAIL_CHARACTERS = 700  # of the newest tool's output
+LOG_LINES = 40
+MARKS = {"running": "⏳", "ok": "✓", "failed": "✗"}
+
+
+class LeftEvent(NamedTuple):
+    """`log` is what is to remain of a live event; empty: nothing."""
+
+    chat: str
+    log: str
+
+
+class LiveEvent:
+    """A LiveView (bot.channel). `unfinished` remembers how it is to end should we be killed."""
+
+    def __init__(
+        self,
+        channel: "MatrixChannel",
+        chat: str,
+        unfinished: "LiveEventStore",
+        leaks: LeakDetector,
+    ) -> None:
+        self._channel = channel
+        self._chat = chat
+        self._unfinished = unfinished
+        self._leaks = leaks
+        self._event = ""
+        self._transaction = uuid.uuid4().hex  # of its first send, which may be repeated
+        self._stands = ""
+        self._kept: str | None = None
+        self._open = True
+        self._began = time.monotonic()
+
+    async def show(self, view: TurnView) -> None:
+        quiet = time.monotonic() - self._began < QUIET_SECONDS
+        if self._open and (view.calls or self._event or not quiet):
+            await self._put(progress_text(view))
+            await self._keep(view.calls)
+
+    def close(self, view: TurnView) -> None:
+        self._open = False
+
+    async def settle(self, view: TurnView) -> None:
+        """The answer is waited for: what has been shown is brought up to date after it."""
+        if view.calls and not self._event:
+            with suppress(ChannelError):
+                text = tool_log(view.calls)
+                refuse_secret(self._leaks, text)
+                content = message_content(text, "m.notice")
+                self._event = await self._channel.send_progress(
+                    self._chat, content, self._transaction
+                )
+                self._stands = text
+
+    async def finish(self, view: TurnView) -> None:
+        self._open = True
+        if not self._event:
+            return
+        if view.calls:
+            ended = await self._put(tool_log(view.calls))
+        else:
+            ended = await self._redact()
+        if ended:
+            await self._unfinished.remove(self._event)
+
+    async def _put(self, text: str) -> bool:
+        """Whether it is shown now."""
+        if not text or text == self._stands:
+            return bool(text)
+        try:
+            refuse_secret(self._leaks, text)
+            content = message_content(text, "m.notice")
+            self._event = await self._channel.put_progress(
+                self._chat, self._event, content, lambda: self._open, self._transaction
+            )
+        except ChannelError:
+            return False
+        if self._open:
+            self._stands = text
+        return True
+
+    async def _redact(self) -> bool:
+        try:
+            await self._channel.redact(self._chat, self._event)
+        except ChannelError:
+            return False
+        return True
+
+    async def _keep(self, calls: tuple[ToolCallView, ...]) -> None:
+        if self._event and self._kept != (left := tool_log(calls)):
+            self._kept = left
+            await self._unfinished.keep(self._event, self._chat, left)
+
+
+@dataclass
+class LiveEventStore:
+    """Live events that no turn has finished yet; after a kill the next start ends them."""
+
+    key_values: KeyValueTable
+    texts: Texts
+    _left: Mapping[str, LeftEvent] = field(default_factory=dict)
+
+    async def load(self) -> None:
+        """Read what a killed process left; before any turn goes on."""
+        self._left = await self.key_values.with_prefix(KEY_PREFIX, LeftEvent)
+
+    async def keep(self, event: str, chat: str, log_text: str) -> None:
+        try:
+            await self.key_values.put(KEY_PREFIX + event, [chat, log_text])
+        except StoreError as error:
+            log.warning("a live message of %s is not kept: %s", chat, error)
+
+    async def remove(self, event: str) -> None:
+        try:
+            await self.key_values.remove(KEY_PREFIX + event)
+        except StoreError as error:
+            log.warning("a live message is not forgotten: %s", error)
+
+    async def end_all(self, channel: "MatrixChannel") -> None:
+        """End what was left; what cannot be ended now is at the next start."""
+        await channel.synced.wait()
+        for key, (chat, left) in self._left.items():
+            event = key.removeprefix(KEY_PREFIX)
+            try:
+                if left:
+                    text = f"{left}\n\n{self.texts.interrupted}"
+                    await channel.replace_event(chat, event, message_content(text, "m.notice"))
+                else:
+                    await channel.redact(chat, event)
+            except ChannelError as error:
+                log.warning("a live message of %s stays as it was: %s", chat, error)
+                continue
+            await self.remove(event)
+
+
+def tool_log(calls: tuple[ToolCallView, ...]) -> str:
+    """The tools' lines."""
+    return "\n".join(headline(call) for call in calls[-LOG_LINES:])
+
+
+def progress_text(view: TurnView) -> str:
+    """The newest part of what goes on."""
+    thoughts = view.thoughts.strip()[-THOUGHT_CHARACTERS:]
+    detail = view.calls[-1].detail.strip()[-DETAIL_CHARACTERS:] if view.calls else ""
+    fence = "`" * 3 if "```" not in detail else "~" * 5
+    parts = [
+        tool_log(view.calls),
+        f"{fence}\n{detail}\n{fence}" if detail else "",
+        "\n".join(f"> {line}" for line in thoughts.splitlines()),
+        view.text[-TEXT_CHARACTERS:],
+        f"*{view.status}*" if view.status else "",
+    ]
+    return "\n\n".join(filter(None, parts))
+
+
+def headline(call: ToolCallView) -> str:
+    took = f" · {call.seconds:.1f} s" if call.seconds >= 0.1 else ""
+    return f"{MARKS[call.state]} **{call.name}** {code(call.summary) if call.summary else ''}{took}"

@@ -1,0 +1,114 @@
+"""The bot's session at the homeserver: made once, by password or token, and kept in the state folder.
+
+It holds an access token and the key of the encryption keys' store: readable to the bot's user alone.
+"""
+
+import secrets
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from agent.files import replacing
+from bot.app import AppUnavailable
+from bot.matrix.homeserver import CLIENT, Homeserver, HomeserverRefused
+from bot.settings import MatrixSection
+
+SESSION = "session.json"
+KEYS = "keys.db"
+DEVICE_NAME = "Voltaire"
+
+
+class MatrixSession(BaseModel):
+    """A device of the bot's account; `token` is empty until it has logged in."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    homeserver: str
+    user: str
+    device: str
+    pickle_key: str
+    token: str = ""
+
+
+def read_session(folder: Path, config: MatrixSection) -> MatrixSession | None:
+    """The session of this account, where there is one."""
+    try:
+        kept = MatrixSession.model_validate_json((folder / SESSION).read_text("utf-8"))
+    except (OSError, ValidationError):
+        return None
+    same = (kept.homeserver, kept.user) == (config.homeserver.rstrip("/"), config.user)
+    return kept if same else None
+
+
+def write_session(folder: Path, session: MatrixSession) -> None:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with replacing(folder / SESSION, sync=True) as new:
+        new.write_text(session.model_dump_json(), "utf-8")
+
+
+def new_device(folder: Path, config: MatrixSection) -> MatrixSession:
+    """A device that has not logged in; the keys of the one before are of no more use.
+
+    Its id is ours, and kept before it logs in: a login that is killed leaves no other device behind.
+    """
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for kept in folder.glob(f"{KEYS}*"):
+        kept.unlink()
+    session = MatrixSession(
+        homeserver=config.homeserver.rstrip("/"),
+        user=config.user,
+        device=f"VOLTAIRE{secrets.token_hex(4).upper()}",
+        pickle_key=secrets.token_urlsafe(32),
+    )
+    write_session(folder, session)
+    return session
+
+
+async def log_in(
+    server: Homeserver, folder: Path, config: MatrixSection, session: MatrixSession
+) -> MatrixSession:
+    """The session with its token. Raises AppUnavailable, HomeserverError."""
+    password, token = secret(config.password_file), secret(config.token_file)
+    try:
+        if token:
+            server.token = token
+            answer: dict[str, Any] = await server.get(f"{CLIENT}/account/whoami")
+            answer["access_token"] = token
+        elif password:
+            login = {
+                "type": "m.login.password",
+                "identifier": {"type": "m.id.user", "user": session.user},
+                "password": password,
+                "device_id": session.device,
+                "initial_device_display_name": DEVICE_NAME,
+            }
+            answer = await server.post(f"{CLIENT}/login", login)
+        else:
+            raise AppUnavailable(
+                f"{session.user} has to log in: put its password into a file and name that"
+                " in matrix.password_file.",
+                refused=True,
+            )
+    except HomeserverRefused as error:
+        given = "token" if token else "password"
+        raise AppUnavailable(
+            f"{server.url} refuses the {given} of {session.user}: {error}.", refused=True
+        ) from None
+    if answer.get("user_id") != session.user:
+        raise AppUnavailable(
+            f"matrix.user is {session.user}, but the token is of {answer.get('user_id')}.",
+            refused=True,
+        )
+    known = {"token": answer["access_token"], "device": answer.get("device_id") or session.device}
+    session = session.model_copy(update=known)
+    write_session(folder, session)
+    return session
+
+
+def secret(path: Path | None) -> str:
+    """A file's content; empty where there is none to read."""
+    try:
+        return path.read_text("utf-8").strip() if path else ""
+    except (OSError, UnicodeDecodeError):
+        return ""

@@ -1,0 +1,276 @@
+"""Long syncs: each answer is kept before the next one acknowledges it; going on after whatever happens."""
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+from agent.aio import complete
+from agent.store.errors import StoreError
+from agent.store.key_values import KeyValueTable
+from bot.matrix.channel import MatrixChannel
+from bot.matrix.encryption import Encryption
+from bot.matrix.homeserver import (
+    CLIENT,
+    Homeserver,
+    HomeserverBusy,
+    HomeserverError,
+    HomeserverRefused,
+    Json,
+    room_path,
+)
+from bot.matrix.timeline import Timeline
+
+log = logging.getLogger(__name__)
+
+PLACE = "matrix-sync"
+POLL_MS = 25_000
+GRACE_SECONDS = 15.0  # for an answer beyond the time that a sync may wait
+FIRST_SECONDS = 120.0  # with the state of all rooms
+STALE_SECONDS = 90.0
+FIRST_BACKOFF = 0.1
+LONGEST_BACKOFF = 30.0
+STOP_SECONDS = 3.0  # for the answer in hand, when we stop
+TIMELINE = 50  # events of a room in one answer
+MOST_MISSED = 1000  # events of a room that are fetched after a long absence
+FILTER = {
+    "presence": {"types": []},
+    "account_data": {"types": []},
+    "room": {
+        "timeline": {"limit": TIMELINE},
+        "ephemeral": {"types": []},
+        "account_data": {"types": []},
+    },
+}
+
+
+class SyncPlace(NamedTuple):
+    """Where the syncs have come to: the token of the next, and when the newest event was sent, in
+    milliseconds since the epoch."""
+
+    token: str = ""
+    newest: int = 0
+
+
+class LoggedOut(Exception):
+    """The homeserver does not know the session any more; `soft`: its device may log in again."""
+
+    def __init__(self, soft: bool) -> None:
+        super().__init__()
+        self.soft = soft
+
+
+@dataclass
+class SyncHealth:
+    """`last_at`: when the homeserver last answered; `changed` is set when syncs begin or cease."""
+
+    changed: asyncio.Event
+    last_at: float | None = None
+    _failure: str | None = field(default=None, init=False)
+
+    def answered(self) -> None:
+        if self.last_at is None or self._failure:
+            self.changed.set()
+        if self._failure:
+            log.warning("messages from Matrix come in again")
+        self.last_at, self._failure = time.time(), None
+
+    def failed(self, why: object) -> None:
+        failure = f"Matrix: {why}."
+        if failure != self._failure:
+            log.error("%s", failure)
+            self.changed.set()
+        self._failure = failure
+
+    @property
+    def failing(self) -> bool:
+        return self._failure is not None
+
+    def problem(self) -> str | None:
+        """What is wrong, a sentence; None while messages come in."""
+        if self._failure:
+            return self._failure
+        silent = time.time() - (self.last_at or time.time())
+        return f"Matrix: no answer for {silent:.0f} s." if silent > STALE_SECONDS else None
+
+
+class Syncs:
+    """Takes what comes in, until cancelled."""
+
+    def __init__(
+        self,
+        server: Homeserver,
+        channel: MatrixChannel,
+        encryption: Encryption,
+        timeline: Timeline,
+        health: SyncHealth,
+        key_values: KeyValueTable,
+    ) -> None:
+        self._server = server
+        self._channel = channel
+        self._encryption = encryption
+        self._timeline = timeline
+        self._health = health
+        self._key_values = key_values
+        self._place = SyncPlace()
+        self._horizon = 0  # what was sent until then is known; in milliseconds since the epoch
+        self._backoff = FIRST_BACKOFF
+        self._tending: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        """Raises LoggedOut."""
+        self._place = await self._key_values.get(PLACE, SyncPlace) or SyncPlace()
+        if not self._place.newest:  # what was said before the bot's first day is not answered
+            self._place = SyncPlace(newest=int(time.time() * 1000))
+        try:
+            while True:
+                await self._sync()
+        finally:
+            if self._tending:
+                self._tending.cancel()
+
+    async def _sync(self) -> None:
+        first = not self._channel.synced.is_set()
+        query = {"filter": json.dumps(FILTER)}
+        if self._place.token:
+            query["since"] = self._place.token
+        if first:
+            query["full_state"] = "true"
+        else:
+            query["timeout"] = "3000" if self._health.failing else str(POLL_MS)
+        wait = FIRST_SECONDS if first else POLL_MS / 1000 + GRACE_SECONDS
+        try:
+            answer = await self._server.get(f"{CLIENT}/sync", query, seconds=wait)
+        except HomeserverError as error:
+            await self._failed(error)
+            return
+        if not isinstance(answer.get("next_batch"), str):
+            await self._failed(HomeserverError(f"{self._server.url} gives no whole answer"))
+            return
+        self._health.answered()
+        self._backoff = FIRST_BACKOFF
+        await complete(self._take(answer), grace=STOP_SECONDS)
+
+    async def _failed(self, error: HomeserverError) -> None:
+        if isinstance(error, HomeserverRefused):
+            if error.code in ("M_UNKNOWN_TOKEN", "M_MISSING_TOKEN"):
+                raise LoggedOut(error.soft)
+            if self._place.token and error.code != "M_FORBIDDEN":
+                log.warning("the homeserver does not know where we were (%s)", error)
+                # What comes again, now or with a later answer, was answered.
+                self._horizon = self._place.newest
+                self._place = self._place._replace(token="")
+        self._health.failed(error)
+        after = error.after if isinstance(error, HomeserverBusy) else 0.0
+        await asyncio.sleep(max(after, self._backoff))
+        self._backoff = min(LONGEST_BACKOFF, 2 * self._backoff)
+
+    # -- one answer -----------------------------------------------------------
+
+    async def _take(self, answer: Json) -> None:
+        """Keep everything of it; then the place moves on."""
+        keys_came = self._encryption.receive(answer)
+        rooms = answer.get("rooms", {})
+        for id, invited in rooms.get("invite", {}).items():
+            state = invited.get("invite_state", {}).get("events", [])
+            await self._patiently(partial(self._timeline.invited, id, state))
+        newest = self._place.newest
+        for id, told in rooms.get("join", {}).items():
+            newest = max(newest, await self._take_room(id, told))
+        for id in rooms.get("leave", {}):
+            await self._patiently(partial(self._timeline.put_out, id))
+        place = SyncPlace(str(answer["next_batch"]), newest)
+        await self._patiently(lambda: self._key_values.put(PLACE, place))
+        self._place = place
+        first = not self._channel.synced.is_set()
+        self._channel.synced.set()
+        if keys_came or first:
+            await self._timeline.try_again()
+        self._tend()
+
+    async def _take_room(self, id: str, told: Json) -> int:
+        """When the newest of its events was sent."""
+        room = self._encryption.rooms.opened(id)
+        timeline = told.get("timeline", {})
+        events: list[Json] = [e for e in timeline.get("events", []) if isinstance(e, dict)]
+        for event in told.get("state", {}).get("events", []):
+            self._encryption.change(room, event)
+        newly = self._joined_at(events)
+        if newly is None and timeline.get("limited") and self._place.token:
+            events = [*await self._missed(id, str(timeline.get("prev_batch"))), *events]
+        oldest = self._horizon if self._place.token else self._place.newest
+        for number, event in enumerate(events):
+            if "state_key" in event:
+                self._encryption.change(room, event)
+            if sent_at(event) > oldest and (newly is None or number > newly):
+                if event.get("type") == "m.room.encrypted":
+                    self._encryption.settle(room)
+                await self._timeline.take(room, event)
+        self._encryption.settle(room)
+        if newly is not None:
+            await self._patiently(partial(self._timeline.joined, room))
+        if room.successor:
+            await self._timeline.moved(room)
+        return max(map(sent_at, events), default=0)
+
+    def _joined_at(self, events: list[Json]) -> int | None:
+        """Where the bot's invitation, or else its joining, stands among the events; None where it was in
+        the room before."""
+        ours = [
+            (number, event.get("content", {}).get("membership"), event.get("unsigned", {}))
+            for number, event in enumerate(events)
+            if event.get("type") == "m.room.member" and event.get("state_key") == self._timeline.me
+        ]
+        before = [u.get("prev_content", {}).get("membership") for _, m, u in ours if m == "join"]
+        if not before or "join" in before:
+            return None
+        return min(number for number, membership, _ in ours if membership in ("invite", "join"))
+
+    async def _missed(self, room: str, until: str) -> list[Json]:
+        """The events between the last sync and this one's first, oldest first."""
+        found: list[Json] = []
+        while len(found) < MOST_MISSED:
+            span = {"dir": "b", "from": until, "to": self._place.token, "limit": "100"}
+            try:
+                page = await self._server.get(room_path(room, "messages"), span)
+            except HomeserverRefused as error:
+                log.warning("messages of %s cannot be fetched: %s", room, error)
+                break
+            except HomeserverError as error:
+                self._health.failed(error)
+                await asyncio.sleep(getattr(error, "after", 0.0) or 1.0)
+                continue
+            chunk = [e for e in page.get("chunk", []) if isinstance(e, dict)]
+            found += chunk
+            if not chunk or not (until := str(page.get("end") or "")):
+                break
+        return found[::-1]
+
+    async def _patiently(self, write: Callable[[], Awaitable[object]]) -> None:
+        """However long the disk is full or the database locked."""
+        while True:
+            try:
+                await write()
+                return
+            except StoreError as error:
+                log.warning("what came from Matrix waits: %s", error)
+                await asyncio.sleep(1.0)
+
+    def _tend(self) -> None:
+        """Look after the keys beside the syncs."""
+        if self._tending is None or self._tending.done():
+            self._tending = asyncio.create_task(self._tend_keys())
+
+    async def _tend_keys(self) -> None:
+        with suppress(HomeserverError):  # after the next sync again
+            await self._encryption.tend()
+
+
+def sent_at(event: Json) -> int:
+    at = event.get("origin_server_ts")
+    return at if isinstance(at, int) else 0

@@ -1,0 +1,380 @@
+"""What comes in from rooms, to what the handlers of any app (bot.commands) work with.
+
+An event is handled for good when its handler returns: the sync token moves on only then. Events are
+seen once more after a kill; the inbox knows those that it has.
+"""
+
+import asyncio
+import json
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import NamedTuple
+from urllib.parse import quote
+
+from agent.store import Incoming
+from bot.channel import Button
+from bot.commands import intake
+from bot.commands.access import AccessLevel, Sender
+from bot.commands.context import ButtonPress, CommandCall, HandlerContext
+from bot.commands.table import (
+    COMMANDS,
+    HIDDEN,
+    command_named,
+    handle_press,
+    run_command,
+    show_press_result,
+)
+from bot.event_gate import EventGate, Unparsable
+from bot.matrix.channel import MatrixChannel
+from bot.matrix.encryption import FAULTS, Encryption, Undecryptable
+from bot.matrix.homeserver import (
+    CLIENT,
+    HomeserverAway,
+    HomeserverBusy,
+    HomeserverError,
+    Json,
+    room_path,
+)
+from bot.matrix.incoming_message import RoomMessage, incoming_message, parsed
+from bot.matrix.keyboards import KeyboardStore, meant
+from bot.matrix.rooms import SOURCE, JoinedRoom, RoomKey, parse
+from bot.reactions import FEEDBACK
+
+log = logging.getLogger(__name__)
+
+WAITS = "matrix-waits:"  # messages without their key, by event
+INVITATIONS = "matrix-invitation:"  # who has invited the bot, by room
+SAID = 500  # messages remembered, to be quoted
+NAMES = {command.name for command in (*COMMANDS, *HIDDEN)}
+RETRY_SECONDS = 10.0
+
+
+class WaitingEvent(NamedTuple):
+    room: str
+    event: Json
+
+
+class Timeline:
+    """`context` is that of the handlers. `load` comes first."""
+
+    def __init__(
+        self, channel: MatrixChannel, encryption: Encryption, context: HandlerContext
+    ) -> None:
+        self._channel = channel
+        self._encryption = encryption
+        self._context = context
+        self._store = context.store
+        self._gate = EventGate(SOURCE, context.store.set_aside)
+        self._keyboards = KeyboardStore(context.store.key_values)
+        self._waiting: dict[str, WaitingEvent] = {}
+        self.invitations: dict[str, str] = {}
+        self._said: OrderedDict[str, tuple[str, str]] = OrderedDict()  # sender and text, by event
+        self.me = encryption.rooms.me
+
+    async def load(self) -> None:
+        kept = await self._store.key_values.with_prefix(WAITS, WaitingEvent)
+        self._waiting = {key.removeprefix(WAITS): event for key, event in kept.items()}
+        invited = await self._store.key_values.with_prefix(INVITATIONS, str)
+        self.invitations = {key.removeprefix(INVITATIONS): by for key, by in invited.items()}
+        for room in self.invitations:
+            self._context.start(self.answer_invitation(room))
+        self._channel.invited_by = self._invited_by
+        await self._keyboards.prune()
+
+    async def take(self, room: JoinedRoom, raw: Json) -> None:
+        """Handle an event of a room's timeline, or set it aside."""
+        await self._gate.take(json.dumps(raw), lambda: self._handle(room, raw))
+
+    async def _handle(self, room: JoinedRoom, raw: Json) -> None:
+        """Raises Unparsable, StoreError."""
+        event, encrypted = raw, raw.get("type") == "m.room.encrypted"
+        if encrypted:
+            try:
+                event = self._encryption.decrypt(room.id, raw)
+            except Undecryptable as error:
+                await self._wait(room, raw, error)
+                return
+            except FAULTS as error:
+                raise Unparsable(error) from None
+        handlers: dict[str, Callable[[JoinedRoom, Json], Awaitable[None]]] = {
+            "m.room.message": self._message,
+            "m.reaction": self._reaction,
+            "m.room.redaction": self._redaction,
+        }
+        handler = handlers.get(str(event.get("type")))
+        if handler is None or "state_key" in raw:
+            return
+        if room.encrypted and not encrypted and handler == self._message:
+            await self._in_plain(room, event)
+            return
+        await handler(room, event)
+
+    # -- messages -------------------------------------------------------------
+
+    async def _message(self, room: JoinedRoom, event: Json) -> None:
+        if not event.get("content"):
+            return  # redacted before it was read
+        try:
+            message = parsed(room.id, event)
+            self._remember(message)
+            if message.sender == self.me or message.kind == "m.notice":
+                return
+            incoming_message(message, sender="", me=(), quote=None, origin="person")
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise Unparsable(error) from None
+        sender = self.sender_of(room, message.sender)
+        level = self._context.access.level(sender)
+        if message.answers and await self._pressed(
+            room, message.answers, message.body, message.sender
+        ):
+            return
+        meant = await self._meant(room, message, sender)
+        if (command := message.command) and not message.replaces:
+            name, argument = command
+            known = name in NAMES
+            if known or (sender.group is None and message.body.lstrip().startswith("/")):
+                call = CommandCall(message.chat, sender, level, argument)
+                await run_command(self._context, command_named(name), call)
+                return
+        if not meant:
+            return
+        if message.replaces:
+            if level != "stranger":
+                await self._context.services.chats.submit(await self._row(room, message, level))
+        elif await intake.may_write(self._context, message.chat, sender, level):
+            await intake.receive(self._context, await self._row(room, message, level))
+
+    async def _row(self, room: JoinedRoom, message: RoomMessage, level: AccessLevel) -> Incoming:
+        several = self._encryption.rooms.partner(room.id) is None
+        quoted = await self._quoted(room, message)
+        return incoming_message(
+            message,
+            sender=room.name(message.sender) if several else "",
+            me=(self.me, room.name(self.me)),
+            quote=quoted,
+            origin="owner" if level == "owner" else "person",
+        )
+
+    async def _quoted(self, room: JoinedRoom, message: RoomMessage) -> tuple[str, str] | None:
+        if not message.answers or (found := await self._said_in(room, message.answers)) is None:
+            return None
+        author, text = found
+        if author == self.me:
+            return "you", text
+        return ("they" if author == message.sender else room.name(author)), text
+
+    async def _meant(self, room: JoinedRoom, message: RoomMessage, sender: Sender) -> bool:
+        if sender.group is None or self._context.access.groups == "all":
+            return True
+        if message.mentions(self.me, room.name(self.me)):
+            return True
+        answered = await self._said_in(room, message.answers) if message.answers else None
+        return answered is not None and answered[0] == self.me
+
+    def sender_of(self, room: JoinedRoom, user: str) -> Sender:
+        group = None if self._encryption.rooms.partner(room.id) == user else room.id
+        return Sender(user, room.name(user), group)
+
+    def _remember(self, message: RoomMessage) -> None:
+        self._said[message.replaces or message.id] = message.sender, message.body
+        if len(self._said) > SAID:
+            self._said.popitem(last=False)
+
+    async def _said_in(self, room: JoinedRoom, event: str) -> tuple[str, str] | None:
+        """Who said what in an older message; None where that cannot be had."""
+        if event not in self._said:
+            with suppress(HomeserverError, Undecryptable, *FAULTS):
+                raw = await self._channel.server.get(room_path(room.id, "event", event))
+                if raw["type"] == "m.room.encrypted":
+                    raw = self._encryption.decrypt(room.id, raw)
+                self._remember(parsed(room.id, raw))
+        return self._said.get(event)
+
+    # -- what cannot be read --------------------------------------------------
+
+    async def _in_plain(self, room: JoinedRoom, event: Json) -> None:
+        """Whoever runs the homeserver can write in plain in anybody's name."""
+        sender = self.sender_of(room, str(event.get("sender")))
+        content = event.get("content") or {}
+        level = self._context.access.level(sender)
+        if sender.user == self.me or level == "stranger" or content.get("msgtype") == "m.notice":
+            return
+        await self._context.send(str(RoomKey(room.id)), self._context.texts.in_plain)
+
+    async def _wait(self, room: JoinedRoom, raw: Json, why: Undecryptable) -> None:
+        """Keep a message until its key has come, and ask for the key. Raises StoreError."""
+        sender = self.sender_of(room, str(raw.get("sender")))
+        id, level = str(raw.get("event_id")), self._context.access.level(sender)
+        if sender.user == self.me or level == "stranger" or id in self._waiting:
+            return
+        chat = str(RoomKey(room.id))
+        if not why.awaited:
+            text = self._context.texts.undecryptable.format(why=why)
+            await self._context.send(chat, text)
+            return
+        await self._store.key_values.put(WAITS + id, [room.id, raw])
+        self._waiting[id] = WaitingEvent(room.id, raw)
+        self._context.start(self._seek_key(room, id, raw, str(why)))
+
+    async def _seek_key(self, room: JoinedRoom, id: str, raw: Json, why: str) -> None:
+        """The key often comes a moment later; who wrote is told where it does not."""
+        with suppress(HomeserverError):
+            await self._encryption.tend()
+        await self.try_again()
+        if id not in self._waiting:
+            return
+        try:
+            await self._encryption.ask_for_key(room.id, raw)
+        except HomeserverError as error:
+            log.warning("the key of a message is not asked for yet: %s", error)
+        await asyncio.sleep(RETRY_SECONDS)
+        if id in self._waiting:
+            text = self._context.texts.undecryptable.format(why=why)
+            await self._context.send(str(RoomKey(room.id)), text)
+
+    async def try_again(self) -> None:
+        """Handle the messages whose keys have come."""
+        for id, (room_id, raw) in list(self._waiting.items()):
+            room = self._encryption.rooms.get(room_id)
+            if room is None:
+                continue
+            try:
+                self._encryption.decrypt(room_id, raw)
+            except Undecryptable as error:
+                if error.awaited:
+                    continue
+            if self._waiting.pop(id, None):
+                await self.take(room, raw)
+                await self._store.key_values.remove(WAITS + id)
+
+    # -- buttons --------------------------------------------------------------
+
+    async def _reaction(self, room: JoinedRoom, event: Json) -> None:
+        relation = (event.get("content") or {}).get("m.relates_to") or {}
+        if event.get("sender") == self.me or relation.get("rel_type") != "m.annotation":
+            return
+        message, said = str(relation.get("event_id")), str(relation.get("key"))
+        user = str(event.get("sender"))
+        if await self._pressed(room, message, said, user):
+            return
+        level = self._context.access.level(self.sender_of(room, user))
+        liked = FEEDBACK.get(said.replace("\ufe0f", ""))
+        if level != "stranger" and liked is not None:
+            await self._store.turns.judge(str(RoomKey(room.id)), message, liked)
+
+    async def _pressed(self, room: JoinedRoom, message: str, said: str, user: str) -> bool:
+        """Press the button of a message of ours in that room that a reaction or a reply means; whether
+        there is one."""
+        kept = await self._keyboards.of(message)
+        key = meant(said, kept.buttons) if kept else None
+        if kept is None or key is None or parse(kept.chat).room != room.id:
+            return False
+        context, sender = self._context, self.sender_of(room, user)
+        kind, _, argument = key.partition(":")
+        level = context.access.level(sender)
+        press = ButtonPress(kept.chat, message, sender, level, argument)
+        result = await handle_press(context, kind, press)
+        told = result.toast if result.text is None and result.later is None else ""
+        if told and level != "stranger" and told not in context.texts.decided.values():
+            await context.send(kept.chat, told, silent=True)
+        context.start(show_press_result(context, press, result))
+        return True
+
+    async def _redaction(self, room: JoinedRoom, event: Json) -> None:
+        """Whoever takes a message back has it not answered."""
+        gone = str(event.get("redacts") or (event.get("content") or {}).get("redacts") or "")
+        self._said.pop(gone, None)
+        if taken := await self._store.inbox.take_back(SOURCE, gone):
+            await self._context.services.chats.stop(taken)
+        if self._waiting.pop(gone, None):
+            await self._store.key_values.remove(WAITS + gone)
+
+    # -- invitations ----------------------------------------------------------
+
+    async def invited(self, room: str, state: list[Json]) -> None:
+        """Keep an invitation: of somebody who may talk it is accepted, of others an owner decides."""
+        of_me = [
+            e for e in state if e.get("type") == "m.room.member" and e.get("state_key") == self.me
+        ]
+        if not of_me:
+            return
+        by = str(of_me[-1].get("sender"))
+        names = {
+            str(e.get("state_key")): (e.get("content") or {}).get("displayname") for e in state
+        }
+        if room in self.invitations:
+            return
+        await self._store.key_values.put(INVITATIONS + room, by)
+        self.invitations[room] = by
+        sender = Sender(by, str(names.get(by) or by))
+        access = self._context.access
+        if access.level(Sender(by, "", room)) != "stranger":
+            self._context.start(self.answer_invitation(room))
+        elif await access.request(sender):
+            await intake.ask_owners(self._context, sender, self._context.texts.wants_in_room)
+
+    def _invited_by(self, user: str) -> str | None:
+        """A room that this user has invited the bot to."""
+        return next((room for room, by in self.invitations.items() if by == user), None)
+
+    async def answer_invitation(self, room: str) -> None:
+        """Join, however long that takes."""
+        by = self.invitations.get(room, "")
+        if by != self.me and self._context.access.level(Sender(by, "", room)) == "stranger":
+            return
+        while True:
+            try:
+                await self._channel.server.post(f"{CLIENT}/join/{quote(room)}", {})
+                break
+            except (HomeserverAway, HomeserverBusy) as error:
+                await asyncio.sleep(max(RETRY_SECONDS, getattr(error, "after", 0.0)))
+            except HomeserverError as error:
+                log.warning("the room %s cannot be joined: %s", room, error)
+                await self.forget_invitation(room)
+                return
+
+    async def forget_invitation(self, room: str) -> str:
+        """It was answered; who had invited."""
+        by = self.invitations.pop(room, "")
+        if by:
+            await self._store.key_values.remove(INVITATIONS + room)
+        return by
+
+    async def joined(self, room: JoinedRoom) -> None:
+        """The bot is in a room: what waits for it goes out, and of a larger one an owner who invited is
+        asked whether everybody there may talk."""
+        by = await self.forget_invitation(room.id)
+        await self._store.chats.set_blocked(str(RoomKey(room.id)), blocked=False)
+        self._store.outbox.added.set()
+        access, texts = self._context.access, self._context.texts
+        larger = self._encryption.rooms.partner(room.id) is None
+        if (
+            larger
+            and by in access.owners
+            and access.groups != "off"
+            and room.id not in access.members
+        ):
+            keyboard = [[Button(f"{intake.LET_IN}:{room.id}", texts.let_in)]]
+            await self._context.send(str(RoomKey(room.id)), texts.added_to_group, keyboard)
+
+    async def moved(self, room: JoinedRoom) -> None:
+        """The room was replaced by another one: its chat goes on there."""
+        new, rooms = room.successor, self._encryption.rooms
+        if new in rooms:
+            if not (known := await self._store.chats.get(str(RoomKey(new)))) or not known:
+                await self._store.chats.rename(str(RoomKey(room.id)), str(RoomKey(new)))
+            access = self._context.access
+            if room.id in access.members and new not in access.members:
+                await access.put(new, "member", "", room.id)
+        elif new not in self.invitations:
+            await self._store.key_values.put(INVITATIONS + new, self.me)
+            self.invitations[new] = self.me
+            self._context.start(self.answer_invitation(new))
+
+    async def put_out(self, room: str) -> None:
+        """The bot was put out of a room."""
+        await self.forget_invitation(room)
+        self._encryption.rooms.pop(room, None)
+        await self._store.chats.set_blocked(str(RoomKey(room)), blocked=True)

@@ -1,0 +1,207 @@
+"""A homeserver that fails: each message is answered once, and in an encrypted room nothing goes out in plain."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from bot.texts import Texts
+from fakes.homeserver_proxy import HomeserverProxy
+from fakes.matrix_person import MatrixPerson
+from fakes.matrix_running import MatrixScenario
+from fakes.model_scripted import says
+from fakes.patience import soon
+from fakes.synapse import Synapse
+
+SEND = r"PUT .*/send/m\.room\.(message|encrypted)/"
+FAULTS: dict[str, dict[str, Any]] = {
+    "its answer is lost": {"act": "lose"},
+    "half of its answer comes": {"act": "halve"},
+    "a gateway refuses it": {"act": "refuse", "status": 502, "body": "no"},
+    "it came too fast": {
+        "act": "refuse",
+        "status": 429,
+        "body": {"errcode": "M_LIMIT_EXCEEDED", "error": "Too many", "retry_after_ms": 300},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("fault", "encrypted"), [(fault, True) for fault in FAULTS] + [("its answer is lost", False)]
+)
+async def test_a_send_that_goes_wrong_is_repeated_and_arrives_once(
+    scenario: MatrixScenario,
+    olga: MatrixPerson,
+    proxy: HomeserverProxy,
+    fault: str,
+    encrypted: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bot.delivery.FIRST_BACKOFF", 0.05)
+    async with scenario.open() as run:
+        room = await olga.room_with(scenario.account, encrypted=encrypted)
+        rule = proxy.rule(SEND, times=2, **FAULTS[fault])
+        await olga.say(room, "hi")
+        await olga.next()
+        await soon(lambda: proxy.count(SEND) == 3)
+        await olga.say(room, "!timezone")  # comes behind any copy
+        await olga.next(lambda e: "time zone" in e.body)
+        rows = await run.store.database.all("SELECT state FROM outbox WHERE id = 1")
+    assert rule.used == 2 and [row[0] for row in rows] == ["delivered"]
+    assert olga.finals(room)[0] == "Hello." and olga.finals(room).count("Hello.") == 1
+
+
+async def test_a_homeserver_that_goes_away_and_comes_back(
+    scenario: MatrixScenario, olga: MatrixPerson, proxy: HomeserverProxy
+) -> None:
+    async with scenario.open() as run:
+        room = await olga.room_with(scenario.account)
+        proxy.rule(r"GET .*/sync", "refuse", times=3, body="<html>")
+        proxy.rule(r"GET .*/sync", "halve")
+        await olga.say(room, "hi")
+        await olga.next()
+        assert run.bot.health.problem is None
+
+
+async def test_more_messages_than_an_answer_holds_are_all_kept_in_order(
+    scenario: MatrixScenario,
+    olga: MatrixPerson,
+    proxy: HomeserverProxy,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bot.matrix.sync.FILTER", {"room": {"timeline": {"limit": 3}}})
+    async with scenario.open() as run:
+        room = await olga.room_with(scenario.account)
+        await olga.say(room, "first")
+        await olga.next()
+        held = proxy.rule(r"GET .*/sync", "hold")
+        for number in range(12):
+            await olga.say(room, f"word{number};")
+        held.released.set()
+        said = await soon(lambda: "word11;" in (s := str(run.model.requests)) and s)
+        assert proxy.count(r"GET .*/messages\?") >= 1
+    places = [said.index(f"word{number};") for number in range(12)]
+    assert places == sorted(places)
+
+
+async def test_a_place_that_the_homeserver_forgot_answers_nothing_twice(
+    scenario: MatrixScenario, olga: MatrixPerson, proxy: HomeserverProxy
+) -> None:
+    async with scenario.open():
+        room = await olga.room_with(scenario.account)
+        for command in ("one", "!timezone Europe/Rome"):
+            await olga.say(room, command)
+            await olga.next()
+    body = {"errcode": "M_UNKNOWN", "error": "Invalid stream token"}
+    proxy.rule(r"GET .*/sync.*since=", "refuse", status=400, body=body)
+    async with scenario.open() as run:
+        await olga.say(room, "two")
+        await olga.next()
+        requests = len(run.model.requests)
+        rows = await run.store.database.all("SELECT words FROM inbox ORDER BY id")
+    assert [row[0] for row in rows] == ["one", "two"] and requests == 1
+    assert len(olga.finals(room)) == 3
+
+
+async def test_a_device_that_was_deleted_logs_in_anew(
+    scenario: MatrixScenario, olga: MatrixPerson, proxy: HomeserverProxy
+) -> None:
+    async with scenario.open() as run:
+        room = await olga.room_with(scenario.account, encrypted=True)
+        await olga.say(room, "hi")
+        await olga.next()
+        before = json.loads((scenario.folder / "matrix" / "session.json").read_text())["device"]
+        await run.bot.server.post("/_matrix/client/v3/logout", {})
+        await soon(
+            lambda: (
+                json.loads((scenario.folder / "matrix" / "session.json").read_text())["device"]
+                != before
+            )
+        )
+        channel = run.bot.channel
+        await soon(lambda: channel.encryption and channel.encryption.machine.account.shared)
+        await olga.until(
+            lambda: (
+                len(list(olga.client.device_store.active_user_devices(scenario.account))) == 1
+                and before
+                not in str(list(olga.client.device_store.active_user_devices(scenario.account)))
+            )
+        )
+        await olga.say(room, "again")
+        answer = await olga.next()
+        assert answer.encrypted and answer.body == "Hello."
+
+
+async def test_keys_that_cannot_be_had_hold_a_message_back(
+    scenario: MatrixScenario, olga: MatrixPerson, proxy: HomeserverProxy, server: Synapse
+) -> None:
+    """Neither in plain, nor for nobody to read."""
+    scenario.script = lambda request: says("Only for you.")
+    async with scenario.open():
+        room = await olga.room_with(scenario.account, encrypted=True)
+        rule = proxy.rule(r"PUT .*/sendToDevice/m\.room\.encrypted", "refuse", times=1000)
+        await olga.say(room, "hi")
+        await asyncio.wait_for(rule.reached.wait(), 60)
+        await soon(lambda: rule.used >= 2)
+        assert proxy.count(SEND) == 0
+        rule.times = 0
+        assert (await olga.next()).encrypted
+    assert server.stored("Only for you.") == []
+
+
+async def test_a_room_whose_encryption_a_sync_conceals_is_asked_for(
+    scenario: MatrixScenario, olga: MatrixPerson, proxy: HomeserverProxy
+) -> None:
+    def conceal(answer: Any) -> Any:
+        for room in answer.get("rooms", {}).get("join", {}).values():
+            for part in ("state", "timeline"):
+                events = room.get(part, {}).get("events", [])
+                room[part]["events"] = [e for e in events if e["type"] != "m.room.encryption"]
+        return answer
+
+    proxy.rule(r"GET .*/sync", "change", times=1000, change=conceal)
+    async with scenario.open():
+        room = await olga.room_with(scenario.account, encrypted=True)
+        await olga.say(room, "hi")
+        assert (await olga.next()).encrypted
+
+
+async def test_a_message_without_its_key_waits_and_asks_for_it(
+    scenario: MatrixScenario,
+    olga: MatrixPerson,
+    proxy: HomeserverProxy,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also over a restart; who wrote is told."""
+    monkeypatch.setattr("bot.matrix.timeline.RETRY_SECONDS", 0.0)
+
+    def without_keys(answer: Any) -> Any:
+        answer.get("to_device", {}).get("events", []).clear()
+        return answer
+
+    async with scenario.open() as run:
+        room = await olga.room_with(scenario.account, encrypted=True)
+        await soon(lambda: run.bot.channel.encryption.machine.account.shared)  # type: ignore[union-attr]
+        rule = proxy.rule(r"GET .*/sync", "change", times=1000, change=without_keys)
+        await olga.say(room, "hi")
+        told = await olga.next()
+        assert told.encrypted and "its key has not come" in told.body
+        await soon(lambda: proxy.count(r"PUT .*/sendToDevice/m\.room_key_request"))
+        assert run.model.requests == []
+    rule.times = 0
+    asked = olga.keys.inbound_group_store
+    (session,) = [
+        s
+        for s in asked
+        if s.room_id == room and s.sender_key == olga.keys.account.identity_keys["curve25519"]
+    ]
+    async with scenario.open() as run:
+        machine = olga.keys
+        (device,) = machine.device_store.active_user_devices(scenario.account)
+        message = machine._encrypt_forwarding_key(
+            room, session, machine.session_store.get(device.curve25519), device
+        )
+        await olga.client.to_device(message)
+        assert (await olga.next()).body == "Hello."
+    assert Texts().undecryptable.partition("{")[0] in told.body

@@ -1,0 +1,176 @@
+"""The bot killed with SIGKILL at points of a turn in an encrypted room: each message is answered once, and
+the homeserver has read no word."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from fakes.bot_process import Process
+from fakes.homeserver_proxy import HomeserverProxy
+from fakes.matrix_person import MatrixPerson
+from fakes.matrix_running import MatrixScenario
+from fakes.model_scripted import Json, Line, ModelServer, calls, says
+from fakes.patience import SECONDS, soon
+from fakes.synapse import PASSWORD, Synapse
+
+pytestmark = pytest.mark.slow
+SEND = r"PUT .*/send/m\.room\.encrypted/"
+
+
+@dataclass
+class KillScene:
+    """`answer` is what the model says; no other test says it."""
+
+    proxy: HomeserverProxy
+    server: Synapse
+    olga: MatrixPerson
+    process: Process
+    model: ModelServer
+    account: str
+    answer: str = field(default_factory=lambda: f"Answer {secrets.token_hex(8)}.")
+    line: Line = field(default_factory=lambda: says("?"))
+    room: str = ""
+
+    async def begin(self) -> None:
+        """A room with the bot, which has answered there."""
+        self.line = says("Here.")
+        async with self.process.running():
+            self.room = await self.olga.room_with(self.account, encrypted=True)
+            await self.olga.say(self.room, "are you there?")
+            await self.olga.next(lambda e: e.body == "Here.")
+            await self.process.stop()
+        self.line = says(self.answer)
+
+    def hold(self, text: str) -> None:
+        """From now on the model says this, and never comes to the end."""
+        self.line = says(text, hold=asyncio.Event().wait)
+
+    async def restarted(self) -> list[str]:
+        """Start again, say one thing more, and give all final answers once that is answered."""
+        for rule in self.proxy.rules:
+            rule.times = 0
+            rule.released.set()
+        self.line = says(self.answer)
+        async with self.process.running():
+            await soon(lambda: self.answer in self.olga.finals(self.room))
+            self.line = says("Bye.")
+            await self.olga.say(self.room, "bye")
+            await self.olga.next(lambda e: e.body == "Bye.")
+            states = self.process._value("SELECT group_concat(DISTINCT state) FROM outbox")
+            await self.process.stop()
+        assert states == "delivered"
+        assert self.server.stored(self.answer) == []
+        assert not [e for e in self.olga.seen if e.sender == self.account and e.unread]
+        return [body for body in self.olga.finals(self.room) if body != "Here."]
+
+
+@pytest.fixture
+async def scene(
+    server: Synapse,
+    proxy: HomeserverProxy,
+    olga: MatrixPerson,
+    scenario: MatrixScenario,
+    tmp_path: Path,
+) -> AsyncIterator[KillScene]:
+    model = ModelServer()
+    async with model:
+        folder = tmp_path / "s"
+        folder.mkdir()
+        (folder / "password").write_text(PASSWORD)
+        process = Process(None, folder, model.url)
+        process.configure(
+            MATRIX__HOMESERVER=proxy.url,
+            MATRIX__USER=scenario.account,
+            MATRIX__PASSWORD_FILE=str(folder / "password"),
+            MATRIX__OWNERS=olga.id,
+        )
+        made = KillScene(proxy, server, olga, process, model, scenario.account)
+        model.script = lambda request: made.line
+        await made.begin()
+        yield made
+
+
+async def test_killed_with_a_send_that_arrived_unanswered(scene: KillScene) -> None:
+    """On Telegram that would be in doubt; here the homeserver knows the transaction."""
+    rule = scene.proxy.rule(SEND, "late")
+    async with scene.process.running():
+        await scene.olga.say(scene.room, "hi")
+        await asyncio.wait_for(rule.arrived.wait(), SECONDS)
+    assert await scene.restarted() == [scene.answer, "Bye."]
+
+
+@pytest.mark.parametrize("act", ["hold", "late"])
+@pytest.mark.parametrize(
+    "request_", [SEND, r"PUT .*/sendToDevice/", r"GET .*/sync.*since"], ids=["send", "keys", "sync"]
+)
+async def test_killed_with_a_request_in_flight(scene: KillScene, request_: str, act: str) -> None:
+    async with scene.process.running():
+        await scene.process.row("SELECT 1 FROM facts WHERE key = 'matrix-sync'")
+        await soon(lambda: scene.proxy.count(r"GET .*/sync.*timeout") > 1)
+        rule = scene.proxy.rule(request_, act)  # type: ignore[arg-type]
+        await scene.olga.say(scene.room, "hi")
+        await asyncio.wait_for((rule.arrived if act == "late" else rule.reached).wait(), SECONDS)
+    assert await scene.restarted() == [scene.answer, "Bye."]
+
+
+async def test_killed_with_the_inbox_written(scene: KillScene) -> None:
+    scene.hold("")
+    async with scene.process.running():
+        await scene.olga.say(scene.room, "hi")
+        await scene.process.row("SELECT 1 FROM inbox WHERE words = 'hi'")
+    assert await scene.restarted() == [scene.answer, "Bye."]
+
+
+async def test_killed_while_the_model_streams(scene: KillScene) -> None:
+    scene.hold("The ans")
+    async with scene.process.running():
+        await scene.olga.say(scene.room, "hi")
+        await scene.olga.next(lambda e: "The ans" in e.body)
+    assert await scene.restarted() == [scene.answer, "Bye."]
+    await soon(lambda: any(e.type == "m.room.redaction" for e in scene.olga.seen))
+
+
+async def test_killed_while_a_tool_runs_and_when_it_has_finished(scene: KillScene) -> None:
+    def script(request: Json) -> Line:
+        scene.hold("")
+        return calls("bash", command="echo ran >> runs.txt")
+
+    asked = len(scene.model.requests)
+    scene.model.script = lambda request: (
+        script(request) if len(scene.model.requests) == asked + 1 else scene.line
+    )
+    async with scene.process.running():
+        await scene.olga.say(scene.room, "run it")
+        await soon(lambda: len(scene.model.requests) == asked + 2)
+    assert await scene.restarted() == [scene.answer, "Bye."]
+    (runs,) = scene.process.database.parent.glob("chats/**/runs.txt")
+    assert runs.read_text() == "ran\n"
+
+
+async def test_killed_with_a_question_open(scene: KillScene) -> None:
+    scene.line = calls("schedule", when="every day at 9:00", task="stretch")
+    async with scene.process.running():
+        await scene.olga.say(scene.room, "remind me daily")
+        question = await scene.olga.next(lambda e: "May I do this" in e.body)
+    scene.line = says(scene.answer)
+    async with scene.process.running():
+        await scene.olga.react(scene.room, question.id, "👍")
+        await scene.olga.next(lambda e: e.body == scene.answer)
+        assert await scene.process.row("SELECT id FROM jobs") == 1
+        await scene.process.stop()
+
+
+async def test_the_homeserver_killed_in_the_middle(scene: KillScene) -> None:
+    scene.hold("")
+    async with scene.process.running():
+        await scene.olga.say(scene.room, "hi")
+        await scene.process.row("SELECT 1 FROM inbox WHERE words = 'hi'")
+        scene.server.kill()
+        await soon(lambda: "cannot be reached" in scene.process.log or "error" in scene.process.log)
+        scene.server.start()
+        await scene.server.answers()
+    assert await scene.restarted() == [scene.answer, "Bye."]
