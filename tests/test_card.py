@@ -87,7 +87,7 @@ def test_of_the_sources_what_compiles_a_server_goes_in(tmp_path: Path) -> None:
         assert sorted(dict(kit.chosen_sources(tar))) == sorted(f"llama.cpp/{name}" for name in names)  # fmt: skip
 
 
-def test_the_packages_are_the_locked_ones_without_what_only_draws() -> None:
+def test_the_packages_are_the_locked_ones_without_the_embedded_server() -> None:
     lines = list(kit.requirements())
     names = [re.split("[=<>~]", line)[0] for line in lines]
     assert {"aiohttp", "pydantic-core", "python-telegram-bot", "gguf"} <= set(names)

@@ -4,7 +4,7 @@
 
 llama.cpp/  the sources of llama-server for processors and CUDA, of the package that the tests use
 site/       Voltaire's packages for x86-64 Linux and Python 3.11 to 3.13 in one folder: extension
-            modules carry the version in their names; without what only draws, or embeds a server
+            modules carry the version in their names; without the server that is embedded else
 bin/        ninja and bubblewrap of the machine that packs, with their libraries, for one that has none
 """
 
@@ -30,8 +30,7 @@ PRESET = 6  # of xz: 9 takes thrice as long for 3 % less
 PYTHONS = ("3.11", "3.12", "3.13")
 PLATFORM = "x86_64-manylinux_2_28"
 PROGRAMS = ("ninja", "bwrap")
-# matplotlib with all that it alone needs, and the server that is compiled here instead.
-LEFT_OUT = frozenset("matplotlib contourpy cycler fonttools kiwisolver pillow pyparsing xllamacpp".split())  # fmt: skip
+LEFT_OUT = frozenset({"xllamacpp"})  # the server that is compiled here instead
 MORE = frozenset({"gguf", "numpy", "pyyaml", "tqdm"})  # of requirements-dev.lock, for the models
 BACKENDS = re.compile(r"ggml/src/ggml-(?!cpu/|cuda/)[\w-]+/")
 KEPT = re.compile(
