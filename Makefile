@@ -20,7 +20,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help install matrix upgrade dev dist image container-steps demo test test-fast coverage check format bench pocket pocket-eval service faults-backend faults-schedule operate growth attacks soak poison fuzz structure campaign mutants templates card card-kit clean \
+.PHONY: help install matrix mcp upgrade dev dist image container-steps demo test test-fast coverage check format bench pocket pocket-eval service faults-backend faults-schedule operate growth attacks soak poison fuzz structure campaign mutants templates card card-kit clean \
 	system system-test compiled
 
 help:  ## list the targets
@@ -78,6 +78,9 @@ dev: system-test $(STAMP)-dev compiled
 matrix: install  ## what the Matrix channel needs besides, for [matrix] in the configuration
 	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements-matrix.lock
 
+mcp: install  ## the package that speaks with MCP servers (docs/mcp.md)
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements-mcp.lock
+
 upgrade:  ## the newest version: backed up, tried, switched to, and back if it fails
 	@test -x $(BIN)/voltaire || $(MAKE) --no-print-directory install
 	@$(BIN)/voltaire upgrade
@@ -123,7 +126,8 @@ lock:  ## compile the lock files anew from pyproject.toml
 	@$(BIN)/uv pip compile $(LOCK) --group build -o requirements-build.lock
 	@$(BIN)/uv pip compile $(LOCK) pyproject.toml -o requirements.lock
 	@$(BIN)/uv pip compile $(LOCK) pyproject.toml --extra matrix -c requirements.lock -o requirements-matrix.lock
-	@$(BIN)/uv pip compile $(LOCK) pyproject.toml --extra matrix --group dev -c requirements-matrix.lock -o requirements-dev.lock
+	@$(BIN)/uv pip compile $(LOCK) pyproject.toml --extra matrix --extra mcp --group dev -c requirements-matrix.lock -o requirements-dev.lock
+	@$(BIN)/uv pip compile $(LOCK) pyproject.toml --extra mcp -c requirements-dev.lock -o requirements-mcp.lock
 	@$(BIN)/uv pip compile $(LOCK) --group synapse -o requirements-synapse.lock
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	--no-emit-index-url --no-emit-find-links

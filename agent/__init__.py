@@ -9,6 +9,7 @@ documents/    a person's own documents, in passages that are searched
 tools/        what the model may call
 sandbox/      where every tool process runs
 shell/        commands in its shell that are answered outside of it
+mcp/          servers of tools that others wrote, behind walls
 web/          pages of the web as text
 schedule/     jobs and their times
 summary/      what happened in a repository

@@ -222,7 +222,7 @@ class CallApprover:
         if asks(scope, touched=bool(taints)) == "never":
             return
         # These are asked for while the command runs already.
-        midway = ("page:", "network:", "request:", "key:", "budget:bytes", "budget:hosts")
+        midway = ("page:", "network:", "request:", "key:", "mcp", "budget:bytes", "budget:hosts")
         running = scope.startswith(midway)
         request, decision, reason = await self.approvals.settle(
             self.call, what, scope, taints, running=running, emit=self.emit

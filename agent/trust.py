@@ -62,6 +62,9 @@ ACTS: Mapping[str, Act] = {
     "commit": Act("commit to a repository of the host", "unless granted", "always"),
     "budget": Act("go on beyond a daily budget", "unless granted", "always"),
     "send": Act("send a file out of `/repos`", "unless granted", "always"),
+    "mcp": Act("call a tool of an MCP server that its `allow` does not name", "unless granted", "always"),
+    "mcp-destructive": Act("call one that says of itself that it destroys", "always", "always"),
+    "mcp-server": Act("use what an MCP server offers, as it describes it", "always", "always"),
     "key": Act("let out, or keep, what looks like a key of a known kind", "always", "always"),
 }  # fmt: skip
 

@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from agent.documents.library import Library
     from agent.documents.meaning import PassageMeaning
     from agent.documents.reading import DocumentReader
+    from agent.mcp.servers import ToolServers
 
 log = logging.getLogger(__name__)
 
@@ -214,6 +215,7 @@ class ToolContexts:
     jobs_changed: Callable[[], None] = lambda: None
     leaks: LeakDetector = field(default_factory=LeakDetector)
     pages: PageCache = field(default_factory=PageCache)
+    servers: "ToolServers | None" = None
 
     async def of(self, chat: str, zone: str | None = None) -> ToolContext:
         """The context of a chat; `zone` is its IANA time zone where the caller knows it."""
@@ -230,6 +232,7 @@ class ToolContexts:
             browser=browser(self.settings, self.store, chat, self.pages),
             documents=partial(self.documents.library, chat),
             skills=partial(offered_skills, self.settings.state_dir),
+            servers=self.servers,
         )
 
     @cached_property
@@ -359,12 +362,35 @@ async def open_agent(
                 model.shows_prompts if settings.agent.read_ahead else never,
             ),
             Approvals(store.approvals, ask, zone=settings.agent.timezone),
-            ToolContexts(settings, store, boxes, backend, file_sender, leaks=leaks),
+            ToolContexts(
+                settings,
+                store,
+                boxes,
+                backend,
+                file_sender,
+                leaks=leaks,
+                servers=await stack.enter_async_context(tool_servers(settings, store, boxes)),
+            ),
             tools,
             schemas,
             host,
             DailyBudgets(store.budgets, budget_limits(settings), settings.agent.timezone),
         )
+
+
+@asynccontextmanager
+async def tool_servers(
+    settings: Settings, store: Store, sandboxes: Sandboxes
+) -> "AsyncIterator[ToolServers | None]":
+    """The MCP servers of the configuration; None, and nothing loaded for them, where it names none."""
+    if not settings.agent.mcp:
+        yield None
+        return
+    from agent.mcp.servers import ServerConfig, open_servers
+
+    configs = [ServerConfig(name, **dict(each)) for name, each in settings.agent.mcp.items()]
+    async with open_servers(configs, sandboxes, settings.state_dir, store.key_values) as servers:
+        yield servers
 
 
 def recorded_endpoint(

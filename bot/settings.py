@@ -23,6 +23,7 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 from pydantic_settings import (
     BaseSettings,
@@ -170,6 +171,39 @@ class WebSection(Section):
         return url
 
 
+class McpSection(Section):
+    command: list[str] = []
+    """The server's program and its arguments, run in a sandbox of its own (docs/mcp.md); or `url`."""
+    url: str = ""
+    """Address of a server that somebody else runs (streamable HTTP), such as "https://mcp.example.org/mcp"."""
+    env_file: str = ""
+    """A file of KEY=VALUE lines for this server alone: variables of its program, or headers of requests to `url`."""
+    network: list[str] = []
+    """Hosts that its program may reach, as in `allow_hosts`."""
+    folders: list[str] = []
+    """Folders of this machine that it sees at /repos/NAME, read-only unless they end in ":rw"."""
+    allow: list[str] = []
+    """Its tools that never ask. All others ask at each call, or once in a chat; those that say that they destroy, always."""
+
+    @field_validator("url")
+    @classmethod
+    def _address(cls, url: str) -> str:
+        if url and not re.match(r"https?://[^/\s]+", url):
+            raise ValueError("not an address such as https://mcp.example.org/mcp")
+        return url
+
+    @field_validator("network")
+    @classmethod
+    def _hosts(cls, entries: list[str]) -> list[str]:
+        return SandboxSection._hosts(entries)
+
+    @model_validator(mode="after")
+    def _either(self) -> "McpSection":
+        if bool(self.command) == bool(self.url):
+            raise ValueError("needs command or url, and not both")
+        return self
+
+
 class AgentSection(Section):
     timezone: str = "UTC"
     """IANA name; also TZ in the sandbox."""
@@ -192,6 +226,8 @@ class AgentSection(Section):
     """Folders that hold skills (folders with a SKILL.md); `voltaire skills add NAME` shows one and adds it."""
     documents: dict[str, Path] = {}
     """Folders whose documents every chat may search, by name (`handbook = "/srv/handbook"`): PDF, Word, OpenDocument, EPUB, HTML, Markdown, text, CSV, source."""
+    mcp: dict[str, McpSection] = {}
+    """Servers of tools that others wrote (MCP), by the names that the agent knows them by."""
     embedding_url: str = ""
     """A server with /v1/embeddings, for recall and documents by meaning; empty: by words alone."""
     transcribe_url: str = ""
@@ -210,6 +246,14 @@ class AgentSection(Section):
             if not path.is_absolute():
                 raise ValueError(f"{name} must be a whole path, from / on")
         return folders
+
+    @field_validator("mcp")
+    @classmethod
+    def _names(cls, servers: dict[str, McpSection]) -> dict[str, McpSection]:
+        for name in servers:
+            if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,31}", name):
+                raise ValueError(f"{name!r} is no name of small letters, digits, - and _")
+        return servers
 
     @field_validator("timezone")
     @classmethod

@@ -17,6 +17,7 @@ SECTIONS = {
     "BudgetsSection": "agent.budgets",
     "WebSection": "agent.web",
     "RepoSection": "agent.repos.NAME",
+    "McpSection": "agent.mcp.NAME",
     "BackendSection": "backend",
     "ScheduleSection": "backend.schedule",
     "StateSection": "state",

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 
 from agent.documents.library import Library
 from agent.errors import ToolError
+from agent.mcp.servers import ToolServers
 from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import HostRepo, SandboxLimits
 from agent.sandbox.sandbox import Sandbox, Sandboxes, open_sandboxes
@@ -56,6 +57,7 @@ class Box:
     chat: str = "cli"
     documents: Callable[[], Library] | None = None
     skills: Callable[[], Sequence[tuple[str, str]]] = tuple
+    servers: ToolServers | None = None
 
     async def use(self, tool: Tool, **arguments: Any) -> Output:
         context = ToolContext(
@@ -64,6 +66,7 @@ class Box:
             browser=self.browser,
             documents=self.documents,
             skills=self.skills,
+            servers=self.servers,
         )
         approve = self.approve or self._approve
         call = Call(

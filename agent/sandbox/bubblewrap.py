@@ -28,6 +28,7 @@ PROGRAMS = (
 LISTING = "/commands.txt"
 SKILLS = "/skills"  # in the prepared root: agent.skills
 SOCKETS = "/run/commands"
+PROGRAM = "/program"  # what a server of tools is made of (agent.sandbox.lasting)
 ALTERNATIVES = "/etc/alternatives"  # links to /usr, too many to copy
 USER, UID = "voltaire", 1000
 
@@ -56,8 +57,8 @@ class MountedRepo:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """`system` are directories of an unmerged host (/bin, /lib, ...) beside /usr. `sockets` is the folder
-    with the call's socket, "" where its commands are not answered outside."""
+    """`system` are directories of an unmerged host (/bin, /lib, ...) beside /usr. `folders` are shown
+    read-only, by their places in the sandbox."""
 
     root: str
     etc: str
@@ -66,20 +67,20 @@ class Layout:
     repos: Sequence[MountedRepo] = ()
     system: Sequence[str] = ()
     access: WriteAccess = "files"
-    sockets: str = ""
+    folders: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def sources(self) -> list[str]:
         """The host's paths that bubblewrap has to reach, besides those of the system."""
         repos = (repo.source for repo in self.repos)
-        return [self.root, self.etc, self.workspace, *filter(None, [self.sockets]), *repos]
+        return [self.root, self.etc, self.workspace, *self.folders.values(), *repos]
 
     def at(self, reachable: Sequence[str]) -> "Layout":
         """The same with another path for each of `sources`."""
         root, etc, workspace, *others = reachable
-        sockets = others.pop(0) if self.sockets else ""
+        folders = {place: others.pop(0) for place in self.folders}
         repos = [replace(r, source=path) for r, path in zip(self.repos, others, strict=True)]
-        return replace(self, root=root, etc=etc, workspace=workspace, repos=repos, sockets=sockets)
+        return replace(self, root=root, etc=etc, workspace=workspace, repos=repos, folders=folders)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ def arguments(layout: Layout, fds: InheritedFds) -> list[str]:
     args += [
         "--ro-bind", layout.etc, "/etc", "--ro-bind-try", ALTERNATIVES, ALTERNATIVES,
         *(part for path, fd in fds.texts.items() for part in ("--ro-bind-data", str(fd), path)),
-        *(("--ro-bind", layout.sockets, SOCKETS) if layout.sockets else ()),
+        *(part for place, path in layout.folders.items() for part in ("--ro-bind", path, place)),
         "--proc", "/proc", "--dev", "/dev",
         "--perms", "1777", "--size", str(SHM_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev",  # noqa: S108 - in the sandbox
         "--perms", "1777", "--size", str(TMP_BYTES), "--tmpfs", "/tmp",  # noqa: S108 - in the sandbox

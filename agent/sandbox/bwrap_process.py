@@ -19,7 +19,8 @@ PIECE = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """What to run. `launcher` ends with bubblewrap's path; `texts` and `inputs` are those of InheritedFds.
+    """What to run. `launcher` ends with bubblewrap's path; `texts` and `inputs` are those of InheritedFds,
+    `fds` descriptors that the command has at the same numbers.
 
     `blocked`: the command waits for BwrapProcess.release. `nested_mounts`: mount points
     that have to be verified before.
@@ -31,6 +32,7 @@ class Invocation:
     seccomp: bytes
     texts: Mapping[str, bytes]
     inputs: Mapping[str, bytes] = field(default_factory=dict)
+    fds: Sequence[int] = ()
     blocked: bool = False
     nested_mounts: Sequence[str] = ()
 
@@ -97,7 +99,7 @@ class BwrapProcess:
             text = b"".join(os.fsencode(a) + b"\0" for a in arguments(layout, inherited))
             args = memfd("args", text, stack)
             argv = [*invocation.launcher, "--args", str(args), "--", *invocation.command]
-            fds = [seccomp, status, args, *texts.values(), *inputs.values()]
+            fds = [seccomp, status, args, *texts.values(), *inputs.values(), *invocation.fds]
             fds += [] if block is None else [block]
             sources = invocation.layout.sources
             self._bwrap = await user.start(argv, fds=fds, out=out, sources=sources)

@@ -192,15 +192,17 @@ INTERVAL = 0.05
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-async def watch_usage(process: BwrapProcess, quota: DiskQuota, *, memory: bool = True) -> None:
-    """Runs until cancelled. `memory`: whether no cgroup counts it."""
+async def watch_usage(
+    process: BwrapProcess, quota: DiskQuota, *, memory: bool = True, interval: float = INTERVAL
+) -> None:
+    """Runs until cancelled. `memory`: whether no cgroup counts it; `interval` is in seconds."""
     while (init := await process.started()) is None:
         if process.ended.done():
             return
     before, free_before = quota.used, free_space(quota.workspace).bytes
     most_memory, most_written = quota.limits.memory_mib * MIB, 2 * quota.limits.disk_mib * MIB
     while True:
-        await asyncio.sleep(INTERVAL)
+        await asyncio.sleep(interval)
         pids = process_tree(init)
         if memory and resident(pids) > most_memory and proportional(pids) > most_memory:
             process.end(over_memory(quota.limits))

@@ -90,6 +90,15 @@ class OutputBuffer:
         return joined(first, last, between + lost), True
 
 
+class RecentOutput(OutputBuffer):
+    """The newest bytes of a program that stays."""
+
+    def feed(self, piece: bytes) -> bool:
+        self.raw += piece
+        del self.raw[: -self.limit]
+        return True
+
+
 def truncate_middle(text: str, limit: int) -> tuple[str, bool]:
     """Head and tail of a text in at most about `limit` bytes of UTF-8; whether it was truncated."""
     if len(text.encode()) <= limit:

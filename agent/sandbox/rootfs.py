@@ -28,6 +28,7 @@ DIRECTORIES = (
     "skills",
     "run",
     "run/commands",
+    "program",
 )
 UNMERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 COPIED = (

@@ -349,7 +349,7 @@ PLAIN_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 class Sandboxes:
     def __init__(self, config: SandboxConfig, chats: Path) -> None:
-        self._config = config
+        self.config = config
         self._chats = chats
         self._known: dict[str, Sandbox] = {}
 
@@ -357,8 +357,8 @@ class Sandboxes:
         """The chat's sandbox; its workspace is made on first use."""
         if chat not in self._known:
             workspace = self._chats / folder_name(chat) / "work"
-            await asyncio.to_thread(make_workspace, workspace, self._config.user.uid)
-            self._known[chat] = Sandbox(self._config, chat, workspace)
+            await asyncio.to_thread(make_workspace, workspace, self.config.user.uid)
+            self._known[chat] = Sandbox(self.config, chat, workspace)
         return self._known[chat]
 
 

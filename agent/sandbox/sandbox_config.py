@@ -17,6 +17,7 @@ from agent.sandbox.bubblewrap import (
     PROGRAMS,
     REPORT,
     REPOS,
+    SOCKETS,
     USER,
     WORKSPACE,
     Bubblewrap,
@@ -99,10 +100,14 @@ class SandboxConfig:
         sockets: str = "",
         listing: str = "",
         inputs: Mapping[str, bytes] = MappingProxyType({}),
+        folders: Mapping[str, str] = MappingProxyType({}),
+        variables: Mapping[str, str] = MappingProxyType({}),
+        fds: Sequence[int] = (),
     ) -> Invocation:
         """How a command is started; NoSandbox where it cannot be isolated.
 
-        A repository without its guard in `guards` is mounted read-only.
+        A repository without its guard in `guards` is mounted read-only. `variables` come to the environment,
+        and `fds` are descriptors that the command has as well.
         """
         if self.bwrap.problem:
             raise self.broken(self.bwrap.problem)
@@ -118,16 +123,17 @@ class SandboxConfig:
                 root=os.fspath(self.rootfs.root),
                 etc=os.fspath(self.rootfs.etc),
                 workspace=os.fspath(workspace),
-                environment=environment(self.zone, network=network),
+                environment={**environment(self.zone, network=network), **variables},
                 repos=repos,
                 system=self.rootfs.system,
                 access=access,
-                sockets=sockets,
+                folders={**folders, **({SOCKETS: sockets} if sockets else {})},
             ),
             seccomp=seccomp.program(memory_is_counted=group is not None),
             texts={REPORT: self.report().encode()}
             | ({LISTING: listing.encode("utf-8", "replace")} if sockets else {}),
             inputs=inputs,
+            fds=fds,
             blocked=network or bool(nested),
             nested_mounts=nested,
         )

@@ -35,7 +35,7 @@ It is cancelled when its client or its bash call ends. A program of the sandbox 
 itself (a PDF reader) takes `sandbox.read_internal(..., inputs={name: bytes}, inner=True)`.
 
 `@command(lines=...)` takes what /commands.txt says instead, from the chat's ToolContext; no line means that the
-command is not there in that chat.
+command is not there in that chat. `raw=True` besides gives the function its words as they were typed.
 
 command.py   the decorator `command`; ShellCall; arguments from a signature
 registry.py  the programs, their commands, the text of /commands.txt

@@ -125,12 +125,14 @@ class Parser(ArgumentParser):
 
 @dataclass(frozen=True)
 class Command:
-    """`name` is what is typed: the program, and the subcommand where there is one."""
+    """`name` is what is typed: the program, and the subcommand where there is one. `raw`: the function gets
+    the words as they were typed, options and --help too."""
 
     function: Callable[..., Awaitable[None]]
     name: str
     help: str
     lines_of: Lines | None = None
+    raw: bool = False
 
     @cached_property
     def parser(self) -> Parser:
@@ -148,6 +150,8 @@ class Command:
 
     @property
     def usage(self) -> str:
+        if self.raw:
+            return f"{self.name} --help"
         return self.parser.format_usage().removeprefix("usage: ").strip()
 
     def lines(self, context: ToolContext) -> Sequence[str]:
@@ -157,6 +161,8 @@ class Command:
 
     def check(self, words: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
         """The function's arguments; UsageError, or HelpAsked, where there are none."""
+        if self.raw:
+            return [*words], {}
         if "--help" in words[: words.index("--") if "--" in words else None]:
             raise HelpAsked(self.parser.format_help())
         given = vars(self.parser.parse_intermixed_args(words))
@@ -210,23 +216,23 @@ def command(function: Function) -> Command: ...
 
 
 @overload
-def command(*, lines: Lines) -> Callable[[Function], Command]: ...
+def command(*, lines: Lines, raw: bool = False) -> Callable[[Function], Command]: ...
 
 
 def command(
-    function: Function | None = None, *, lines: Lines | None = None
+    function: Function | None = None, *, lines: Lines | None = None, raw: bool = False
 ) -> Command | Callable[[Function], Command]:
     """Make a command of a typed async function; its file's name is its program's."""
     if function is None:
-        return lambda function: made(function, lines)
-    return made(function, lines)
+        return lambda function: made(function, lines, raw)
+    return made(function, lines, raw)
 
 
-def made(function: Function, lines: Lines | None) -> Command:
+def made(function: Function, lines: Lines | None, raw: bool) -> Command:
     program, own = function.__module__.rpartition(".")[2], function.__name__.strip("_")
     name = program if own == program else f"{program} {own.replace('_', '-')}"
     help = (inspect.getdoc(function) or "").partition("\n")[0]
-    return Command(function, name, help, lines)
+    return Command(function, name, help, lines, raw)
 
 
 __all__ = ["Command", "HelpAsked", "ShellCall", "ToolError", "UsageError", "command"]

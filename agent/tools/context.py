@@ -11,8 +11,9 @@ from agent.sandbox.sandbox import Sandbox
 from agent.trust import Taint
 from agent.web.browser import Browser
 
-if TYPE_CHECKING:  # loaded when somebody looks for a document
+if TYPE_CHECKING:  # loaded when they are used
     from agent.documents.library import Library
+    from agent.mcp.servers import ToolServers
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,4 +109,5 @@ class ToolContext:
     browser: Browser | None = None
     documents: "Callable[[], Library] | None" = None
     skills: Callable[[], Sequence[tuple[str, str]]] = tuple
+    servers: "ToolServers | None" = None
     leaks: LeakDetector = field(default_factory=LeakDetector)

@@ -4,6 +4,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from agent.sandbox.bubblewrap import (
+    SOCKETS,
     InheritedFds,
     Layout,
     MountedRepo,
@@ -36,17 +37,21 @@ def test_the_whole_line() -> None:
 
 def test_files_and_the_socket_of_a_call_come_before_what_can_be_written() -> None:
     fds = replace(FDS, texts={"/host.txt": 9, "/commands.txt": 10}, inputs={"page.pdf": 11})
-    line = " ".join(arguments(replace(LAYOUT, sockets="/s/calls/1"), fds))
+    line = " ".join(arguments(replace(LAYOUT, folders={SOCKETS: "/s/calls/1"}), fds))
     assert "--ro-bind-data 10 /commands.txt --ro-bind /s/calls/1 /run/commands --proc" in line
     assert "--tmpfs /tmp --bind /s/chats/cli/work /workspace --file 11 /tmp/page.pdf " in line
 
 
 def test_the_hosts_paths_are_replaced_by_reachable_ones() -> None:
-    layout = replace(LAYOUT, sockets="/s/calls/1", repos=[MountedRepo("site", "/srv/site")])
+    layout = replace(
+        LAYOUT, folders={SOCKETS: "/s/calls/1"}, repos=[MountedRepo("site", "/srv/site")]
+    )
     assert layout.sources == ["/s/root", "/s/etc", "/s/chats/cli/work", "/s/calls/1", "/srv/site"]
     moved = layout.at(["/m/0", "/m/1", "/m/2", "/m/3", "/m/4"])
-    assert moved.sources == ["/m/0", "/m/1", "/m/2", "/m/3", "/m/4"] and moved.sockets == "/m/3"
-    assert LAYOUT.at(["/m/0", "/m/1", "/m/2"]).sockets == ""
+    assert moved.sources == ["/m/0", "/m/1", "/m/2", "/m/3", "/m/4"] and moved.folders == {
+        SOCKETS: "/m/3"
+    }
+    assert LAYOUT.at(["/m/0", "/m/1", "/m/2"]).folders == {}
 
 
 def test_without_write_access_the_workspace_is_read_only() -> None:

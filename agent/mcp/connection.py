@@ -1,0 +1,317 @@
+"""A session with a server, by the official SDK. This is the only file that knows it, and is imported, in a
+thread (a second of work), when a server is first used.
+
+What a server sends is bounded before the SDK sees it: the length of a message, messages and bytes between two
+requests, lines that are none. Sampling, elicitation and roots are not offered, and refused.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+import httpx2
+import mcp_types as types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client.session import ClientSession
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
+
+from agent.aio import BackgroundTasks
+from agent.errors import ToolError
+from agent.sandbox.lasting import LastingProcess
+from agent.sandbox.output_buffer import visible
+
+log = logging.getLogger(__name__)
+
+START_SECONDS = 60  # the first start of a large program on a slow disk
+CALL_SECONDS = 60  # without a sign of life
+LONGEST_MESSAGE = 16 << 20
+MOST_BYTES = 64 << 20  # between two requests
+MOST_MESSAGES = 2000
+MOST_NONSENSE = 100  # lines that are no messages: some servers log to standard output
+MOST_PAGES = 50
+LONGEST_SAID = 500  # characters of an error of theirs
+ASKED = {
+    "sampling/createMessage": "wanted to use the model",
+    "elicitation/create": "wanted to ask the person something",
+    "roots/list": "wanted to know folders",
+}
+
+Progress = Callable[[float, float | None, str | None], None]
+
+
+class BrokenServer(ToolError):
+    """It cannot be used any more: it is ended, and started anew when it is used again."""
+
+
+@dataclass
+class Screen:
+    """What came from a server since the last request, and what it asked for that it does not get."""
+
+    count: int = 0
+    size: int = 0
+    nonsense: int = 0
+    asked: list[str] = field(default_factory=list)
+    changed: bool = True  # its list of tools
+    reason: str = ""  # why it was cut off
+
+    def renew(self) -> None:
+        self.count = self.size = self.nonsense = 0
+
+    def accept(self, size: int) -> None:
+        """BrokenServer where it is too much."""
+        self.count += 1
+        self.size += size
+        if self.count > MOST_MESSAGES or self.size > MOST_BYTES:
+            self.refuse(f"sent {self.count:,} messages or {self.size:,} bytes to one request")
+
+    def refuse(self, why: str) -> None:
+        self.reason = why
+        raise BrokenServer(why)
+
+    def look(self, message: SessionMessage) -> None:
+        method = getattr(message.message, "method", "")
+        if method == "notifications/tools/list_changed":
+            self.changed = True
+        elif method in ASKED and ASKED[method] not in self.asked:
+            self.asked.append(ASKED[method])
+
+
+@dataclass
+class ServerConnection:
+    """`asked` of its screen is told to the model, each once."""
+
+    name: str
+    session: ClientSession
+    screen: Screen
+
+    async def descriptors(self) -> list[dict[str, Any]]:
+        self.screen.changed = False
+        return await self._pages("tools/list", "tools")
+
+    async def call(
+        self, tool: str, arguments: dict[str, Any], progress: Progress
+    ) -> dict[str, Any]:
+        params = types.CallToolRequestParams(name=tool, arguments=arguments)
+        return await self._ask(types.CallToolRequest(params=params), types.CallToolResult, progress)
+
+    async def resources(self) -> list[dict[str, Any]]:
+        return await self._pages("resources/list", "resources")
+
+    async def read(self, uri: str) -> dict[str, Any]:
+        params = types.ReadResourceRequestParams(uri=uri)
+        return await self._ask(types.ReadResourceRequest(params=params), types.ReadResourceResult)
+
+    async def prompts(self) -> list[dict[str, Any]]:
+        return await self._pages("prompts/list", "prompts")
+
+    async def prompt(self, name: str, arguments: dict[str, str]) -> dict[str, Any]:
+        params = types.GetPromptRequestParams(name=name, arguments=arguments)
+        return await self._ask(types.GetPromptRequest(params=params), types.GetPromptResult)
+
+    @property
+    def offers(self) -> list[str]:
+        """Of tools, resources and prompts, what it says that it has."""
+        said = self.session.server_capabilities
+        kinds = ("tools", "resources", "prompts")
+        return [kind for kind in kinds if said and getattr(said, kind, None) is not None]
+
+    async def _pages(self, method: str, key: str) -> list[dict[str, Any]]:
+        kinds: Mapping[str, tuple[type[Any], type[Any]]] = {
+            "tools/list": (types.ListToolsRequest, types.ListToolsResult),
+            "resources/list": (types.ListResourcesRequest, types.ListResourcesResult),
+            "prompts/list": (types.ListPromptsRequest, types.ListPromptsResult),
+        }
+        request, result = kinds[method]
+        found: list[dict[str, Any]] = []
+        cursor = None
+        for _ in range(MOST_PAGES):
+            params = types.PaginatedRequestParams(cursor=cursor) if cursor else None
+            page = await self._ask(request(params=params), result)
+            found += page[key]
+            cursor = page.get("nextCursor")
+            if not cursor:
+                return found
+        raise BrokenServer(f"{self.name} lists its {key} without an end, so it is not used.")
+
+    async def _ask(
+        self, request: Any, kind: type[Any], told: Progress | None = None
+    ) -> dict[str, Any]:
+        """BrokenServer where it hangs, is gone or speaks nonsense; ToolError with what it says of an error."""
+        loop = asyncio.get_running_loop()
+        self.screen.renew()
+
+        async def lives(
+            progress: float, total: float | None = None, message: str | None = None
+        ) -> None:
+            limit.reschedule(loop.time() + CALL_SECONDS)
+            if told:
+                told(progress, total, message)
+
+        try:
+            async with asyncio.timeout(CALL_SECONDS) as limit:
+                result = await self.session.send_request(request, kind, progress_callback=lives)
+        except MCPError as error:
+            if error.code == types.CONNECTION_CLOSED:
+                raise BrokenServer(self._gone()) from None
+            said = visible(error.message[:LONGEST_SAID])
+            raise ToolError(f"{self.name} answered with an error: {said}") from None
+        except TimeoutError:
+            raise BrokenServer(
+                f"{self.name} gave no sign of life for {CALL_SECONDS} s, so it was ended."
+            ) from None
+        except (ValidationError, RecursionError):
+            raise BrokenServer(
+                f"{self.name} answered with what is no answer, so it was ended."
+            ) from None
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError, RuntimeError):
+            raise BrokenServer(self._gone()) from None
+        answer: dict[str, Any] = result.model_dump(by_alias=True, mode="json", exclude_none=True)
+        return answer
+
+    def _gone(self) -> str:
+        if self.screen.reason:
+            return f"{self.name} {self.screen.reason}, so it was ended."
+        return f"{self.name} ended in the middle. It was not asked twice: what it did is not known."
+
+
+Incoming = MemoryObjectSendStream[SessionMessage | Exception]
+
+
+@asynccontextmanager
+async def over_pipes(name: str, process: LastingProcess) -> AsyncIterator[ServerConnection]:
+    """A session with a program, begun."""
+    screen = Screen()
+    incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+    async with BackgroundTasks() as tasks:
+        tasks.start(receive(process, incoming, screen), f"reading from the server {name}")
+        tasks.start(send(outgoing, process), f"writing to the server {name}")
+        try:
+            async with ClientSession(read, write) as session:
+                yield await begun(name, session, screen)
+        finally:
+            for stream in (incoming, read, write, outgoing):
+                stream.close()
+
+
+async def receive(process: LastingProcess, incoming: Incoming, screen: Screen) -> None:
+    """Until its output ends, or it sends what is too much."""
+    try:
+        async with incoming:
+            while line := await process.reader.readuntil(b"\n"):
+                screen.accept(len(line))
+                if (message := parsed(line, screen)) is not None:
+                    screen.look(message)
+                    await incoming.send(message)
+    except (BrokenServer, asyncio.IncompleteReadError, OSError):
+        pass
+    except asyncio.LimitOverrunError:
+        screen.reason = f"sent a message of more than {LONGEST_MESSAGE >> 20} MiB"
+    except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+        return
+    process.process.end(screen.reason)
+
+
+def parsed(line: bytes, screen: Screen) -> SessionMessage | None:
+    """None for what a server printed beside the protocol; BrokenServer for a message that is none."""
+    try:
+        return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except ValueError:
+        screen.nonsense += 1
+        if line.lstrip()[:1] in (b"{", b"[") or screen.nonsense > MOST_NONSENSE:
+            screen.refuse("sent what is no message of MCP")
+        return None
+
+
+async def send(
+    outgoing: MemoryObjectReceiveStream[SessionMessage], process: LastingProcess
+) -> None:
+    try:
+        async for each in outgoing:
+            text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
+            process.writer.write(text.encode("utf-8", "replace") + b"\n")
+            await process.writer.drain()
+    except OSError:
+        process.process.end("")
+
+
+async def begun(name: str, session: ClientSession, screen: Screen) -> ServerConnection:
+    try:
+        async with asyncio.timeout(START_SECONDS):
+            await session.initialize()
+    except TimeoutError:
+        raise BrokenServer(
+            f"{name} did not begin within {START_SECONDS} s, so it was ended."
+        ) from None
+    except (MCPError, ValidationError, RuntimeError, RecursionError) as error:
+        said = visible(str(getattr(error, "message", "")))[:LONGEST_SAID]
+        why = (
+            f"{name} {screen.reason}"
+            if screen.reason
+            else f"{name} did not begin as MCP servers do"
+        )
+        raise BrokenServer(f"{why}{f' ({said})' if said else ''}.") from None
+    return ServerConnection(name, session, screen)
+
+
+# -- streamable HTTP --------------------------------------------------------------
+
+
+@asynccontextmanager
+async def over_http(
+    name: str, url: str, headers: Mapping[str, str]
+) -> AsyncIterator[ServerConnection]:
+    """A session over streamable HTTP, begun. It is never led to another host."""
+    screen = Screen()
+    timeout = httpx2.Timeout(30, read=300)
+    transport = BoundedTransport(screen)
+    async with (
+        httpx2.AsyncClient(
+            headers={**headers, "accept-encoding": "identity"}, timeout=timeout, transport=transport
+        ) as client,
+        streamable_http_client(url, http_client=client) as (read, write),
+        ClientSession(read, write) as session,
+    ):
+        yield await begun(name, session, screen)
+
+
+class BoundedTransport(httpx2.AsyncHTTPTransport):
+    """Counts what comes, and does not unpack it: a small answer could become a large one."""
+
+    def __init__(self, screen: Screen) -> None:
+        super().__init__(trust_env=True)
+        self.screen = screen
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        response = await super().handle_async_request(request)
+        response.headers.pop("content-encoding", None)
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        response.stream = CountedStream(response.stream, self.screen)
+        return response
+
+
+@dataclass
+class CountedStream(httpx2.AsyncByteStream):
+    stream: httpx2.AsyncByteStream
+    screen: Screen
+    size: int = 0
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in self.stream:
+            self.size += len(piece)
+            if self.size > LONGEST_MESSAGE:
+                self.screen.reason = f"sent a message of more than {LONGEST_MESSAGE >> 20} MiB"
+                raise httpx2.ReadError(self.screen.reason)
+            if b"notifications/tools/list_changed" in piece:
+                self.screen.changed = True
+            yield piece
+
+    async def aclose(self) -> None:
+        await self.stream.aclose()

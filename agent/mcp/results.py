@@ -1,0 +1,71 @@
+"""What a server's tool gives back, as text and files: strangers' text, without what drives terminals."""
+
+import base64
+import json
+import mimetypes
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent.sandbox.output_buffer import clean
+
+LEAST_SECRET = 6  # characters; shorter values stand in ordinary text
+WITHHELD = "[a secret of this server]"
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """`files` are contents by name."""
+
+    text: str
+    failed: bool = False
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+def result_of(raw: Mapping[str, Any], stem: str, secrets: Sequence[str] = ()) -> ToolResult:
+    """A tools/call result. `stem` begins the names of files, `secrets` are values that are taken out."""
+    texts, files = content_of(raw.get("content") or [], stem)
+    structured = raw.get("structuredContent")
+    if structured is not None and not texts:
+        texts = [json.dumps(structured, ensure_ascii=False, indent=1)]
+    return ToolResult(shown(texts, secrets), bool(raw.get("isError")), files)
+
+
+def content_of(
+    blocks: Sequence[Mapping[str, Any]], stem: str
+) -> tuple[list[str], dict[str, bytes]]:
+    texts: list[str] = []
+    files: dict[str, bytes] = {}
+    for block in blocks:
+        inner = block.get("resource")
+        said = inner if isinstance(inner, dict) else block
+        raw = said.get("blob") or (said.get("data") if block.get("type") != "text" else None)
+        if isinstance(raw, str):
+            name = f"{stem}-{len(files) + 1}{ending(str(said.get('mimeType') or ''))}"
+            files[name] = decoded(raw)
+        elif isinstance(said.get("text"), str):
+            texts.append(said["text"])
+        elif block.get("type") == "resource_link":
+            texts.append(f"{said.get('uri')}  {said.get('title') or said.get('name') or ''}")
+    return texts, files
+
+
+def shown(texts: Sequence[str], secrets: Sequence[str]) -> str:
+    text = clean("\n".join(texts))
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= LEAST_SECRET:
+            text = text.replace(secret, WITHHELD)
+    return text if not text or text.endswith("\n") else f"{text}\n"
+
+
+def ending(kind: str) -> str:
+    found = mimetypes.guess_extension(kind.partition(";")[0].strip()) or ".bin"
+    return found if re.fullmatch(r"\.[a-z0-9]{1,8}", found) else ".bin"
+
+
+def decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=False)
+    except ValueError:
+        return b""

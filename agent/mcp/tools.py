@@ -1,0 +1,324 @@
+"""What a server says of its tools: bounded, shown whole to an owner, and pinned by its hash.
+
+Each part of a descriptor can carry an attack, names of parameters too (full-schema poisoning), and it can be
+changed after somebody has agreed to it (a rug pull). So nothing of it reaches a model before an owner has
+seen all of it, and what changed is out of use until an owner has seen that.
+"""
+
+import difflib
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from agent.errors import ToolError
+from agent.sandbox.output_buffer import visible
+from agent.shell.command import UsageError
+
+MOST_TOOLS = 500
+MOST_CHARACTERS = 64 << 10  # of one descriptor
+MOST_TOGETHER = 1 << 20
+DEEPEST = 32  # levels of a schema
+LINE = 160
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,127}")
+TRUE, FALSE = ("true", "yes", "1"), ("false", "no", "0")
+
+
+@dataclass(frozen=True)
+class ServerTool:
+    """`descriptor` is all that the server says of it, as JSON."""
+
+    server: str
+    name: str
+    descriptor: str
+
+    @cached_property
+    def _said(self) -> dict[str, Any]:
+        said: dict[str, Any] = json.loads(self.descriptor)
+        return said
+
+    @cached_property
+    def digest(self) -> str:
+        return hashlib.sha256(json.dumps(self._said, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def description(self) -> str:
+        return visible(str(self._said.get("description") or self._said.get("title") or ""))
+
+    @property
+    def destructive(self) -> bool:
+        """Whether it says so itself. A hint can only raise a wall."""
+        hints = self._said.get("annotations")
+        return isinstance(hints, dict) and hints.get("destructiveHint") is True
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        schema = self._said.get("inputSchema")
+        return schema if isinstance(schema, dict) else {}
+
+    @cached_property
+    def parameters(self) -> dict[str, dict[str, Any]]:
+        """Schemas of the arguments; references into the schema itself are followed once."""
+        found = self.schema.get("properties")
+        return {
+            str(name): self._resolved(each)
+            for name, each in (found.items() if isinstance(found, dict) else ())
+        }
+
+    @property
+    def required(self) -> list[str]:
+        names = self.schema.get("required")
+        return [name for name in self.parameters if name in (names or ())]
+
+    def _resolved(self, schema: Any) -> dict[str, Any]:
+        place = str(schema.get("$ref", "")) if isinstance(schema, dict) else ""
+        found: Any = self.schema if place.startswith("#/") else schema
+        for part in place[2:].split("/") if place.startswith("#/") else ():
+            found = found.get(part) if isinstance(found, dict) else None
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def line(self) -> str:
+        """Its line in a list."""
+        names = [visible(n) if n in self.required else f"[{visible(n)}]" for n in self.parameters]
+        about = " ".join(self.description.split())
+        line = f"{' '.join([self.name, *names])}  {about}"
+        return line if len(line) <= LINE else f"{line[: LINE - 1]}…"
+
+    @property
+    def help(self) -> str:
+        usage = [
+            f"{visible(n)}=" if n in self.required else f"[{visible(n)}=]" for n in self.parameters
+        ]
+        lines = [f"usage: mcp {self.server} {self.name} {' '.join(usage)}".rstrip()]
+        lines += ["       or all arguments as JSON on standard input", "", self.description]
+        for name, schema in self.parameters.items():
+            facts = [type_text(schema), *limits(schema)]
+            facts += ["required"] if name in self.required else []
+            about = " ".join(str(schema.get("description") or "").split())
+            lines.append(visible(f"  {name}  ({', '.join(facts)}) {about}".rstrip()))
+        return "\n".join(lines) + "\n"
+
+
+def type_text(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema or "const" in schema:
+        return "one of " + ", ".join(map(plain, choices(schema)))
+    kinds = types(schema)
+    if kinds == ["array"] and isinstance(schema.get("items"), dict):
+        return f"list of {type_text(schema['items'])}"
+    return " or ".join(kinds) or "any"
+
+
+def types(schema: Mapping[str, Any]) -> list[str]:
+    kind = schema.get("type")
+    kinds = kind if isinstance(kind, list) else [kind] if kind else []
+    for word in ("anyOf", "oneOf"):
+        options = schema.get(word)
+        if isinstance(options, list):
+            kinds = [*kinds, *(o.get("type") for o in options if isinstance(o, dict))]
+    return [str(kind) for kind in kinds if isinstance(kind, str)]
+
+
+def choices(schema: Mapping[str, Any]) -> list[Any]:
+    found = schema.get("enum", [schema["const"]] if "const" in schema else [])
+    return found if isinstance(found, list) else []
+
+
+def limits(schema: Mapping[str, Any]) -> list[str]:
+    named = {
+        "minimum": "at least",
+        "maximum": "at most",
+        "exclusiveMinimum": "more than",
+        "exclusiveMaximum": "less than",
+        "minLength": "characters at least",
+        "maxLength": "characters at most",
+        "pattern": "pattern",
+        "format": "format",
+        "default": "default",
+    }
+    return [f"{words} {plain(schema[key])}" for key, words in named.items() if key in schema]
+
+
+def plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def tools_of(server: str, descriptors: Sequence[Mapping[str, Any]]) -> list[ServerTool]:
+    """Those that can be used; ToolError where nobody could look through them."""
+    found: dict[str, ServerTool] = {}
+    for said in descriptors:
+        name = str(said.get("name", ""))
+        if not NAME.fullmatch(name):
+            raise ToolError(
+                f"{server} names a tool in a way that no tool is named: {visible(name)[:80]!r}."
+            )
+        if name in found:
+            raise ToolError(f"{server} has two tools named {name}, so none of them is used.")
+        if deeper(said, DEEPEST):
+            raise ToolError(
+                f"{server} describes {name} in more than {DEEPEST} levels, so it is not used."
+            )
+        text = json.dumps(said, ensure_ascii=False)
+        text = text.encode("utf-8", "backslashreplace").decode()
+        if len(text) > MOST_CHARACTERS:
+            raise ToolError(
+                f"{server} describes {name} in {len(text):,} characters, which nobody can look through, so it is "
+                "not used."
+            )
+        found[name] = ServerTool(server, name, text)
+    together = sum(len(tool.descriptor) for tool in found.values())
+    if len(found) > MOST_TOOLS or together > MOST_TOGETHER:
+        raise ToolError(
+            f"{server} offers {len(found):,} tools in {together:,} characters, which nobody can look through, so it "
+            "is not used."
+        )
+    return list(found.values())
+
+
+def deeper(value: Any, levels: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    inner = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(deeper(each, levels - 1) for each in inner)
+
+
+# -- an owner's word on them ----------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Pins:
+    """What owners have seen of a server. `source` is what was started or connected to; `tools` are hashes of
+    descriptors by name, `lines` what a list says of them."""
+
+    source: str = ""
+    tools: dict[str, str] = field(default_factory=dict)
+    lines: dict[str, str] = field(default_factory=dict)
+
+    def seen(self, tool: ServerTool) -> bool:
+        return self.tools.get(tool.name) == tool.digest
+
+    def with_tools(self, tools: Sequence[ServerTool]) -> "Pins":
+        return Pins(
+            self.source,
+            self.tools | {tool.name: tool.digest for tool in tools},
+            self.lines | {tool.name: tool.line for tool in tools},
+        )
+
+
+def question(source: str, pins: Pins, tools: Sequence[ServerTool]) -> str:
+    """What an owner is asked before tools are used for the first time, or after they changed."""
+    server = tools[0].server
+    changed = [tool.name for tool in tools if tool.name in pins.tools]
+    head = f"Use {len(tools)} tools of the MCP server {server} ({source})."
+    if changed:
+        head += f" CHANGED since they were allowed: {', '.join(changed)}."
+    said = "\n\n".join(
+        json.dumps(json.loads(t.descriptor), ensure_ascii=False, indent=1) for t in tools
+    )
+    return (
+        f"{head} What follows is all that it says of them. A model will read it: refuse it where it gives orders, "
+        f"or speaks of anything but its own work.\n\n{said}"
+    )
+
+
+# -- arguments ------------------------------------------------------------------
+
+
+def arguments(tool: ServerTool, words: Sequence[str]) -> dict[str, Any]:
+    """From key=value words; UsageError says what is wrong with them."""
+    given: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals:
+            raise UsageError(f"{visible(word)[:80]!r} is no key=value")
+        schema = known(tool, name)
+        value = converted(name, schema, text)
+        if "array" in types(schema) and name in given and isinstance(value, list):
+            value = [*given[name], *value]
+        elif name in given:
+            raise UsageError(f"{name} is given twice")
+        given[name] = value
+    return checked(tool, given)
+
+
+def from_json(tool: ServerTool, text: str) -> dict[str, Any]:
+    """From standard input; UsageError where that is not an object with the tool's arguments."""
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"standard input is not JSON: {error}") from None
+    if not isinstance(given, dict):
+        raise UsageError("standard input must be a JSON object with the arguments")
+    for name in given:
+        known(tool, name)
+    return checked(tool, given)
+
+
+def checked(tool: ServerTool, given: dict[str, Any]) -> dict[str, Any]:
+    missing = [visible(name) for name in tool.required if name not in given]
+    if missing:
+        raise UsageError(f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing")
+    return given
+
+
+def known(tool: ServerTool, name: str) -> dict[str, Any]:
+    """The schema of an argument; UsageError with the nearest name where there is none."""
+    if name in tool.parameters:
+        return tool.parameters[name]
+    if tool.schema.get("additionalProperties") not in (None, False):
+        return {}
+    near = difflib.get_close_matches(name, tool.parameters, 1, 0.5)
+    hint = (
+        f"did you mean {near[0]}?" if near else f"it takes {', '.join(tool.parameters) or 'none'}"
+    )
+    raise UsageError(f"{visible(name)[:80]} is no argument of {tool.name}; {visible(hint)}")
+
+
+def converted(name: str, schema: Mapping[str, Any], text: str) -> Any:
+    """A word as the type that the schema wants."""
+    if options := choices(schema):
+        for option in options:
+            if plain(option) == text:
+                return option
+        raise UsageError(visible(f"{name} is {type_text(schema)}"))
+    kinds = types(schema)
+    if not kinds:
+        return as_json(text, text)
+    for kind in kinds:
+        value = as_type(kind, schema, name, text)
+        if value is not None:
+            return value
+    if "null" in kinds and text in ("", "null"):
+        return None
+    raise UsageError(f"{visible(name)} must be {type_text(schema)}, and is {visible(text)[:80]!r}")
+
+
+def as_type(kind: str, schema: Mapping[str, Any], name: str, text: str) -> Any:
+    """None where the text is none of that type."""
+    if kind == "string":
+        return text
+    if kind == "boolean":
+        return {**dict.fromkeys(TRUE, True), **dict.fromkeys(FALSE, False)}.get(text.lower())
+    if kind in ("integer", "number"):
+        try:
+            return int(text) if kind == "integer" or text.lstrip("-").isdigit() else float(text)
+        except ValueError:
+            return None
+    value = as_json(text, None)
+    if kind == "object":
+        return value if isinstance(value, dict) else None
+    if kind == "array":
+        items = schema.get("items")
+        items = items if isinstance(items, dict) else {}
+        return value if isinstance(value, list) else [converted(name, items, text)]
+    return None
+
+
+def as_json(text: str, otherwise: Any) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return otherwise

@@ -1,0 +1,207 @@
+"""Servers that attack or break: each costs one call, and is told in a sentence."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from agent.mcp import connection
+from agent.tools.bash import bash
+from agent.trust import asks
+from fakes.patience import soon
+from fakes.tool_servers import FakeServers, calls, mcp
+
+
+@pytest.mark.parametrize(
+    ("tool", "told"),
+    [
+        ("die", "tea ended in the middle. It was not asked twice"),
+        ("flood", "bytes to one request, so it was ended"),
+        ("shout", "sent a message of more than 1 MiB, so it was ended"),
+        ("babble", "sent what is no message of MCP, so it was ended"),
+        ("lie", "sent what is no message of MCP, so it was ended"),
+        ("nest", "sent what is no message of MCP, so it was ended"),
+        ("hang", "gave no sign of life for 1 s, so it was ended"),
+    ],
+    ids=lambda text: text.split()[0],
+)
+async def test_a_broken_server_costs_one_call(
+    servers: FakeServers, monkeypatch: pytest.MonkeyPatch, tool: str, told: str
+) -> None:
+    monkeypatch.setattr(connection, "LONGEST_MESSAGE", 1 << 20)
+    box = await servers.open()
+    await mcp(box, "tea")
+    monkeypatch.setattr(connection, "CALL_SECONDS", 1 if tool == "hang" else 60)
+    answer = await mcp(box, f"tea {tool}")
+    assert told in answer and answer.endswith("exit code: 1")
+    assert await mcp(box, "tea say text=again") == "again"
+    assert calls(servers) == [f"{tool} {{}}", 'say {"text": "again"}']
+
+
+async def test_a_server_that_ends_again_and_again_has_to_wait(servers: FakeServers) -> None:
+    box = await servers.open("refuses")
+    first = await mcp(box, "tea")
+    assert "did not begin as MCP servers do" in first and "no configuration found" in first
+    await mcp(box, "tea")
+    assert "ended 2 times in a row. Try again in 5 s" in await mcp(box, "tea")
+
+
+async def test_a_server_that_does_not_begin_is_ended(
+    servers: FakeServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "START_SECONDS", 1)
+    box = await servers.open("silent")
+    assert "did not begin within 1 s" in await mcp(box, "tea")
+
+
+async def test_killed_from_outside_it_is_not_asked_twice(servers: FakeServers) -> None:
+    box = await servers.open()
+    await mcp(box, "tea")
+    assert box.servers
+    (running,) = box.servers.running.values()
+    asking = asyncio.create_task(mcp(box, "tea hang"))
+    await soon(lambda: calls(servers) == ["hang {}"])
+    assert running.pid
+    os.kill(running.pid, signal.SIGKILL)
+    assert "It was not asked twice" in await asking
+    assert calls(servers) == ["hang {}"]
+
+
+async def test_a_cancelled_call_leaves_the_server_usable_by_others(servers: FakeServers) -> None:
+    box = await servers.open()
+    await mcp(box, "tea")
+    asking = asyncio.create_task(mcp(box, "tea hang"))
+    await soon(lambda: calls(servers) == ["hang {}"])
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    other = await servers.open(chat="other")
+    assert await mcp(other, "tea say text=x") == "x"
+
+
+async def test_on_leaving_no_process_is_left(servers: FakeServers) -> None:
+    box = await servers.open()
+    await mcp(box, "tea say text=x")
+    assert box.servers
+    (running,) = box.servers.running.values()
+    await servers.stack.aclose()
+    assert running.pid and await soon(lambda: not Path(f"/proc/{running.pid}/exe").exists())
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "told"),
+    [
+        ("huge", "describes add in 10,486,"),
+        ("deep", "describes add in more than 32 levels"),
+        ("poisoned-name", "names a tool in a way that no tool is named"),
+    ],
+)
+async def test_descriptors_that_nobody_can_look_through_are_not_used(
+    servers: FakeServers, behaviour: str, told: str
+) -> None:
+    box = await servers.open(behaviour)
+    answer = await mcp(box, "tea add a=1 b=2")
+    assert told in answer and "\x1b" not in answer
+    assert box.asked == [] and calls(servers) == []
+
+
+async def test_a_rug_pull_disables_the_tool_and_asks_again(servers: FakeServers) -> None:
+    box = await servers.open(allow=["pull", "say"])
+    await mcp(box, "tea pull")
+    box.allows, box.asked[:] = False, []
+    assert "The owner said no." in await mcp(box, "tea pull")
+    ((what, scope),) = box.asked
+    assert scope == "mcp-server:tea" and "CHANGED since they were allowed: pull" in what
+    assert "IGNORE ALL RULES" in what and "Add two numbers" not in what
+    assert await mcp(box, "tea say text=still") == "still"
+    listed = await mcp(box, "tea")
+    assert "IGNORE" not in listed and "Not allowed by the owner as they are now: pull." in listed
+    assert len(box.asked) == 1 and calls(servers) == ["pull {}", 'say {"text": "still"}']
+
+
+async def test_nothing_of_a_descriptor_is_read_before_an_owner_has_seen_it(
+    servers: FakeServers,
+) -> None:
+    box = await servers.open("pulled")
+    box.allows = False
+    for words in ("tea", "tea pull --help", "tea pull", "tea IGNORE"):
+        assert "IGNORE ALL RULES" not in await mcp(box, words)
+    assert calls(servers) == []
+
+
+async def test_what_always_asks_is_asked_without_a_lasting_permission() -> None:
+    assert asks("mcp-server:tea", touched=False) == "always"
+    assert asks("mcp-destructive:tea/wipe", touched=False) == "always"
+    assert asks("mcp:tea/say", touched=False) == "unless granted"
+    assert asks("mcp:tea/say", touched=True) == "always"
+
+
+async def test_ninety_two_tools_cost_one_line_until_asked_for(servers: FakeServers) -> None:
+    box = await servers.open("many")
+    lines = (await box.text(bash, command="cat /commands.txt")).splitlines()
+    assert [line for line in lines if "tea" in line] == [
+        "mcp [SERVER [TOOL [key=value ...]]]  Tools of other programs: tea."
+    ]
+    assert (await mcp(box, "tea | grep -c ^add-")) == "92"
+
+
+async def test_terminal_escapes_and_bidi_marks_do_not_come_through(servers: FakeServers) -> None:
+    box = await servers.open()
+    code = 'chr(27)+"[31mred"+chr(0x202e)+"oot"+chr(27)+"]0;x"+chr(7)'
+    assert await mcp(box, f"tea run code='{code}' > out; cat -v out") == "redoot"
+
+
+async def test_it_asks_for_the_model_in_vain(servers: FakeServers) -> None:
+    answer = await mcp(await servers.open(), "tea sample")
+    assert "tea wanted to use the model; that was refused." in answer
+    assert "error" in answer
+
+
+async def test_it_has_no_name_but_ours(servers: FakeServers) -> None:
+    box = await servers.open()
+    assert "github" not in await mcp(box, "tea")
+    assert "no server named github" in await mcp(box, "github")
+
+
+async def test_its_environment_holds_its_own_secret_and_no_other(
+    servers: FakeServers, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("VOLTAIRE_TELEGRAM__TOKEN", "123:abcdef-token")
+    (tmp_path / "env").write_text("TEA_KEY=tea-secret-value\n")
+    box = await servers.open(env_file=str(tmp_path / "env"))
+    assert await mcp(box, "tea run code='os.environ[\"TEA_KEY\"]'") == "[a secret of this server]"
+    assert await mcp(box, "tea run code='len(os.environ[\"TEA_KEY\"])'") == "16"
+    everything = await mcp(box, "tea run code='dict(os.environ)'")
+    assert "token" not in everything.lower() and "tea-secret" not in everything
+
+
+async def test_it_reaches_nothing_of_the_host_or_of_a_chat(servers: FakeServers) -> None:
+    box = await servers.open()
+    await box.sandbox.files.write("secret.txt", b"of the chat")
+    code = "[p for p in %r if os.path.exists(p) and os.listdir(p)]"
+    places = ["/root", "/home", "/var", str(servers.state), "/run/commands", "/sys"]
+    seen = await mcp(box, f'tea run code="{code % places}"')
+    assert seen == "[]"
+    assert await mcp(box, "tea run code='sorted(os.listdir(\"/workspace\"))'") == "['calls']"
+    network = '__import__("socket").create_connection(("127.0.0.1", 1), 1)'
+    connect = f"tea run code='{network}'"
+    assert "It was not asked twice" in await mcp(box, connect)
+
+
+async def test_it_sees_the_folders_of_its_section_alone(
+    servers: FakeServers, tmp_path: Path
+) -> None:
+    for name in ("notes", "drafts"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a").write_text(name)
+        (tmp_path / name).chmod(0o755)
+    box = await servers.open(folders=[str(tmp_path / "notes"), f"{tmp_path / 'drafts'}:rw"])
+    read = 'tea run code=\'(Path("/repos")/"notes"/"a").read_text()\''
+    assert await mcp(box, read) == "notes"
+    write = '(Path("/repos")/"%s"/"a").write_text("new")'
+    assert "not asked twice" in await mcp(box, f"tea run code='{write % 'notes'}'")
+    assert await mcp(box, f"tea run code='{write % 'drafts'}'") == "3"
+    assert (tmp_path / "notes" / "a").read_text() == "notes"
+    assert (tmp_path / "drafts" / "a").read_text() == "new"

@@ -1,0 +1,169 @@
+"""`mcp` in the agent's shell, over a server in a sandbox of its own."""
+
+import json
+from pathlib import Path
+
+from agent.mcp import connection
+from agent.mcp.servers import ServerConfig
+from agent.tools.bash import bash
+from fakes.sandbox_box import Box
+from fakes.tool_servers import FakeServers, calls, mcp
+
+
+async def test_a_tool_is_found_and_called_in_three_steps(servers: FakeServers) -> None:
+    box = await servers.open()
+    assert "tea  not used yet" in await mcp(box, "")
+    assert "add a b [unit] [exact]" in await mcp(box, "tea")
+    asked, scope = box.asked[0]
+    assert scope == "mcp-server:tea" and '"Add two numbers."' in asked
+    assert await mcp(box, "tea add a=2 b=3 tags=x tags=y exact=yes ratio=null") == (
+        '5 {"a": 2, "b": 3, "exact": true, "ratio": null, "tags": ["x", "y"]}'
+    )
+    assert [scope for _, scope in box.asked[1:]] == ["mcp:tea/add"]
+    assert box.strangers == ["MCP server tea"]
+    assert (await mcp(box, "")).startswith("tea  add, say, wipe")
+
+
+async def test_help_shows_types_limits_and_defaults(servers: FakeServers) -> None:
+    box = await servers.open()
+    assert (await mcp(box, "tea add --help")).splitlines() == [
+        "usage: mcp tea add a= b= [unit=] [exact=] [tags=] [more=] [ratio=]",
+        "       or all arguments as JSON on standard input",
+        "",
+        "Add two numbers.",
+        "  a  (integer, required) the first",
+        "  b  (integer, at least 0, required)",
+        "  unit  (one of apples, pears, default apples)",
+        "  exact  (boolean)",
+        "  tags  (list of string)",
+        "  more  (object)",
+        "  ratio  (number or null)",
+    ]
+
+
+ADVICE = {
+    "tea add a=x b=3": "a must be integer, and is 'x'",
+    "tea add a=1 c=3": "c is no argument of add",
+    "tea add a=1 exac=true": "did you mean exact?",
+    "tea add a=1": "b is missing",
+    "tea add a=1 b=2 unit=figs": "unit is one of apples, pears",
+    "tea add a=1 b=2 a=3": "a is given twice",
+    "tea add a b": "'a' is no key=value",
+    "tea ad a=1": "Did you mean add?",
+    "te add": "there are tea",
+    "tea add - <<< '[1]'": "must be a JSON object",
+    "tea add - <<< '{'": "not JSON",
+    "tea add <<< '{\"a\": 1}'": "b is missing",
+}
+
+
+async def test_wrong_arguments_get_advice_and_reach_no_server(servers: FakeServers) -> None:
+    box = await servers.open()
+    answers = (await mcp(box, "; mcp ".join(ADVICE))).split("\nmcp: ")
+    told = [answer for answer in answers if not answer.startswith("usage")]
+    assert len(told) == len(ADVICE)
+    for advice, answer in zip(ADVICE.values(), told, strict=True):
+        assert advice in answer
+    assert calls(servers) == []
+
+
+async def test_arguments_come_as_json_on_standard_input(servers: FakeServers) -> None:
+    box = await servers.open()
+    given = json.dumps({"a": 1, "b": 2, "more": {"deep": [1, None]}})
+    assert '"more": {"deep": [1, null]}' in await mcp(box, f"tea add <<< '{given}'")
+
+
+async def test_results_are_text_json_and_files(servers: FakeServers) -> None:
+    box = await servers.open()
+    assert await mcp(box, "tea picture; cat *.png") == (
+        "[8 bytes in /workspace/tea-picture-1.png]\nhere\n�PNG one".replace("�", "\ufffd")
+    )
+    assert json.loads(await mcp(box, "tea facts")) == {"tea": "grün"}
+    assert await mcp(box, "tea refuse") == "mcp: there is no tea\nexit code: 1"
+    assert [taint.source for taint in await box.sandbox.files.taints()]
+
+
+async def test_resources_prompts_and_progress(servers: FakeServers) -> None:
+    box = await servers.open()
+    assert "note://1 first" in await mcp(box, "tea read")
+    assert "the note" in await mcp(box, "tea read note://1")
+    assert "greet who" in await mcp(box, "tea prompt")
+    assert await mcp(box, "tea prompt greet who=Ada") == "user: Greet Ada"
+    assert await mcp(box, "tea slow") == "done"
+    assert box.progress == ["tea: 1/2 tea", "tea: 2/2 tea"]
+
+
+async def test_the_server_stays_and_each_chat_has_its_own(servers: FakeServers) -> None:
+    box = await servers.open()
+    pid = 'tea run code=\'os.getpid(), setattr(os, "told", getattr(os, "told", 0) + 1), os.told\''
+    first, again = await mcp(box, pid), await mcp(box, pid)
+    assert first.endswith(", 1)") and again.endswith(", 2)")
+    other = Box(await servers.sandboxes.of("other"), chat="other", servers=box.servers)
+    assert (await mcp(other, pid)).endswith(", 1)")
+    assert box.servers and len(box.servers.running) == 2
+
+
+async def test_its_folder_lasts_over_restarts(servers: FakeServers) -> None:
+    await mcp(await servers.open(), "tea say text=1")
+    await mcp(await servers.open(), "tea say text=2")
+    assert calls(servers) == ['say {"text": "1"}', 'say {"text": "2"}']
+
+
+async def test_asking_follows_allow_and_what_a_tool_says_of_itself(servers: FakeServers) -> None:
+    box = await servers.open(allow=["say"])
+    for tool in ("say text=x", "add a=1 b=2", "wipe"):
+        await mcp(box, f"tea {tool}")
+    assert [scope for _, scope in box.asked] == [
+        "mcp-server:tea",
+        "mcp:tea/add",
+        "mcp-destructive:tea/wipe",
+    ]
+    assert box.asked[1][0] == 'Call add of the MCP server tea with\n\n{\n "a": 1,\n "b": 2\n}'
+
+
+async def test_what_is_denied_does_not_happen(servers: FakeServers) -> None:
+    box = await servers.open()
+    await mcp(box, "tea")
+    box.allows = False
+    assert "The owner said no." in await mcp(box, "tea say text=x")
+    assert calls(servers) == []
+
+
+async def test_without_servers_there_is_no_such_command(servers: FakeServers) -> None:
+    box = Box(await servers.sandboxes.of("cli"))
+    assert "mcp" not in await box.text(bash, command="cat /commands.txt")
+    assert "There is no MCP server" in await mcp(box, "")
+    box = await servers.open()
+    assert "Tools of other programs: tea." in await box.text(bash, command="cat /commands.txt")
+
+
+async def test_an_owner_sees_descriptors_once_and_again_for_another_program(
+    servers: FakeServers,
+) -> None:
+    await mcp(await servers.open(), "tea")
+    again = await servers.open()
+    await mcp(again, "tea")
+    assert again.asked == []
+    other = await servers.open("pulled")
+    await mcp(other, "tea")
+    assert [scope for _, scope in other.asked] == ["mcp-server:tea"]
+
+
+def test_variables_are_read_from_lines(tmp_path: Path) -> None:
+    path = tmp_path / "env"
+    path.write_text("# no\nA=1\nexport B = 'two words'\n\nnonsense\nX-Api-Key=\"k\"\n")
+    config = ServerConfig("x", env_file=str(path))
+    assert config.variables() == {"A": "1", "B": "two words", "X-Api-Key": "k"}
+
+
+def test_folders_get_names_of_their_own() -> None:
+    mounts = ServerConfig("x", folders=("/srv/a b", "/mnt/a b:rw", "/")).mounts
+    assert {name: (str(repo.path), repo.write) for name, repo in mounts.items()} == {
+        "a-b": ("/srv/a b", False),
+        "a-b-2": ("/mnt/a b", True),
+        "folder": ("/", False),
+    }
+
+
+def test_the_bounds_of_a_message_are_those_of_its_transport() -> None:
+    assert connection.LONGEST_MESSAGE < connection.MOST_BYTES
