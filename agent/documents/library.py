@@ -14,6 +14,8 @@ from agent.memory.search import reciprocal_ranks
 from agent.store.documents import DocumentTable, SavedDocument, SavedPassage
 
 FOLDER_SECONDS = 5.0  # that a command reads of a folder which is not read yet
+PATIENCE_SECONDS = 60.0  # that it waits for what somebody else is reading
+POLL_SECONDS = 0.1
 POOL = 30  # passages of each ranking that are fused
 
 
@@ -38,19 +40,20 @@ class Library:
     alone: bool = False
 
     async def documents(self) -> list[SavedDocument]:
-        """All of them. What has been sent to this chat and waits is read first, and a little of what
-        waits in folders: the rest is read in the background."""
+        """All of them. What has been sent to this chat and waits is read first, or waited for where somebody
+        else is reading it; of a folder, only where nothing reads it in the background, and for a few seconds."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
         if self.alone:
             await follow_folders(self.table, self.reader.folders)
-        end = asyncio.get_running_loop().time() + FOLDER_SECONDS
-        seen = await self._seen()
-        while waiting := [
-            one for one in seen if one.state == "waiting" and (one.chat or time_left(end))
-        ]:
-            if not await read_next(self.table, self.reader, [one.id for one in waiting]):
-                break  # somebody else is reading them
+        while True:
             seen = await self._seen()
-        return seen
+            folders = self.alone and clock() - began < FOLDER_SECONDS
+            waiting = [one for one in seen if one.state == "waiting" and (one.chat or folders)]
+            if not waiting or clock() - began > PATIENCE_SECONDS:
+                return seen
+            if not await read_next(self.table, self.reader, [one.id for one in waiting]):
+                await asyncio.sleep(POLL_SECONDS)
 
     async def search(self, query: str, limit: int, name: str = "") -> Sequence[FoundPassage]:
         """The passages that fit best, first; of one document where it is named."""
@@ -152,7 +155,3 @@ PAGE_NAMED = re.compile(
     r"[\s=]{0,2}(\d{1,6}(?:\s?(?:[-–,]|and|und|et|y|to|bis)\s?\d{1,6})*)",
     re.IGNORECASE,
 )
-
-
-def time_left(end: float) -> bool:
-    return asyncio.get_running_loop().time() < end

@@ -1,5 +1,6 @@
 """What a chat finds in its documents and the owner's folders, and what another chat does not."""
 
+import asyncio
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -76,6 +77,23 @@ async def test_a_file_that_was_sent_is_read_when_somebody_asks(shelf: Shelf) -> 
     await shelf.file("received/contract.md", CONTRACT.encode())
     await shelf.store.documents.add("cli", "received/contract.md", 1, 0.0)
     assert [one[0] for one in await found(shelf, "notice")] == ["contract.md"]
+
+
+async def test_what_somebody_else_is_reading_is_waited_for(shelf: Shelf) -> None:
+    await shelf.store.documents.add("cli", "a.md", 1, 0.0)
+    document = await begun(shelf)
+    assert document
+    asked = asyncio.create_task(found(shelf, "notice"))
+    await asyncio.sleep(0)
+    await shelf.store.documents.finish(document, [(1, "", "six weeks' notice")], "part", 1)
+    assert await asked == [("a.md", 1, "six weeks' notice")]
+
+
+async def test_a_folder_that_is_read_in_the_background_holds_up_no_search(shelf: Shelf) -> None:
+    await shelf.store.documents.sync_folder("handbook", {"notes.md": (1, 1.0)})
+    assert await found(shelf, "bees") == []
+    [document] = await shelf.library().documents()
+    assert (document.state, document.begun_at) == ("waiting", None)
 
 
 async def test_the_pages_asked_for_are_shown(shelf: Shelf) -> None:
