@@ -225,9 +225,9 @@ def test_what_is_searched_in_pieces_is_found_as_if_it_were_searched_at_once(
     assert WatchedText.widest <= 4 + 7
 
 
-async def test_more_than_a_piece_is_not_sought(box: Box) -> None:
+async def test_what_is_replaced_has_a_bound(box: Box) -> None:
     await box.use(write_file, path="a", content="x")
-    said = await box.error(edit_file, path="a", old="x" * (files.PIECE + 1), new="y")
+    said = await box.error(edit_file, path="a", old="x" * (files.MOST_REPLACED + 1), new="y")
     assert said == saying("old has more than", "write_file")
 
 
