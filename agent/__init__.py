@@ -21,6 +21,7 @@ model.py      what a model is to the agent
 errors.py     errors by who must act
 prompt.py     the fixed prefix, and the context block of a message
 approvals.py  what an owner must allow
+plan.py       the steps of a task
 skills.py     what an owner has taught the agent by folders with a SKILL.md
 budgets.py    what a chat may use up in a day
 trust.py      whose text touches a chat, and what then asks

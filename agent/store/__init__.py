@@ -11,6 +11,7 @@ turns.py          turns, open and ended
 leases.py         one turn at a time per chat, whatever process runs it
 transcript.py     every message, and which stand in the prompt
 search.py         full-text candidates; vectors of notes and messages
+plans.py          the plans of conversations
 documents.py      documents of chats and folders, in passages
 notes.py          lasting notes
 outbox.py         messages to be sent

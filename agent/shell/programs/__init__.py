@@ -2,5 +2,6 @@
 
 docs.py  documents: list, search, show, add, forget
 mcp.py   the tools of MCP servers
+plan.py  the steps of a task
 web.py   search the web, read its pages
 """
