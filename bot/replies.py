@@ -127,6 +127,8 @@ class LiveReply:
         self._changed = asyncio.Event()
         self._due = asyncio.Event()  # a tool's line is shown at once, lest the answer overtake it
         self._ended = asyncio.Event()
+        self._settled = asyncio.Event()  # nothing is being sent beside `run`
+        self._settled.set()
 
     def add(self, event: Event) -> None:
         self._progress.add(event)
@@ -141,11 +143,18 @@ class LiveReply:
         self._changed.set()
 
     async def final(self) -> None:
+        """Called within the chat's permit, for which `run` may be waiting: it must not be waited for."""
         self.end()
         if self._progress.view.stays:
-            await self._live.settle(self._progress.view)
+            self._settled.clear()
+            try:
+                await self._live.settle(self._progress.view)
+            finally:
+                self._settled.set()
 
     def end(self) -> None:
+        if self._ended.is_set():
+            return  # a second `close` would void what `finish` is about to put
         self._live.close(self._progress.view)
         for event in (self._ended, self._due, self._changed):
             event.set()
@@ -155,7 +164,7 @@ class LiveReply:
         await set_within(self._due, FIRST_PAUSE)
         if self._ended.is_set():
             if self._progress.view.stays:
-                await self._live.finish(self._progress.view)
+                await self._finish()
             return
         typing = asyncio.create_task(self._type())
         try:
@@ -171,6 +180,10 @@ class LiveReply:
         finally:
             typing.cancel()
             await asyncio.wait([typing])
+        await self._finish()
+
+    async def _finish(self) -> None:
+        await self._settled.wait()
         await self._live.finish(self._progress.view)
 
     async def _type(self) -> None:

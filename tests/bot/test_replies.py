@@ -319,6 +319,23 @@ async def test_before_the_final_text_goes_out_its_live_view_is_closed(
     await soon(lambda: one.seen[-1] == ("finish", TurnView(text="Hel")))
 
 
+@pytest.mark.parametrize("first", ["the text", "the turn's end"])
+async def test_what_is_left_of_a_view_is_closed_once(
+    replies: Replies, channel: MemoryChannel, first: str
+) -> None:
+    """A second time, the lines that are being put would be given up."""
+    await replies.event(assigned(), ToolCalled("c", "bash", {"command": "make"}))
+    await soon(lambda: channel.views[0].seen)
+    if first == "the text":
+        await replies.final("t1")
+    await replies.event(assigned(), DONE)
+    await replies.final("t1")
+    await asyncio.wait_for(replies.tasks.ended(), SECONDS)
+    seen = [name for name, _ in channel.views[0].seen]
+    assert seen.count("close") == 1
+    assert seen.index("settle") < seen.index("finish")
+
+
 async def test_whoever_waits_reads_whose_yes_is_awaited(channel: MemoryChannel) -> None:
     async def whom(chat: str) -> str:
         return f"Anna (asked by {chat})"
