@@ -1,63 +1,132 @@
-"""Makes docs/chat.png: the demo's chat page with a real conversation, in Chromium.
+"""Makes the README's pictures of the demo, and checks what they show: docs/chat.png, its chat page in
+Chromium, and docs/ask.svg, one answer in the terminal.
 
-python docs/make_picture.py [--dark]
+python docs/make_picture.py [--dark] [--to FOLDER]
 """
 
 import asyncio
+import os
 import re
 import sys
+import tempfile
+from argparse import ArgumentParser
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from io import StringIO
 from pathlib import Path
 
-from playwright.async_api import Page, async_playwright, expect
+from playwright.async_api import Page, Route, async_playwright, expect
+from rich.console import Console
+from rich.text import Text
 
 VOLTAIRE = Path(sys.executable).with_name("voltaire")
-TARGET = Path(__file__).with_name("chat.png")
-SAID = ("how much disk space is free?", "what time is it?")
 SECONDS = 120
+# What is said, and what the answer must show: a picture of anything else is not written.
+SAID: Mapping[str, str] = {
+    "how much disk space is free?": r"\d+(\.\d+)?[GT] free \(\d+% full\)",
+    "write a file shopping.txt with milk, eggs and bread": r"^Done: created shopping\.txt",
+    "send me shopping.txt": r"^Done: sent shopping\.txt",
+    "remind me in 2 minutes to stretch": r"^Done: Planned .*Reminder “stretch”, once, on \w+ \d+ \w+ \d{4} at \d\d:\d\d",
+}
+ASKED = "how much disk space is free?"
+COLUMNS = 92
+FONT_FACE = re.compile(r"@font-face \{.*?\}", re.DOTALL)
+
+
+class WrongPicture(Exception):
+    """The demo shows something else than the picture is to show."""
 
 
 async def main() -> None:
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(VOLTAIRE, "demo", "--port", "0", stdout=pipe)
-    assert process.stdout
-    try:
+    parser = ArgumentParser(description="Make the README's pictures of the demo.")
+    parser.add_argument("--dark", action="store_true")
+    parser.add_argument("--to", type=Path, default=Path(__file__).parent)
+    chosen = parser.parse_args()
+    await terminal_picture(chosen.to / "ask.svg")
+    async with demo("--port", "0") as process:
+        assert process.stdout
         line = (await process.stdout.readline()).decode()
-        found = re.search(r"http://127\.0\.0\.1:\d+", line)
-        assert found, line
-        await _picture(found[0])
-    finally:
-        process.terminate()
-        await process.wait()
+        found = re.search(r"http://127\.0\.0\.1:\d+/\?key=\S+", line)
+        if not found:
+            raise WrongPicture(f"The demo printed no address: {line!r}")
+        await chat_picture(found[0], chosen.to / "chat.png", dark=chosen.dark)
 
 
-async def _picture(url: str) -> None:
-    scheme = "dark" if "--dark" in sys.argv else "light"
+@asynccontextmanager
+async def demo(*words: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A demo with folders of its own: the pictures show nothing of this machine's user."""
+    pipe = asyncio.subprocess.PIPE
+    with tempfile.TemporaryDirectory(prefix="voltaire-picture-") as home:
+        folders = dict.fromkeys(("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"), home)
+        process = await asyncio.create_subprocess_exec(
+            VOLTAIRE, "demo", *words, env={**os.environ, **folders, "TZ": "UTC"}, stdout=pipe
+        )
+        try:
+            yield process
+        finally:
+            if process.returncode is None:
+                process.terminate()
+            await process.wait()
+
+
+async def terminal_picture(target: Path) -> None:
+    async with demo("--ask", ASKED) as process, asyncio.timeout(SECONDS):
+        said, _ = await process.communicate()
+    text = said.decode().strip()
+    if process.returncode or not re.search(SAID[ASKED], text) or "→ bash " not in text:
+        raise WrongPicture(f"{ASKED}: {text}")
+    console = Console(record=True, width=COLUMNS, file=StringIO(), force_terminal=True)
+    console.print(Text.assemble(("$ ", "green"), (f'make demo ASK="{ASKED}"', "bold")))
+    console.print(Text(text))
+    drawn = console.export_svg(title="Voltaire", unique_id="ask")
+    target.write_text(FONT_FACE.sub("", drawn))  # which would be fetched from elsewhere
+
+
+async def chat_picture(url: str, target: Path, *, dark: bool) -> None:
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
             executable_path="/usr/bin/chromium",
             args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
         )
         page = await browser.new_page(
-            viewport={"width": 430, "height": 760},
-            color_scheme=scheme,  # type: ignore[arg-type]
-            device_scale_factor=2,
+            viewport={"width": 430, "height": 1280},
+            color_scheme="dark" if dark else "light",
         )
+        await page.route("**/bubble.css", without_reactions)
         await page.goto(url)
-        for text in SAID:
-            await _exchange(page, text)
-        await page.screenshot(path=TARGET)
+        for text, answer in SAID.items():
+            await exchange(page, text, answer)
+        await page.wait_for_timeout(600)  # bubbles fade in
+        await page.screenshot(path=target)
         await browser.close()
 
 
-async def _exchange(page: Page, text: str) -> None:
-    """Say it and wait until the answer stands and nothing is being written."""
+async def without_reactions(route: Route) -> None:
+    """A machine that makes pictures need not have a font with emoji."""
+    sheet = await route.fetch()
+    await route.fulfill(
+        response=sheet, body=await sheet.text() + "\n.reactions { display: none; }\n"
+    )
+
+
+async def exchange(page: Page, text: str, answer: str) -> None:
+    """Say it, and wait until the answer stands and nothing is being written any more."""
     articles = page.get_by_role("article")
     before = await articles.count()
     await page.get_by_label("Message", exact=True).fill(text)
     await page.keyboard.press("Enter")
-    await expect(articles.nth(before + 1)).to_be_visible(timeout=SECONDS * 1000)
-    await page.wait_for_timeout(4000)
+    try:
+        pattern = re.compile(answer, re.DOTALL)
+        await expect(articles.last).to_have_text(pattern, timeout=SECONDS * 1000)
+        for sign in ("⏳", "…"):  # a tool that runs, an answer that is written
+            await expect(page.get_by_text(sign)).to_have_count(0, timeout=SECONDS * 1000)
+    except AssertionError:
+        seen = [await articles.nth(n).inner_text() for n in range(before, await articles.count())]
+        raise WrongPicture(f"{text}: {seen}") from None
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    try:
+        asyncio.run(main())
+    except WrongPicture as error:
+        sys.exit(f"This is no picture of what it should show. {error}")

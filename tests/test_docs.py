@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -24,6 +25,17 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     text = page.read_text()
     for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
         assert (page.parent / target).exists(), target
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_the_pictures_show_what_they_are_to_show(tmp_path: Path) -> None:
+    """The script itself checks each answer, and writes nothing else."""
+    script = ROOT / "docs" / "make_picture.py"
+    subprocess.run([sys.executable, script, "--to", tmp_path], check=True, timeout=200)
+    assert (tmp_path / "chat.png").stat().st_size > 50_000
+    drawn = (tmp_path / "ask.svg").read_text()
+    assert "df" in drawn and "https://cdnjs" not in drawn
 
 
 def test_hooks_run_what_is_installed_here() -> None:
