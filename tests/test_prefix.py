@@ -36,6 +36,11 @@ def test_prefix_is_within_its_budget_of_tokens_and_bytes() -> None:
     assert o200k(hermes()) <= 1700
 
 
+def test_all_commands_of_the_shell_cost_one_line_of_it() -> None:
+    (line,) = [line for line in system_text().splitlines() if "/commands.txt" in line]
+    assert o200k(system_text()) - o200k(system_text().replace(f"{line}\n", "")) <= 60
+
+
 def test_prefix_says_nothing_that_varies() -> None:
     assert "{" not in system_text()  # no placeholder: the same bytes for every chat
 

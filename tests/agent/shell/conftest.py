@@ -66,6 +66,12 @@ async def hang(call: ShellCall) -> None:
 
 
 @command
+async def over(call: ShellCall) -> None:
+    """What was cancelled."""
+    await call.write(" ".join(ended) + "\\n")
+
+
+@command
 async def fail(call: ShellCall) -> None:
     """Fail."""
     await call.write("some\\n")

@@ -111,28 +111,26 @@ async def test_a_gigabyte_is_not_taken(box: Box, monkeypatch: pytest.MonkeyPatch
     text = await box.text(bash, command="head -c 1G /dev/zero | say swallow; echo $?")
     assert text.splitlines()[-1] == "1" and text == saying("say: ", "8 MiB")
     program = """
-s = connected()
-sent = 0
-try:
-    for _ in range(16384):
-        sent += s.send(bytes(65536))
-except OSError:
-    print("cut off", sent < 64 << 20)
+for begin, piece in (b"", bytes(65536)), (frame(b"C", b"say\\0/\\0hang"), frame(b"I", bytes(65000))):
+    s = connected()
+    s.sendall(begin)
+    sent = 0
+    try:
+        for _ in range(16384):
+            sent += s.send(piece)
+    except OSError:
+        print("cut off", sent < 64 << 20)
 """
-    assert await run(box, program) == "cut off True"
+    assert (await run(box, program)).splitlines() == ["cut off True"] * 2
 
 
 async def test_nothing_of_the_host_is_seen_or_changed_by_the_socket(box: Box) -> None:
     look = (
-        f"find /run /commands | sort; touch /run/commands/x; rm {SOCKET}; ln -s / /commands/x;"
+        f"find /run; touch /run/commands/x; rm {SOCKET}; ln -s / /commands/x;"
         "ls -l /proc/self/fd | grep -c socket:; ip -br link 2> /dev/null | grep -v '^lo'"
     )
     text = await box.text(bash, command=look)
-    shown = text.splitlines()
-    assert shown[:6] == [
-        *("/commands", "/commands/alone", "/commands/say"),
-        *("/run", "/run/commands", SOCKET),
-    ]
+    assert text.splitlines()[:3] == ["/run", "/run/commands", SOCKET]
     assert text.count("Read-only file system") == 3 and "\n0\n" in text
     assert list(box.sandbox.config.sockets.iterdir()) == []
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from agent.approvals import ApprovalRequest
+from agent.events import Decision
 from agent.web.browser import Reading
 from agent.web.search import SearXNG
 from fakes.obedient_chat import CHAT, ObedientChat, obedient_chat, order
@@ -91,6 +93,21 @@ async def test_neither_a_grant_nor_a_permission_for_the_host_answers_for_an_addr
     await chat.store.chats.new_conversation(CHAT)  # untouched, and the model made it up
     await chat.say(run(f"web read http://{chat.web.host}/le$(echo ak)?q=made-up"))
     assert len(chat.asked) == 2 and await chat.harm() == []
+
+
+async def test_a_question_of_a_command_comes_when_its_call_has_done_something(
+    chat: ObedientChat, searx: Searx, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that after a crash the model is told of an interrupted call, and it is not run again."""
+    not_run: list[frozenset[str]] = []
+
+    async def ask(request: ApprovalRequest) -> Decision:
+        not_run.append(await chat.store.approvals.not_taken(request.turn))
+        return "denied"
+
+    monkeypatch.setattr(chat, "_ask", ask)
+    await chat.say(run(f"web read http://{chat.web.host}/le$(echo ak)"))
+    assert not_run == [frozenset()]
 
 
 async def test_a_configured_secret_is_not_even_asked_about(

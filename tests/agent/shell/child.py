@@ -1,0 +1,60 @@
+"""A bot for a test to kill while a command is being answered: `python -m tests.agent.shell.child STATE PROGRAMS`.
+
+Prints a line at each event; its model calls bash once and then says what it was told.
+"""
+
+import asyncio
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from agent.chats.assignment import Assignment
+from agent.events import Event
+from agent.messages import Assistant, ToolCall, ToolResult
+from agent.model import Request
+from agent.shell import programs
+from agent.tools.bash import bash
+from agent.tools.context import ToolContext
+from agent.tools.tool import Call, Output, tool
+from fakes.sandbox_box import opened
+from tests.agent.chats.conftest import Bench, said
+
+
+def answer(request: Request) -> Assistant:
+    told = [m.text for m in request.messages if isinstance(m, ToolResult)]
+    if told:
+        return Assistant(f"I was told: {told[-1]}")
+    return Assistant("", (ToolCall("c1", "bash", '{"command": "say hang"}'),))
+
+
+class Loud:
+    async def event(self, assignment: Assignment, event: Event) -> None:
+        print(type(event).__name__, flush=True)
+
+    async def waiting(self, chat: str, why: str) -> None:
+        print(why, flush=True)
+
+
+async def main() -> None:
+    state = Path(sys.argv[1])
+    programs.__path__.append(sys.argv[2])
+    async with opened(state / "state") as sandboxes:
+        context = ToolContext(await sandboxes.of("cli"))
+
+        async def run(call: Call, command: str) -> Output:
+            "Run a command."
+            return await bash.run(replace(call, context=context), {"command": command})
+
+        bench = Bench(state / "v.db", tools=[replace(tool(run), name="bash")])
+        bench.model.answer = answer
+        bench.payloads = lambda reply: [f'"{reply.text}"']
+        bench.heard = Loud()  # type: ignore[assignment]
+        async with bench.running() as chats:
+            await chats.submit(said("hello", "1", "cli"))
+            while await chats.store.inbox.count_waiting():
+                await asyncio.sleep(0.05)
+    print("answered", flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
