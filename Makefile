@@ -107,7 +107,7 @@ FAST := tests/test_prefix.py tests/agent/test_aio.py \
 test-fast: dev  ## in a minute: most tests that need no server, browser or sandbox
 	@$(PYTEST) -m "not slow and not thorough" --durations=5 --durations-min=2 $(FAST)
 
-coverage: dev  ## all tests, and how much of each package they run; measuring costs them a third more time
+coverage: dev $(TEMPLATES) $(SYNAPSE)  ## all tests, and how much of each package they run; measuring costs them a third more time
 	@$(PYTEST) -m "not slow and not live" --cov --cov-report=
 	@for package in agent backend bot; do \
 		echo "coverage of $$package: $$($(BIN)/coverage report --format=total --include="$$package/*") %"; done

@@ -14,13 +14,15 @@ import json
 import logging
 import os
 import re
+import shutil
+import sqlite3
 import stat
 import tarfile
 import tempfile
 import time
 import tomllib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, date, datetime
 from importlib.metadata import version
@@ -117,13 +119,31 @@ def pack(state: Path, copy: Path, target: Path, config: Path | None, secrets: bo
                 for key, path in secret_files(tomllib.loads(text)):
                     archive.add(path, f"{SECRET_FILES}/{key}/{path.name}", needed=True)
         for entry in sorted(state.iterdir()):
-            if is_backed_up(entry, secrets=secrets):
-                archive.add(entry, f"state/{entry.name}")
+            if not is_backed_up(entry, secrets=secrets):
+                continue
+            if entry.name == MATRIX:
+                entry = copy_keys(entry, copy.parent / MATRIX)
+            archive.add(entry, f"state/{entry.name}")
         made_at = datetime.now(UTC).isoformat(timespec="seconds")
         manifest = Manifest(
             version("voltaire-agent"), len(migrations()), made_at, secrets, archive.files
         )
         archive.add_text(MANIFEST, json.dumps(asdict(manifest)))
+
+
+def copy_keys(folder: Path, target: Path) -> Path:
+    """A copy of the Matrix session and of its keys' database, which may be written to meanwhile."""
+    target.mkdir(mode=0o700)
+    for path in folder.iterdir():
+        if path.suffix == ".db":
+            with (
+                closing(sqlite3.connect(path)) as keys,
+                closing(sqlite3.connect(target / path.name)) as kept,
+            ):
+                keys.backup(kept)
+        elif not path.name.startswith(".") and "-journal" not in path.name:
+            shutil.copy2(path, target)
+    return target
 
 
 def is_backed_up(entry: Path, *, secrets: bool) -> bool:

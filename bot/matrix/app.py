@@ -12,7 +12,7 @@ from pathlib import Path
 
 from agent.leaks import LeakDetector
 from agent.store import Store
-from bot.app import AppHealth, MessagingApp
+from bot.app import AppHealth, MessagingApp, only_process
 from bot.commands.access import Access
 from bot.commands.context import HandlerContext
 from bot.matrix.channel import MatrixChannel
@@ -141,10 +141,12 @@ class MatrixApp(MessagingApp):
 async def matrix_app(
     config: MatrixConfig, store: Store, leaks: LeakDetector
 ) -> AsyncIterator[MatrixApp]:
-    """The app, not yet listening; `leaks` knows what it must not send."""
-    app = MatrixApp(config, store, leaks)
-    await app.unfinished.load()
-    try:
-        yield app
-    finally:
-        await app.close()
+    """The app, not yet listening; `leaks` knows what it must not send. Raises AppUnavailable where another
+    process has this account's keys."""
+    with only_process(config.folder.parent / "run" / "matrix.lock", "Matrix account"):
+        app = MatrixApp(config, store, leaks)
+        await app.unfinished.load()
+        try:
+            yield app
+        finally:
+            await app.close()

@@ -119,7 +119,9 @@ class MatrixChannel:
 
     @asynccontextmanager
     async def permit(self, chat: str) -> AsyncIterator[None]:
-        """One message after the other in a room; a 429 tells when the next may be tried."""
+        """One message after the other in a room, once the homeserver was reached; a 429 tells when the
+        next may be tried."""
+        await self.synced.wait()
         async with self._locks.setdefault(parse(chat).room, asyncio.Lock()):
             yield
 

@@ -37,6 +37,7 @@ FIRST_BACKOFF = 0.1
 LONGEST_BACKOFF = 30.0
 STOP_SECONDS = 3.0  # for the answer in hand, when we stop
 TIMELINE = 50  # events of a room in one answer
+HANDLED = ("m.room.encrypted", "m.room.message", "m.reaction", "m.room.redaction")
 MOST_MISSED = 1000  # events of a room that are fetched after a long absence
 FILTER = {
     "presence": {"types": []},
@@ -154,7 +155,11 @@ class Syncs:
             return
         self._health.answered()
         self._backoff = FIRST_BACKOFF
-        await complete(self._take(answer), grace=STOP_SECONDS)
+        try:
+            await complete(self._take(answer), grace=STOP_SECONDS)
+        except (AttributeError, LookupError, TypeError, ValueError):
+            log.exception("what the homeserver gives cannot be read")
+            await self._failed(HomeserverError(f"{self._server.url} gives what cannot be read"))
 
     async def _failed(self, error: HomeserverError) -> None:
         if isinstance(error, HomeserverRefused):
@@ -203,11 +208,15 @@ class Syncs:
         newly = self._joined_at(events)
         if newly is None and timeline.get("limited") and self._place.token:
             events = [*await self._missed(id, str(timeline.get("prev_batch"))), *events]
+        for old in [each for each in self._encryption.rooms.values() if each.successor == id]:
+            await self._patiently(partial(self._timeline.moved, old))
         oldest = self._horizon if self._place.token else self._place.newest
         for number, event in enumerate(events):
             if "state_key" in event:
                 self._encryption.change(room, event)
-            if sent_at(event) > oldest and (newly is None or number > newly):
+            elif event.get("type") not in HANDLED:
+                continue
+            elif sent_at(event) > oldest and (newly is None or number > newly):
                 if event.get("type") == "m.room.encrypted":
                     self._encryption.settle(room)
                 await self._timeline.take(room, event)
@@ -215,7 +224,7 @@ class Syncs:
         if newly is not None:
             await self._patiently(partial(self._timeline.joined, room))
         if room.successor:
-            await self._timeline.moved(room)
+            await self._patiently(partial(self._timeline.moved, room))
         return max(map(sent_at, events), default=0)
 
     def _joined_at(self, events: list[Json]) -> int | None:

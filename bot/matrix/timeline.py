@@ -70,6 +70,7 @@ class Timeline:
         self._keyboards = KeyboardStore(context.store.key_values)
         self._waiting: dict[str, WaitingEvent] = {}
         self.invitations: dict[str, str] = {}
+        self._followed: set[str] = set()  # rooms that replace others
         self._said: OrderedDict[str, tuple[str, str]] = OrderedDict()  # sender and text, by event
         self.me = encryption.rooms.me
 
@@ -361,10 +362,12 @@ class Timeline:
 
     async def moved(self, room: JoinedRoom) -> None:
         """The room was replaced by another one: its chat goes on there."""
-        new, rooms = room.successor, self._encryption.rooms
-        if new in rooms:
-            if not (known := await self._store.chats.get(str(RoomKey(new)))) or not known:
-                await self._store.chats.rename(str(RoomKey(room.id)), str(RoomKey(new)))
+        new = room.successor
+        if new in self._followed:
+            return
+        if new in self._encryption.rooms:
+            self._followed.add(new)
+            await self._store.chats.rename(str(RoomKey(room.id)), str(RoomKey(new)))
             access = self._context.access
             if room.id in access.members and new not in access.members:
                 await access.put(new, "member", "", room.id)

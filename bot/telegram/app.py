@@ -17,7 +17,7 @@ from telegram.ext import ApplicationBuilder
 
 from agent.leaks import LeakDetector
 from agent.store import Store
-from bot.app import AppHealth, AppUnavailable, MessagingApp
+from bot.app import AppHealth, AppUnavailable, MessagingApp, only_process
 from bot.commands.access import Access
 from bot.commands.context import HandlerContext
 from bot.settings import TelegramSection
@@ -34,7 +34,6 @@ from bot.telegram.updates import (
     Poller,
     PollState,
     Webhook,
-    only_poller,
 )
 from bot.texts import texts
 
@@ -136,7 +135,7 @@ async def telegram_app(
     config: TelegramConfig, store: Store, leaks: LeakDetector
 ) -> AsyncIterator[TelegramApp]:
     """The app, not yet listening; `leaks` knows what it must not send. Raises AppUnavailable where another process polls this token."""
-    with only_poller(config.lock):
+    with only_process(config.lock, "token"):
         app = TelegramApp(config, store, leaks)
         await app.unfinished.load()
         try:

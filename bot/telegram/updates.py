@@ -1,23 +1,19 @@
 """Updates by long polling, one poller per token, or by a webhook; going on after whatever happens."""
 
 import asyncio
-import fcntl
 import hmac
 import json
 import logging
-import os
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from telegram import Bot
 from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError, TimedOut
 
 from agent.aio import complete
-from bot.app import AppUnavailable
 from bot.telegram.update_gate import update_number
 
 if TYPE_CHECKING:  # a server's modules cost 20 ms of every start, and few have a webhook
@@ -38,26 +34,6 @@ HEADER = "X-Telegram-Bot-Api-Secret-Token"
 UPDATE_BYTES = 1 << 20  # of a webhook's request
 PATH = "/telegram"
 TakeUpdate = Callable[[object], Awaitable[None]]  # as JSON; raises nothing
-
-
-@contextmanager
-def only_poller(lock: Path) -> Iterator[None]:
-    """Hold the token's lock file. Raises AppUnavailable."""
-    lock.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.read(fd, 20).decode() or "?"
-            raise AppUnavailable(
-                f"Another voltaire bot runs with this token (process {holder})."
-            ) from None
-        os.truncate(fd, 0)
-        os.write(fd, str(os.getpid()).encode())
-        yield
-    finally:
-        os.close(fd)
 
 
 class PollState:

@@ -302,3 +302,23 @@ async def test_what_is_there_is_not_overwritten(state: Path, tmp_path: Path) -> 
         await backup(state, tmp_path / "no" / "folder", None, secrets=False)
     with pytest.raises(BackupError, match="no state"):
         await backup(tmp_path / "none", tmp_path / "x", None, secrets=False)
+
+
+@pytest.mark.parametrize("secrets", [False, True])
+async def test_the_matrix_session_and_its_keys_are_secrets(
+    state: Path, tmp_path: Path, secrets: bool
+) -> None:
+    (state / "matrix").mkdir()
+    (state / "matrix" / "session.json").write_text("{}")
+    with closing(sqlite3.connect(state / "matrix" / "keys.db")) as keys:
+        keys.execute("CREATE TABLE keys (key)")
+        keys.commit()
+        keys.execute("INSERT INTO keys VALUES ('in use meanwhile')")  # not committed
+        await backup(state, tmp_path / "b.tar.gz", None, secrets=secrets)
+    await restore(tmp_path / "b.tar.gz", tmp_path / "new")
+    folder = tmp_path / "new" / "matrix"
+    assert folder.exists() == secrets
+    if secrets:
+        assert {path.name for path in folder.iterdir()} == {"session.json", "keys.db"}
+        with closing(sqlite3.connect(folder / "keys.db")) as keys:
+            assert keys.execute("SELECT count(*) FROM keys").fetchone() == (0,)

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 import aiohttp
 import pytest
 
-from bot.app import AppHealth, AppUnavailable
+from bot.app import AppHealth, AppUnavailable, only_process
 from bot.localgram import Localgram, is_final
-from bot.telegram.updates import POLL_SECONDS, only_poller
+from bot.telegram.updates import POLL_SECONDS
 from fakes.bot_running import TOKEN, TelegramScenario
 from fakes.patience import SECONDS, soon
 from fakes.words import saying
@@ -93,7 +93,7 @@ async def test_the_first_poll_waits_for_no_update(scenario: TelegramScenario) ->
 
 async def test_one_poller_per_token_and_machine(scenario: TelegramScenario) -> None:
     taken = pytest.raises(AppUnavailable, match="Another voltaire bot runs with this token")
-    with only_poller(scenario.telegram.lock), taken:
+    with only_process(scenario.telegram.lock, "token"), taken:
         async with scenario.open():
             pass
     async with scenario.open():

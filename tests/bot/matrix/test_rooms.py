@@ -1,0 +1,189 @@
+"""Threads as chats, corrections, messages that are taken back, files both ways: in encrypted rooms."""
+
+import asyncio
+import io
+import json
+from typing import Any
+
+import aiohttp
+import pytest
+from nio.crypto.attachments import decrypt_attachment, encrypt_attachment
+
+from agent.store import Incoming
+from bot.attachments import from_json
+from bot.channel import ChannelFileSender, MessageRefused
+from bot.matrix.rooms import RoomKey
+from fakes.bot_running import RunningBot
+from fakes.matrix_person import MatrixPerson
+from fakes.matrix_running import MatrixScenario
+from fakes.model_scripted import says
+from fakes.patience import soon
+from fakes.synapse import Synapse
+
+
+def said(run: RunningBot[Any]) -> str:
+    """The last message that the model got."""
+    return str(run.model.requests[-1].messages[-1]) if run.model.requests else ""
+
+
+async def test_a_thread_is_a_chat_of_its_own(scenario: MatrixScenario, olga: MatrixPerson) -> None:
+    async with scenario.open() as run:
+        room = await olga.room_with(scenario.account, encrypted=True)
+        root = await olga.say(room, "in the room")
+        await olga.next()
+        relation = {
+            "rel_type": "m.thread",
+            "event_id": root,
+            "is_falling_back": True,
+            "m.in_reply_to": {"event_id": root},
+        }
+        await olga.say(room, "in the thread", **{"m.relates_to": relation})
+        answer = await olga.next()
+        told = answer.content["m.relates_to"]
+        chats = await run.store.database.all("SELECT chat FROM inbox ORDER BY id")
+    assert (told["rel_type"], told["event_id"]) == ("m.thread", root)
+    assert [row[0] for row in chats] == [str(RoomKey(room)), str(RoomKey(room, root))]
+    assert "in the room" not in said(run)
+
+
+async def test_a_reply_quotes_what_it_answers(scenario: MatrixScenario, olga: MatrixPerson) -> None:
+    scenario.script = lambda request: says("The sky is green.")
+    async with scenario.open() as run:
+        room = await olga.room_with(scenario.account, encrypted=True)
+        await olga.say(room, "what colour is the sky?")
+        answer = await olga.next()
+        await olga.say(room, "something else")
+        await olga.next()
+        await olga.reply(room, answer.id, "> <@x> old\n\nare you sure?")
+        await soon(lambda: "are you sure?" in said(run))
+    assert "you: The sky is green." in said(run) and "old" not in said(run)
+
+
+async def test_a_waiting_message_is_corrected_or_taken_back(
+    scenario: MatrixScenario, olga: MatrixPerson
+) -> None:
+    release = asyncio.Event()
+    scenario.script = lambda request: says("Hello.", hold=release.wait)
+    async with scenario.open() as run:
+        room = await olga.room_with(scenario.account, encrypted=True)
+        await olga.say(room, "the first")
+        await soon(lambda: run.model.requests)
+        mistaken = await olga.say(room, "seocnd")
+        gone = await olga.say(room, "regretted")
+        new = {"msgtype": "m.text", "body": "second"}
+        relation = {"rel_type": "m.replace", "event_id": mistaken}
+        await olga.say(room, "* second", **{"m.new_content": new, "m.relates_to": relation})
+        await olga.client.room_redact(room, gone)
+        await olga.say(room, "the last")
+
+        async def kept() -> list[str]:
+            rows = await run.store.inbox.waiting(str(RoomKey(room)), ["matrix"])
+            return [row.incoming.text for row in rows]
+
+        async with asyncio.timeout(60):
+            while await kept() != ["second", "the last"]:
+                await asyncio.sleep(0.01)
+        release.set()
+        await soon(lambda: "the last" in str(run.model.requests))
+        words = str(run.model.requests)
+    assert "seocnd" not in words and "regretted" not in words
+
+
+async def test_a_question_that_is_taken_back_is_not_answered_any_further(
+    scenario: MatrixScenario, olga: MatrixPerson
+) -> None:
+    scenario.script = lambda request: says("Never whole.", hold=asyncio.Event().wait)
+    async with scenario.open() as run:
+        room = await olga.room_with(scenario.account, encrypted=True)
+        question = await olga.say(room, "a secret?")
+        await soon(lambda: run.services.chats.running())
+        await olga.client.room_redact(room, question)
+        await soon(lambda: not run.services.chats.running())
+
+
+async def test_files_are_encrypted_both_ways(
+    scenario: MatrixScenario, olga: MatrixPerson, server: Synapse
+) -> None:
+    content = b"%PDF of a secret " * 1000
+    async with scenario.open() as run:
+        room = await olga.room_with(scenario.account, encrypted=True)
+        sealed, keys = encrypt_attachment(content)
+        headers = {"Authorization": f"Bearer {olga.client.access_token}"}
+        async with aiohttp.ClientSession(headers=headers) as http:
+            upload = f"{server.url}/_matrix/media/v3/upload"
+            async with http.post(upload, data=sealed) as answer:
+                address = (await answer.json())["content_uri"]
+            file = {
+                "msgtype": "m.audio",
+                "body": "memo.ogg",
+                "org.matrix.msc3245.voice": {},
+                "info": {"mimetype": "audio/ogg", "size": len(content), "duration": 3200},
+                "file": {**keys, "url": address},
+            }
+            await olga.send(room, "m.room.message", file)
+            await olga.next(lambda e: e.body == "Hello.")
+            (body,) = [row[0] for row in await run.store.database.all("SELECT body FROM inbox")]
+            (voice,) = from_json(body)
+            assert (voice.kind, voice.name, voice.seconds) == ("voice", "memo.ogg", 3)
+            channel = run.bot.channel
+            assert await channel.download(voice.file_id) == content
+            bent = json.loads(voice.file_id)
+            bent["hashes"]["sha256"] = "A" * 43
+            with pytest.raises(MessageRefused):
+                await channel.download(json.dumps(bent))
+
+            sender = ChannelFileSender(channel, str(RoomKey(room)))
+            await sender.send_album([(io.BytesIO(content), "a.pdf")], "Here it is.")
+            sent = await olga.next(lambda e: e.content.get("msgtype") == "m.file")
+            server_name, _, media = (
+                sent.content["file"]["url"].removeprefix("mxc://").partition("/")
+            )
+            path = f"{server.url}/_matrix/client/v1/media/download/{server_name}/{media}"
+            async with http.get(path) as answer:
+                stored = await answer.read()
+    assert sent.encrypted and sent.content["filename"] == "a.pdf" and sent.body == "Here it is."
+    assert content not in stored
+    keys = sent.content["file"]
+    key, digest, iv = keys["key"]["k"], keys["hashes"]["sha256"], keys["iv"]
+    assert decrypt_attachment(stored, key, digest, iv) == content
+
+
+async def test_a_room_that_puts_the_bot_out_and_takes_it_back(
+    scenario: MatrixScenario, olga: MatrixPerson
+) -> None:
+    async with scenario.open() as run:
+        room = await olga.room_with(scenario.account, encrypted=True)
+        await olga.say(room, "hi")
+        await olga.next()
+        await olga.client.room_kick(room, scenario.account)
+        encryption = run.bot.channel.encryption
+        assert encryption
+        await soon(lambda: room not in encryption.rooms)
+        chat = str(RoomKey(room))
+        await run.store.inbox.add(Incoming(chat, "matrix", "later", "a job", kind="job"))
+        run.services.chats.wake(chat)
+        await soon(lambda: "a job" in str(run.model.requests))
+        await olga.client.room_invite(room, scenario.account)
+        await olga.until(lambda: len(olga.finals(room)) == 2)
+
+
+async def test_a_room_that_is_upgraded_is_followed(
+    scenario: MatrixScenario, olga: MatrixPerson, server: Synapse
+) -> None:
+    async with scenario.open() as run:
+        room = await olga.room_with(scenario.account)
+        await olga.say(room, "in the old one")
+        await olga.next()
+        headers = {"Authorization": f"Bearer {olga.client.access_token}"}
+        path = f"{server.url}/_matrix/client/v3/rooms/{room}/upgrade"
+        async with aiohttp.ClientSession(headers=headers) as http:
+            async with http.post(path, json={"new_version": "11"}) as answer:
+                new = (await answer.json())["replacement_room"]
+            await olga.client.room_invite(new, scenario.account)
+        encryption = run.bot.channel.encryption
+        assert encryption
+        await soon(lambda: new in encryption.rooms)
+        await olga.until(lambda: new in olga.client.rooms and olga._joined(new, scenario.account))
+        await olga.say(new, "in the new one")
+        await soon(lambda: "in the new one" in said(run))
+    assert "in the old one" in str(run.model.requests[-1].messages)
