@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from agent.aio import set_within
@@ -20,6 +20,7 @@ from agent.store.errors import StoreError
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 60.0  # between two looks into the folders
+LOOK_SHARE = 0.02  # of the time, that looks at large folders take
 SHARE = 0.4  # of the time that it works; the rest is pause
 PATIENCE_SECONDS = 60.0  # that a document waits for people to have their answers
 MOST_BYTES = 256 << 20  # of one file
@@ -87,7 +88,8 @@ class DocumentIndexer:
     busy: Callable[[], bool]
     meaning: PassageMeaning | None = None
     look_seconds: float = LOOK_SECONDS
-    _looked_at: float = field(default=float("-inf"))
+    share: float = SHARE
+    _look_at: float = 0.0  # on the loop's clock
 
     async def run(self) -> None:
         while True:
@@ -102,9 +104,10 @@ class DocumentIndexer:
     async def run_once(self) -> bool:
         """Do one piece of work, and pause for it; whether there was one."""
         loop = asyncio.get_running_loop()
-        if loop.time() - self._looked_at >= self.look_seconds:
+        if (began := loop.time()) >= self._look_at:
             await follow_folders(self.table, self.reader.folders)
-            self._looked_at = loop.time()
+            took = loop.time() - began
+            self._look_at = loop.time() + max(self.look_seconds, took / LOOK_SHARE)
         patience = loop.time() + PATIENCE_SECONDS
         while self.busy() and loop.time() < patience:
             await asyncio.sleep(0.2)
@@ -113,5 +116,5 @@ class DocumentIndexer:
         if not worked and self.meaning:
             worked = bool(await self.meaning.embed())
         if worked:
-            await asyncio.sleep((loop.time() - began) * (1 / SHARE - 1))
+            await asyncio.sleep((loop.time() - began) * (1 / self.share - 1))
         return worked

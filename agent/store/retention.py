@@ -80,7 +80,7 @@ async def used(store: Store) -> int:
     return max(0, int((pages - free) * size - _INDEXED * documents))
 
 
-_INDEXED = 2.5  # bytes of the database for a byte of a document's text (bench/documents.py)
+_INDEXED = 1.8  # bytes of the database for a byte of a document's text (bench/documents.py)
 _PAGES = ("page_count", "freelist_count", "page_size")
 
 

@@ -129,7 +129,16 @@ async def test_a_document_is_forgotten_and_its_file_stays(shelf: Shelf) -> None:
 
 
 def indexer(shelf: Shelf) -> DocumentIndexer:
-    return DocumentIndexer(shelf.store.documents, shelf.reader, lambda: False, look_seconds=0.0)
+    return DocumentIndexer(
+        shelf.store.documents, shelf.reader, lambda: False, look_seconds=0.0, share=1.0
+    )
+
+
+async def read_all(shelf: Shelf) -> None:
+    """Look into the folder, and read what waits."""
+    follower = indexer(shelf)
+    while await follower.run_once():
+        pass
 
 
 async def test_a_folder_is_followed(shelf: Shelf) -> None:
@@ -139,9 +148,7 @@ async def test_a_folder_is_followed(shelf: Shelf) -> None:
     (sub / "wool.txt").write_text("Sheep give wool.")
     (shelf.folder / ".hidden.md").write_text("Bees hide.")
     (shelf.folder / "link.md").symlink_to("/etc/hostname")
-    follower = indexer(shelf)
-    while await follower.run_once():
-        pass
+    await read_all(shelf)
     # Every chat finds it, under the folder's name.
     assert await found(shelf, "bees", "anybody") == [
         ("handbook/notes.md", 1, "Bees sleep in winter.")
@@ -154,8 +161,7 @@ async def test_a_folder_is_followed(shelf: Shelf) -> None:
 
     notes.write_text("Ants sleep as well.")
     (sub / "wool.txt").unlink()
-    while await follower.run_once():
-        pass
+    await read_all(shelf)
     assert await found(shelf, "ants") == [("handbook/notes.md", 1, "Ants sleep as well.")]
     assert await found(shelf, "bees") == await found(shelf, "wool") == []
 
@@ -173,9 +179,7 @@ async def test_a_folder_is_there_without_a_bot_too(shelf: Shelf) -> None:
 
 async def test_a_folder_that_is_away_keeps_its_documents(shelf: Shelf) -> None:
     (shelf.folder / "notes.md").write_text("Bees sleep in winter.")
-    follower = indexer(shelf)
-    while await follower.run_once():
-        pass
+    await read_all(shelf)
     shelf.folder.rename(shelf.folder.with_name("elsewhere"))
     await follow_folders(shelf.store.documents, shelf.reader.folders)
     assert [one[0] for one in await found(shelf, "bees")] == ["handbook/notes.md"]

@@ -1,5 +1,7 @@
 """What leaves the database, and what never does."""
 
+import random
+
 import pytest
 
 from agent.approvals import ApprovalRequest, question_id
@@ -152,3 +154,19 @@ async def test_no_deletion_walks_through_a_table_that_grows(store: Store, table:
         }
     walked = [key for key, [(*_, plan)] in plans.items() if plan.startswith("SCAN")]
     assert [key for key in walked if key[0] != "chats"] == []  # as many as there are chats
+
+
+async def test_documents_drive_out_no_conversation(store: Store) -> None:
+    for number in range(5):
+        await talk(store, f"t{number}", f"{number} " + "words of a past conversation " * 100)
+        await store.chats.new_conversation("tg:1")
+    bound, before = await used(store) + (1 << 20), await said(store)
+    await store.documents.add("tg:1", "book.txt", 1, 0.0)
+    book = await store.documents.begin()
+    assert book
+    dice = random.Random(1)
+    words = ["".join(dice.choices("abcdefgh", k=6)) for _ in range(5_000)]
+    pages = [(n, "", " ".join(dice.choices(words, k=160))) for n in range(1, 3_001)]
+    await store.documents.finish(book, pages, "page", len(pages))
+    await prune(store, Retention(most_bytes=bound))
+    assert await said(store) == before
