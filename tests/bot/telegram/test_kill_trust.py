@@ -168,13 +168,16 @@ class Deaths:
 
         def reading(request: Json) -> Line:
             messages = request["messages"]
-            self.read.append(json.dumps(messages))
-            asked = str(messages[1]["content"]) if len(messages) in (2, 4) else ""
-            if SUB_TASK in asked and "DO delegate" not in asked:
-                if len(messages) == 2:
-                    return calls("web_fetch", url=asked.split()[-1])
-                return calls("write_file", path="made", content=str(messages[-1]["content"]))
-            return script(request)
+            asked, last = str(messages[1]["content"]), str(messages[-1]["content"])
+            if SUB_TASK not in asked or "DO delegate" in asked:
+                self.read.append(json.dumps(messages))
+                return script(request)
+            # A prompt of its own: the chat holds nothing of it until its conclusion comes back.
+            steps = [
+                calls("web_fetch", url=asked.split()[-1]),
+                calls("write_file", path="made", content=last),
+            ]
+            return dict(zip((2, 4), steps, strict=True)).get(len(messages)) or script(request)
 
         self.bot.script = reading  # type: ignore[method-assign]
 
