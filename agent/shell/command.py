@@ -194,7 +194,8 @@ def add_argument(parser: Parser, parameter: inspect.Parameter, hint: Any) -> Non
         options["metavar"] = name.upper()
         options["type"] = int if kind is int else str
     if get_origin(kind) is Literal:
-        options |= {"choices": get_args(kind), "metavar": "|".join(get_args(kind))}
+        choices = [each for each in get_args(kind) if each]
+        options |= {"choices": choices, "metavar": "|".join(choices)}
     if get_origin(kind) is list:
         options["action"] = "append"
     if parameter.kind is parameter.KEYWORD_ONLY:

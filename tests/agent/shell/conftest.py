@@ -25,7 +25,7 @@ took: list[object] = []
 @command
 async def words(
     call: ShellCall, first: str, *more: str, times: Annotated[int, "how often"] = 1,
-    case: Literal["up", "down"] = "down", from_: str = "", loud: bool = False, tag: list[str] = [],
+    case: Literal["", "up", "down"] = "down", from_: str = "", loud: bool = False, tag: list[str] = [],
 ) -> None:
     """Say words."""
     took.append((first, more, times, case, from_, loud, tag))

@@ -55,6 +55,7 @@ async def test_wrong_usage_is_exit_code_2_with_the_usage(
 async def test_help_is_output(box: Box) -> None:
     text = await box.text(bash, command="say words --help 2> /dev/null")
     assert text.startswith("usage: say words [") and text == saying("how often", "--from")
+    assert "[--case up|down]" in text
     assert await box.text(bash, command="say --help") == saying("say words", "say copy")
 
 
