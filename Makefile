@@ -68,6 +68,17 @@ $(SYNAPSE): requirements-synapse.lock | $(STAMP)-dev
 	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(@D)/bin/python --require-hashes -r $<
 	@touch $@
 
+# Real MCP servers: for tests alone, which go without those that are not to be had here.
+MCP_SERVERS := .cache/mcp-servers/.stamp
+$(MCP_SERVERS): requirements-mcp-servers.lock fakes/mcp-servers/package-lock.json | $(STAMP)-dev
+	@mkdir -p $(@D)/program
+	@$(BIN)/uv pip install --quiet --target $(@D)/program --python /usr/bin/python3 --only-binary :all: \
+		--require-hashes -r requirements-mcp-servers.lock || echo "no MCP servers of PyPI: their tests are left out"
+	@cp fakes/mcp-servers/package*.json $(@D)/program
+	@npm ci --silent --ignore-scripts --no-audit --no-fund --prefix $(@D)/program \
+		|| echo "no MCP servers of npm: their tests are left out"
+	@touch $@
+
 # A service's user cannot write here: each of its starts would compile everything anew.
 compiled: $(STAMP)
 	@$(BIN)/python -m compileall -q bot agent backend
@@ -94,7 +105,7 @@ demo: install  ## try it: a chat page (its address is printed), or ASK="..." for
 
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-test: dev $(TEMPLATES) $(SYNAPSE)  ## all tests
+test: dev $(TEMPLATES) $(SYNAPSE) $(MCP_SERVERS)  ## all tests
 	@$(PYTEST) -m "not slow and not live" --durations=15
 
 test-long: dev $(TEMPLATES) $(SYNAPSE)  ## the cases of which make test runs a sample, and campaigns
@@ -127,6 +138,7 @@ lock:  ## compile the lock files anew from pyproject.toml
 	@$(BIN)/uv pip compile $(LOCK) pyproject.toml -o requirements.lock
 	@$(BIN)/uv pip compile $(LOCK) pyproject.toml --extra matrix -c requirements.lock -o requirements-matrix.lock
 	@$(BIN)/uv pip compile $(LOCK) pyproject.toml --extra matrix --extra mcp --group dev -c requirements-matrix.lock -o requirements-dev.lock
+	@printf 'mcp-server-time\nmcp-server-git\n' | $(BIN)/uv pip compile $(LOCK) - -o requirements-mcp-servers.lock
 	@$(BIN)/uv pip compile $(LOCK) pyproject.toml --extra mcp -c requirements-dev.lock -o requirements-mcp.lock
 	@$(BIN)/uv pip compile $(LOCK) --group synapse -o requirements-synapse.lock
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \

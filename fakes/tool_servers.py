@@ -12,6 +12,9 @@ from fakes import mcp_server
 from fakes.sandbox_box import Box
 
 COMMAND = ("python3", "/program/server.py")
+REAL = (
+    Path(__file__).parent.parent / ".cache" / "mcp-servers" / "program"
+)  # make test installs them
 
 
 class FakeServers:
@@ -22,9 +25,14 @@ class FakeServers:
     ) -> None:
         self.state, self.store, self.sandboxes, self.stack = state, store, sandboxes, stack
 
-    async def open(self, *behaviours: str, chat: str = "cli", **section: Any) -> Box:
+    async def open(
+        self, *behaviours: str, chat: str = "cli", real: bool = False, **section: Any
+    ) -> Box:
         program = self.state / "mcp" / "tea" / "program"
-        if not program.exists():
+        if real:
+            program.parent.mkdir(parents=True)
+            program.symlink_to(REAL)
+        elif not program.exists():
             program.mkdir(parents=True)
             (program / "server.py").write_text(Path(mcp_server.__file__).read_text())
             for path in (program, *program.parents[:3], program / "server.py"):

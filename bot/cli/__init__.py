@@ -40,6 +40,7 @@ COMMANDS = {
     "bench": "measure this machine",
     "eval": "the task suite on the current model",
     "jobs": "scheduled jobs of a chat",
+    "mcp": "servers of tools that others wrote",
     "skills": "what the agent is taught by folders with a SKILL.md",
     "upgrade": "the next version, tried before it is taken; --rollback",
     "backup": "the whole state into one file, while running",

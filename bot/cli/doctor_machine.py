@@ -19,12 +19,13 @@ from typing import Literal
 
 import aiohttp
 
+from agent.errors import ToolError
 from agent.store import open_store
 from agent.store.backup import integrity_error, turn_count
 from agent.store.errors import StoreBusy, StoreError, StoreFull, StoreNewer
 from agent.web.search import SearchRefused, SearXNG
 from backend.pictures import DrawFailed, find_font, font_folders
-from bot.cli.connect import backend_client, sandbox_probe
+from bot.cli.connect import backend_client, chat_sandboxes, sandbox_probe
 from bot.settings import Settings, read_toml, there
 from bot.setup.telegram import NoAccount, get_me
 from bot.setup.units import SystemdScope, systemd_runs, unit_states
@@ -283,6 +284,39 @@ async def search(settings: Settings) -> list[Finding]:
         silent = f"{count} These engines did not answer: {', '.join(found.silent)}."
         return [warning("search", silent, remedy)]
     return [passed("search", count)]
+
+
+async def mcp(settings: Settings) -> list[Finding]:
+    """Each MCP server, begun once."""
+    if not settings.agent.mcp or not (settings.state_dir / DATABASE).exists():
+        return []
+    from bot.composition import tool_servers
+
+    findings = []
+    async with (
+        open_store(settings.state_dir / DATABASE) as store,
+        chat_sandboxes(settings) as sandboxes,
+        tool_servers(settings, store, sandboxes) as servers,
+    ):
+        assert servers
+        for name, config in servers.configs.items():
+            try:
+                async with servers.session(name, "doctor") as running:
+                    pins = await servers.pins(name)
+                    unseen = [tool.name for tool in running.tools if not pins.seen(tool)]
+                    count = len(running.tools)
+            except ToolError as error:
+                findings.append(failure("mcp", f"{name}: {error}", f"voltaire mcp test {name}"))
+                continue
+            raw = " It gets the values of its env_file as they are." if config.env_file else ""
+            if unseen:
+                detail = f"{name}: an owner has not seen {', '.join(unseen)} as they are now.{raw}"
+                findings.append(warning("mcp", detail, f"voltaire mcp test {name}"))
+            else:
+                findings.append(
+                    passed("mcp", f"{name}: {count} tools, all as they were allowed.{raw}")
+                )
+    return findings
 
 
 def bytes_in(folder: Path) -> int:

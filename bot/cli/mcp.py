@@ -1,0 +1,183 @@
+"""voltaire mcp: servers of tools that others wrote (docs/mcp.md). They are the owner's to add."""
+
+import asyncio
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import click
+from pydantic import ValidationError
+
+from agent.errors import ToolError
+from agent.mcp.install import InstallError, install
+from agent.mcp.servers import ToolServers
+from agent.mcp.tools import question
+from agent.sandbox.output_buffer import visible
+from bot import config_file
+from bot.cli.command import Failed, Misused, Options, json_option, pass_options, runs
+from bot.cli.connect import chat_sandboxes
+from bot.composition import tool_servers
+from bot.settings import find_file
+from bot.state import open_state, record_act
+
+CHAT = "mcp-test"
+LATER = "A bot that runs takes that up at its next start."
+
+
+@click.group("mcp", help="Servers of tools that others wrote (MCP).")
+def command() -> None:
+    pass
+
+
+@command.command("list")
+@json_option
+@pass_options
+@runs
+async def list_servers(options: Options, as_json: bool) -> None:
+    """The servers of the configuration, and which of their tools an owner has seen."""
+    settings = options.settings
+    rows: list[dict[str, Any]] = []
+    async with (
+        open_state(settings) as store,
+        chat_sandboxes(settings) as sandboxes,
+        tool_servers(settings, store, sandboxes) as servers,
+    ):
+        for name, section in settings.agent.mcp.items():
+            assert servers
+            pins = await servers.pins(name)
+            facts = {"name": name, "source": servers.named(name).source, "tools": pins.tools}
+            rows.append(facts | {"secrets": bool(section.env_file), "allow": section.allow})
+    if as_json:
+        click.echo(json.dumps(rows, ensure_ascii=False))
+        return
+    for row in rows:
+        seen = ", ".join(row["tools"]) or f"no tool seen yet: voltaire mcp test {row['name']}"
+        raw = " (it gets the values of its env_file as they are)" if row["secrets"] else ""
+        click.echo(f"{row['name']}  {row['source']}{raw}\n    {seen}")
+    if not rows:
+        click.echo("There are no servers. voltaire mcp add NAME -- uvx PACKAGE adds one.")
+
+
+@command.command("test")
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Allow what it says of its tools without a question.")
+@pass_options
+@runs
+async def test(options: Options, name: str, yes: bool) -> int:
+    """Start a server, list its tools; what is new or changed is shown whole and allowed, or not."""
+    settings = options.settings
+    async with (
+        open_state(settings) as store,
+        chat_sandboxes(settings) as sandboxes,
+        tool_servers(settings, store, sandboxes) as servers,
+    ):
+        if servers is None or name not in servers.configs:
+            raise Failed(f"There is no server named {visible(name)}: voltaire mcp list")
+        try:
+            return await look(servers, name, yes)
+        except ToolError as error:
+            raise Failed(str(error)) from None
+
+
+async def look(servers: ToolServers, name: str, yes: bool) -> int:
+    async with servers.session(name, CHAT) as running:
+        pins = await servers.pins(name)
+        new = [tool for tool in running.tools if not pins.seen(tool)]
+        if new:
+            click.echo(visible(question(servers.named(name).source, pins, new)) + "\n")
+            if not yes and not click.confirm(f"Allow these {len(new)} tools, as they are now?"):
+                return 1
+            await servers.pin(name, new)
+        for tool in running.tools:
+            click.echo(tool.line)
+        return 0
+
+
+@command.command("add", context_settings={"ignore_unknown_options": True})
+@click.argument("name")
+@click.option("--url", default="", help="A server that somebody else runs (streamable HTTP).")
+@click.option("--env-file", default="", help="KEY=VALUE lines for this server alone.")
+@click.option("--network", multiple=True, help="A host that it may reach; may be repeated.")
+@click.option("--folder", multiple=True, help='A folder that it sees; ":rw" to write in it.')
+@click.option("--new", is_flag=True, help="Also a release that is younger than three days.")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+@pass_options
+@runs
+async def add(
+    options: Options,
+    name: str,
+    url: str,
+    env_file: str,
+    network: tuple[str, ...],
+    folder: tuple[str, ...],
+    new: bool,
+    words: tuple[str, ...],
+) -> None:
+    """Install a server, once, and put it into the configuration: NAME -- uvx PACKAGE ..., NAME -- npx PACKAGE ..., or
+    NAME -- PROGRAM ... for one that is on this machine."""
+    settings = options.settings_as_root
+    path = writable_config(options)
+    if name in settings.agent.mcp:
+        raise Failed(f"There is a server named {name} already: voltaire mcp remove {name}")
+    values = {"command": list(words), "url": url, "env_file": env_file}
+    lists = {"network": list(network), "folders": list(folder)}
+    section = {key: value for key, value in (values | lists).items() if value}
+    try:
+        type(settings.agent).model_validate({"mcp": {name: section}})
+    except ValidationError as error:
+        why = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise Misused(f"{name}: {why}.") from None
+    if words:
+        place = settings.state_dir / "mcp" / name / "program"
+        try:
+            section["command"] = await asyncio.to_thread(install, words, place, new=new)
+        except InstallError as error:
+            raise Failed(str(error)) from None
+        await asyncio.to_thread(give, place.parent, settings.state_dir)
+    configured = config_file.read(path)
+    config_file.put(configured, f"agent.mcp.{name}", section)
+    config_file.write(path, configured)
+    await record_act(settings.state_dir, act="mcp", added=name)
+    click.echo(
+        f"Added {name}. Look at what it says of its tools: voltaire mcp test {name}\n{LATER}"
+    )
+
+
+@command.command("remove")
+@click.argument("name")
+@click.option("--data", is_flag=True, help="Also the folder in which it keeps its own files.")
+@pass_options
+@runs
+async def remove(options: Options, name: str, data: bool) -> None:
+    """Take a server out of the configuration, with its program; what it keeps stays, unless --data."""
+    settings = options.settings_as_root
+    path = writable_config(options)
+    if name not in settings.agent.mcp:
+        raise Failed(f"There is no server named {visible(name)}: voltaire mcp list")
+    configured = config_file.read(path)
+    del configured["agent"]["mcp"][name]
+    config_file.write(path, configured)
+    place = settings.state_dir / "mcp" / name
+    shutil.rmtree(place if data else place / "program", ignore_errors=True)
+    async with open_state(settings) as store:
+        await store.key_values.remove(f"mcp:{name}")
+    await record_act(settings.state_dir, act="mcp", removed=name)
+    click.echo(f"Removed {name}. {LATER}")
+
+
+def give(folder: Path, state: Path) -> None:
+    """What root has made in somebody's state is theirs."""
+    owner = state.stat()
+    if os.geteuid() == 0 and owner.st_uid and folder.exists():
+        for parent, folders, files in os.walk(folder.parent):
+            for name in (".", *folders, *files):
+                os.chown(Path(parent, name), owner.st_uid, owner.st_gid, follow_symlinks=False)
+
+
+def writable_config(options: Options) -> Path:
+    path = find_file(options.config)
+    if path is None or not path.exists():
+        raise Failed("There is no configuration file to write to: voltaire setup makes one.")
+    return path

@@ -1,0 +1,74 @@
+"""Servers of others, over streamable HTTP."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from fakes.mcp_http import HttpServer, mcp_over_http
+from fakes.tool_servers import FakeServers, mcp
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[HttpServer]:
+    async with mcp_over_http() as served:
+        yield served
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fake server notes its calls where it runs."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("mode", ["json", "events"])
+async def test_a_tool_of_an_address_is_used(
+    servers: FakeServers, http: HttpServer, tmp_path: Path, mode: str
+) -> None:
+    http.mode = mode
+    (tmp_path / "env").write_text("Authorization=Bearer tea-secret\n")
+    box = await servers.open(command=(), url=http.url, env_file=str(tmp_path / "env"))
+    assert await mcp(box, "tea say text=x") == "x"
+    assert await mcp(box, "tea say text='Bearer tea-secret'; true") != "Bearer tea-secret"
+    assert {headers.get("Authorization") for headers in http.headers} == {"Bearer tea-secret"}
+    assert box.asked[0][0].startswith(f"Use {len(http.server.tools())} tools of the MCP server tea")
+    assert http.url in box.asked[0][0]
+
+
+@pytest.mark.parametrize(
+    ("mode", "told"),
+    [
+        ("bomb", "tea"),
+        ("large", "sent a message of more than 16 MiB"),
+    ],
+)
+async def test_a_flood_over_http_costs_one_call(
+    servers: FakeServers, http: HttpServer, mode: str, told: str
+) -> None:
+    box = await servers.open(command=(), url=http.url)
+    await mcp(box, "tea")
+    http.mode = mode
+    answer = await mcp(box, "tea say text=x")
+    assert told in answer and answer.endswith("exit code: 1")
+    http.mode = "json"
+    assert await mcp(box, "tea say text=again") == "again"
+
+
+async def test_it_leads_nowhere_else(servers: FakeServers, http: HttpServer) -> None:
+    async with mcp_over_http() as other:
+        http.mode, http.elsewhere = "redirect", other.url
+        box = await servers.open(command=(), url=http.url)
+        assert "exit code: 1" in await mcp(box, "tea")
+        assert other.headers == []
+
+
+async def test_an_address_that_refuses_or_is_away_is_told(
+    servers: FakeServers, http: HttpServer
+) -> None:
+    http.mode = "refuse"
+    box = await servers.open(command=(), url=http.url)
+    refused = await mcp(box, "tea")
+    assert "tea did not begin as MCP servers do" in refused
+    away = await servers.open(command=(), url="http://127.0.0.1:1/mcp")
+    gone = await mcp(away, "tea")
+    assert gone.startswith("mcp: tea ") and gone.endswith("exit code: 1")
