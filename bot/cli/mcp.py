@@ -16,11 +16,11 @@ from agent.mcp.servers import ToolServers
 from agent.mcp.tools import question
 from agent.sandbox.output_buffer import visible
 from bot import config_file
-from bot.cli.command import Failed, Misused, Options, json_option, pass_options, runs
+from bot.cli.command import Failed, Misused, Options, chat_option, json_option, pass_options, runs
 from bot.cli.connect import chat_sandboxes
 from bot.composition import tool_servers
 from bot.settings import find_file
-from bot.state import open_state, record_act
+from bot.state import make_private, open_state, record_act
 
 CHAT = "mcp-test"
 LATER = "A bot that runs takes that up at its next start."
@@ -130,6 +130,7 @@ async def add(
         why = error.errors()[0]["msg"].removeprefix("Value error, ")
         raise Misused(f"{name}: {why}.") from None
     if words:
+        make_private(settings.state_dir)
         place = settings.state_dir / "mcp" / name / "program"
         try:
             section["command"] = await asyncio.to_thread(install, words, place, new=new)
@@ -165,6 +166,20 @@ async def remove(options: Options, name: str, data: bool) -> None:
         await store.key_values.remove(f"mcp:{name}")
     await record_act(settings.state_dir, act="mcp", removed=name)
     click.echo(f"Removed {name}. {LATER}")
+
+
+@command.command("serve")
+@chat_option
+@pass_options
+@runs
+async def serve(options: Options, chat: str) -> None:
+    """Offer what Voltaire knows (nothing that changes anything) to an editor or another agent, over standard input and
+    output: notes and past conversations of one chat, its jobs, the status, the GPU."""
+    try:
+        from bot.cli.mcp_serve import run_server
+    except ImportError:
+        raise Failed("The package for MCP is not installed: make mcp") from None
+    await run_server(options, chat)
 
 
 def give(folder: Path, state: Path) -> None:
