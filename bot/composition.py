@@ -60,6 +60,7 @@ from agent.tools.registry import chosen
 from agent.tools.tool import Tool
 from agent.turn import texts
 from agent.turn.loop import run_turn
+from agent.turn.toy_answers import TOY, ToyAnswers
 from agent.turn.turn import Turn, TurnLimits
 from agent.web.browser import Browser, PageCache
 from agent.web.fetch import Fetcher
@@ -117,8 +118,10 @@ class Agent:
         def on_wait(state: QueueState) -> None:
             emit(Notice(state.reason) if state.reason else GpuQueued(state.ahead))
 
+        serves = self.host.status.backend.profile if self.host.status else None
+        model = ToyAnswers(self.model) if serves == TOY else self.model
         turn = Turn(
-            model=QueuedModel(self.model, self.window.queue, chat, assignment.priority, on_wait),
+            model=QueuedModel(model, self.window.queue, chat, assignment.priority, on_wait),
             journal=assignment.journal,
             tools=self.tools,
             schemas=self.schemas,

@@ -65,3 +65,35 @@ CLAIM_DONE = "You said that something is done, but no tool was called in this tu
 NO_SUCH_PAGE = "You cite a page that is not there: {missing} Look with docs search, and cite the page that it names."
 SUB_TASK = "This is a sub-task that you gave to yourself. Nobody reads along, and only your last answer is kept: make it complete and short."
 SHORTENED = "[shortened]"
+
+# While the toy model serves: what the program knows better.
+TOY_ABILITIES = (
+    "My tools: commands in a sandbox; reading, writing, editing, searching and sending files; git repositories;"
+    " notes; reminders and jobs; /help lists the commands. Now a toy model of 5 MB serves, which"
+    ' understands short English wishes such as "how much disk space is free?" or "remind me in 2 minutes to'
+    ' stretch". A real model (/model) understands your own words.'
+)
+TOY_SELF = (
+    "I am Voltaire, a personal assistant on your own machine: a program with tools, memory and a schedule,"
+    " and a language model that decides what to do. That model is now Pocket, a toy of 5 MB; /model tells how"
+    " to get a real one."
+)
+TOY_REAL_MODEL = (
+    "One step: `make demo MODEL=FILE.gguf` (or `voltaire run --model FILE.gguf`) with any GGUF file, on the card"
+    " where there is one. `voltaire model fit` lists what fits this machine, best first, with the files that"
+    " LM Studio, Ollama and others have left here; `voltaire setup` sets it up for good with your own bot."
+    " /model shows the same here."
+)
+TOY_PICTURE = "The picture is saved as {path}. This toy model sees no pictures; a real model with vision does (/model)."
+TOY_VOICE = (
+    "The recording is saved as {path}. This toy model hears nothing; with a Whisper server"
+    " (`agent.transcribe_url`) and a real model (/model) I understand speech."
+)
+TOY_FILE = "The file is saved as {path}. Say what to do with it, such as: read {path}"
+TOY_PASTE = (
+    "That is {count:,} characters, more than this toy model can take in, so I have done nothing with it and"
+    " kept nothing of it. A real model (/model) reads it. As a file I could at least search it."
+)
+TOY_LANGUAGE = (
+    "This toy model understands English alone. A real model (/model) speaks your language, too."
+)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.turn.texts import TOY_REAL_MODEL
 from backend.models.profile import of_file
 from bot.cli.connect import backend_config
 from bot.settings import BackendSection, Settings
@@ -86,6 +87,12 @@ async def test_the_demo_names_the_models_that_lie_here(tmp_path: Path) -> None:
         assert process.stdout
         lines = [await asyncio.wait_for(process.stdout.readline(), SECONDS) for _ in range(3)]
     assert f"  make demo MODEL={model}  (" in lines[2].decode()
+
+
+async def test_the_toy_is_not_asked_what_the_program_knows(tmp_path: Path) -> None:
+    async with demo(tmp_path, "--ask", "how do I use a real model?") as process:
+        out, err = await asyncio.wait_for(process.communicate(), SECONDS)
+    assert (process.returncode, out.decode().strip().splitlines()[-1]) == (0, TOY_REAL_MODEL), err
 
 
 async def test_the_words_are_words_to_everybody(tmp_path: Path) -> None:
