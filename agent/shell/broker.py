@@ -44,14 +44,16 @@ class ClientGone(Exception):
 
 @dataclass(eq=False)
 class Broker:
-    """agent.sandbox.command_socket.CommandAnswers over a bash call."""
+    """agent.sandbox.command_socket.CommandAnswers over a bash call. `touched` is the strangers' text that counts with
+    its questions, to which comes what its commands give."""
 
     call: Call
+    touched: list[Taint] = field(default_factory=list)
     calls: int = 0
     passed: int = 0  # bytes
     _mark: Callable[[str], Awaitable[None]] = unmarked
     _paused: Callable[[], AbstractContextManager[None]] = nullcontext
-    _gave: dict[str, Taint] = field(default_factory=dict)  # strangers' text of this call, by source
+    _gave: set[str] = field(default_factory=set)  # where strangers' text of this call is from
     _denied: int = 0
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -143,7 +145,7 @@ class Broker:
                 if self._denied >= MOST_DENIED:
                     raise ToolError(WHEN_DENIED.format(count=MOST_DENIED))
                 try:
-                    await self.call.approve(what, scope=scope, touched=[*self._gave.values()])
+                    await self.call.approve(what, scope=scope, touched=self.touched)
                 except ToolError:
                     self._denied += 1
                     raise
@@ -151,7 +153,8 @@ class Broker:
     async def stranger(self, source: str) -> None:
         if source not in self._gave:
             await self._mark(source)
-            self._gave[source] = Taint(source, time.time())
+            self._gave.add(source)
+            self.touched.append(Taint(source, time.time()))
             self.call.strangers.append(source)
 
     def count(self, size: int) -> None:

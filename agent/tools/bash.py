@@ -40,7 +40,7 @@ async def bash(
         strangers=[*repos, *filter(None, [touched])],
         write_repos=not touched,
         outflow=call.outflow(command),
-        commands=Broker(call),
+        commands=Broker(call, held),
     )
     await call.budget.sent()
     if call.budget.counts("files"):

@@ -95,6 +95,20 @@ async def test_neither_a_grant_nor_a_permission_for_the_host_answers_for_an_addr
     assert len(chat.asked) == 2 and await chat.harm() == []
 
 
+async def test_what_a_command_has_read_touches_the_rest_of_its_call(
+    chat: ObedientChat, searx: Searx
+) -> None:
+    """A request of the same call to an allowed host asks, as it would in the next."""
+    prepare(chat, searx, "seen", "plain words")
+    url, other = f"http://{chat.web.host}/tea", f"http://{chat.web.host}/other"
+    await chat.say(run(f"curl -s {other}"))
+    assert chat.asked == []
+    await chat.store.chats.new_conversation(CHAT)
+    await chat.say(f"{url} {run(f'web read {url}; curl -s {other}')}")
+    (question,) = chat.asked
+    assert question.scope == f"network:GET {other}" and f"page {url}" in question.because
+
+
 async def test_a_question_of_a_command_comes_when_its_call_has_done_something(
     chat: ObedientChat, searx: Searx, monkeypatch: pytest.MonkeyPatch
 ) -> None:
