@@ -28,7 +28,12 @@ FAULTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize(
-    ("fault", "encrypted"), [(fault, True) for fault in FAULTS] + [("its answer is lost", False)]
+    ("fault", "encrypted"),
+    [
+        ("its answer is lost", True),
+        ("it came too fast", True),
+        *(pytest.param(fault, False, marks=pytest.mark.slow) for fault in FAULTS),
+    ],
 )
 async def test_a_send_that_goes_wrong_is_repeated_and_arrives_once(
     scenario: MatrixScenario,
@@ -104,6 +109,7 @@ async def test_a_place_that_the_homeserver_forgot_answers_nothing_twice(
     assert len(olga.finals(room)) == 3
 
 
+@pytest.mark.slow
 async def test_a_device_that_was_deleted_logs_in_anew(
     scenario: MatrixScenario, olga: MatrixPerson, proxy: HomeserverProxy
 ) -> None:

@@ -148,6 +148,7 @@ async def test_files_are_encrypted_both_ways(
     assert decrypt_attachment(stored, key, digest, iv) == content
 
 
+@pytest.mark.slow
 async def test_a_room_that_puts_the_bot_out_and_takes_it_back(
     scenario: MatrixScenario, olga: MatrixPerson
 ) -> None:
@@ -167,6 +168,7 @@ async def test_a_room_that_puts_the_bot_out_and_takes_it_back(
         await olga.until(lambda: len(olga.finals(room)) == 2)
 
 
+@pytest.mark.slow
 async def test_a_room_that_is_upgraded_is_followed(
     scenario: MatrixScenario, olga: MatrixPerson, server: Synapse
 ) -> None:

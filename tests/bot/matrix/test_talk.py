@@ -182,6 +182,7 @@ async def test_in_an_encrypted_room_a_plain_message_is_not_read(
         assert run.model.requests == []
 
 
+@pytest.mark.slow
 async def test_another_device_of_the_person_reads_along(
     scenario: MatrixScenario, olga: MatrixPerson, server: Synapse, tmp_path: Path
 ) -> None:
