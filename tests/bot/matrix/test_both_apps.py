@@ -27,7 +27,7 @@ async def test_doctor_says_what_is_missing(server: Synapse, tmp_path: Path) -> N
     state = StateSection(dir=tmp_path / "state")
 
     async def found(**fields: object) -> list[str]:
-        section = MatrixSection(**{"homeserver": server.url, "user": "@bot:x", **fields})  # type: ignore[arg-type]
+        section = MatrixSection(**{"homeserver": server.url, "user": "@bot:x", **fields})
         settings = Settings.model_construct(matrix=section, state=state)
         return [f"{each.status}: {each.detail}" for each in await check_matrix(settings)]
 
