@@ -391,7 +391,18 @@ async def tool_servers(
         return
     from agent.mcp.servers import ServerConfig, open_servers
 
-    configs = [ServerConfig(name, **dict(each)) for name, each in settings.agent.mcp.items()]
+    configs = [
+        ServerConfig(
+            name,
+            command=section.command,
+            url=section.url,
+            env_file=section.env_file,
+            network=section.network,
+            folders=section.folders,
+            allow=section.allow,
+        )
+        for name, section in settings.agent.mcp.items()
+    ]
     async with open_servers(configs, sandboxes, settings.state_dir, store.key_values) as servers:
         yield servers
 

@@ -107,6 +107,7 @@ async def serve_bot(
                 budgets=agent.budgets,
                 models=models,
                 skills=partial(offered_skills, settings.state_dir),
+                servers=agent.tool_contexts.servers,
             )
         )
 

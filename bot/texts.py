@@ -171,6 +171,7 @@ class Texts(NamedTuple):
         "schedule": "schedule a reminder or a task",
         "repos": "the repositories I can see",
         "skills": "what I have been taught",
+        "mcp": "servers of tools, and what of them was allowed",
         "summary": "what happened in a repository",
         "trust": "text of strangers in this chat, and what of it is yours",
         "approve": "open questions and standing permissions",
@@ -223,7 +224,7 @@ class Texts(NamedTuple):
         "What I know": ("memory", "forget", "repos", "skills", "trust"),
         "Plans": ("jobs", "schedule", "summary", "timezone"),
         "The machine": ("status", "gpu", "model", "context"),
-        "Owners": ("approve", "freeze", "thaw"),
+        "Owners": ("approve", "mcp", "freeze", "thaw"),
     }
     new: str = "This is a new conversation. My notes are kept; /resume returns to an older one."
     go_on: str = "Go on"
@@ -267,6 +268,9 @@ class Texts(NamedTuple):
         "rm": "Deleted.",
     }
     no_repos: str = "No repository is configured."
+    no_servers: str = (
+        "There is no MCP server. On my computer, voltaire mcp add NAME -- uvx PACKAGE adds one."
+    )
     no_skills: str = "No skill has been added. On my computer, voltaire skills add PATH adds one."
     # the card of /status, each line of parts that are known
     window: str = "window {tokens:,} tokens"

@@ -138,6 +138,17 @@ class ToolServers:
         value = {"source": pins.source, "tools": pins.tools, "lines": pins.lines}
         await self.table.put(f"mcp:{name}", value)
 
+    async def report(self) -> list[str]:
+        """A line of Markdown for each server: what it is, what runs, which of its tools owners have seen."""
+        lines = []
+        for name, server in self.configs.items():
+            seen = ", ".join((await self.pins(name)).tools) or "no tool allowed yet"
+            count = sum(key[0] == name for key in self.running)
+            running = f", {count} running" if count else ""
+            raw = ", gets the values of its env_file as they are" if server.env_file else ""
+            lines.append(f"- `{name}` (`{visible(server.source)}`{running}{raw}): {seen}")
+        return lines
+
     @asynccontextmanager
     async def session(self, name: str, chat: str) -> AsyncIterator[RunningServer]:
         """The chat's session with a server, started where there is none. What breaks it ends it."""

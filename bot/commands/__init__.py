@@ -7,7 +7,7 @@ downloads.py      /model: files that lie here, and downloads
 first_screen.py   /start: what this is, and wishes to try
 intake.py         messages into the inbox; /start CODE, /pair: letting people and groups in
 conversations.py  /new, /resume, /stop, /retry, /export, [Continue]; /memory, /forget
-jobs.py           /jobs, /schedule, /repos, /skills, /summary
+jobs.py           /jobs, /schedule, /repos, /skills, /mcp, /summary
 plan.py           /plan: the steps of the task, and corrections
 status.py         /status, /gpu, /context, /model
 trust.py          text of strangers in a chat, /trust

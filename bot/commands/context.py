@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapp
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agent.aio import BackgroundTasks
 from agent.approvals import Approvals
@@ -23,6 +23,9 @@ from bot.commands.access import Access, AccessLevel, Sender
 from bot.delivery import Delivery
 from bot.reactions import Reactions
 from bot.texts import Texts
+
+if TYPE_CHECKING:  # loaded where servers are configured
+    from agent.mcp.servers import ToolServers
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,7 @@ class Services:
     budgets: DailyBudgets | None = None
     models: ModelSource | None = None
     skills: Callable[[], Sequence[tuple[str, str]]] = tuple  # names and descriptions
+    servers: "ToolServers | None" = None
 
 
 @dataclass(frozen=True, slots=True)

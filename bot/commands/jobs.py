@@ -90,6 +90,13 @@ async def skills(context: HandlerContext, call: CommandCall) -> None:
     await context.send(call.chat, "\n".join(lines) or context.texts.no_skills)
 
 
+async def mcp(context: HandlerContext, call: CommandCall) -> None:
+    """/mcp: servers of tools."""
+    servers = context.services.servers
+    lines = await servers.report() if servers else []
+    await context.send(call.chat, "\n".join(lines) or context.texts.no_servers)
+
+
 async def summary(context: HandlerContext, call: CommandCall) -> None:
     """/summary REPO; the only repository needs no name."""
     name = call.argument or (context.repos[0] if len(context.repos) == 1 else "")

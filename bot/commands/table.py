@@ -78,6 +78,7 @@ COMMANDS: Sequence[Command] = (
     Command("schedule", jobs.schedule),
     Command("repos", jobs.repos),
     Command("skills", jobs.skills),
+    Command("mcp", jobs.mcp, level="owner"),
     Command("summary", jobs.summary),
     Command("trust", trust.trust, level="owner"),
     Command("approve", approvals.approve, level="owner"),

@@ -121,6 +121,16 @@ async def test_asking_follows_allow_and_what_a_tool_says_of_itself(servers: Fake
     assert box.asked[1][0] == 'Call add of the MCP server tea with\n\n{\n "a": 1,\n "b": 2\n}'
 
 
+async def test_an_owner_reads_what_is_there_and_runs(servers: FakeServers) -> None:
+    box = await servers.open(env_file="/dev/null")
+    assert box.servers
+    (line,) = await box.servers.report()
+    assert line.endswith("as they are): no tool allowed yet")
+    await mcp(box, "tea")
+    (line,) = await box.servers.report()
+    assert ", 1 running, gets the values" in line and "): add, say, wipe" in line
+
+
 async def test_what_is_denied_does_not_happen(servers: FakeServers) -> None:
     box = await servers.open()
     await mcp(box, "tea")

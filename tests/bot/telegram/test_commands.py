@@ -20,7 +20,7 @@ from fakes.patience import soon
 TEXTS = Texts()
 CONTRACT = (
     "start help new resume stop retry status gpu model context memory forget jobs schedule repos"
-    " skills summary trust approve freeze thaw export settings timezone"
+    " skills mcp summary trust approve freeze thaw export settings timezone"
 ).split()
 
 
@@ -45,6 +45,12 @@ async def test_all_commands_are_there_and_listed_per_scope(scenario: TelegramSce
         '{"type": "all_group_chats"}',
         '{"chat_id": 111, "type": "chat"}',
     ]
+
+
+async def test_servers_of_tools_are_listed_for_owners(scenario: TelegramScenario) -> None:
+    async with scenario.open():
+        said = await scenario.owner.ask("/mcp")
+    assert said.text == TEXTS.no_servers
 
 
 async def test_skills_are_listed(scenario: TelegramScenario) -> None:
