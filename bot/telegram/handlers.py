@@ -23,6 +23,7 @@ from telegram import (
 from telegram.error import TelegramError
 from telegram.ext import (
     BaseHandler,
+    BusinessConnectionHandler,
     CallbackQueryHandler,
     ChatMemberHandler,
     CommandHandler,
@@ -60,6 +61,7 @@ UPDATES = [
     "callback_query",
     "my_chat_member",
     "message_reaction",
+    "business_connection",
     STOPPED,
 ]
 ANSWER_SECONDS = 5.0  # Telegram forgets a press within seconds
@@ -87,6 +89,7 @@ def handlers(context: HandlerContext) -> Sequence[BaseHandler[Update, Any, None]
         MessageHandler(new & ~filters.StatusUpdate.ALL, bound(on_message)),
         MessageHandler(edited & ~filters.COMMAND, bound(on_edit)),
         MessageReactionHandler(bound(on_reaction)),
+        BusinessConnectionHandler(bound(on_business)),
         TypeHandler(Update, bound(on_stop_button)),
     ]
 
@@ -173,6 +176,16 @@ async def on_reaction(context: HandlerContext, update: Update) -> None:
     liked = next((FEEDBACK[each] for each in emoji if each in FEEDBACK), None)
     chat = str(ChatKey(change.chat.id))
     await context.store.turns.judge(chat, str(change.message_id), liked)
+
+
+async def on_business(context: HandlerContext, update: Update) -> None:
+    """Somebody has put the bot into their business account, whose messages it does not ask for."""
+    connection = update.business_connection
+    assert connection
+    level = context.access.level(Sender(str(connection.user.id), connection.user.full_name))
+    if connection.is_enabled and level != "stranger":
+        chat = str(ChatKey(connection.user_chat_id))
+        await context.send(chat, context.texts.no_business)
 
 
 async def on_stop_button(context: HandlerContext, update: Update) -> None:
