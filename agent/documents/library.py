@@ -40,25 +40,14 @@ class Library:
     alone: bool = False
 
     async def documents(self) -> list[SavedDocument]:
-        """All of them. What has been sent to this chat and waits is read first, or waited for where somebody
-        else is reading it; of a folder, only where nothing reads it in the background, and for a few seconds."""
-        clock = asyncio.get_running_loop().time
-        began = clock()
-        if self.alone:
-            await follow_folders(self.table, self.reader.folders)
-        while True:
-            seen = await self._seen()
-            folders = self.alone and clock() - began < FOLDER_SECONDS
-            waiting = [one for one in seen if one.state == "waiting" and (one.chat or folders)]
-            if not waiting or clock() - began > PATIENCE_SECONDS:
-                return seen
-            if not await read_next(self.table, self.reader, [one.id for one in waiting]):
-                await asyncio.sleep(POLL_SECONDS)
+        """All of them, once what waits has been read."""
+        await self._catch_up()
+        return await self._seen()
 
     async def search(self, query: str, limit: int, name: str = "") -> Sequence[FoundPassage]:
         """The passages that fit best, first; of one document where it is named."""
-        documents = {one.id: one for one in await self.documents()}
-        only = self._named(name, [*documents.values()]).id if name else None
+        await self._catch_up()
+        only = self._named(name, await self._seen()).id if name else None
         pool, folders = POOL if self.meaning else limit, self.reader.folders
         rankings = [await self.table.search(self.chat, folders, query, pool, only)]
         if self.meaning:
@@ -70,11 +59,27 @@ class Library:
             *([one.id for one in ranking if one.id in passages] for ranking in rankings)
         )
         best = sorted(passages.values(), key=lambda one: -scores[one.id])[:limit]
+        documents = await self.table.get({one.document for one in best})
         return [
             FoundPassage(documents[one.document], one, round(60 * scores[one.id], 2))
             for one in best
             if one.document in documents
         ]
+
+    async def _catch_up(self) -> None:
+        """Read what has been sent to this chat and waits, or wait where somebody else is reading it; of a
+        folder, only where nothing reads it in the background, and for a few seconds."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        if self.alone:
+            await follow_folders(self.table, self.reader.folders)
+        while clock() - began < PATIENCE_SECONDS:
+            in_time = self.alone and clock() - began < FOLDER_SECONDS
+            waiting = await self.table.waiting(self.chat, self.reader.folders if in_time else ())
+            if not waiting:
+                return
+            if not await read_next(self.table, self.reader, waiting):
+                await asyncio.sleep(POLL_SECONDS)
 
     async def show(
         self, name: str, first: int, last: int

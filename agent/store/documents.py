@@ -200,6 +200,14 @@ class DocumentTable:
         rows = await self.database.all(_SEEN, chat, json.dumps(list(folders)))
         return [SavedDocument(*row) for row in rows]
 
+    async def waiting(self, chat: str, folders: Collection[str]) -> list[int]:
+        """The documents of the chat and of the folders that wait."""
+        return [id for (id,) in await self.database.all(_WAITING, chat, json.dumps(list(folders)))]
+
+    async def get(self, ids: Collection[int]) -> dict[int, SavedDocument]:
+        rows = await self.database.all(_GET, json.dumps(list(ids)))
+        return {row[0]: SavedDocument(*row) for row in rows}
+
     async def search(
         self,
         chat: str,
@@ -326,6 +334,11 @@ _SEEN = f"""
 SELECT {_COLUMNS} FROM documents WHERE chat = ?1 OR folder IN (SELECT value FROM json_each(?2))
 ORDER BY chat IS NULL, folder, path
 """
+_WAITING = """
+SELECT id FROM documents WHERE state = 'waiting'
+AND (chat = ?1 OR folder IN (SELECT value FROM json_each(?2)))
+"""
+_GET = f"SELECT {_COLUMNS} FROM documents WHERE id IN (SELECT value FROM json_each(?))"
 _PASSAGE_COLUMNS = "p.id, p.document, p.page, p.heading, p.text"
 _PASSAGES = f"SELECT {_PASSAGE_COLUMNS} FROM passages p"
 # A row takes 3 us to rank: of what very many hold, the first are ranked, before any passage is read.
