@@ -23,18 +23,19 @@ BLOCKS = set(
     "address article aside blockquote br dd details div dl dt fieldset figcaption figure footer "
     "form h1 h2 h3 h4 h5 h6 header hr legend li main nav ol p pre section summary table tr ul".split()
 )
+HEADINGS = {f"h{level}" for level in range(1, 7)}
 MARKS = {f"h{level}": "#" * level + " " for level in range(1, 7)} | dict.fromkeys(
     ("td", "th"), " | "
 )
 MARKS["li"] = "- "
 
 # What is beside the text: by element, by role, by words of class and id.
-BESIDE = {"aside", "footer", "dialog", "menu", "button", "form", "header"}
+BESIDE = {"aside", "footer", "dialog", "menu", "button", "header"}
 BESIDE_ROLES = {"navigation", "banner", "contentinfo", "complementary", "search", "dialog", "alertdialog"}  # fmt: skip
 BESIDE_WORDS = re.compile(
     r"sidebar|cookie|consent|newsletter|subscri|breadcrumb|navbar|masthead|topbar|headerlink|editsection|"
     r"pagination|(?:^|[^a-z])(?:nav|menu|header|footer|share|sharing|social|related|promo|banner|ads?|advert"
-    r"|sponsor(?:ed)?|toc|popup|modal|signup|login|trending|recommended|hot)(?:[^a-z]|$)|[a-z]Nav(?:$|[^a-z])"
+    r"|sponsor(?:ed)?|toc|popup|modal|signup|login|trending|recommended|hot)(?:[^a-z]|$)|nav(?:$|[^a-z])"
 )
 REGIONS = {"div", "section", "ul", "ol", "table", "span", "p", "a", "main", "article", *BESIDE}
 MOST_BESIDE = 0.4  # of the text; a region with more is the text
@@ -183,6 +184,7 @@ class MainText(PageText):
         self._regions: list[Region] = []  # in the order of their ends
         self._open: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
         self._inside = 0  # depth of <main> and <article>
+        self._heading = False  # inside of one
         self._titled = -1  # where the newest <h1> began
         self._link: tuple[int, str] | None = None  # where the open one began, and its address
         self._links: dict[int, str] = {}  # by the piece that ends them
@@ -193,6 +195,7 @@ class MainText(PageText):
         if name in REGIONS:
             self._open[name].append((len(self._pieces), self._kind(name, attributes)))
         self._inside += name in ("main", "article")
+        self._heading = self._heading or name in HEADINGS
         if name == "h1":
             self._titled = len(self._pieces)
         if name == "base":
@@ -230,6 +233,7 @@ class MainText(PageText):
             if kind == "main" or (kind == "beside" and not start <= self._titled):
                 self._regions.append(Region(start, len(self._pieces), kind == "main"))
         self._inside -= name in ("main", "article") and self._inside > 0
+        self._heading = self._heading and name not in HEADINGS
 
     def _kind(self, name: str, attributes: dict[str, str]) -> str:
         """ "main", "beside" or neither."""
@@ -238,6 +242,8 @@ class MainText(PageText):
             return "main"
         if role in BESIDE_ROLES or attributes.get("aria-hidden") == "true":
             return "beside"
+        if name == "button" and self._heading:  # of what unfolds
+            return ""
         if name in BESIDE and not (self._inside and name in ("header", "footer")):
             return "beside"
         if not attributes:

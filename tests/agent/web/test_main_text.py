@@ -39,10 +39,12 @@ def test_a_saved_page(page: Path) -> None:
         ("<header class=top><h1>Name</h1></header><p>some text of it</p>", "# Name\n\nsome text of it"),
         ("<article><header>By me</header>text of the article<footer>tags</footer></article>", "By me\n\ntext of the article\n\ntags"),
         ("<div class=sidebar>x</div>" * 3 + "<p>some longer text here</p>", "some longer text here"),
+        ("<p>some words of text</p><h3><button>Costs</button></h3><p>37 crowns</p><button>Buy</button>", "some words of text\n\n### Costs\n\n37 crowns"),
+        ("<form><p>Come to Market 1</p><button>Book</button></form>", "Come to Market 1"),
         ("<aside>not closed<p>and more", "not closed\n\nand more"),
     ],
     ids=["links", "no-links", "card", "picture", "base", "broken", "pre", "code", "nav", "open-link", "all-aside", "wrapper",
-         "small-main", "main", "title", "article", "sidebars", "unclosed"],
+         "small-main", "main", "title", "article", "sidebars", "unfolds", "form", "unclosed"],
 )  # fmt: skip
 def test_markdown(html: str, text: str) -> None:
     found = markdown(html, ADDRESS)
