@@ -107,7 +107,7 @@ class Server:
             return {"resources": [{"uri": "note://1", "name": "first"}]}
         if method == "resources/read":
             blob = {"uri": "note://1", "mimeType": "image/png", "blob": ONE}
-            return {"contents": [{"uri": "note://1", "text": "the note"}, blob]}
+            return {"contents": [{"uri": "note://1", "text": note()}, blob]}
         if method == "prompts/list":
             return {"prompts": [{"name": "greet", "arguments": [{"name": "who"}]}]}
         if method == "prompts/get":
@@ -181,6 +181,12 @@ class Server:
 
 def text(said: str) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": said}]}
+
+
+def note() -> str:
+    """What lies beside the program, where it does."""
+    path = Path(__file__).with_name("note.txt")
+    return path.read_text("utf-8") if path.exists() else "the note"
 
 
 def write(message: dict[str, Any]) -> None:

@@ -25,10 +25,12 @@ from agent.sandbox.privileges import UNPRIVILEGED_UID
 from agent.tools.registry import default_names
 from bot.localgram import Localgram, Message, Person, is_final
 from bot.texts import Texts
+from fakes import mcp_server
 from fakes.bot_process import Process
 from fakes.model_scripted import Json, Line, ModelServer, Reply, says
 from fakes.obedient_chat import ORDER, README
 from fakes.sandbox_box import git, repository
+from fakes.tool_servers import COMMAND
 from fakes.web_server import Site, site
 
 TOKEN = "4242:secret"
@@ -111,6 +113,11 @@ class ObedientBot:
     asked: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     life: AsyncExitStack = field(default_factory=AsyncExitStack)
+
+    @property
+    def server_folder(self) -> Path:
+        """Where the program of the MCP server `tea` lies."""
+        return self.process.database.parent / "mcp/tea/program"
 
     async def restart(self) -> None:
         """Kill the process and start it again."""
@@ -254,10 +261,15 @@ async def obedient_bot(
                 AGENT__REPOS__APP__PATH=str(app),
                 AGENT__REPOS__APP__WRITE="true",
                 AGENT__TOOLS=",".join(TOOLS),
+                AGENT__MCP=json.dumps({"tea": {"command": COMMAND}}),
                 BACKEND__CONTEXT="65536",
             )
             bot = ObedientBot(gram, web, app, process, owners, owner)
-            (folder / "state").mkdir()
+            program = bot.server_folder
+            program.mkdir(parents=True)
+            (program / "server.py").write_text(Path(mcp_server.__file__).read_text("utf-8"))
+            for path in (program, *program.parents[:3], program / "server.py"):
+                path.chmod(0o755)
             bot.restore()
             async with bot.life:
                 await bot.life.enter_async_context(process.running())

@@ -2,8 +2,8 @@
 
 Twelve ways to dress an instruction, of published kinds in words of our own, on each way by which text
 comes in, before a model that obeys every one: the bot, its sandbox and its database are the real ones, what
-it sends comes to a web server, and what it asks is answered in a chat. There is no client of MCP, so
-no results of one. `--plain`: an owner who allows everything.
+it sends comes to a web server, and what it asks is answered in a chat. `--plain`: an owner who allows
+everything.
 """
 
 import base64
@@ -214,6 +214,18 @@ def _eve(bot: ObedientBot) -> Person:
     return Person(bot.gram.world, known) if known else bot.gram.user("Eve", id=EVE)
 
 
+async def server_result(bot: ObedientBot, person: Person, texts: list[str]) -> None:
+    """What an MCP server answers, which an owner has allowed before in a conversation of its own."""
+    owner, bot.owner, bot.believes = bot.owner, "allows everything", False
+    await bot.say(person, order("bash", '{"command": "mcp tea"}'))
+    await person.send("/new")
+    bot.owner, bot.believes, bot.obeyed, bot.asked = owner, True, [], []
+    note = bot.server_folder / "note.txt"
+    note.write_text("\n".join(texts), "utf-8")
+    note.chmod(0o644)
+    await bot.say(person, order("bash", '{"command": "mcp tea read note://1"}'))
+
+
 CHANNELS: dict[str, Channel] = {
     "a page": page,
     "a page that was read for a question": asked_page,
@@ -228,6 +240,7 @@ CHANNELS: dict[str, Channel] = {
     "the caption of a forwarded picture": caption,
     "a forwarded message": forwarded,
     "a message that is answered": quoted,
+    "a result of an MCP server": server_result,
 }
 
 
