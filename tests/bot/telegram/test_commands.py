@@ -19,7 +19,7 @@ from fakes.patience import soon
 
 TEXTS = Texts()
 CONTRACT = (
-    "start help new resume stop retry status gpu model context memory forget jobs schedule repos"
+    "start help new resume stop retry plan status gpu model context memory forget jobs schedule repos"
     " skills mcp summary trust approve freeze thaw export settings timezone"
 ).split()
 
