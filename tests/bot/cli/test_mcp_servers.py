@@ -29,8 +29,7 @@ async def test_a_server_from_its_adding_to_its_removal(tmp_path: Path) -> None:
     settings = load(tmp_path / "c.toml").model_copy(
         update={"state": StateSection(dir=tmp_path / "s" / "voltaire")}
     )
-    (found,) = await doctor_machine.mcp(settings)
-    assert (found.status, found.remedy) == ("warn", "voltaire mcp test tea")
+    assert await doctor_machine.mcp(settings) == []  # nothing has been used yet
     allowed = await run("test", "tea", stdin=b"y\n")
     assert '"description": "Add two numbers."' in allowed[1]
     assert allowed[0] == 0 and "add a b [unit]" in allowed[1]
@@ -38,6 +37,10 @@ async def test_a_server_from_its_adding_to_its_removal(tmp_path: Path) -> None:
     assert found.status == "pass"
     (row,) = json.loads((await run("list", "--json"))[1])
     assert row["name"] == "tea" and "add" in row["tools"]
+    changed = (program / "server.py").read_text().replace("Add two numbers.", "Add 2 numbers.")
+    (program / "server.py").write_text(changed)
+    (found,) = await doctor_machine.mcp(settings)
+    assert (found.status, found.remedy) == ("warn", "voltaire mcp test tea")
     shutil.rmtree(program)
     (found,) = await doctor_machine.mcp(settings)
     assert found.status == "fail" and "tea did not begin" in found.detail
