@@ -34,7 +34,9 @@ from pydantic_settings import (
 PREFIX = "VOLTAIRE_"
 SECRETS = {"token", "api_key", "secret"}
 MACHINE = Path("/etc/voltaire/config.toml")
-OF_A_NAME = (f"{PREFIX}AGENT__REPOS__", f"{PREFIX}AGENT__DOCUMENTS__")  # whatever follows
+OF_A_NAME = tuple(
+    f"{PREFIX}AGENT__{key}__" for key in ("REPOS", "DOCUMENTS", "MCP")
+)  # whatever follows
 
 
 class ConfigurationError(Exception):

@@ -14,7 +14,7 @@ from agent.store import open_store
 from agent.store.retention import Retention
 from agent.trust import Taint
 from bot.composition import budget_limits, retention_of
-from bot.settings import ConfigurationError, find_file, load
+from bot.settings import ConfigurationError, check_environment, find_file, keys, load
 
 
 @pytest.fixture(autouse=True)
@@ -85,6 +85,14 @@ def test_an_unknown_variable_is_an_error(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("VOLTAIRE_BACKEN__URL", "x")
     with pytest.raises(ConfigurationError, match="Did you mean VOLTAIRE_BACKEND__URL?"):
         load(written(tmp_path, ""))
+
+
+@pytest.mark.parametrize("key", [key for key in keys() if key.startswith("agent.") and "*." in key])
+def test_a_section_with_a_name_of_its_own_is_set_by_variables_too(
+    monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setenv("VOLTAIRE_" + key.replace("*", "own").replace(".", "__").upper(), "x")
+    check_environment()
 
 
 def test_token_comes_from_its_file_or_a_credential(
