@@ -221,12 +221,19 @@ class CallApprover:
         taints = [*await self.call.taints(), *touched]
         if asks(scope, touched=bool(taints)) == "never":
             return
-        # These are asked for while the command runs already.
-        midway = ("page:", "network:", "request:", "key:", "mcp", "budget:bytes", "budget:hosts")
-        running = scope.startswith(midway)
         request, decision, reason = await self.approvals.settle(
-            self.call, what, scope, taints, running=running, emit=self.emit
+            self.call, what, scope, taints, running=asked_midway(scope), emit=self.emit
         )
         self.emit(ApprovalAsked(request.id, what, decision))
         if decision == "denied":
             raise ToolError(reason)
+
+
+def asked_midway(scope: str) -> bool:
+    """Whether the call may have done something already when it asks, as a command in its shell has."""
+    act, _, of = scope.partition(":")
+    if act == "budget":
+        return of in ("bytes", "hosts")
+    if act == "key":
+        return of != ""
+    return act not in ("remember", "plan", "schedule", "write", "commit", "send")

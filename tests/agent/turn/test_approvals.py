@@ -163,14 +163,13 @@ async def test_an_answer_given_before_the_restart_counts_and_nothing_runs_twice(
     assert bench.ran == ([] if taken else [("git_commit", {"repo": "website"})])
 
 
-async def test_what_asks_while_it_runs_is_not_run_again() -> None:
+@pytest.mark.parametrize("scope", ["network:example.org", "mcp:time/now", "wake:nas"])
+async def test_what_asks_while_it_runs_is_not_run_again(scope: str) -> None:
     rows = MemoryApprovals()
     approvals = Approvals(rows, answering(None, []))
     approver = approvals.approver(STEP, lambda event: None)
     page = Taint("page http://example.org/", 0.0)
-    asking = asyncio.create_task(
-        approver("Connect to example.org", scope="network:example.org", touched=[page])
-    )
+    asking = asyncio.create_task(approver("Connect to example.org", scope=scope, touched=[page]))
     while not rows.requests:
         await asyncio.sleep(0)
     asking.cancel()
