@@ -28,7 +28,7 @@ from fakes.matrix_running import MatrixScenario
 from fakes.patience import soon
 from fakes.synapse import Synapse
 
-SECRET = "sk-a1b2c3d4e5f6a7b8c9d0e1f2a3b4"
+SECRET = f"sk-{'a1b2c3d4' * 4}"
 
 
 @dataclass
