@@ -139,7 +139,10 @@ async def use_faster(settings: Settings, used: Path, new: Path) -> None:
         finally:
             use_server(servers, chosen)
         if live:
-            await start_again(backend)
+            try:
+                await start_again(backend)
+            except (BackendRefused, BackendUnavailable) as error:
+                click.echo(f"It does not serve now: {error}")
     click.echo(f"In use: {chosen}")
 
 
