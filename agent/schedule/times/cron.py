@@ -1,5 +1,6 @@
 """Five-field cron expressions as a calendar rule."""
 
+from agent.language import translated
 from agent.schedule.times.draft import NotUnderstood
 from agent.schedule.times.rule import Calendar
 
@@ -35,11 +36,15 @@ def field_values(text: str, low: int, high: int, name: str) -> set[int]:
             first, last = bounds(span, low, high, bool(step))
             chosen = range(first, last + 1, int(step or 1))
         except ValueError:
-            raise NotUnderstood(f"“{text}” is no {name} of a cron expression.") from None
+            raise NotUnderstood(wrong(text, name)) from None
         if first < low or last > high or not chosen:
-            raise NotUnderstood(f"“{text}” is no {name} of a cron expression.")
+            raise NotUnderstood(wrong(text, name))
         values |= set(chosen)
     return values
+
+
+def wrong(text: str, name: str) -> str:
+    return translated("“{text}” is no {name} of a cron expression.").format(text=text, name=name)
 
 
 def bounds(text: str, low: int, high: int, stepped: bool) -> tuple[int, int]:

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from agent.schedule.times.rule import Calendar, Every, Once, Rule, next_times
+from agent.language import translated
+from agent.schedule.times.rule import Calendar, Every, Once, Rule, date_fields, next_times
 
 
 class NotUnderstood(Exception):
@@ -40,7 +41,8 @@ class Draft:
             return self.repeated()
         at = self.once()
         if at <= self.now:
-            raise NotUnderstood(f"{at:%a %d %b %Y %H:%M} is past. When do you mean?")
+            form = translated("{weekday} {day} {month} {year} {time} is past. When do you mean?")
+            raise NotUnderstood(form.format(**date_fields(at)))
         return Once(at.astimezone(UTC))
 
     # -- repeated -------------------------------------------------------------
@@ -49,24 +51,24 @@ class Draft:
         if self.span and not self.has_days():
             return self.interval(self.span)
         if self.unit in ("week", "month", "year") and not self.has_days():
-            raise NotUnderstood(WHICH[self.unit])
+            raise NotUnderstood(translated(WHICH[self.unit]))
         if self.unit == "year" and not (self.months and self.days):
-            raise NotUnderstood(WHICH["year"])
+            raise NotUnderstood(translated(WHICH["year"]))
         self.apply_daypart()
         if not self.times:
-            raise NotUnderstood("At what time of day?")
+            raise NotUnderstood(translated("At what time of day?"))
         if self.nth and not self.weekdays:
-            raise NotUnderstood("Which weekday of the month do you mean?")
+            raise NotUnderstood(translated("Which weekday of the month do you mean?"))
         days = frozenset(self.days)
         found = Calendar(tuple(sorted(set(self.times))), self.zone, frozenset(self.weekdays), days, frozenset(self.months), self.nth, self.step, self.first_day())  # fmt: skip
         if not next_times(found, self.now):
-            raise NotUnderstood("No such day exists. Which day do you mean?")
+            raise NotUnderstood(translated("No such day exists. Which day do you mean?"))
         return found
 
     def interval(self, span: timedelta) -> Rule:
         if span < timedelta(minutes=1):
             raise NotUnderstood(
-                "At least a minute must lie between two runs. How often do you mean?"
+                translated("At least a minute must lie between two runs. How often do you mean?")
             )
         if span % timedelta(days=1) or not (self.times or self.daypart is not None):
             return Every(int(span.total_seconds()), self.now.astimezone(UTC))
@@ -97,15 +99,19 @@ class Draft:
         day = self.named_day()
         self.apply_daypart()
         if len(self.times) > 1:
-            raise NotUnderstood("Several times were named. Which one, or every day at these times?")
+            raise NotUnderstood(
+                translated("Several times were named. Which one, or every day at these times?")
+            )
         if not self.times:
-            raise NotUnderstood("At what time?" if day else "When do you mean?")
+            raise NotUnderstood(translated("At what time?" if day else "When do you mean?"))
         return self.next_at(day)
 
     def shifted(self, span: timedelta) -> datetime:
         """`in two days at 9`."""
         if span % timedelta(days=1) or len(self.times) != 1 or self.has_days() or self.day:
-            raise NotUnderstood("Two times were named that do not go together. When do you mean?")
+            raise NotUnderstood(
+                translated("Two times were named that do not go together. When do you mean?")
+            )
         return self.at_time(self.now.date() + span)
 
     def next_at(self, day: date | None) -> datetime:
@@ -116,7 +122,8 @@ class Draft:
             return today
         if self.hours12 and 1 <= self.times[0] // 60 <= 12:
             hour = self.times[0] // 60 % 12
-            raise NotUnderstood(f"{hour + 12}:00 today, or {hour:02}:00 tomorrow?")
+            form = translated("{late}:00 today, or {early}:00 tomorrow?")
+            raise NotUnderstood(form.format(late=hour + 12, early=f"{hour:02}"))
         return self.at_time(self.now.date() + timedelta(days=1))
 
     def at_time(self, day: date) -> datetime:
@@ -136,7 +143,7 @@ class Draft:
         start = self.end_of_week() if self.next_week else self.now
         found = next_times(seek, start)
         if not found:
-            raise NotUnderstood("No such day exists. Which day do you mean?")
+            raise NotUnderstood(translated("No such day exists. Which day do you mean?"))
         return found[0].astimezone(ZoneInfo(self.zone)).date()
 
     def end_of_week(self) -> datetime:

@@ -1,11 +1,15 @@
-"""Parses English phrases clause by clause, in any order: every, on Monday, at 8, in 20 minutes, UTC."""
+"""Parses English phrases clause by clause, in any order: every, on Monday, at 8, in 20 minutes, UTC.
+
+Those of other languages are put into English before (languages.py).
+"""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
+from agent.language import ENGLISH, spoken, translated
 from agent.schedule.times.cron import parse_cron
 from agent.schedule.times.draft import Draft, NotUnderstood
 from agent.schedule.times.rule import Rule, next_times
@@ -83,16 +87,43 @@ BARE_HOUR = r"\d{1,2}(?!\d|[:.]\d|\s*(?:st|nd|rd|th|%|" + UNIT[3:-1] + r")\b)"
 
 
 def parse(phrase: str, now: datetime) -> Rule:
-    """The rule that a phrase means. `now` is aware, in the chat's zone (a ZoneInfo).
+    """The rule that a phrase means, in the language spoken, in English, or else in any other that is
+    known. `now` is aware, in the chat's zone (a ZoneInfo).
 
     Raises NotUnderstood with the question to ask back.
     """
-    draft, rest = scan(phrase, now)
-    if rest:
-        raise NotUnderstood(
-            ASK if rest == tidy(phrase) else f"I did not understand “{rest}”. When do you mean?"
-        )
-    return rule_of(draft)
+    question = None
+    for language in (spoken(), *other_languages()):
+        try:
+            draft, rest = scan(in_english(phrase, language), now)
+        except NotUnderstood as error:
+            question = question or error
+            continue
+        if not rest:
+            return rule_of(draft)
+        if question is None:
+            form = translated("I did not understand “{rest}”. When do you mean?")
+            words = form.format(rest=rest if language == ENGLISH else phrase.strip())
+            question = NotUnderstood(translated(ASK) if rest == tidy(phrase) else words)
+    assert question
+    raise question
+
+
+def other_languages() -> Iterator[str]:
+    """All but the one spoken, English first."""
+    if spoken() != ENGLISH:
+        yield ENGLISH
+    from agent.schedule.times.languages import RULES
+
+    yield from (language for language in RULES if language != spoken())
+
+
+def in_english(phrase: str, language: str) -> str:
+    if language == ENGLISH:
+        return phrase
+    from agent.schedule.times.languages import reading
+
+    return reading(phrase, language)
 
 
 def rule_of(draft: Draft) -> Rule:
@@ -101,21 +132,58 @@ def rule_of(draft: Draft) -> Rule:
         rule = draft.rule()
         next_times(rule, draft.now, 3)
     except OverflowError:
-        raise NotUnderstood(TOO_FAR) from None
+        raise NotUnderstood(translated(TOO_FAR)) from None
     return rule
 
 
 def parse_with_task(text: str, now: datetime) -> tuple[Rule, str]:
     """The rule at a text's beginning or end, and the task that is the rest."""
+    question = None
+    for language in (spoken(), *other_languages()):
+        try:
+            if language == ENGLISH and (found := english_with_task(text, now)):
+                return found
+            if found := split_at_task(text, language, now):
+                return found
+        except NotUnderstood as error:
+            question = question or error
+    raise question or NotUnderstood(translated(ASK))
+
+
+def english_with_task(text: str, now: datetime) -> tuple[Rule, str] | None:
     draft, rest = scan(text, now)
     if rest and rest != tidy(text):
         return rule_of(draft), original_letters(text, rest)
+    if not rest:
+        raise NotUnderstood(translated("What shall I do then?"))
     for word in list(re.finditer(r"\S+", text))[1:]:
         start = word.start()
         draft, rest = scan(text[start:], now)
         if not rest:
             return rule_of(draft), text[:start].strip(" ,;:")
-    raise NotUnderstood(ASK if rest else "What shall I do then?")
+    return None
+
+
+def split_at_task(text: str, language: str, now: datetime) -> tuple[Rule, str] | None:
+    """The same in any language, by trying each place where the time may end or begin. "Remind me" may
+    stand before the time or before the task."""
+    from agent.schedule.times.languages import REMIND
+
+    asked = re.compile(REMIND[language], re.IGNORECASE)
+    rest = asked.sub("", text.strip(), count=1) if asked.match(text.strip()) else text.strip()
+    words = re.findall(r"[\u4e00-\u9fff]\s*|[^\s\u4e00-\u9fff]+\s*", rest)
+    sides = [("".join(words[:cut]), "".join(words[cut:])) for cut in range(len(words), 0, -1)]
+    for when, task in [*sides, *((task, when) for when, task in reversed(sides) if task)]:
+        draft, left = scan(in_english(when.strip(" ,;:"), language), now)
+        if left or not when.strip(" ,;:"):
+            continue
+        task = task.strip(" ,;:")
+        reminded = bool(asked.match(task)) or rest != text.strip()
+        task = asked.sub("", task, count=1).strip(" ,;:") if asked.match(task) else task
+        if not task:
+            raise NotUnderstood(translated("What shall I do then?"))
+        return rule_of(draft), f"remind me {task}" if reminded else task
+    return None
 
 
 def original_letters(text: str, rest: str) -> str:
@@ -138,7 +206,7 @@ def scan(phrase: str, now: datetime) -> tuple[Draft, str]:
                 try:
                     apply(draft, match)
                 except OverflowError:
-                    raise NotUnderstood(TOO_FAR) from None
+                    raise NotUnderstood(translated(TOO_FAR)) from None
                 rest = rest[match.end() :].lstrip(" ,;:")
                 break
         else:
@@ -226,7 +294,7 @@ def nth_weekday_clause(draft: Draft, match: re.Match[str]) -> None:
 def day_of_month_clause(draft: Draft, match: re.Match[str]) -> None:
     draft.days |= {ordinal_of(day) for day in re.findall(ORDINAL, match["days"])}
     if draft.days - {-1, *range(1, 32)}:
-        raise NotUnderstood("A month has at most 31 days. Which day do you mean?")
+        raise NotUnderstood(translated("A month has at most 31 days. Which day do you mean?"))
     draft.repeat = draft.repeat or bool(match["each"])
 
 
@@ -246,7 +314,7 @@ def checked_date(year: str | None, month: int, day: int, now: datetime) -> date:
     try:
         found = date(int(year or now.year), month, day)
     except ValueError:
-        raise NotUnderstood("There is no such date. Which day do you mean?") from None
+        raise NotUnderstood(translated("There is no such date. Which day do you mean?")) from None
     return (
         found if year or found >= now.date() else checked_date(str(now.year + 1), month, day, now)
     )
@@ -283,17 +351,20 @@ def minute_of_day(text: str) -> int:
         return hour * 60 + (part if "past" in text else -part)
     if meridiem := re.search(r"[ap]\.?m", text):
         if not 1 <= hour <= 12:
-            raise NotUnderstood(f"{text} is no time of day. At what time?")
+            raise NotUnderstood(
+                translated("{text} is no time of day. At what time?").format(text=text)
+            )
         hour = hour % 12 + (12 if meridiem[0][0] == "p" else 0)
     if hour > 23 or minute > 59:
-        raise NotUnderstood(f"{text} is no time of day. At what time?")
+        raise NotUnderstood(translated("{text} is no time of day. At what time?").format(text=text))
     return hour * 60 + minute
 
 
 def zone_clause(draft: Draft, match: re.Match[str]) -> None:
     name = match["zone"].replace(" ", "_")
     if name in AMBIGUOUS_ZONES:
-        raise NotUnderstood(f"{name.upper()} means several zones. Which city's time do you mean?")
+        form = translated("{name} means several zones. Which city's time do you mean?")
+        raise NotUnderstood(form.format(name=name.upper()))
     draft.zone = ZONES.get(name) or zone_of_city(name)
     draft.now = draft.now.astimezone(ZoneInfo(draft.zone))
 
@@ -305,9 +376,8 @@ def zone_of_city(name: str) -> str:
         if name in (zone.lower(), zone.lower().rpartition("/")[2])
     ]
     if not found:
-        raise NotUnderstood(
-            f"I do not know the time zone “{name.replace('_', ' ')}”. Which city's time do you mean?"
-        )
+        form = translated("I do not know the time zone “{name}”. Which city's time do you mean?")
+        raise NotUnderstood(form.format(name=name.replace("_", " ")))
     return min(found, key=len)
 
 

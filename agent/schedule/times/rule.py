@@ -16,9 +16,14 @@ from zoneinfo import ZoneInfo
 
 from pydantic import AwareDatetime, ConfigDict, Field, TypeAdapter
 
-FORBID = ConfigDict(extra="forbid")  # what a newer version adds may mean another time
+from agent.language import plural, translated
+
+# What a newer version adds may mean another time.
+FORBID = ConfigDict(extra="forbid", defer_build=True)
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-MONTHS = tuple(calendar.month_name)[1:]
+MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December")  # fmt: skip
+SHORT_WEEKDAYS = tuple(name[:3] for name in WEEKDAYS)
+SHORT_MONTHS = tuple(name[:3] for name in MONTHS)
 ORDINALS = {1: "first", 2: "second", 3: "third", 4: "fourth", -1: "last"}
 HORIZON_DAYS = 366 * 9  # days looked ahead: 29 February may be eight years away
 
@@ -171,44 +176,84 @@ def load(stored: Mapping[str, Any]) -> Rule:
 
 
 def describe(rule: Rule, zone: str) -> str:
-    """The rule in plain English, as a person would confirm it."""
+    """The rule in plain words of the language spoken, as a person would confirm it."""
     if isinstance(rule, Once):
-        return f"once, on {rule.at.astimezone(ZoneInfo(zone)):%a %d %b %Y at %H:%M}"
+        at = rule.at.astimezone(ZoneInfo(zone))
+        form = translated("once, on {weekday} {day} {month} {year} at {time}")
+        return form.format(**date_fields(at))
     if isinstance(rule, Every):
-        return f"every {duration(rule.seconds)}"
-    words = f"{describe_days(rule)} {describe_times(rule.times)}"
+        return interval_words(rule.seconds)
+    form = translated("{days} {times}")
+    words = form.format(days=describe_days(rule), times=describe_times(rule.times))
     return words if rule.zone == zone else f"{words} ({rule.zone})"
+
+
+def date_words(at: datetime) -> str:
+    """A day of this year and a time, such as "Mon 23 Nov 09:00"."""
+    return translated("{weekday} {day} {month} {time}").format(**date_fields(at))
+
+
+def date_fields(at: datetime) -> dict[str, str]:
+    return {
+        "weekday": translated(SHORT_WEEKDAYS[at.weekday()]),
+        "day": f"{at:%d}",
+        "month": translated(SHORT_MONTHS[at.month - 1]),
+        "year": f"{at:%Y}",
+        "time": f"{at:%H:%M}",
+    }
 
 
 def describe_times(times: tuple[int, ...]) -> str:
     if len(times) > 6:
-        return f"{len(times)} times between {clock_time(times[0])} and {clock_time(times[-1])}"
-    return f"at {listed([clock_time(minute) for minute in times])}"
+        form = translated("{count} times between {first} and {last}")
+        first, last = clock_time(times[0]), clock_time(times[-1])
+        return form.format(count=len(times), first=first, last=last)
+    return translated("at {times}").format(times=listed([clock_time(minute) for minute in times]))
 
 
 def describe_days(rule: Calendar) -> str:
-    names = [WEEKDAYS[day] for day in sorted(rule.weekdays)]
-    months = f" of {listed([MONTHS[m - 1] for m in sorted(rule.months)])}" if rule.months else ""
+    weekdays = listed([translated(WEEKDAYS[day]) for day in sorted(rule.weekdays)])
+    months = listed([translated(MONTHS[month - 1]) for month in sorted(rule.months)])
+    days = listed(days_of_month(rule))
     if rule.either and rule.weekdays and rule.days:
-        return f"each {listed(names)} and {listed(days_of_month(rule))} of the month{months}"
-    if rule.nth:
-        return f"on the {ORDINALS[rule.nth]} {listed(names)}{months or ' of each month'}"
-    if rule.days:
-        return f"on {listed(days_of_month(rule))}{months or ' of each month'}"
-    return describe_weekdays(rule, names) + (f" in{months.removeprefix(' of')}" if months else "")
+        form = translated("each {weekdays} and {days} of the month")
+        if months:
+            form = translated("each {weekdays} and {days} of the month of {months}")
+    elif rule.nth:
+        form = translated("on the {nth} {weekdays} of each month")
+        if months:
+            form = translated("on the {nth} {weekdays} of {months}")
+    elif rule.days:
+        form = translated("on {days} of each month")
+        if months:
+            form = translated("on {days} of {months}")
+    else:
+        days = describe_weekdays(rule, weekdays)
+        form = translated("{days} in {months}") if months else "{days}"
+    nth = translated(ORDINALS[rule.nth]) if rule.nth else ""
+    return form.format(nth=nth, weekdays=weekdays, days=days, months=months)
 
 
-def describe_weekdays(rule: Calendar, names: list[str]) -> str:
+def describe_weekdays(rule: Calendar, weekdays: str) -> str:
+    if rule.step > 1 and weekdays:
+        form = plural(
+            "every {count} week on {weekdays}", "every {count} weeks on {weekdays}", rule.step
+        )
+        return form.format(count=rule.step, weekdays=weekdays)
     if rule.step > 1:
-        return f"every {rule.step} weeks on {listed(names)}" if names else f"every {rule.step} days"
+        return plural("every {count} day", "every {count} days", rule.step).format(count=rule.step)
     if rule.weekdays == frozenset(range(5)):
-        return "every weekday"
-    return f"every {listed(names)}" if names else "every day"
+        return translated("every weekday")
+    return (
+        translated("every {weekdays}").format(weekdays=weekdays)
+        if weekdays
+        else translated("every day")
+    )
 
 
 def days_of_month(rule: Calendar) -> list[str]:
     return [
-        "the last day" if day == -1 else f"day {day}"
+        translated("the last day") if day == -1 else translated("day {day}").format(day=day)
         for day in sorted(rule.days, key=lambda d: d % 32)
     ]
 
@@ -217,13 +262,33 @@ def clock_time(minute: int) -> str:
     return f"{minute // 60:02}:{minute % 60:02}"
 
 
-def duration(seconds: int) -> str:
-    for unit, size in (("week", 604800), ("day", 86400), ("hour", 3600), ("minute", 60)):
-        if seconds % size == 0:
-            count = seconds // size
-            return unit if count == 1 else f"{count} {unit}s"
-    return f"{seconds} seconds"
+def interval_words(seconds: int) -> str:
+    """Such as "every 20 minutes", in the largest unit that holds it evenly."""
+    match seconds:
+        case 60:
+            return translated("every minute")
+        case 3600:
+            return translated("every hour")
+        case 86400:
+            return translated("every day")
+        case 604800:
+            return translated("every week")
+    sizes = (604800, 86400, 3600, 60, 1)
+    size = next(size for size in sizes if seconds % size == 0)
+    count = seconds // size
+    form = {
+        604800: plural("every {count} week", "every {count} weeks", count),
+        86400: plural("every {count} day", "every {count} days", count),
+        3600: plural("every {count} hour", "every {count} hours", count),
+        60: plural("every {count} minute", "every {count} minutes", count),
+        1: plural("every {count} second", "every {count} seconds", count),
+    }[size]
+    return form.format(count=count)
 
 
 def listed(words: list[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    """Words with commas and an "and"; "" for none."""
+    *others, last = words or [""]
+    if not others:
+        return last
+    return translated("{others} and {last}").format(others=translated(", ").join(others), last=last)

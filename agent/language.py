@@ -1,0 +1,130 @@
+"""The language of the fixed texts that a person reads.
+
+English stands in the code, and is the key under which a catalogue (languages/LANGUAGE.po, gettext's
+form, read at its first use) has the same in another language; docs/languages.md tells how to edit or
+add one. What the model reads stays English.
+
+    with speaking("ru"):
+        translated("Nothing is running.")                  -> "Ничего не выполняется."
+        plural("{count} day", "{count} days", 5).format(count=5)  -> "5 дней"
+"""
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from io import BytesIO
+from pathlib import Path
+from string import Formatter
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # loaded with the first catalogue
+    from gettext import NullTranslations
+
+log = logging.getLogger(__name__)
+
+ENGLISH = "en"
+NAMES = {"en": "English", "de": "Deutsch", "es": "Español", "fr": "Français", "ru": "Русский", "zh": "中文"}  # fmt: skip
+CATALOGUES = Path(__file__).parent / "languages"
+FIELD = re.compile(r"\{[^{}]*\}")
+_spoken: ContextVar[str] = ContextVar("language", default=ENGLISH)
+
+
+@cache
+def languages() -> tuple[str, ...]:
+    """The codes of all languages, English first."""
+    return (ENGLISH, *sorted(path.stem for path in CATALOGUES.glob("*.po")))
+
+
+def known_language(tag: str) -> str:
+    """The language of a tag such as "fr-CA" where there is one, else ""."""
+    code = tag.partition("-")[0].partition("_")[0].lower()
+    return code if code in languages() else ""
+
+
+def name_of(language: str) -> str:
+    """What its speakers call it; the code for one that was added."""
+    return NAMES.get(language, language)
+
+
+def spoken() -> str:
+    """The language that this task's texts are in."""
+    return _spoken.get()
+
+
+@contextmanager
+def speaking(*choices: str) -> Iterator[None]:
+    """Texts looked up within are in the first of the languages (tags) that is known; where none is,
+    in the one that was spoken before. Tasks started within go on in it."""
+    token = _spoken.set(next(filter(None, map(known_language, choices)), _spoken.get()))
+    try:
+        yield
+    finally:
+        _spoken.reset(token)
+
+
+def translated(english: str) -> str:
+    """A fixed text in the language spoken; English where its catalogue lacks it."""
+    if (language := _spoken.get()) == ENGLISH or not english:
+        return english
+    return local(catalogue(language).gettext(english))
+
+
+def plural(one: str, many: str, count: int) -> str:
+    """The form of a text that goes with `count`, in the language spoken; both have {count}."""
+    if (language := _spoken.get()) == ENGLISH:
+        return one if count == 1 else many
+    return local(catalogue(language).ngettext(one, many, count))
+
+
+@cache
+def catalogue(language: str) -> "NullTranslations":
+    """A catalogue; without the entries that cannot be filled in as the English ones are."""
+    from gettext import GNUTranslations, NullTranslations
+
+    import polib
+
+    try:
+        entries = polib.pofile(str(CATALOGUES / f"{language}.po"))
+    except (OSError, ValueError) as error:
+        log.error("the texts stay English: %s.po cannot be read: %s", language, error)  # noqa: TRY400 - one sentence
+        return NullTranslations()
+    for entry in list(entries):
+        forms = [entry.msgstr] if entry.msgstr else entry.msgstr_plural.values()
+        if any(fields(form) != fields(entry.msgid_plural or entry.msgid) for form in forms):
+            log.error("%s.po: other {names} than in English: %r", language, entry.msgid)
+            entries.remove(entry)
+    return GNUTranslations(BytesIO(entries.to_binary()))
+
+
+def fields(text: str) -> Counter[str]:
+    """The names in braces that are filled in."""
+    return Counter(FIELD.findall(text))
+
+
+def local(text: str) -> str:
+    """A text whose numbers are filled in as its language writes them."""
+    return text if _spoken.get() == "zh" else LocalText(text)
+
+
+class LocalText(str):
+    """Digits in threes with narrow spaces, and a decimal comma: German, French, Spanish, Russian."""
+
+    __slots__ = ()
+
+    def format(self, *args: Any, **values: Any) -> str:
+        return NUMBERS.vformat(self, args, values)
+
+
+class _Numbers(Formatter):
+    def format_field(self, value: Any, format_spec: str) -> str:
+        shown = format(value, format_spec)
+        if isinstance(value, int | float) and format_spec:
+            return shown.translate({ord(","): "\u202f", ord("."): ","})
+        return shown
+
+
+NUMBERS = _Numbers()

@@ -1,0 +1,440 @@
+"""Times in words of other languages, put into the English that the parser reads.
+
+reading("завтра в 9", "ru") -> "tomorrow at 9"
+
+Whatever is not a word of a time stays as it is. The order of the rules counts: longer phrases first.
+Loaded when a phrase is no English.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+
+from agent.schedule.times.rule import MONTHS, WEEKDAYS
+
+Rewriting = tuple[str, str | Callable[[re.Match[str]], str]]
+
+# How one asks to be reminded, with the small words that lead to the task.
+REMIND = {
+    "en": r"(?:please )?remind me(?: (?=to |of |about |that ))?",
+    "de": r"(?:bitte )?erinner(?:e|n sie)? mich(?: bitte)?(?: daran,?| an\b)?",
+    "es": r"(?:por favor,? )?recu[eé]rda(?:me|melo)(?: que| de)?",
+    "fr": r"(?:s'il (?:te|vous) pla[iî]t,? )?rappelle(?:z)?[- ]moi(?: de\b| d'| que)?",
+    "ru": r"(?:пожалуйста,? )?напомни(?:те)?(?: мне)?(?: пожалуйста)?(?:,? что| о| об| про)?",
+    "zh": r"(?:请)?(?:记得)?提醒(?:我|一下我?)",
+}
+
+
+def reading(phrase: str, language: str) -> str:
+    """The phrase with what a language says of times in English."""
+    text = " ".join(phrase.lower().replace("’", "'").split())
+    for pattern, replacement in rules(language):
+        text = pattern.sub(replacement, text)
+    return " ".join(text.split())
+
+
+@cache
+def rules(language: str) -> list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]]:
+    return [(re.compile(pattern), to) for pattern, to in RULES.get(language, list)()]
+
+
+def languages() -> tuple[str, ...]:
+    return tuple(RULES)
+
+
+def named(names: str, english: tuple[str, ...], after: str = r"\b") -> Iterator[Rewriting]:
+    """Names (patterns, in the order of the English ones)."""
+    for name, meant in zip(names.split(), english, strict=True):
+        yield rf"\b(?:{name}){after}", meant.lower()
+
+
+def numbers(words: str) -> Iterator[Rewriting]:
+    """Words from one on, then those for 20 and 30."""
+    for number, word in zip([*range(1, 13), 20, 30], words.split(), strict=True):
+        yield rf"\b(?:{word})\b", str(number)
+
+
+def clock(hour: int, minute: int, *, late: bool = False) -> str:
+    """A time of day; `late`: of the half that begins at noon."""
+    return f"at {hour + 12 if late and hour < 12 else hour % 24 if hour < 25 else hour}:{minute:02}"
+
+
+def half_to(match: re.Match[str]) -> str:
+    """Half an hour before, as in "halb neun"."""
+    return f"at {(int(match[1]) - 1) % 24}:30"
+
+
+def quarter_to(match: re.Match[str]) -> str:
+    return f"at {(int(match[1]) - 1) % 24}:45"
+
+
+def early(match: re.Match[str]) -> str:
+    hour = int(match[1])
+    return clock(0 if hour == 12 else hour, int(match[2] or 0))
+
+
+def late(match: re.Match[str]) -> str:
+    return clock(int(match[1]), int(match[2] or 0), late=True)
+
+
+def at(match: re.Match[str]) -> str:
+    return clock(int(match[1]), int(match[2] or 0))
+
+
+def german() -> Iterator[Rewriting]:
+    yield from numbers(
+        "ein[sermn]* zwei drei vier fünf sechs sieben acht neun zehn elf zwölf zwanzig dreißig"
+    )
+    yield r"\b(?:1 )?halbe[nr]? stunde\b", "half an hour"
+    yield r"\b(?:1 )?viertelstunde\b", "15 minutes"
+    yield r"\b(?:1 )?dreiviertelstunde\b", "45 minutes"
+    yield r"\b(?:anderthalb|eineinhalb|1einhalb) stunden\b", "90 minutes"
+    yield r"\b(?:um |gegen )?halb (\d{1,2})\b(?: uhr)?", half_to
+    yield r"\b(?:um |gegen )?viertel nach (\d{1,2})\b(?: uhr)?", r"at quarter past \1"
+    yield r"\b(?:um |gegen )?(?:viertel vor|dreiviertel) (\d{1,2})\b(?: uhr)?", quarter_to
+    yield r"\b(?:um |gegen |ab )?(\d{1,2}) ?uhr(?: (\d{2}))?(?: morgens| früh| vormittags)\b", early
+    yield r"\b(?:um |gegen |ab )?(\d{1,2}) ?uhr(?: (\d{2}))?(?: abends| nachmittags)\b", late
+    yield r"\b(?:um |gegen |ab )?(\d{1,2}) ?uhr\b(?: (\d{2})\b)?", at
+    yield r"\bübermorgen\b", "day after tomorrow"
+    yield r"\bmorgen (?:früh|vormittag)\b", "tomorrow morning"
+    yield r"\bheute nacht\b", "tonight"
+    yield r"\bheute\b", "today"
+    yield r"\bjeden morgen\b|\bmorgens\b", "every morning"
+    yield r"\b(?:jeden nachmittag|nachmittags)\b", "every afternoon"
+    yield r"\b(?:jeden abend|abends)\b", "every evening"
+    yield r"\bam (?:morgen|vormittag)\b", "in the morning"
+    yield r"\bmorgen\b", "tomorrow"
+    yield r"\b(?:am )?nachmittag\b", "afternoon"
+    yield r"\b(?:am )?abend\b", "evening"
+    yield r"\b(?:am |um )?mittags?\b", "noon"
+    yield r"\b(?:um )?mitternachts?\b", "midnight"
+    yield (
+        r"\b(?:an |jeden )?(?:werktags|werktagen|werktag|wochentags|arbeitstagen|arbeitstag)\b",
+        "every weekday",
+    )
+    yield r"\b(?:am wochenende|an wochenenden|jedes wochenende|wochenends)\b", "every weekend"
+    yield r"\btäglich\b", "every day"
+    yield r"\bstündlich\b", "every hour"
+    yield r"\bwöchentlich\b", "weekly"
+    yield r"\bmonatlich\b", "monthly"
+    yield r"\bjährlich\b", "yearly"
+    yield r"\bjede[nrs]? (?:zweite[nrs]?|2\.)", "every other"
+    yield r"\bjede[nrs]? (?=(?:erste|2\.|dritte|vierte|letzte)[nr]? \w+tag)", "on the "
+    yield r"\b(?:im|des|jeden|eines jeden|jedes) monats?\b(?! am)", "of the month"
+    for german_word, english in (("ersten?", "first"), ("zweiten?", "second"), ("dritten?", "third"), ("vierten?", "fourth"), ("letzten?", "last")):  # fmt: skip
+        yield rf"\b{german_word}(?:n|r)?\b", english
+    yield r"\b(?:jede[nrs]?|alle)\b", "every"
+    yield from named(
+        "montag dienstag mittwoch donnerstag freitag (?:samstag|sonnabend) sonntag",
+        tuple(f"every {day}" for day in WEEKDAYS),
+        r"s\b",
+    )
+    yield from named(
+        "montag dienstag mittwoch donnerstag freitag (?:samstag|sonnabend) sonntag", WEEKDAYS
+    )
+    yield from named(
+        "(?:januar|jänner) februar märz april mai juni juli august september oktober november dezember",
+        MONTHS,
+    )
+    yield r"\b(\d{1,2})\.(?=\s|,|$)", r"\1th"
+    yield r"\bsekunden?\b", "seconds"
+    yield r"\bminuten?\b", "minutes"
+    yield r"\bstunden?\b", "hours"
+    yield r"\btag(?:en|e)?\b", "days"
+    yield r"\bwochen?\b", "weeks"
+    yield r"\bmonat\b", "month"
+    yield r"\bjahr\b", "year"
+    yield r"\bnächste[nrs]?\b", "next"
+    yield r"\bkommende[nrs]?\b", "coming"
+    yield r"\bevery 1\b", "every"
+    yield r"\bevery days\b", "every day"
+    yield r"\bund\b", "and"
+    yield r"\bbis\b", "to"
+    yield r"\b(?:um|gegen|ab)\b", "at"
+    yield r"(?<!\d )(?<!\d)\bam (?=\d+th\b)", "on the "
+    yield r"(?<!\d )(?<!\d)\bam\b", "on"
+
+
+def french() -> Iterator[Rewriting]:
+    yield from numbers("une? deux trois quatre cinq six sept huit neuf dix onze douze vingt trente")
+    yield r"\b1 demi[- ]heure\b|\bdemi[- ]heure\b", "half an hour"
+    yield r"\b1 quart d'heure\b", "15 minutes"
+    yield r"\b1 heure et demie\b", "90 minutes"
+    yield r"\b(?:dans|d'ici) (\d+) ?h(?:eures?)?\b", r"in \1 hours"
+    yield r"\btoutes les (\d+) ?h(?:eures?)?\b", r"every \1 hours"
+    time = r"(?:\b(?:à|vers|dès) )?\b(\d{1,2}) ?h(?:eures?)?\b ?"
+    yield time + r"et demie\b", lambda m: clock(int(m[1]), 30)
+    yield time + r"et quart\b", lambda m: clock(int(m[1]), 15)
+    yield time + r"moins le quart\b", quarter_to
+    minutes = r"(?:\b(?:à|vers|dès) )?\b(\d{1,2}) ?(?:h(?:eures?)? ?|:)(\d{2})?"
+    yield minutes + r" du matin\b", early
+    yield minutes + r" (?:du soir|de l'après-midi)\b", late
+    yield r"(?<!at )(?<!\d)" + minutes + r"\b", at
+    yield r"\baprès-demain\b", "day after tomorrow"
+    yield r"\bdemain\b", "tomorrow"
+    yield r"\baujourd'hui\b", "today"
+    yield r"\bcette nuit\b", "tonight"
+    yield r"\b(?:tous les matins|chaque matin)\b", "every morning"
+    yield r"\b(?:tous les après-midis?|chaque après-midi)\b", "every afternoon"
+    yield r"\b(?:tous les soirs|chaque soir)\b", "every evening"
+    yield r"\b(?:ce |cet )(?=matin|soir|après-midi)", "this "
+    yield r"\b(?:le )?matin\b", "morning"
+    yield r"\b(?:l')?après-midi\b", "afternoon"
+    yield r"\b(?:le )?soir\b", "evening"
+    yield r"\b(?:à )?midi\b", "noon"
+    yield r"\b(?:à )?minuit\b", "midnight"
+    yield r"\b(?:tous les |chaque )?jours? (?:ouvrés?|ouvrables?)\b|\ben semaine\b", "every weekday"
+    yield r"\b(?:tous les |chaque |le |les )week-?ends?\b", "every weekend"
+    yield r"\b1 jour sur 2\b", "every other day"
+    yield r"\b(?:du|de chaque|de) mois\b", "of the month"
+    yield r"\b1er\b|\bpremier\b", "first"
+    yield r"\b(?:deuxième|second)\b", "second"
+    yield r"\btroisième\b", "third"
+    yield r"\bquatrième\b", "fourth"
+    yield r"\bdernier\b", "last"
+    french_days = "lundi mardi mercredi jeudi vendredi samedi dimanche"
+    yield from named(french_days, tuple(f"every {day}" for day in WEEKDAYS), r"s\b")
+    yield rf"\b({french_days.replace(' ', '|')}) prochain\b", r"next \1"
+    yield rf"\bdu (?={french_days.replace(' ', '|')})", ""
+    yield rf"\b({french_days.replace(' ', '|')}) au (?={french_days.replace(' ', '|')})", r"\1 to "
+    yield rf"\ble (?={french_days.replace(' ', '|')})", "every "
+    yield from named(french_days, WEEKDAYS)
+    yield from named(
+        "janvier f[ée]vrier mars avril mai juin juillet ao[ûu]t septembre octobre novembre d[ée]cembre",
+        MONTHS,
+    )
+    yield r"\ble (\d{1,2})(?= (?:of the month|à|at|,)|$)", r"on the \1th"
+    yield r"\b(?:tous|toutes) les\b|\bchaque\b", "every"
+    yield r"\bevery every\b", "every"
+    yield r"\bsecondes?\b", "seconds"
+    yield r"\bheures?\b", "hours"
+    yield r"\bjours?\b", "days"
+    yield r"\bsemaines?\b", "weeks"
+    yield r"\bmois\b", "month"
+    yield r"\b(?:ans|années?)\b|(?<=every )an\b", "year"
+    yield r"\bevery (second|hour|day|week|minute)s\b", r"every \1"
+    yield r"\b(?:dans|d'ici)\b", "in"
+    yield r"\bet\b", "and"
+    yield r"\ble\b", "on the"
+    yield r"(?<!\w)(?:à|vers|dès)(?!\w)", "at"
+
+
+def spanish() -> Iterator[Rewriting]:
+    yield from numbers(
+        "un[ao]? dos tres cuatro cinco seis siete ocho nueve diez once doce veinte treinta"
+    )
+    yield r"\bmedia hora\b", "half an hour"
+    yield r"\b(?:1 )?hora y media\b", "90 minutes"
+    yield r"\b(?:1 )?cuarto de hora\b", "15 minutes"
+    time = r"\ba las? (\d{1,2})"
+    yield time + r" y media\b", lambda m: clock(int(m[1]), 30)
+    yield time + r" y cuarto\b", lambda m: clock(int(m[1]), 15)
+    yield time + r" menos cuarto\b", quarter_to
+    yield time + r"(?:[:.](\d{2}))? (?:de|por) la (?:mañana|madrugada)\b", early
+    yield time + r"(?:[:.](\d{2}))? (?:de|por) la (?:tarde|noche)\b", late
+    yield r"\ba las? (?=\d)", "at "
+    yield r"\bpasado mañana\b", "day after tomorrow"
+    yield r"\b(?:todas las mañanas|cada mañana)\b", "every morning"
+    yield r"\b(?:todas las tardes|cada tarde)\b", "every afternoon"
+    yield r"\b(?:todas las noches|cada noche)\b", "every night"
+    yield r"\besta noche\b", "tonight"
+    yield r"\besta (?=mañana|tarde)", "this "
+    yield r"\b(?:por|en) la mañana\b|(?<=this )mañana\b", "morning"
+    yield r"\b(?:por la )?tarde\b", "afternoon"
+    yield r"\b(?:por la )?noche\b", "night"
+    yield r"\bmañana\b", "tomorrow"
+    yield r"\bhoy\b", "today"
+    yield r"\b(?:al?|a) mediodía\b", "noon"
+    yield r"\b(?:a )?medianoche\b", "midnight"
+    yield (
+        r"\b(?:los |cada |todos los )?días? (?:laborables?|hábiles|hábil)\b|\bentre semana\b",
+        "every weekday",
+    )
+    yield r"\b(?:los |cada |todos los )?fin(?:es)? de semana\b", "every weekend"
+    yield r"\b(?:a diario|diariamente)\b", "every day"
+    yield r"\bmensualmente\b", "monthly"
+    yield r"\bsemanalmente\b", "weekly"
+    yield r"\bcada 2 días\b|\b1 día sí y (?:otro|1) no\b", "every other day"
+    yield r"\b(?:de cada|del|cada) mes\b(?! el)", "of the month"
+    for word, english in (("primer[o]?", "first"), ("segundo(?=  ?\\w+ of|  ?[lmjvsd]\\w+)", "second"), ("tercer[o]?", "third"), ("cuarto", "fourth"), ("último", "last")):  # fmt: skip
+        yield rf"\b{word}\b" if "(?=" not in word else rf"\b{word}", english
+    days = "lunes martes mi[ée]rcoles jueves viernes s[áa]bados? domingos?"
+    some = days.replace(" ", "|")
+    yield rf"\b(?:el )?pr[óo]ximo (?={some})", "next "
+    yield rf"\b(?:el )?({some}) que viene\b", r"next \1"
+    yield rf"\b(?:todos los|los|cada) (?={some})", "every "
+    yield rf"\bde (?=(?:{some}) a )", "every "
+    yield rf"\b({some}) a (?={some})", r"\1 to "
+    yield rf"\bel (?={some})", "on "
+    yield from named(days, WEEKDAYS)
+    yield from named(
+        "enero febrero marzo abril mayo junio julio agosto sep?tiembre octubre noviembre diciembre",
+        MONTHS,
+    )
+    yield r"\bel (?:día )?(\d{1,2})(?= (?:of the month|at|,)|$)", r"on the \1th"
+    yield r"\bel (?:día )?(\d{1,2}) de\b", r"on \1"
+    yield r"\bdel? (?=\d{4}\b)", ""
+    yield r"\b(?:todos|todas) l[oa]s\b|\bcada\b", "every"
+    yield r"\bsegundos?\b", "seconds"
+    yield r"\bminutos?\b", "minutes"
+    yield r"\bhoras?\b", "hours"
+    yield r"\bdías?\b", "days"
+    yield r"\bsemanas?\b", "weeks"
+    yield r"\bmes\b", "month"
+    yield r"\baño\b", "year"
+    yield r"\bevery (second|hour|day|week|minute)s\b", r"every \1"
+    yield r"\b(?:dentro de|en) (?=\d|half|an? )", "in "
+    yield r"\bel (?=first|second|third|fourth|last)", "on the "
+    yield r"\by\b", "and"
+
+
+def russian() -> Iterator[Rewriting]:
+    ordinals = "первого второго третьего четвёртого пятого шестого седьмого восьмого девятого десятого одиннадцатого двенадцатого"
+    for number, word in enumerate(ordinals.replace("ё", "[её]").split()):
+        yield rf"\b(?:в )?пол(?:овине )?-?{word}\b", f"at {number or 12}:30"
+    yield from numbers(
+        "один|одну два|две три четыре пять шесть семь восемь девять десять одиннадцать двенадцать двадцать тридцать"
+    )
+    yield r"\bполтора часа\b", "90 minutes"
+    yield r"\bполчаса\b", "half an hour"
+    yield r"\bчерез (?=минуту|час\b|день|неделю)", "in 1 "
+    yield r"\bчерез\b", "in"
+    # "через 3 дня" and "раз в 3 дня" are no times of day
+    time = r"(?<!in )(?<!раз )(?<!кажд[а-я]{2} )(?<!раз в )\b(?:в |к )?(\d{1,2})(?:[:.](\d{2}))?(?: час(?:а|ов)?)? "
+    yield time + r"(?:утра|ночи)\b", early
+    yield time + r"(?:дня|вечера)\b", late
+    yield r"\bв (\d{1,2}) час(?:а|ов)?(?: (\d{1,2}) минут\w?)?", at
+    yield r"\bв час дня\b", "at 13:00"
+    yield r"\bпослезавтра\b", "day after tomorrow"
+    yield r"\bзавтра\b", "tomorrow"
+    yield r"\bсегодня ночью\b", "tonight"
+    yield r"\bсегодня\b", "today"
+    yield r"\b(?:каждое утро|по утрам)\b", "every morning"
+    yield r"\b(?:каждый вечер|по вечерам)\b", "every evening"
+    yield r"\bутром\b", "morning"
+    yield r"\bдн[её]м\b", "afternoon"
+    yield r"\bвечером\b", "evening"
+    yield r"\bночью\b", "night"
+    yield r"\bв полдень\b", "noon"
+    yield r"\bв полночь\b", "midnight"
+    yield (
+        r"\b(?:по будням|по рабочим дням|в будни|кажд\w+ (?:будний|рабочий) день)\b",
+        "every weekday",
+    )
+    yield r"\b(?:по выходным|в выходные|кажд\w+ выходн\w+)\b", "every weekend"
+    yield r"\bежедневно\b|\bраз в день\b", "every day"
+    yield r"\bежечасно\b|\bраз в час\b", "every hour"
+    yield r"\bеженедельно\b|\bраз в неделю\b", "weekly"
+    yield r"\bежемесячно\b|\bраз в месяц\b", "monthly"
+    yield r"\bежегодно\b|\bраз в год\b", "yearly"
+    yield r"\bраз в (?=\d)", "every "
+    yield r"\b(?:кажд\w+ месяца|месяца)\b", "of the month"
+    for word, english in (("перв(?:ый|ую|ое|ая)", "first"), ("втор(?:ой|ую|ое)", "second"), ("трет(?:ий|ью|ье)", "third"), ("четв[её]рт(?:ый|ую|ое)", "fourth"), ("последн(?:ий|юю|ее)", "last")):  # fmt: skip
+        yield rf"\b(?:во? )?{word}\b", f"on the {english}"
+    days = "понедельник вторник сред четверг пятниц суббот воскресень".split()
+    endings = r"(?:ам|ям|а|у|ы|е|я|и)?\b"
+    some = "|".join(days)
+    yield rf"\bсо? (?=(?:{some})\w* (?:по|до) )", "every "
+    yield rf"\b((?:{some})\w*) (?:по|до) (?=(?:{some}))", r"\1 to "
+    yield rf"\bпо (?={some})", "every "
+    yield rf"\b(?:во? )?следующ\w+ (?={some})", "next "
+    yield r"\bкажд\w+\b", "every"
+    yield rf"\bво? (?={some})", "on "
+    for day, english in zip(days, WEEKDAYS, strict=True):
+        yield rf"\b{day}{endings}", english.lower()
+    yield from named(
+        "январ[яь] феврал[яь] марта? апрел[яь] ма[яй] июн[яь] июл[яь] августа? сентябр[яь] октябр[яь] ноябр[яь] декабр[яь]",
+        MONTHS,
+    )
+    yield r"\b(\d{1,2})(?:-?го)?(?: числа)(?= |,|$)", r"on the \1th"
+    yield r"\bсекунд\w?\b", "seconds"
+    yield r"\bминут\w?\b", "minutes"
+    yield r"\bчас(?:а|ов)?\b", "hours"
+    yield r"\b(?:день|дня|дней)\b", "days"
+    yield r"\bнедел(?:ю|и|ь)\b", "weeks"
+    yield r"\bмесяц\b", "month"
+    yield r"\bгод\b", "year"
+    yield r"\bevery (second|hour|day|week|minute)s\b", r"every \1"
+    yield r"\bи\b", "and"
+    yield r"\b(?:во?|к) (?=\d)", "at "
+
+
+def chinese_number(text: str) -> int:
+    """Up to 99, in characters or digits."""
+    if text.isdecimal():
+        return int(text)
+    digits = {character: value for value, character in enumerate("零一二三四五六七八九")} | {
+        "两": 2
+    }
+    tens, ten, ones = text.rpartition("十")
+    if not ten:
+        return digits[text[-1]]
+    return 10 * (digits[tens[-1]] if tens else 1) + (digits[ones] if ones else 0)
+
+
+def chinese() -> Iterator[Rewriting]:
+    yield (
+        r"[零一二两三四五六七八九十]+(?=点|分|个?小时|天|周(?![一二三四五六日天])|个?星期(?!$|[一二三四五六日天])|个?月|日|号)(?<!周[一二三四五六])(?<!星期[一二三四五六])",
+        lambda m: str(chinese_number(m[0])),
+    )
+    yield r"(?<=点)[一二三四五六七八九十]+", lambda m: str(chinese_number(m[0]))
+    yield r"半个?小时(?:之|以)?后", " in half an hour "
+    for unit, english in (("秒钟?", "seconds"), ("分钟?", "minutes"), ("个?小时", "hours"), ("天", "days"), ("(?:周|个星期)", "weeks")):  # fmt: skip
+        yield rf"(?:过)?(\d+) ?{unit}(?:之|以)?后", rf" in \1 {english} "
+        yield rf"每隔?(\d+) ?{unit}", rf" every \1 {english} "
+    yield r"每(?:隔一天|隔1天)|隔天", " every other day "
+    yield r"每个?小时", " every hour "
+    yield r"每分钟", " every minute "
+    time = r"(\d{1,2}) ?[点:：](?:钟)?(?:(\d{1,2})分?)?"
+    half = r"(\d{1,2}) ?点半"
+    yield (
+        rf"(?:下午|晚上|傍晚|(?<=[今明])晚){half}",
+        lambda m: f" {clock(int(m[1]), 30, late=True)} ",
+    )
+    yield rf"(?:中午){time}", lambda m: f" {clock(int(m[1]), int(m[2] or 0), late=int(m[1]) < 6)} "
+    yield rf"(?:下午|晚上|傍晚|(?<=[今明])晚){time}", lambda m: f" {late(m)} "
+    yield rf"(?:早上|上午|凌晨|清晨|(?<=[今明])早){half}", lambda m: f" {clock(int(m[1]), 30)} "
+    yield rf"(?:早上|上午|凌晨|清晨|(?<=[今明])早){time}", lambda m: f" {early(m)} "
+    yield half, lambda m: f" {clock(int(m[1]), 30)} "
+    yield r"(\d{1,2}) ?点(?!\d)(?:钟|整)?", r" at \1 "
+    yield rf"(?<!at )(?<!\d){time}", lambda m: f" {at(m)} "
+    yield r"今晚", " today evening "
+    yield r"明晚", " tomorrow evening "
+    yield r"明早", " tomorrow morning "
+    yield r"后天", " day after tomorrow "
+    yield r"(?:明天|明日|明(?= at))", " tomorrow "
+    yield r"(?:今天|今日|今(?= at))", " today "
+    yield r"(?:早上|上午|清晨)", " morning "
+    yield r"中午", " noon "
+    yield r"下午", " afternoon "
+    yield r"(?:晚上|傍晚)", " evening "
+    yield r"半夜|午夜", " midnight "
+    yield r"每?个?工作日", " every weekday "
+    yield r"每个?周末|(?<!\w)周末", " every weekend "
+    yield r"每天|每日", " every day "
+    yield r"每周(?![一二三四五六日天\d])", " every week "
+    for number, day in enumerate(WEEKDAYS):
+        name = f"[{'一二三四五六'[number] if number < 6 else '日天'}]"
+        yield rf"每个?(?:周|星期|礼拜){name}", f" every {day.lower()} "
+        yield rf"下个?(?:周|星期|礼拜){name}", f" next {day.lower()} "
+        yield rf"(?:这|本)?个?(?:周|星期|礼拜){name}", f" {day.lower()} "
+    yield r"(\d{4})年(\d{1,2})月(\d{1,2})[日号]", r" \1-\2-\3 "
+    yield r"每年(?=\d)", " every year "
+    yield (
+        r"(\d{1,2})月(\d{1,2})[日号]",
+        lambda m: f" on {m[2]} {MONTHS[(int(m[1]) - 1) % 12].lower()} ",
+    )
+    yield r"每个?月的?(\d{1,2})[日号]", r" on the \1th of the month "
+    yield r"(\d{1,2})[日号]", r" on the \1th "
+    yield r"到|至", " to "
+    yield r"和|、|及", " and "
+    yield r"(?<=[a-z\d] )的|，|,", " "
+
+
+RULES: Mapping[str, Callable[[], Iterator[Rewriting]]] = {
+    "de": german,
+    "es": spanish,
+    "fr": french,
+    "ru": russian,
+    "zh": chinese,
+}
