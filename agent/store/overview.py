@@ -1,0 +1,557 @@
+"""What the owner's page reads beyond the tables' own questions. Nothing here writes, and a row that cannot be
+decoded is shown as it is.
+
+Figures of a turn are of rows that are there anyway: when its messages came in, its model calls, its tool
+runs, what it asked, what it sent.
+"""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from agent.store.database import Database, Row
+from agent.store.search import terms
+
+TurnPart = Literal[
+    "waiting", "reading", "thinking", "writing", "tools", "approvals", "sending", "other"
+]
+PARTS: tuple[TurnPart, ...] = (
+    *("waiting", "reading", "thinking", "writing"),
+    *("tools", "approvals", "sending", "other"),
+)
+EXCERPT = 240  # characters of a text in a list
+FOUND = 2_000  # newest messages that hold the words looked for
+LOOKED_THROUGH = 2_000  # newest turns that a search without an index looks through
+RECENT_DAYS = 30.0
+DAY = 86_400.0
+FOREVER = 1e11  # seconds since the epoch
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFilter:
+    """What the turns to be listed have in common; empty fields ask for nothing.
+
+    `words` stand in what person or model said, all of them. `slow` is the least seconds. `before` is
+    the start of the last turn listed so far.
+    """
+
+    words: str = ""
+    chat: str = ""
+    tool: str = ""
+    reason: str = ""
+    slow: float = 0.0
+    reread: bool = False
+    before: float = 0.0
+
+
+@dataclass(slots=True)
+class TurnLine:
+    """A turn as a list shows it. `seconds` by part; thinking and writing share the model's time by
+    the characters of each. `asked` and `answered` are excerpts."""
+
+    id: str
+    chat: str
+    title: str
+    kind: str
+    state: str
+    reason: str
+    asked: str
+    answered: str
+    started_at: float
+    ended_at: float | None
+    feedback: int | None
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    reread: int = 0
+    model_calls: int = 0
+    tools: dict[str, int] = field(default_factory=dict)
+    seconds: dict[TurnPart, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Overview:
+    database: Database
+
+    # -- turns -----------------------------------------------------------------
+
+    async def turns(self, wanted: TurnFilter, limit: int = 50) -> list[TurnLine]:
+        """The newest that fit, newest first."""
+        conditions, values = _conditions(wanted)
+        if wanted.words and not terms(wanted.words):
+            return []
+        where = " AND ".join(conditions) or "true"
+        newest = (
+            f"SELECT id FROM turns t WHERE {where} ORDER BY t.started_at DESC, t.id DESC LIMIT ?"
+        )
+        return await self._lines(newest, *values, limit)
+
+    async def turn(self, id: str) -> TurnLine | None:
+        found = await self._lines("SELECT ?", id)
+        return found[0] if found else None
+
+    async def turns_of(self, ids: Collection[str]) -> list[TurnLine]:
+        """Those that are there, newest first."""
+        return await self._lines("SELECT value FROM json_each(?)", json.dumps([*ids]))
+
+    async def newest(self) -> tuple[int, int]:
+        """The ids of the newest step and of the newest model call."""
+        async with self.database.read() as tx:
+            found = await tx.one(
+                "SELECT coalesce((SELECT max(id) FROM transcript), 0),"
+                " coalesce((SELECT max(id) FROM usage), 0)"
+            )
+        assert found
+        return found[0], found[1]
+
+    async def since(
+        self, step: int, call: int
+    ) -> tuple[int, int, set[str], list[tuple[str, int, int, int, int]]]:
+        """After these ids: the newest ones, the turns that have new steps, and the new model calls as
+        purpose and tokens of prompt, cached, read again, written."""
+        async with self.database.read() as tx:
+            steps, calls = await tx.batch(
+                (_STEPS_SINCE, (step,)),
+                (_CALLS_SINCE, (call,)),
+            )
+        last_step = max((row[0] for row in steps), default=step)
+        last_call = max((row[0] for row in calls), default=call)
+        turns = {row[1] for row in steps if row[1] is not None}
+        return last_step, last_call, turns, [row[1:] for row in calls]
+
+    async def open_turns(self) -> list[TurnLine]:
+        """Those that run, or were cut off; the longest running first."""
+        found = await self._lines("SELECT id FROM turns INDEXED BY turns_open WHERE state = 'open'")
+        return found[::-1]
+
+    async def _lines(self, ids_of: str, *values: Any) -> list[TurnLine]:
+        """Those whose ids a statement gives, newest first."""
+        now = self.database.clock()
+        async with self.database.read() as tx:
+            wanted = json.dumps([row[0] for row in await tx.all(ids_of, *values)])
+            rows = await tx.all(_TURNS, wanted)
+            lines = {row[0]: TurnLine(*row) for row in rows}
+            if not lines:
+                return []
+            ids = json.dumps(list(lines))
+            first = min(line.started_at for line in lines.values())
+            last = max(line.ended_at or now for line in lines.values())
+            figures = await tx.batch(
+                (_CALLS_OF, (first, last, ids)),
+                (_WRITTEN_OF, (ids,)),
+                (_TOOLS_OF, (ids,)),
+                (_RUNS_OF, (ids, now)),
+                (_APPROVALS_OF, (ids, now)),
+                (_CAME_IN, (ids,)),
+                (_SENT_OF, (ids,)),
+            )
+        _add_figures(lines, figures, now)
+        return list(lines.values())
+
+    async def turn_steps(self, id: str) -> list[dict[str, Any]]:
+        """The turn's own messages, in full and in order."""
+        rows = await self.database.all(_STEPS, id)
+        return [_step(row) for row in rows]
+
+    async def prompt_of(self, id: str, limit: int = 400) -> tuple[list[dict[str, Any]], str, int]:
+        """What stood before the turn as far as it still stands in the prompt (the newest `limit`), the
+        conversation's summary, and how often it was compacted."""
+        async with self.database.read() as tx:
+            found = await tx.one(
+                "SELECT c.id, c.summary, c.compacted, coalesce((SELECT min(id) FROM transcript"
+                " WHERE turn = turns.id), 1 << 62) FROM turns JOIN conversations c ON c.id = conversation"
+                " WHERE turns.id = ?",
+                id,
+            )
+            if found is None:
+                return [], "", 0
+            conversation, summary, compacted, first = found
+            rows = await tx.all(_BEFORE, conversation, first, limit)
+        return [_step(row) for row in reversed(rows)], summary, compacted
+
+    async def records_of(self, id: str) -> dict[str, list[dict[str, Any]]]:
+        """Model calls, tool runs, questions, messages that came in and that went out, of one turn."""
+        async with self.database.read() as tx:
+            found = await tx.batch(
+                *((f"SELECT {columns} FROM {rows}", (id,)) for columns, rows in _RECORDS.values())
+            )
+        return {
+            name: [dict(zip(columns.replace(" ", "").split(","), row, strict=True)) for row in rows]
+            for (name, (columns, _)), rows in zip(_RECORDS.items(), found, strict=True)
+        }
+
+    async def speeds(self) -> dict[str, Any]:
+        """The last model calls of turns beside the best of the last days: tokens/s; share from the cache."""
+        since = self.database.clock() - RECENT_DAYS * DAY
+        async with self.database.read() as tx:
+            recent, best, share = await tx.batch(
+                (_RECENT_CALLS, ()), (_BEST, (since,)), (_SHARE, (self.database.clock() - DAY,))
+            )
+        names = ("at", "prefill_tok_s", "decode_tok_s", "ttft_ms", "prompt_tokens", "cached_tokens")
+        prompt, cached = share[0]
+        return {
+            "recent": [dict(zip(names, row, strict=True)) for row in reversed(recent)],
+            "best_decode_tok_s": best[0][0],
+            "best_prefill_tok_s": best[0][1],
+            "cached_share_day": cached / prompt if prompt else None,
+        }
+
+    async def tool_names(self) -> list[str]:
+        """Of the tools that were called lately."""
+        rows = await self.database.all(_TOOL_NAMES)
+        return [row[0] for row in rows]
+
+    # -- chats -----------------------------------------------------------------
+
+    async def chats(self) -> list[dict[str, Any]]:
+        """All chats, last used first, with what is kept of each."""
+        return await self._dicts(
+            ("chat", "title", "timezone", "settings", "blocked", "active_at", "notes", "conversations"),
+            "SELECT key, title, timezone, settings, resting, active_at,"
+            " (SELECT count(*) FROM notes WHERE chat = key AND deleted_at IS NULL),"
+            " (SELECT count(*) FROM conversations WHERE chat = key)"
+            " FROM chats ORDER BY active_at DESC LIMIT 500",
+        )  # fmt: skip
+
+    async def conversations(self, chat: str, limit: int = 100) -> list[dict[str, Any]]:
+        return await self._dicts(
+            ("id", "title", "created_at", "active_at", "compacted", "current"),
+            "SELECT c.id, c.title, c.created_at, c.active_at, c.compacted, chats.conversation IS c.id"
+            " FROM conversations c JOIN chats ON chats.key = c.chat WHERE c.chat = ?"
+            " ORDER BY c.active_at DESC, c.id DESC LIMIT ?",
+            chat,
+            limit,
+        )
+
+    async def messages(
+        self, conversation: int, before: int = 0, limit: int = 100
+    ) -> list[dict[str, Any]]:
+        """A conversation's messages up to a position (0: its end), oldest first; `live` 0 has left the
+        prompt, `short` is what stands there instead."""
+        rows = await self.database.all(_MESSAGES, conversation, before or 1 << 62, limit)
+        return [_step(row) for row in reversed(rows)]
+
+    async def found(self, chat: str, words: str, limit: int = 50) -> list[dict[str, Any]]:
+        """Messages of one chat that hold all the words, newest first."""
+        async with self.database.read() as tx:
+            number = await tx.value("SELECT number FROM chats WHERE key = ?", chat)
+            if number is None or not terms(words):
+                return []
+            rows = await tx.all(_FOUND, f"chat : c{number} AND {_all_words(words)}", limit)
+        return [_step(row) for row in rows]
+
+    async def notes(self, chat: str) -> list[dict[str, Any]]:
+        """A chat's notes, the deleted ones of the last days too; where each came from, and whether the
+        current conversation's prompt shows it."""
+        return await self._dicts(
+            (
+                *("id", "text", "pinned", "saved_at", "changed_at", "deleted_at", "stranger"),
+                *("source", "source_turn", "source_origin", "in_prompt"),
+            ),
+            "SELECT n.id, n.text, n.pinned, n.saved_at, n.changed_at, n.deleted_at, n.stranger,"
+            f" substr(t.text, 1, {EXCERPT}), t.turn, t.origin,"
+            " EXISTS (SELECT 1 FROM notes_shown s JOIN chats c ON c.conversation = s.conversation"
+            " WHERE s.note = n.id AND c.key = n.chat)"
+            " FROM notes n LEFT JOIN transcript t ON t.id = n.source WHERE n.chat = ?"
+            " ORDER BY n.deleted_at IS NOT NULL, n.pinned DESC, n.id",
+            chat,
+        )
+
+    async def summary(self, conversation: int) -> str:
+        sql = "SELECT summary FROM conversations WHERE id = ?"
+        return str(await self.database.value(sql, conversation) or "")
+
+    # -- work and people -------------------------------------------------------
+
+    async def jobs(self) -> list[dict[str, Any]]:
+        """Of all chats, the next due first."""
+        return await self._dicts(
+            (
+                *("id", "chat", "title", "kind", "words", "timing", "timezone", "task"),
+                *("catch_up", "state", "made_by", "next_at", "stranger"),
+            ),
+            "SELECT j.id, j.chat, c.title, kind, words, timing, j.timezone, task,"
+            " catch_up, state, made_by, next_at, stranger"
+            " FROM jobs j JOIN chats c ON c.key = j.chat WHERE state IN ('active', 'paused')"
+            " ORDER BY next_at IS NULL, next_at, j.id LIMIT 500",
+        )
+
+    async def occurrences(self, limit: int = 100) -> list[dict[str, Any]]:
+        """The newest of all jobs."""
+        return await self._dicts(
+            ("id", "job", "task", "due_at", "state", "detail", "turn", "started_at", "ended_at"),
+            "SELECT o.id, o.job, j.task, o.due_at, o.state, o.detail, o.turn, o.started_at, o.ended_at"
+            " FROM occurrences o JOIN jobs j ON j.id = o.job ORDER BY o.id DESC LIMIT ?",
+            limit,
+        )
+
+    async def deliveries(self, limit: int = 60) -> list[dict[str, Any]]:
+        """What is in doubt, what waits and failed, and the newest that were delivered."""
+        columns = (
+            *("id", "chat", "turn", "payload", "state", "message_ids", "attempts", "error"),
+            *("created_at", "changed_at"),
+        )
+        select = f"SELECT {', '.join(columns)} FROM outbox"
+        undelivered = await self._dicts(
+            columns, f"{select} WHERE state <> 'delivered' ORDER BY id DESC LIMIT 500"
+        )
+        newest = await self._dicts(columns, f"{select} ORDER BY id DESC LIMIT ?", limit)
+        return [*undelivered, *(row for row in newest if row["state"] == "delivered")]
+
+    async def waiting(self) -> list[dict[str, Any]]:
+        """Messages that wait for their turn, oldest first."""
+        return await self._dicts(
+            ("id", "chat", "title", "kind", "words", "sender", "received_at"),
+            f"SELECT i.id, i.chat, c.title, i.kind, substr(i.words, 1, {EXCERPT}), i.sender, i.received_at"
+            " FROM inbox i INDEXED BY inbox_open JOIN chats c ON c.key = i.chat"
+            " WHERE i.state <> 'done' AND i.state = 'waiting' ORDER BY i.id LIMIT 100",
+        )
+
+    async def questions(self, limit: int = 40) -> list[dict[str, Any]]:
+        """Those that wait for an answer, then the newest that have one."""
+        columns = (
+            *("id", "chat", "turn", "what", "scope", "state", "decided_by", "asked_at"),
+            *("expires_at", "decided_at", "because"),
+        )
+        select = f"SELECT {', '.join(columns)} FROM approvals"
+        waiting = await self._dicts(
+            columns,
+            f"{select} WHERE state = 'asked' AND expires_at > ? ORDER BY asked_at",
+            self.database.clock(),
+        )
+        decided = await self._dicts(
+            columns, f"{select} WHERE state <> 'asked' ORDER BY asked_at DESC LIMIT ?", limit
+        )
+        return [*waiting, *decided]
+
+    async def grants(self) -> list[dict[str, Any]]:
+        """Standing permissions."""
+        return await self._dicts(
+            ("chat", "scope", "granted_by", "granted_at"),
+            "SELECT chat, scope, granted_by, granted_at FROM grants ORDER BY chat, scope",
+        )
+
+    async def people(self) -> list[dict[str, Any]]:
+        return await self._dicts(
+            ("source", "person", "name", "role", "added_by", "added_at"),
+            "SELECT source, person, name, role, added_by, added_at FROM people ORDER BY added_at",
+        )
+
+    async def ledger(self, limit: int = 100) -> list[dict[str, Any]]:
+        """The newest rows."""
+        return await self._dicts(
+            ("number", "at", "kind", "chat", "facts"),
+            "SELECT number, at, kind, chat, facts FROM ledger ORDER BY number DESC LIMIT ?",
+            limit,
+        )
+
+    async def version(self) -> int:
+        """Another number after each change by another connection."""
+        return int(await self.database.value("PRAGMA data_version"))
+
+    async def _dicts(self, columns: Sequence[str], sql: str, *values: Any) -> list[dict[str, Any]]:
+        return [
+            dict(zip(columns, row, strict=True)) for row in await self.database.all(sql, *values)
+        ]
+
+
+# -- searching turns ----------------------------------------------------------
+
+
+def _conditions(wanted: TurnFilter) -> tuple[list[str], list[Any]]:
+    conditions: list[str] = []
+    values: list[Any] = []
+
+    def add(condition: str, *given: Any) -> None:
+        conditions.append(condition)
+        values.extend(given)
+
+    if wanted.before:
+        add("t.started_at < ?", wanted.before)
+    if wanted.chat:
+        add("t.chat = ?", wanted.chat)
+    if wanted.reason:
+        add("t.reason = ?", wanted.reason)
+    if wanted.slow:
+        add("coalesce(t.ended_at, 1e11) - t.started_at >= ?", wanted.slow)
+    if wanted.reread:
+        add("t.id IN (SELECT turn FROM usage WHERE reread > 0 AND purpose = 'turn')")
+    if wanted.tool:
+        add(_CALLED_TOOL, wanted.before or FOREVER, LOOKED_THROUGH, wanted.tool, wanted.tool)
+    if terms(wanted.words):
+        add(
+            "t.id IN (SELECT turn FROM transcript WHERE id IN"
+            " (SELECT rowid FROM said WHERE said MATCH ? ORDER BY rowid DESC LIMIT ?))",
+            _all_words(wanted.words),
+            FOUND,
+        )
+    return conditions, values
+
+
+def _all_words(words: str) -> str:
+    """The FTS5 expression of texts that hold all of the words."""
+    every = " AND ".join(f'"{word}"' for word in terms(words))
+    return f"text : ({every})"
+
+
+_TURNS = f"""
+SELECT t.id, t.chat, c.title, t.kind, t.state, t.reason,
+    coalesce((SELECT substr(group_concat(substr(words, 1, {EXCERPT}), char(10)), 1, {EXCERPT})
+        FROM inbox WHERE turn = t.id),
+        (SELECT substr(text, 1, {EXCERPT}) FROM transcript WHERE turn = t.id AND role = 'user'
+            ORDER BY id LIMIT 1), ''),
+    substr(t.text, 1, {EXCERPT}), t.started_at, t.ended_at, t.feedback
+FROM json_each(?) n CROSS JOIN turns t ON t.id = n.value JOIN chats c ON c.key = t.chat
+ORDER BY t.started_at DESC, t.id DESC
+"""
+# instr() spares most rows the decoding; names of tools hold no sign that JSON writes otherwise.
+_CALLED_TOOL = """
+t.id IN (SELECT n.id FROM
+    (SELECT id FROM turns WHERE started_at < ? ORDER BY started_at DESC LIMIT ?) n WHERE EXISTS (
+    SELECT 1 FROM transcript x WHERE x.turn = n.id AND x.role = 'tool' AND instr(x.extra, ?)
+    AND iif(json_valid(x.extra), x.extra ->> '$.name', '') = ?))
+"""
+_TOOL_NAMES = """
+SELECT DISTINCT extra ->> '$.name' AS name FROM (SELECT extra FROM transcript
+    WHERE role = 'tool' AND id > (SELECT coalesce(max(id), 0) - 4000 FROM transcript)
+    AND json_valid(extra)) WHERE name IS NOT NULL ORDER BY name LIMIT 60
+"""
+
+# -- figures of turns ---------------------------------------------------------
+
+_OF = "IN (SELECT value FROM json_each({}))"
+_CALLS_OF = f"""
+SELECT turn, count(*), coalesce(sum(prompt_tokens), 0), coalesce(sum(cached_tokens), 0),
+    coalesce(sum(completion_tokens), 0), coalesce(sum(reread), 0), coalesce(sum(ttft_ms), 0) / 1000.0,
+    coalesce(sum(iif(decode_tok_s > 0, completion_tokens / decode_tok_s, 0)), 0)
+FROM usage INDEXED BY usage_at WHERE at >= ?1 AND at <= ?2 + 1 AND turn {_OF.format("?3")}
+AND purpose IN ('turn', 'sub-task') GROUP BY turn
+"""
+_WRITTEN_OF = f"""
+SELECT turn, coalesce(sum(length(iif(json_valid(extra), extra ->> '$.thought', ''))), 0),
+    sum(length(text) + coalesce(length(iif(json_valid(extra), extra ->> '$.calls', '')), 0))
+FROM transcript WHERE turn {_OF.format("?1")} AND role = 'assistant' GROUP BY turn
+"""
+_TOOLS_OF = f"""
+SELECT turn, iif(json_valid(extra), extra ->> '$.name', '?'), count(*) FROM transcript
+WHERE turn {_OF.format("?1")} AND role = 'tool' GROUP BY 1, 2
+"""
+_RUNS_OF = f"""
+SELECT turn, sum(coalesce(finished_at, ?2) - started_at) FROM tool_runs
+WHERE turn {_OF.format("?1")} GROUP BY turn
+"""
+_APPROVALS_OF = f"""
+SELECT turn, sum(coalesce(decided_at, min(expires_at, ?2)) - asked_at) FROM approvals
+WHERE turn {_OF.format("?1")} GROUP BY turn
+"""
+_CAME_IN = f"SELECT turn, min(received_at) FROM inbox WHERE turn {_OF.format('?1')} GROUP BY turn"
+_SENT_OF = f"""
+SELECT turn, max(changed_at) - min(created_at) FROM outbox
+WHERE turn {_OF.format("?1")} AND state = 'delivered' GROUP BY turn
+"""
+_STEPS_SINCE = "SELECT id, turn FROM transcript WHERE id > ?"
+_CALLS_SINCE = """
+SELECT id, purpose, coalesce(prompt_tokens, 0), coalesce(cached_tokens, 0), reread,
+    coalesce(completion_tokens, 0) FROM usage WHERE id > ?
+"""
+_RECENT_CALLS = """
+SELECT at, prefill_tok_s, decode_tok_s, ttft_ms, prompt_tokens, cached_tokens FROM usage
+WHERE purpose = 'turn' ORDER BY at DESC LIMIT 40
+"""
+_BEST = """
+SELECT max(decode_tok_s), max(iif(prompt_tokens - cached_tokens > 256, prefill_tok_s, NULL)) FROM usage
+WHERE at >= ? AND purpose = 'turn' AND completion_tokens >= 16
+"""
+_SHARE = """
+SELECT coalesce(sum(prompt_tokens), 0), coalesce(sum(cached_tokens), 0) FROM usage
+WHERE at >= ? AND purpose = 'turn'
+"""
+
+
+def _add_figures(lines: Mapping[str, TurnLine], figures: Sequence[list[Row]], now: float) -> None:
+    calls, written, tools, runs, approvals, came_in, sent = figures
+    for turn, count, prompt, cached, completion, reread, reading, generating in calls:
+        line = lines[turn]
+        line.model_calls, line.prompt_tokens, line.cached_tokens = count, prompt, cached
+        line.completion_tokens, line.reread = completion, reread
+        line.seconds["reading"] = reading
+        line.seconds["writing"] = generating
+    for turn, thought, said in written:
+        generating = lines[turn].seconds.get("writing", 0.0)
+        thinking = generating * thought / (thought + said) if thought + said else 0.0
+        lines[turn].seconds |= {"thinking": thinking, "writing": generating - thinking}
+    for turn, name, count in tools:
+        lines[turn].tools[name or "?"] = count
+    asked = {turn: seconds for turn, seconds in approvals if seconds}
+    for turn, seconds in runs:  # a question is asked while its call runs
+        lines[turn].seconds["tools"] = max(0.0, seconds - asked.get(turn, 0.0))
+    for turn, seconds in asked.items():
+        lines[turn].seconds["approvals"] = seconds
+    for turn, received in came_in:
+        lines[turn].seconds["waiting"] = max(0.0, lines[turn].started_at - received)
+    for turn, seconds in sent:
+        lines[turn].seconds["sending"] = max(0.0, seconds)
+    for line in lines.values():
+        inside = sum(s for part, s in line.seconds.items() if part not in ("waiting", "sending"))
+        whole = (line.ended_at or now) - line.started_at
+        line.seconds["other"] = max(0.0, whole - inside)
+        line.seconds = {part: round(line.seconds.get(part, 0.0), 3) for part in PARTS}
+
+
+# -- messages -----------------------------------------------------------------
+
+_STEP = "id, position, turn, role, head, text, extra, short, live, own, at, origin, stranger"
+_STEPS = f"SELECT {_STEP} FROM transcript WHERE turn = ? ORDER BY position"
+_BEFORE = f"""
+SELECT {_STEP} FROM transcript WHERE conversation = ? AND live = 1 AND id < ? ORDER BY position DESC LIMIT ?
+"""
+_MESSAGES = f"""
+SELECT {_STEP} FROM transcript WHERE conversation = ? AND position < ? ORDER BY position DESC LIMIT ?
+"""
+_FOUND = f"""
+SELECT {_STEP} FROM transcript WHERE id IN (SELECT rowid FROM said WHERE said MATCH ?)
+ORDER BY id DESC LIMIT ?
+"""
+# By name: the columns, and where they are from.
+_RECORDS = {
+    "calls": (
+        "purpose, prompt_tokens, cached_tokens, new_tokens, completion_tokens, reread, difference,"
+        " ttft_ms, prefill_tok_s, decode_tok_s, at",
+        "usage INDEXED BY usage_at WHERE turn = ?1 AND at >= (SELECT started_at FROM turns WHERE id = ?1)"
+        " AND at <= 1 + coalesce((SELECT ended_at FROM turns WHERE id = ?1), 1e11) ORDER BY id",
+    ),
+    "runs": ("call, started_at, finished_at", "tool_runs WHERE turn = ? ORDER BY started_at"),
+    "approvals": (
+        "id, call, what, scope, state, decided_by, asked_at, expires_at, decided_at, because",
+        "approvals WHERE turn = ? ORDER BY asked_at",
+    ),
+    "received": (
+        "id, source, ref, words, sender, kind, said_at, received_at",
+        "inbox WHERE turn = ? ORDER BY id",
+    ),
+    "sent": (
+        "id, payload, state, message_ids, attempts, error, created_at, changed_at",
+        "outbox WHERE turn = ? ORDER BY id",
+    ),
+}
+
+
+def _step(row: Row) -> dict[str, Any]:
+    """A row of _STEP with what is not text decoded; one that cannot be decoded is shown raw."""
+    found: dict[str, Any] = dict(zip(_STEP.split(", "), row, strict=True))
+    extra, short = found.pop("extra"), found.pop("short")
+    found |= {"calls": [], "thought": "", "name": "", "call": "", "short": None}
+    with suppress(ValueError, TypeError, AttributeError, LookupError):
+        given = json.loads(extra) if extra else {}
+        found["thought"] = str(given.get("thought") or "")
+        found["name"], found["call"] = str(given.get("name") or ""), str(given.get("call") or "")
+        found["images"] = len(given.get("images") or ())
+        found["calls"] = [
+            {"id": str(id), "name": str(name), "arguments": str(arguments)}
+            for id, name, arguments in given.get("calls") or ()
+        ]
+    with suppress(ValueError, TypeError, LookupError):
+        found["short"] = str(json.loads(short)[0]) if short else None
+    return found

@@ -1,0 +1,53 @@
+"""voltaire page: the owner's page, while it runs."""
+
+import asyncio
+import os
+
+import click
+
+from bot.cli.command import Failed, Options, pass_options, runs, start_logging
+from bot.cli.connect import backend_client
+from bot.cli.status import status_json
+from bot.page.access import KEY, PageRefused, load_key
+from bot.page.server import serve_page
+
+DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
+
+
+@click.command(
+    "page",
+    help="Serve the owner's page (what runs, turns, chats, jobs) until Ctrl-C, print its address with the"
+    " key, and open it where there is a display.",
+)
+@click.option("--listen", default="", metavar="HOST:PORT", help="Where, in place of page.listen.")
+@click.option("--no-open", is_flag=True, help="Print the address alone.")
+@click.option(
+    "--new-key", is_flag=True, help="Make a new key first: the old address opens nothing."
+)
+@pass_options
+@runs
+async def command(options: Options, listen: str, no_open: bool, new_key: bool) -> None:
+    settings = options.settings
+    start_logging(options.verbose)
+    own = settings.page.key_file
+    if new_key:
+        if own:
+            raise Failed(f"The key is your own, in {own}: write another one into it.")
+        (settings.state_dir / KEY).unlink(missing_ok=True)
+    async with backend_client(settings) as backend:
+        try:
+            async with serve_page(settings, backend, status_json, listen) as page:
+                if page.exposed:
+                    click.echo(page.exposed, err=True)
+                click.echo(page.address)
+                if not no_open and any(os.environ.get(name) for name in DISPLAYS):
+                    # A browser's address is seen by every user of the machine: this one opens it once.
+                    click.launch(page.once)
+                await asyncio.Event().wait()
+        except PageRefused as error:
+            at = settings.page.listen
+            if listen or not at or new_key or "in use" not in str(error):
+                raise
+            key = load_key(own or settings.state_dir / KEY, create=False)
+            click.echo(f"http://{at}/?key={key}")
+            click.echo("(The running bot serves it.)", err=True)

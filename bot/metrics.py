@@ -1,0 +1,246 @@
+"""Figures of the bot, the model server and the cards over HTTP, where `[metrics] listen` asks for them.
+
+In Prometheus's text form and in base units: seconds, bytes, hertz, ratios. The state is read by a connection that
+cannot write, at each request and not between. Counters begin at zero with the process, as Prometheus expects of them:
+sums over the tables would fall when old rows are deleted.
+"""
+
+import asyncio
+import os
+import re
+import shutil
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from urllib.parse import urlsplit
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.process_collector import ProcessCollector
+
+from agent.errors import AgentError
+from agent.store import Store
+from agent.store.database import open_read_only
+from agent.store.outbox import OutboxState
+from agent.store.overview import Overview, TurnLine
+from backend.client import BackendClient, BackendRefused, BackendUnavailable
+from backend.protocol import SERVING, Gpu, Status
+from bot.settings import Settings
+from bot.state import DATABASE, read_presence
+
+MIB = 2**20
+SETTLED_SECONDS = 30.0  # after a turn's end, until which its answer may still be on its way
+MOST_TOOLS = 60  # names of tools, which a model may make up
+TOOL = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+DURATIONS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800)  # seconds of a turn
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+OUTBOX: tuple[OutboxState, ...] = ("waiting", "sending", "uncertain", "failed")
+CLOSING_SECONDS = 0.5
+
+
+class MetricsRefused(AgentError):
+    """The figures cannot be served like that; `str` says why."""
+
+
+class BotMetrics:
+    """`render` is a request's answer; it is called once at a time."""
+
+    def __init__(self, settings: Settings, store: Store, backend: BackendClient) -> None:
+        self._settings = settings
+        self._store = store
+        self._backend = backend
+        self._overview = Overview(store.database)
+        self._seen: tuple[int, int] | None = None  # the newest step and model call that are counted
+        self._pending: set[str] = set()  # turns that began, and have not ended or not settled
+        self._tools: set[str] = set()
+        self._lasting, self._current = CollectorRegistry(), CollectorRegistry()
+        ProcessCollector(registry=self._lasting)
+        self._gauges: dict[str, Gauge] = {}
+        counter = self._counter
+        self._turns = counter("turns", "Turns that ended, by reason", "reason")
+        self._parts = counter("turn_part_seconds", "Seconds of turns by part", "part")
+        self._tokens = counter("tokens", "Tokens by kind and by what they were for", "kind", "purpose")  # fmt: skip
+        self._calls = counter("model_calls", "Model calls by what they were for", "purpose")
+        self._tool_calls = counter("tool_calls", "Tool calls by tool", "tool")
+        self._durations = Histogram(
+            "voltaire_turn_duration_seconds",
+            "Turns by their seconds from taking up to end",
+            buckets=DURATIONS,
+            registry=self._lasting,
+        )
+
+    async def begin(self) -> None:
+        """Count from here on."""
+        self._seen = await self._overview.newest()
+        self._pending = {line.id for line in await self._overview.open_turns()}
+
+    async def render(self) -> bytes:
+        self._gauges, self._current = {}, CollectorRegistry()
+        await self._count()
+        await self._read_state()
+        report: Status | None = None
+        with suppress(BackendUnavailable, BackendRefused):
+            report = await self._backend.status()
+        self._read_backend(report)
+        return generate_latest(self._lasting) + generate_latest(self._current)
+
+    # -- what has happened -----------------------------------------------------
+
+    async def _count(self) -> None:
+        assert self._seen is not None, "begin"
+        step, call, turns, calls = await self._overview.since(*self._seen)
+        self._seen = step, call
+        for purpose, prompt, cached, reread, written in calls:
+            self._calls.labels(purpose).inc()
+            kinds = {
+                "cached": cached,
+                "read": max(0, prompt - cached - reread),
+                "reread": reread,
+                "written": written,
+            }
+            for kind, count in kinds.items():
+                self._tokens.labels(kind, purpose).inc(count)
+        self._pending |= turns
+        settled = self._store.clock() - SETTLED_SECONDS
+        lines = {line.id: line for line in await self._overview.turns_of(self._pending)}
+        self._pending &= lines.keys()  # a turn may have been deleted with its chat
+        for id, line in lines.items():
+            if line.ended_at is not None and line.ended_at <= settled:
+                self._count_turn(line, line.ended_at)
+                self._pending.discard(id)
+
+    def _count_turn(self, line: TurnLine, ended_at: float) -> None:
+        self._turns.labels(line.reason or "done").inc()
+        self._durations.observe(max(0.0, ended_at - line.started_at))
+        for part, seconds in line.seconds.items():
+            self._parts.labels(part).inc(seconds)
+        for tool, count in line.tools.items():
+            self._tool_calls.labels(self._tool_name(tool)).inc(count)
+
+    def _tool_name(self, tool: str) -> str:
+        if TOOL.fullmatch(tool) and (tool in self._tools or len(self._tools) < MOST_TOOLS):
+            self._tools.add(tool)
+            return tool
+        return "other"
+
+    # -- what is ---------------------------------------------------------------
+
+    async def _read_state(self) -> None:
+        store, folder, gauge = self._store, self._settings.state_dir, self._gauge
+        gauge(
+            "inbox_messages",
+            "Messages that are not answered yet",
+            await store.inbox.count_waiting(),
+        )
+        counts = await store.outbox.counts()
+        for state in OUTBOX:
+            gauge("outbox_messages", "Messages to be sent, or in doubt, by state", counts.get(state, 0), state=state)  # fmt: skip
+        gauge("turns_open", "Turns that run", len(await self._overview.open_turns()))
+        gauge(
+            "questions", "Approvals that wait for an answer", len(await self._overview.questions(0))
+        )
+        active, due = await store.jobs.active_and_next()
+        gauge("jobs", "Active jobs", active)
+        gauge("next_job_timestamp_seconds", "When the next job is due", due)
+        gauge("chats", "Chats", await store.chats.count())
+        gauge("frozen", "1 while everything is frozen", await store.freeze.since() is not None)
+        presence = read_presence(self._settings.state_dir)
+        gauge("listening", "1 while updates come in", presence.polling_ok if presence else None)
+        used = sum(path.stat().st_size for path in folder.glob(f"{DATABASE}*") if path.is_file())
+        disk = shutil.disk_usage(folder)
+        gauge("database_bytes", "The database with its log", used)
+        gauge("disk_free_bytes", "Free on the disk of the state folder", disk.free)
+        gauge("disk_size_bytes", "The disk of the state folder", disk.total)
+
+    def _read_backend(self, report: Status | None) -> None:
+        gauge = self._gauge
+        serves = report is not None and report.backend.state in SERVING
+        gauge("up", "1 while the model server serves", serves)
+        if report is None:
+            return
+        server, speed, memory = report.backend, report.speed, report.memory_mib
+        gauge("backend_uptime_seconds", "Age of the backend", report.uptime_s)
+        gauge("restarts", "Ends of the model server since the backend's start", server.restarts)
+        gauge("window_tokens", "The model's window", server.n_ctx)
+        gauge("gpu_queue_requests", "Requests that wait for the model", report.waiting)
+        gauge("warm_tokens", "Of the fixed prefix in the cache", server.warm.cached_tokens if server.warm else None)  # fmt: skip
+        gauge("decode_tokens_per_second", "Writing speed, rolling", speed.decode_tok_s)
+        gauge("prefill_tokens_per_second", "Reading speed, rolling", speed.prefill_tok_s)
+        gauge("time_to_first_token_seconds", "Rolling", scaled(speed.ttft_ms, 1e-3))
+        gauge("cache_hit_ratio", "Share of prompts from the cache, rolling", speed.cache_hit)
+        for process, mib in (("backend", memory.backend), ("server", memory.server)):
+            gauge("memory_bytes", "Resident memory", scaled(mib, MIB), process=process)
+        for card in report.gpus:
+            self._read_card(card)
+
+    def _read_card(self, card: Gpu) -> None:
+        values: Mapping[str, tuple[str, float | None]] = {
+            "temperature_celsius": ("Core temperature", card.temperature_c),
+            "memory_temperature_celsius": ("Memory temperature", card.memory_temperature_c),
+            "power_watts": ("Power drawn", card.power_w),
+            "power_limit_watts": ("Power limit", card.power_limit_w),
+            "utilization_ratio": ("Load", scaled(card.utilization, 0.01)),
+            "memory_used_bytes": ("Memory in use", scaled(card.memory_used_mib, MIB)),
+            "memory_size_bytes": ("Memory", scaled(card.memory_total_mib, MIB)),
+            "clock_hertz": ("Clock of the processors", scaled(card.sm_clock_mhz, 1e6)),
+            "tokens_per_joule": ("Tokens written per joule", card.tokens_per_joule),
+            "uncorrected_errors": ("Memory errors since boot", card.ecc_uncorrected),
+            "throttled": ("1 while it is slowed", float(bool(card.throttle))),
+        }
+        for name, (what, value) in values.items():
+            self._gauge(f"gpu_{name}", what, value, gpu=str(card.index))
+
+    # -- making them -----------------------------------------------------------
+
+    def _counter(self, name: str, what: str, *labels: str) -> Counter:
+        return Counter(f"voltaire_{name}", what, labels, registry=self._lasting)
+
+    def _gauge(self, name: str, what: str, value: float | None, **labels: str) -> None:
+        """Set a gauge of this request; what is not known has none."""
+        if value is None:
+            return
+        if (gauge := self._gauges.get(name)) is None:
+            gauge = Gauge(f"voltaire_{name}", what, tuple(labels), registry=self._current)
+            self._gauges[name] = gauge
+        (gauge.labels(**labels) if labels else gauge).set(value)
+
+
+def scaled(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor
+
+
+@asynccontextmanager
+async def serve_metrics(settings: Settings, backend: BackendClient) -> AsyncIterator[str]:
+    """Serve at `metrics.listen`; the address. Raises MetricsRefused, StoreError."""
+    host, _, port = settings.metrics.listen.rpartition(":")
+    host = host.strip("[]")
+    database = settings.state_dir / DATABASE
+    async with open_read_only(database) as reader:
+        metrics = BotMetrics(settings, Store(reader, database.with_name("attempts")), backend)
+        await metrics.begin()
+
+        async def get_metrics(request: web.Request) -> web.Response:
+            """A browser has no business here: a page of another site could be what asks."""
+            named = urlsplit(f"//{request.host}").hostname
+            if "Origin" in request.headers or (host in LOOPBACK and named not in LOOPBACK):
+                raise web.HTTPForbidden(text="This is for programs that collect figures.")
+            async with turn:
+                body = await metrics.render()
+            return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
+
+        turn = asyncio.Lock()
+        app = web.Application()
+        app.add_routes([web.get("/metrics", get_metrics)])
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=CLOSING_SECONDS)
+        await runner.setup()
+        try:
+            try:
+                await web.TCPSite(runner, host, int(port)).start()
+            except OSError as error:
+                reason = os.strerror(error.errno) if error.errno else str(error)
+                raise MetricsRefused(
+                    f"The figures cannot be served at metrics.listen, {settings.metrics.listen}: {reason}."
+                ) from None
+            yield f"http://{settings.metrics.listen.rpartition(':')[0]}:{runner.addresses[0][1]}/metrics"
+        finally:
+            await runner.cleanup()

@@ -1,0 +1,164 @@
+"""Who may use the owner's page: whoever has the key. A request must also come from the page itself, under a
+name of ours: other sites that a browser visits can send requests here, too.
+
+    the key         a file that its user alone may read; in the address, once
+    a ticket        the same for a browser that we start: its address is seen by every user of the machine
+    Telegram        of a mini app, whose signature names the owner (mini_app.py)
+    a session       what any of these is exchanged for: a cookie that scripts and other sites do not get
+    a change token  a second secret of the session, in a header of each request that changes something
+"""
+
+import os
+import secrets
+import stat
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from agent.errors import AgentError
+
+KEY = Path("run") / "page.key"  # in the state folder
+KEY_BYTES = 32
+SHORTEST_KEY = 24  # characters of one that the owner made
+CHANGE_HEADER = "X-Voltaire-Change"
+OPEN = frozenset({"/", "/api/telegram"})
+OWN_SITE = frozenset({"same-origin", "none"})
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
+MOST_SESSIONS = 64
+PageHandler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class PageRefused(AgentError):
+    """The page cannot be served like that; `str` says why."""
+
+
+def load_key(path: Path, *, create: bool) -> str:
+    """The key in the file. Raises PageRefused where others could read it too, or it is too short."""
+    if create:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+            with os.fdopen(fd, "w") as new:
+                new.write(secrets.token_urlsafe(KEY_BYTES))
+    try:
+        with path.open(encoding="utf-8") as file:
+            found, key = os.fstat(file.fileno()), file.read().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise PageRefused(f"The page's key, {path}, cannot be read: {reason}.") from None
+    if found.st_uid not in (0, os.geteuid()) or stat.S_IMODE(found.st_mode) & 0o077:
+        raise PageRefused(
+            f"Others may read the page's key, {path}: `chmod 600 {path}`, after making a new one."
+        )
+    if len(key) < SHORTEST_KEY:
+        raise PageRefused(f"The page's key, {path}, needs at least {SHORTEST_KEY} characters.")
+    return key
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    cookie: str
+    token: str
+
+
+@dataclass
+class PageAccess:
+    """`origins` are those that the page is served at, such as "http://127.0.0.1:8766"."""
+
+    key: str = field(repr=False)
+    origins: set[str] = field(default_factory=set)
+    _tickets: set[str] = field(default_factory=set, repr=False)
+    _sessions: dict[str, Session] = field(default_factory=dict, repr=False)
+
+    def ticket(self) -> str:
+        """A word that opens the page once."""
+        made = secrets.token_urlsafe(KEY_BYTES)
+        self._tickets.add(made)
+        return made
+
+    def enter(self, given: str) -> Session | None:
+        """A new session for the key or a ticket, else None."""
+        known = next((each for each in self._tickets if _same(each, given)), None)
+        if known is None and not _same(self.key, given):
+            return None
+        self._tickets.discard(known or "")
+        return self.begin()
+
+    def begin(self) -> Session:
+        made = Session(secrets.token_urlsafe(KEY_BYTES), secrets.token_urlsafe(KEY_BYTES))
+        while len(self._sessions) >= MOST_SESSIONS:
+            del self._sessions[next(iter(self._sessions))]
+        self._sessions[made.cookie] = made
+        return made
+
+    def session(self, request: web.Request) -> Session | None:
+        given = request.cookies.get(cookie_name(request), "")
+        return next((s for s in self._sessions.values() if _same(s.cookie, given)), None)
+
+    def refusal(self, request: web.Request) -> str:
+        """Why a request is not answered whoever sent it; empty where it may be."""
+        hosts = {urlsplit(origin).netloc for origin in self.origins}
+        if request.host not in hosts:
+            return "This page is not served under that name."
+        origin = request.headers.get("Origin")
+        if origin is not None and origin not in self.origins:
+            return "Only the page itself may ask."
+        if request.headers.get("Sec-Fetch-Site", "none") not in OWN_SITE and not (
+            request.method == "GET"
+            and request.path == "/"
+            and request.headers.get("Sec-Fetch-Mode") == "navigate"
+        ):
+            return "Only the page itself may ask."
+        return ""
+
+    @web.middleware
+    async def check(self, request: web.Request, handler: PageHandler) -> web.StreamResponse:
+        """Answer what the page asks for whoever has a session, and nothing else."""
+        if why := self.refusal(request):
+            raise web.HTTPForbidden(text=why)
+        if request.method not in ("GET", "HEAD", "POST"):
+            raise web.HTTPMethodNotAllowed(request.method, ["GET", "POST"])
+        open_to_all = request.path in OPEN or request.path.startswith("/static/")
+        session = self.session(request)
+        if session is None and not open_to_all:
+            raise web.HTTPForbidden(text="Open the whole address that `voltaire page` prints.")
+        if request.method == "POST":
+            if request.content_type != "application/json" or request.headers.get("Origin") is None:
+                raise web.HTTPForbidden(text="Only the page itself may ask.")
+            if not open_to_all and (
+                session is None or not _same(session.token, request.headers.get(CHANGE_HEADER, ""))
+            ):
+                raise web.HTTPForbidden(text="The page is out of date: load it again.")
+        return await handler(request)
+
+
+def entered(request: web.Request, session: Session) -> web.Response:
+    """The way from an address with a key to the one without, with the session's cookie."""
+    return with_session(request, session, web.Response(status=303, headers={"Location": "/"}))
+
+
+def with_session(request: web.Request, session: Session, answer: web.Response) -> web.Response:
+    secure = request.headers.get("X-Forwarded-Proto", request.scheme) == "https"
+    secure = secure or request.headers.get("Origin", "").startswith("https:")
+    answer.set_cookie(
+        cookie_name(request),
+        session.cookie,
+        httponly=True,
+        samesite="Strict",
+        secure=secure,
+        path="/",
+    )
+    return answer
+
+
+def cookie_name(request: web.Request) -> str:
+    """Cookies know no ports: two pages on one machine keep theirs apart by name."""
+    return f"voltaire-page-{urlsplit(f'//{request.host}').port or 0}"
+
+
+def _same(known: str, given: str) -> bool:
+    return secrets.compare_digest(known.encode(), given.encode("utf-8", "replace"))

@@ -1,0 +1,224 @@
+"""The page's application: its files, what it reads, what is new, what may be pressed.
+
+async with serve_page(settings, backend, status_json) as page:
+    print(page.address)
+"""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib.resources import files as resources
+
+from aiohttp import web
+
+from agent.errors import AgentError
+from agent.store import Store
+from agent.store.database import open_read_only
+from agent.store.errors import StoreError
+from backend.client import BackendClient
+from bot.page.access import (
+    KEY,
+    LOOPBACK,
+    PageAccess,
+    PageHandler,
+    PageRefused,
+    entered,
+    load_key,
+    with_session,
+)
+from bot.page.changes import Changes
+from bot.page.live import LiveFeed
+from bot.page.mini_app import SignInRefused, TelegramSignIn
+from bot.page.views import StatusJson, Views
+from bot.settings import Settings
+from bot.state import DATABASE
+
+log = logging.getLogger(__name__)
+
+DEFAULT_LISTEN = "127.0.0.1:8766"
+LARGEST_BODY = 64 << 10
+CLOSING_SECONDS = 0.5
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
+    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+
+
+@dataclass(frozen=True, slots=True)
+class ServedPage:
+    """`origin` is where it is served; `exposed` says what it means where that is not this machine alone."""
+
+    origin: str
+    access: PageAccess
+    live: LiveFeed
+    exposed: str = ""
+
+    @property
+    def address(self) -> str:
+        """With the key: for the owner's eyes."""
+        return f"{self.origin}/?key={self.access.key}"
+
+    @property
+    def once(self) -> str:
+        """An address that opens the page once."""
+        return f"{self.origin}/?key={self.access.ticket()}"
+
+
+@asynccontextmanager
+async def serve_page(
+    settings: Settings,
+    backend: BackendClient,
+    status_json: StatusJson,
+    listen: str = "",
+) -> AsyncIterator[ServedPage]:
+    """Serve at `listen` (HOST:PORT; empty: the configured address). Raises PageRefused, StoreError."""
+    host, port = listening_at(listen or settings.page.listen or DEFAULT_LISTEN)
+    exposed = exposure(settings, host)
+    own = settings.page.key_file
+    key = load_key(own or settings.state_dir / KEY, create=own is None)
+    access = PageAccess(key)
+    database = settings.state_dir / DATABASE
+    async with open_read_only(database) as reader:
+        store = Store(reader, database.with_name("attempts"))
+        views = Views(settings, store, backend, access, status_json)
+        live = LiveFeed(views, backend)
+        sign_in = TelegramSignIn(
+            settings.telegram.token.get_secret_value() if settings.page.url else "",
+            partial(is_owner, settings, store),
+        )
+        app = application(access, views, live, Changes(settings, backend), sign_in)
+        runner = web.AppRunner(
+            app, access_log=None, handler_cancellation=True, shutdown_timeout=CLOSING_SECONDS
+        )
+        await runner.setup()
+        try:
+            try:
+                await web.TCPSite(runner, host.strip("[]"), port).start()
+            except OSError as error:
+                raise PageRefused(
+                    f"The page cannot listen at {host}:{port}: {error.strerror}."
+                ) from None
+            port = runner.addresses[0][1]
+            names = LOOPBACK if host in LOOPBACK else {host}
+            access.origins |= {f"http://{name}:{port}" for name in names}
+            if settings.page.url:
+                access.origins.add(settings.page.url.rstrip("/"))
+            yield ServedPage(f"http://{host}:{port}", access, live, exposed)
+        finally:
+            await runner.cleanup()
+
+
+def application(
+    access: PageAccess, views: Views, live: LiveFeed, changes: Changes, sign_in: TelegramSignIn
+) -> web.Application:
+    app = web.Application(
+        client_max_size=LARGEST_BODY, middlewares=[headers_and_errors, access.check]
+    )
+
+    async def index(request: web.Request) -> web.StreamResponse:
+        if given := request.query.get("key"):
+            if session := access.enter(given):
+                return entered(request, session)
+            raise web.HTTPForbidden(
+                text="That key opens nothing: `voltaire page` prints the address."
+            )
+        return static_file("index.html")
+
+    async def static(request: web.Request) -> web.Response:
+        return static_file(request.match_info["name"])
+
+    async def telegram(request: web.Request) -> web.Response:
+        """A session for what Telegram signed (the body); 403 says why there is none."""
+        try:
+            await sign_in.check(await request.text())
+        except (SignInRefused, UnicodeDecodeError) as error:
+            raise web.HTTPForbidden(text=str(error)) from None
+        return with_session(request, access.begin(), web.json_response({}))
+
+    app.add_routes(
+        [
+            web.get("/", index),
+            web.get("/static/{name}", static),
+            web.post("/api/telegram", telegram),
+            *views.routes(),
+            web.get("/api/live", live.get_live),
+            web.post("/api/do/{change}", changes.post),
+        ]
+    )
+    return app
+
+
+async def is_owner(settings: Settings, store: Store, user: str) -> bool:
+    """By the configuration, or paired as one."""
+    person = await store.people.get("telegram", user)
+    configured = user in map(str, settings.telegram.owners)
+    return configured or (person is not None and person.role == "owner")
+
+
+def static_file(name: str) -> web.Response:
+    """One of the page's files; nothing else has such a name."""
+    folder = resources("bot.page").joinpath("static")
+    found = next((entry for entry in folder.iterdir() if entry.name == name), None)
+    if found is None:
+        raise web.HTTPNotFound
+    kind = TYPES[name.rpartition(".")[2]]
+    return web.Response(body=found.read_bytes(), content_type=kind, charset="utf-8")
+
+
+@web.middleware
+async def headers_and_errors(request: web.Request, handler: PageHandler) -> web.StreamResponse:
+    """The same headers on every answer; errors as one sentence."""
+    try:
+        answer = await handler(request)
+    except web.HTTPException as error:
+        error.headers.update(HEADERS)
+        raise
+    except StoreError as error:
+        return web.Response(status=503, text=str(error), headers=HEADERS)
+    except AgentError as error:
+        return web.Response(status=409, text=str(error), headers=HEADERS)
+    except Exception:
+        log.exception("%s failed", request.path)
+        return web.Response(
+            status=500, text="It failed for a reason that is in the log.", headers=HEADERS
+        )
+    if not answer.prepared:
+        answer.headers.update(HEADERS)
+    return answer
+
+
+def listening_at(listen: str) -> tuple[str, int]:
+    """Host (an IPv6 address in brackets) and port. Raises PageRefused for what is neither."""
+    host, colon, port = listen.rpartition(":")
+    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+        raise PageRefused(f"page.listen must look like {DEFAULT_LISTEN!r}, not {listen!r}.")
+    return host, int(port)
+
+
+def exposure(settings: Settings, host: str) -> str:
+    """What it means to listen beyond this machine; empty on loopback. Raises PageRefused without a key
+    file, which says that it is meant."""
+    if host in LOOPBACK:
+        return ""
+    if settings.page.key_file is None:
+        raise PageRefused(
+            f"page.listen is {host}, beyond this machine: whoever reaches it and has the key can do what"
+            " you can do in the chat, and between you and it nothing is encrypted. Where that is meant,"
+            " name a file with a key of your own, page.key_file; better listen on 127.0.0.1, behind SSH"
+            " or a reverse proxy with HTTPS."
+        )
+    return (
+        f"The page is served at {host}: whoever reaches it and has the key can do what you can do in the"
+        " chat, and nothing is encrypted on the way."
+    )

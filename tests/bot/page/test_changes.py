@@ -1,0 +1,194 @@
+"""What is pressed on the page reaches the bot by its rows, and counts once."""
+
+import asyncio
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.approvals import EXPIRED, ApprovalRequest, Approvals, GuardedCall
+from agent.store import open_store
+from fakes.page_state import backend_with_card, fill_state
+from fakes.patience import within
+
+from .conftest import Visitor, served, visiting
+
+
+def rows(folder: Path, sql: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(folder / "voltaire.db")) as db:
+        return db.execute(sql).fetchall()
+
+
+async def question(visitor: Visitor) -> str:
+    (asked,) = (await visitor.json("/api/now"))["questions"]
+    return str(asked["id"])
+
+
+@pytest.mark.parametrize("decision", ["once", "chat", "denied"])
+async def test_a_question_is_decided_once(visitor: Visitor, tmp_path: Path, decision: str) -> None:
+    id = await question(visitor)
+    presses = [visitor.press("decide", id=id, decision=decision) for _ in range(5)]
+    statuses = sorted(status for status, _ in await asyncio.gather(*presses))
+    assert statuses == [200, 409, 409, 409, 409]
+    decided = rows(tmp_path, "SELECT state, decided_by FROM approvals WHERE call = 'c'")
+    assert decided == [(decision, "owner's page")]
+    recorded = rows(tmp_path, "SELECT count(*) FROM ledger WHERE kind = 'decision'")
+    assert recorded == [(1,)]
+    granted = rows(tmp_path, "SELECT scope FROM grants")
+    assert granted == ([("commit:website",)] if decision == "chat" else [])
+    status, told = await visitor.press("decide", id=id, decision="once")
+    assert (status, told) == (409, f"That was decided before: {decision} by owner's page.")
+    assert (await visitor.json("/api/now"))["questions"] == []
+
+
+async def test_a_question_that_was_changed_grants_nothing(visitor: Visitor, tmp_path: Path) -> None:
+    id = await question(visitor)
+    with closing(sqlite3.connect(tmp_path / "voltaire.db")) as db, db:
+        db.execute("UPDATE approvals SET what = 'something else'")
+    assert (await visitor.press("decide", id=id, decision="once"))[0] == 409
+    assert rows(tmp_path, "SELECT state FROM approvals WHERE call = 'c'") == [("asked",)]
+
+
+async def no_taints() -> list[Any]:
+    return []
+
+
+async def test_a_bot_that_waits_takes_the_answer_of_the_page(tmp_path: Path) -> None:
+    """The press is in another process than the waiting turn: both share the rows alone."""
+    await fill_state(tmp_path / "voltaire.db", turns=1)
+    asked = asyncio.Event()
+
+    async def ask(request: ApprovalRequest) -> None:
+        asked.set()
+
+    call = GuardedCall("t00000", "c9", "tg:111", no_taints)
+    async with (
+        open_store(tmp_path / "voltaire.db") as store,
+        backend_with_card(tmp_path / "b.sock"),
+        served(tmp_path) as page,
+        visiting(page) as visitor,
+        asyncio.TaskGroup() as group,
+    ):
+        approvals = Approvals(store.approvals, ask)
+        waiting = group.create_task(approvals.settle(call, "rm -r old", "run"))
+        await asked.wait()
+        id = next(
+            q["id"]
+            for q in (await visitor.json("/api/now"))["questions"]
+            if q["what"] == "rm -r old"
+        )
+        with within(30):
+            assert (await visitor.press("decide", id=id, decision="once"))[0] == 200
+            _, decision, _ = await waiting
+        assert decision == "once"
+
+
+async def test_an_answer_in_the_last_moment_is_not_told_as_expired(tmp_path: Path) -> None:
+    await fill_state(tmp_path / "voltaire.db", turns=1)
+    path = tmp_path / "voltaire.db"
+
+    async def ask(request: ApprovalRequest) -> None:
+        """Answered by another process, and expired before anybody here looks."""
+        async with open_store(path) as other:
+            assert await other.approvals.decide(request.id, "once", time.time(), "owner's page")
+        await asyncio.Event().wait()
+
+    call = GuardedCall("t00000", "c9", "tg:111", no_taints)
+    async with open_store(path) as store:
+        approvals = Approvals(store.approvals, ask, seconds=2.0)
+        _, decision, reason = await approvals.settle(call, "rm -r old", "run")
+    assert decision == "once" and not reason.startswith(EXPIRED[:10])
+
+
+async def test_notes_are_kept_pinned_changed_deleted_and_restored(visitor: Visitor) -> None:
+    async def notes() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = (await visitor.json("/api/chat?chat=tg:111"))["notes"]
+        return found
+
+    assert (await visitor.press("note-add", chat="tg:111", text="Bins on Tuesday."))[0] == 200
+    added = next(note for note in await notes() if note["text"] == "Bins on Tuesday.")
+    place = {"chat": "tg:111", "number": added["id"]}
+    assert (await visitor.press("note-pin", **place, on=True))[0] == 200
+    assert (await visitor.press("note-edit", **place, text="Bins on Monday."))[0] == 200
+    assert (await visitor.press("note-edit", **place, text=" "))[0] == 409
+    changed = next(note for note in await notes() if note["id"] == added["id"])
+    assert (changed["text"], changed["pinned"]) == ("Bins on Monday.", 1)
+    assert (await visitor.press("note-delete", **place))[0] == 200
+    assert (await visitor.press("note-delete", **place))[0] == 409
+    assert next(n for n in await notes() if n["id"] == added["id"])["deleted_at"]
+    assert (await visitor.press("note-restore", **place))[0] == 200
+    other = {"chat": "tg:222", "number": added["id"]}
+    assert (await visitor.press("note-delete", **other))[0] == 409
+
+
+async def test_jobs_are_paused_edited_run_and_deleted(visitor: Visitor, tmp_path: Path) -> None:
+    place = {"chat": "tg:111", "number": 2}
+    assert (await visitor.press("job-pause", **place, on=True))[0] == 200
+    assert rows(tmp_path, "SELECT state, next_at FROM jobs WHERE id = 2") == [("paused", None)]
+    assert (await visitor.press("job-pause", **place, on=False))[0] == 200
+    assert (await visitor.press("job-edit", **place, text="every day at 7:15"))[0] == 200
+    status, told = await visitor.press("job-edit", **place, text="whenever")
+    assert status == 409 and told
+    assert (await visitor.press("job-run", **place))[0] == 200
+    due = rows(tmp_path, "SELECT count(*) FROM occurrences WHERE job = 2 AND state = 'due'")
+    assert due == [(1,)]
+    assert (await visitor.press("job-remove", **place))[0] == 200
+    assert rows(tmp_path, "SELECT state, words FROM jobs WHERE id = 2") == [
+        ("deleted", "every day at 7:15")
+    ]
+    assert (await visitor.press("job-run", chat="cli", number=1))[0] == 409
+
+
+async def test_a_text_in_doubt_is_shown_again_once(visitor: Visitor, tmp_path: Path) -> None:
+    ((id,),) = rows(tmp_path, "SELECT id FROM outbox WHERE state = 'uncertain'")
+    presses = [visitor.press("show-again", number=id) for _ in range(3)]
+    assert sorted(status for status, _ in await asyncio.gather(*presses)) == [200, 409, 409]
+    assert rows(tmp_path, f"SELECT state FROM outbox WHERE id = {id}") == [("waiting",)]
+
+
+async def test_settings_are_those_of_the_chat(visitor: Visitor, tmp_path: Path) -> None:
+    for fields, status in (
+        ({"setting": "thinking", "text": "512"}, 200),
+        ({"setting": "thinking", "text": "513"}, 409),
+        ({"setting": "thinking", "text": "many"}, 409),
+        ({"setting": "tools", "text": "none"}, 200),
+        ({"setting": "tools", "text": "some"}, 409),
+        ({"setting": "voice", "text": "same"}, 200),
+        ({"setting": "voice", "text": "loud"}, 409),
+        ({"setting": "language", "text": "de"}, 200),
+        ({"setting": "language", "text": "xx"}, 409),
+        ({"setting": "timezone", "text": "berlin"}, 200),
+        ({"setting": "timezone", "text": "Atlantis"}, 409),
+        ({"setting": "", "text": "x"}, 409),
+        ({"setting": "conversation", "text": "1"}, 409),
+    ):
+        assert (await visitor.press("set", chat="tg:111", **fields))[0] == status, fields
+    assert (await visitor.press("set", chat="tg:9", setting="tools", text="none"))[0] == 409
+    ((settings, zone),) = rows(
+        tmp_path, "SELECT settings, timezone FROM chats WHERE key = 'tg:111'"
+    )
+    assert (
+        settings == '{"thinking": 512, "tools": "none", "voice": "same", "language": "de"}'
+        and zone == "Europe/Berlin"
+    )
+    assert rows(tmp_path, "SELECT count(*) FROM chats") == [(3,)]
+
+
+async def test_people_are_let_in_by_a_code_and_let_go(visitor: Visitor, tmp_path: Path) -> None:
+    status, code = await visitor.press("pair")
+    assert status == 200
+    async with open_store(tmp_path / "voltaire.db") as store:
+        assert await store.people.use_code("telegram", "333", "Eve", code) == "member"
+    assert (await visitor.press("let-go", id="telegram:333"))[0] == 200
+    assert (await visitor.press("let-go", id="telegram:333"))[0] == 409
+    assert rows(tmp_path, "SELECT person FROM people") == [("222",)]
+
+
+async def test_nothing_beyond_the_list_can_be_pressed(visitor: Visitor) -> None:
+    for change in ("thaw", "restart", "forget", "__init__", "post"):
+        assert (await visitor.press(change))[0] == 404
+    assert (await visitor.press("stop", chat="tg:111", command="rm"))[0] == 400
+    assert (await visitor.press("stop", chat="tg:111"))[0] == 409  # no process runs that turn
