@@ -1,33 +1,41 @@
 """Files that came with messages: fetched into the chat's workspace and named to the model when their turn begins."""
 
 import asyncio
-import base64
 import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
-from typing import Literal
-
-import aiohttp
+from typing import TYPE_CHECKING, Literal
 
 from agent.errors import ToolError
 from agent.sandbox.files import RECEIVED
+from agent.sandbox.output_buffer import visible
 from agent.sandbox.sandbox import Sandbox
 from agent.store import Incoming, Store
 from agent.store.chats import ChatFile
 from agent.store.documents import PACKED, readable
+from agent.store.errors import StoreError
 from agent.store.inbox import InboxRow
-from bot.channel import Channel, ChannelError
+from bot.channel import Channel, ChannelError, OutgoingMessage
+from bot.texts import Texts
+
+if TYPE_CHECKING:  # loaded when they are used
+    from agent.documents.library import Library
+    from agent.pictures import Eyes
+    from agent.voice.hearing import Hearing
 
 log = logging.getLogger(__name__)
 
 MIB = 1 << 20
 FETCH_SECONDS = 120.0
-TRANSCRIBE_SECONDS = 300.0
-PICTURES = 4  # shown to the model at once
-PICTURE_BYTES = 5 * MIB
+READ_SECONDS = 20.0  # that a message waits for its documents to be read
+STILL_READ = "It is long and still being read: docs list says when it is ready."
+BEGINNING = 300  # characters of a text that are told at once
+BLIND = "; this model cannot see pictures, and the person was told so: do not guess what it shows"
+PICTURE_KINDS = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/svg+xml", "image/bmp", "image/tiff", "image/heic")  # fmt: skip
 OWN_VOICE = ("voice", "video note")  # what a person says, unless it was forwarded
+HEARD = (*OWN_VOICE, "audio")  # what becomes words
 ATTEMPTS = 2  # a link may be out of date
 NAME_CHARACTERS = 120
 
@@ -36,7 +44,8 @@ NAME_CHARACTERS = 120
 class Attachment:
     """A file as the app names it: `file_id` to download it, `unique_id` the same for the same file.
 
-    `size` is in bytes, 0 where the app does not say; `seconds` of sound or film.
+    `size` is in bytes, 0 where the app does not say; `seconds` of sound or film. What was `heard` stands in its
+    message's text already.
     """
 
     kind: Literal["photo", "document", "voice", "audio", "video", "video note", "animation"]
@@ -46,6 +55,11 @@ class Attachment:
     mime: str = ""
     size: int = 0
     seconds: int = 0
+    heard: bool = False
+
+    @property
+    def is_picture(self) -> bool:
+        return self.kind == "photo" or (self.kind == "document" and self.mime in PICTURE_KINDS)
 
     @property
     def description(self) -> str:
@@ -74,27 +88,69 @@ def safe_name(name: str) -> str:
     return kept.strip().lstrip(".")[-NAME_CHARACTERS:]
 
 
+def text_facts(content: bytes) -> str:
+    """Lines and beginning of a text; "" for anything else."""
+    head = content[: BEGINNING * 4]
+    if b"\0" in head:
+        return ""
+    text = head.decode("utf-8", "ignore")
+    if (
+        not text.strip() or len(text.encode()) < len(head) - 3
+    ):  # no UTF-8: more than a cut letter is lost
+        return ""
+    lines = content.count(b"\n") + (not content.endswith(b"\n"))
+    return f"{lines:,} line{'' if lines == 1 else 's'}{beginning(text)}."
+
+
+def beginning(text: str) -> str:
+    """The first words as a part of a line of the context block, whose marks they cannot hold."""
+    words = " ".join(visible(text).split()).replace("<", "‹").replace(">", "›")
+    cut = words if len(words) <= BEGINNING else f"{words[:BEGINNING]}…"
+    return f', it begins: "{cut}"'
+
+
+async def nobody(chat: str) -> None:
+    """Where there is nobody to tell."""
+
+
 @dataclass(frozen=True)
 class AttachmentFetcher:
     """Downloads attachments through the channel of their chat.
 
-    `sees` tells whether the model takes pictures; `transcribe_url` is a server in
-    OpenAI's form, or "".
+    `eyes` says what the model sees, None where it does not; then `tell_blind` tells the person so, unless
+    the picture came without words (its turn does). `library` gives a chat's documents; `hearing`
+    makes words of recordings.
     """
 
     channel: Callable[[str], Channel]
     store: Store
     sandbox: Callable[[str], Awaitable[Sandbox]]
-    sees: Callable[[], Awaitable[bool]]
-    transcribe_url: str = ""
+    eyes: Callable[[], Awaitable["Eyes | None"]]
+    hearing: Callable[[], "Hearing"]
+    texts: Texts
+    library: "Callable[[str], Library] | None" = None
+    tell_blind: Callable[[str], Awaitable[None]] = nobody
 
     async def fetch(self, rows: Sequence[InboxRow]) -> Sequence[InboxRow]:
         """The rows with their files fetched and named (agent.context.user_message.Fetch)."""
-        return [replace(row, incoming=await self._with_files(row.incoming)) for row in rows]
+        found, shown = list[InboxRow](), 0
+        for row in rows:
+            incoming = await self._with_files(row, shown)
+            shown += len(incoming.images)
+            found.append(replace(row, incoming=incoming))
+        words = any(row.incoming.text for row in rows)
+        if words and any(BLIND in line for row in found for line in row.incoming.files):
+            await self.tell_blind(rows[0].incoming.chat)
+        return found
 
-    async def _with_files(self, incoming: Incoming) -> Incoming:
+    async def _with_files(self, row: InboxRow, shown: int) -> Incoming:
+        """`shown` pictures came before in the same message."""
+        incoming, told = row.incoming, list[str]()
+        files = from_json(incoming.body)
         forwarded = bool(incoming.stranger)
-        for attachment in from_json(incoming.body):
+        for attachment in files:
+            if attachment.heard:
+                continue
             own = attachment.kind in OWN_VOICE and not forwarded
             try:
                 async with asyncio.timeout(FETCH_SECONDS):
@@ -108,11 +164,20 @@ class AttachmentFetcher:
             else:
                 attachment = replace(attachment, size=len(content))
                 pictures = len(incoming.images)
-                incoming = await self._add(incoming, attachment, path, content)
+                if attachment.kind in HEARD:
+                    incoming, message = await self._add_words(incoming, attachment, path)
+                    told.append(message.to_json())
+                else:
+                    incoming = await self._add(incoming, attachment, path, content, shown)
                 seen = attachment.kind != "photo" or len(incoming.images) > pictures
             if seen and not own:
                 source = "; ".join(filter(None, [incoming.stranger, f"file {attachment.name}"]))
                 incoming = replace(incoming, stranger=source)
+        if told:
+            body = to_json([replace(file, heard=True) for file in files])
+            incoming = replace(incoming, body=body)
+            await self.store.inbox.heard(row.id, incoming, told)
+            self.store.outbox.wake()
         return incoming
 
     async def _download(self, chat: str, attachment: Attachment) -> bytes:
@@ -157,44 +222,66 @@ class AttachmentFetcher:
         return path
 
     async def _add(
-        self, incoming: Incoming, attachment: Attachment, path: str, content: bytes
+        self, incoming: Incoming, attachment: Attachment, path: str, content: bytes, shown: int
     ) -> Incoming:
-        """The message with the file's line; a picture is shown, speech is added as words."""
+        """The message with the file's line; a picture is shown, and of a text its length and beginning."""
         note = ""
-        if attachment.kind == "photo":
-            if not await self.sees():
-                note = "; this model cannot see pictures"
-            elif len(content) > PICTURE_BYTES or len(incoming.images) >= PICTURES:
-                note = "; not shown"
-            else:
-                url = f"data:image/jpeg;base64,{base64.b64encode(content).decode()}"
-                incoming = replace(incoming, images=(*incoming.images, url))
-                note = "; shown"
-        elif attachment.kind in ("voice", "video note"):
-            note, words = await self._transcribed(attachment.name, content)
-            incoming = replace(incoming, text="\n".join(filter(None, [incoming.text, words])))
-        elif readable(path, PACKED):
-            note = "; docs show and docs search read it"
+        if attachment.is_picture:
+            note, images = await self._shown(content, shown + len(incoming.images))
+            incoming = replace(incoming, images=(*incoming.images, *images))
+        else:
+            if readable(path, PACKED):
+                note = "; docs show and docs search read it"
+            if told := await self._holds(incoming.chat, path, content):
+                line = f"{path}: {told}"
+                incoming = replace(incoming, context_lines=(*incoming.context_lines, line))
         line = f"{path} ({attachment.description}{note})"
         return replace(incoming, files=(*incoming.files, line))
 
-    async def _transcribed(self, name: str, content: bytes) -> tuple[str, str]:
-        """What the file's line says about it, and the words
-        (https://platform.openai.com/docs/api-reference/audio)."""
-        if not self.transcribe_url:
-            return "; no transcription server is configured", ""
-        form = aiohttp.FormData()
-        form.add_field("file", content, filename=name, content_type="application/octet-stream")
-        form.add_field("model", "whisper-1")
-        url = self.transcribe_url.rstrip("/").removesuffix("/v1") + "/v1/audio/transcriptions"
+    async def _shown(self, content: bytes, shown: int) -> tuple[str, tuple[str, ...]]:
+        """What a picture's line says about it, and its data URL where the model sees it."""
+        from agent import pictures  # loaded when the first one comes
+
+        eyes = await self.eyes()
+        if eyes is None:
+            return BLIND, ()
+        if shown >= eyes.most:
+            return f"; not shown: {eyes.most} are the most at once; read_file shows it", ()
         try:
-            async with (
-                asyncio.timeout(TRANSCRIBE_SECONDS),  # aiohttp's own may swallow a cancellation
-                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session,
-                session.post(url, data=form) as answer,
-            ):
-                answer.raise_for_status()
-                return "; transcribed", str((await answer.json())["text"]).strip()
-        except (aiohttp.ClientError, TimeoutError, KeyError, ValueError) as error:
-            log.warning("transcription failed: %s", error)
-            return "; it could not be transcribed", ""
+            return "; shown", (await pictures.shown(content, eyes),)
+        except ToolError as error:
+            return f"; not shown: {error}", ()
+
+    async def _holds(self, chat: str, path: str, content: bytes) -> str:
+        """Length and beginning of a document or text, or why it cannot be read; "" where nobody can tell."""
+        if not readable(path, PACKED):
+            return text_facts(content)
+        if self.library is None:
+            return ""
+        try:
+            async with asyncio.timeout(READ_SECONDS):  # what takes longer is read meanwhile
+                library = self.library(chat)
+                found = next((d for d in await library.documents() if d.path == path), None)
+                if found is None or found.state != "ready":
+                    return found.note if found else ""
+                _, passages = await library.show(found.title, 1, 1)
+        except TimeoutError:
+            return STILL_READ
+        except (ToolError, StoreError) as error:
+            return str(error)
+        begins = beginning(passages[0].text) if passages else ""
+        return " ".join(filter(None, [f"{found.length}{begins}.", found.note]))
+
+    async def _add_words(
+        self, incoming: Incoming, attachment: Attachment, path: str
+    ) -> tuple[Incoming, OutgoingMessage]:
+        """The message with what its recording says, and what its sender is told of that."""
+        from bot.voice.recordings import Listening, hear
+
+        channel, chat = self.channel(incoming.chat), incoming.chat
+        progress = Listening(channel, chat, self.texts, attachment.seconds)
+        box = await self.sandbox(chat)
+        heard = await hear(self.hearing(), box, path, progress, incoming.ref)
+        text = "\n".join(filter(None, [incoming.text, heard.words]))
+        line = f"{path} ({attachment.description}{heard.note})"
+        return replace(incoming, text=text, files=(*incoming.files, line)), heard.told

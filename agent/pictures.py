@@ -1,0 +1,196 @@
+"""A stranger's picture to one that a model is shown: upright, no larger than it uses, always a PNG of our own.
+
+Sizes are read here, from the first bytes; pixels are decoded by resvg (Rust) in a process of its own with
+bounds of memory and time, so that no server decodes what somebody else made.
+"""
+
+import asyncio
+import base64
+import struct
+import sys
+from dataclasses import dataclass
+from math import sqrt
+
+from agent.aio import complete
+from agent.errors import ToolError
+from agent.store.pictures import data_url
+
+MOST_BYTES = 20 << 20
+MOST_PIXELS = 50_000_000  # a photo of 8,000 x 6,000
+SECONDS = 20
+MEMORY = (
+    1536 << 20
+)  # bytes of address space: MOST_PIXELS take 200 MB each time that they are copied
+KINDS = ("image/png", "image/jpeg", "image/gif", "image/webp")
+DAMAGED = "the picture is damaged, or not what its name says"
+DRAW = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, 2 * (int(sys.argv[1]),))
+resource.setrlimit(resource.RLIMIT_CPU, 2 * (int(sys.argv[2]),))
+import resvg_py
+frame, picture = sys.stdin.read().split("\\0")
+def draw(ground, picture):
+    return resvg_py.svg_to_bytes(frame.format(ground, picture), skip_system_fonts=True)
+drawn = draw("white", picture)
+# A picture that cannot be decoded is left out without a word.
+if drawn == draw("white", "") and draw("black", picture) == draw("black", ""):
+    sys.exit(1)
+sys.stdout.buffer.write(drawn)
+"""
+# By EXIF's number: what brings a picture of w x h upright. From 5 on its sides are exchanged.
+TURNS = {
+    2: "translate({w} 0) scale(-1 1)",
+    3: "rotate(180) translate(-{w} -{h})",
+    4: "translate(0 {h}) scale(1 -1)",
+    5: "rotate(90) scale(1 -1)",
+    6: "translate({h} 0) rotate(90)",
+    7: "translate({h} {w}) rotate(90) scale(-1 1)",
+    8: "translate(0 {w}) rotate(-90)",
+}
+SIDEWAYS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Eyes:
+    """What a model that sees makes use of: pixels of a picture, and pictures in a message."""
+
+    pixels: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class PictureFacts:
+    """`width` and `height` as it is stored; `turn` is EXIF's number of its orientation, 1: upright."""
+
+    kind: str
+    width: int
+    height: int
+    turn: int = 1
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height as it is seen."""
+        sides = self.width, self.height
+        return sides if self.turn < SIDEWAYS else sides[::-1]
+
+
+async def shown(content: bytes, eyes: Eyes) -> str:
+    """The data URL of a picture for a model. ToolError says in one clause why it cannot be shown."""
+    facts = facts_of(content)
+    width, height = facts.size
+    if len(content) > MOST_BYTES:
+        raise ToolError(f"the picture has more than {MOST_BYTES >> 20} MB")
+    if width * height > MOST_PIXELS:
+        raise ToolError(f"the picture has {width:,} x {height:,} pixels, more than can be read")
+    scale = min(1.0, sqrt(eyes.pixels / (width * height)))
+    drawn = await drawn_by_another(frame(facts, scale), upright(content, facts))
+    return data_url("image/png", drawn)
+
+
+def facts_of(content: bytes) -> PictureFacts:
+    """Kind and size by the first bytes; ToolError for what is none of KINDS, or broken."""
+    try:
+        if content.startswith(b"\x89PNG\r\n\x1a\n"):
+            facts = PictureFacts("image/png", *struct.unpack(">II", content[16:24]))
+        elif content.startswith((b"GIF87a", b"GIF89a")):
+            facts = PictureFacts("image/gif", *struct.unpack("<HH", content[6:10]))
+        elif content[:4] == b"RIFF" and content[8:12] == b"WEBP":
+            facts = PictureFacts("image/webp", *webp_size(content))
+        elif content.startswith(b"\xff\xd8\xff"):
+            facts = jpeg_facts(content)
+        elif b"<svg" in content[:1024]:
+            raise ToolError("an SVG is a drawing in text, which read_file reads")
+        else:
+            raise ToolError(f"only {', '.join(k.partition('/')[2] for k in KINDS)} can be shown")
+    except (struct.error, IndexError):
+        raise ToolError(DAMAGED) from None
+    if not facts.width or not facts.height:
+        raise ToolError(DAMAGED)
+    return facts
+
+
+def webp_size(content: bytes) -> tuple[int, int]:
+    """https://developers.google.com/speed/webp/docs/riff_container"""
+    form = content[12:16]
+    if form == b"VP8X":
+        width, height = (int.from_bytes(content[at : at + 3], "little") for at in (24, 27))
+        return width + 1, height + 1
+    if form == b"VP8L":
+        (bits,) = struct.unpack("<I", content[21:25])
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    width, height = struct.unpack("<HH", content[26:30])
+    return width & 0x3FFF, height & 0x3FFF
+
+
+def jpeg_facts(content: bytes) -> PictureFacts:
+    """By its markers (ITU T.81, B.2.2): the first frame's size, and EXIF's orientation before it."""
+    at, turn = 2, 1
+    while content[at] == 0xFF:
+        marker = content[at + 1]
+        (length,) = struct.unpack(">H", content[at + 2 : at + 4])
+        if marker == 0xE1 and content[at + 4 : at + 10] == b"Exif\0\0":
+            turn = exif_turn(content[at + 10 : at + 2 + length])
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            height, width = struct.unpack(">HH", content[at + 5 : at + 9])
+            return PictureFacts("image/jpeg", width, height, turn)
+        at += 2 + length
+    raise ToolError(DAMAGED)
+
+
+def exif_turn(block: bytes) -> int:
+    """The tag 0x0112 of the first directory (TIFF 6.0, section 2); 1 where it is not there."""
+    order = {b"II": "<", b"MM": ">"}.get(block[:2], "")
+    if not order:
+        return 1
+    (start,) = struct.unpack(order + "I", block[4:8])
+    (count,) = struct.unpack(order + "H", block[start : start + 2])
+    for number in range(count):
+        tag, _, _, value = struct.unpack(order + "HHIH", block[start + 2 + 12 * number :][:10])
+        if tag == 0x0112:
+            return value if value in TURNS else 1
+    return 1
+
+
+def frame(facts: PictureFacts, scale: float) -> str:
+    """The form of an SVG for a ground and a picture, at `scale` of the picture's size."""
+    width, height = facts.size
+    drawn = max(1, round(width * scale)), max(1, round(height * scale))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{drawn[0]}" height="{drawn[1]}"'
+        f' viewBox="0 0 {width} {height}" preserveAspectRatio="none">'
+        f'<rect width="{width}" height="{height}" fill="{{}}"/>{{}}</svg>'
+    )
+
+
+def upright(content: bytes, facts: PictureFacts) -> str:
+    """The picture as an element of an SVG, turned as EXIF says."""
+    turn = TURNS.get(facts.turn, "").format(w=facts.width, h=facts.height)
+    return (
+        f'<image width="{facts.width}" height="{facts.height}" transform="{turn}"'
+        f' href="data:{facts.kind};base64,{base64.b64encode(content).decode()}"/>'
+    )
+
+
+async def drawn_by_another(frame: str, picture: str) -> bytes:
+    """The PNG of a picture in its frame; ToolError where its process ends without one."""
+    pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", "-c", DRAW, str(MEMORY), str(SECONDS)),
+        stdin=pipe,
+        stdout=pipe,
+        stderr=null,
+        env={},
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(SECONDS):
+            drawn, _ = await process.communicate(f"{frame}\0{picture}".encode())
+    except TimeoutError:
+        raise ToolError("the picture takes too long to read") from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await complete(process.wait())
+    if process.returncode:
+        raise ToolError(DAMAGED)
+    return drawn

@@ -1,0 +1,109 @@
+"""Recordings to samples, a piece at a time, and samples to a voice message. Only ffmpeg reads what was sent, in a sandbox
+that sees the chat's workspace and neither repositories nor a network.
+
+Samples are mono, 16 bits, little-endian: HEARD_RATE of them a second to be recognised, SPOKEN_RATE to
+be sent.
+"""
+
+import io
+import shutil
+import wave
+from array import array
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+
+from agent.errors import NoSandbox, ToolError
+from agent.sandbox.sandbox import Sandbox
+
+HEARD_RATE = 16_000
+SPOKEN_RATE = 24_000
+WIDTH = 2  # bytes of a sample
+SECONDS = 60.0  # of ffmpeg, for a piece
+CUT_SECONDS = 5.0  # of a piece's end, in which it is cut where it is quiet
+WINDOW = HEARD_RATE // 20  # samples whose loudness is compared
+LEAST_SECONDS = 0.1  # of sound; nobody says anything in less
+FFMPEG = "ffmpeg"
+INSTALL_FFMPEG = "apt-get install ffmpeg"
+
+# A recording cannot name other files: only files are read, and of these only the one.
+DECODE = """\
+exec ffmpeg -nostdin -v quiet -threads 1 -protocol_whitelist file -ss "$2" -i "file:$1" -t "$3" \
+-vn -sn -dn -ac 1 -ar "$4" -f s16le pipe:1 2>/dev/null"""
+ENCODE = """\
+exec ffmpeg -nostdin -v quiet -threads 1 -f s16le -ar "$1" -ac 1 -i /tmp/samples \
+-c:a libopus -b:a 32k -application voip -f ogg pipe:1 2>/dev/null"""
+
+
+class NoSound(Exception):
+    """Nothing can be made of a recording; `str` is one sentence."""
+
+
+def has_ffmpeg() -> bool:
+    return shutil.which(FFMPEG, path="/usr/local/bin:/usr/bin:/bin") is not None
+
+
+def sealed(box: Sandbox, memory_mib: int = 0) -> Sandbox:
+    """The chat's sandbox without repositories and network; with more memory where a model needs it."""
+    config = box.config
+    limits = replace(config.limits, memory_mib=max(config.limits.memory_mib, memory_mib))
+    config = replace(config, limits=limits, repos={}, hosts=None, guards={})
+    return Sandbox(config, box.chat, box.workspace)
+
+
+async def pieces(box: Sandbox, path: str, seconds: float) -> AsyncGenerator[tuple[float, bytes]]:
+    """The samples of a file of the workspace in pieces of at most `seconds`, each with where it ends, cut
+    where it is quiet. Raises NoSound, NoSandbox."""
+    box, at, least = sealed(box), 0.0, LEAST_SECONDS
+    while True:
+        command = ["/bin/bash", "-c", DECODE, "decode", path, f"{at:.3f}", str(seconds)]
+        try:
+            samples = await box.read_internal([*command, str(HEARD_RATE)], seconds=SECONDS)
+        except NoSandbox:
+            raise
+        except ToolError as error:
+            raise NoSound(f"It could not be decoded. {error}") from None
+        if duration(samples, HEARD_RATE) < least:
+            if not at:
+                raise NoSound("There is no sound in it, or it is damaged.")
+            return
+        last = duration(samples, HEARD_RATE) < seconds - 1
+        if not last:
+            samples = samples[: cut_point(samples)]
+        at += duration(samples, HEARD_RATE)
+        yield at, samples
+        if last:
+            return
+
+
+def duration(samples: bytes, rate: int) -> float:
+    """Seconds."""
+    return len(samples) / WIDTH / rate
+
+
+def cut_point(samples: bytes) -> int:
+    """The byte at which a piece is cut: the middle of the quietest window near its end."""
+    first = max(0, len(samples) - int(CUT_SECONDS * HEARD_RATE) * WIDTH)
+    tail = array("h", samples[first : len(samples) // WIDTH * WIDTH])
+    starts = range(0, max(1, len(tail) - WINDOW), WINDOW)
+    quietest = min(starts, key=lambda start: sum(map(abs, tail[start : start + WINDOW])))
+    return first + (quietest + WINDOW // 2) * WIDTH
+
+
+def wav(samples: bytes, rate: int = HEARD_RATE) -> bytes:
+    """The samples as a WAV file."""
+    file = io.BytesIO()
+    with wave.open(file, "wb") as out:
+        out.setnchannels(1)
+        out.setsampwidth(WIDTH)
+        out.setframerate(rate)
+        out.writeframes(samples)
+    return file.getvalue()
+
+
+async def voice_message(box: Sandbox, samples: bytes) -> bytes:
+    """Samples of SPOKEN_RATE as OGG/Opus. Raises ToolError."""
+    command = ["/bin/bash", "-c", ENCODE, "encode", str(SPOKEN_RATE)]
+    ogg = await sealed(box).read_internal(command, seconds=SECONDS, inputs={"samples": samples})
+    if not ogg.startswith(b"OggS"):
+        raise ToolError("ffmpeg made no voice message of it.")
+    return ogg

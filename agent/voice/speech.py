@@ -1,0 +1,88 @@
+"""A sentence to samples, in a sandbox: by piper where it is installed and a voice of the language was pulled,
+else by espeak-ng.
+"""
+
+import logging
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.errors import ToolError
+from agent.sandbox.bubblewrap import MODELS, PROGRAM
+from agent.sandbox.sandbox import Sandbox
+from agent.voice.sound import INSTALL_FFMPEG, SPOKEN_RATE, has_ffmpeg, sealed
+
+log = logging.getLogger(__name__)
+
+SECONDS = 60.0  # for a sentence
+MEMORY_MIB = 2048  # of piper
+SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"  # what the sandbox sees of the machine's programs
+TO_SAMPLES = 'ffmpeg -nostdin -v quiet -i /tmp/said.wav -ac 1 -ar "$2" -f s16le pipe:1 2>/dev/null'
+ESPEAK = f'espeak-ng -v "$1" -w /tmp/said.wav -f /tmp/sentence >/dev/null 2>&1; {TO_SAMPLES}'
+PIPER = (
+    f'voice="$1"; rate="$2"; shift 2; "$@" -m "$voice" -f /tmp/said.wav </tmp/sentence >/dev/null 2>&1;'
+    f' set -- - "$rate"; {TO_SAMPLES}'
+)
+
+
+@dataclass(frozen=True)
+class Speech:
+    """`models` is the folder of pulled voices."""
+
+    models: Path
+
+    async def say(self, box: Sandbox, sentence: str, language: str) -> bytes:
+        """Samples of SPOKEN_RATE. Raises ToolError."""
+        voice, piper = self.voice(language), piper_program()
+        if voice and piper:
+            argv, folders = in_sandbox(piper)
+            folders[MODELS] = os.fspath(self.models)
+            place = f"{MODELS}/{voice.relative_to(self.models)}"
+            command = ["/bin/bash", "-c", PIPER, "say", place, str(SPOKEN_RATE), *argv]
+            if samples := await samples_of(sealed(box, MEMORY_MIB), command, sentence, folders):
+                return samples
+            log.warning("piper said nothing: %s, %s", piper, voice)
+        command = ["/bin/bash", "-c", ESPEAK, "say", language, str(SPOKEN_RATE)]
+        if samples := await samples_of(sealed(box), command, sentence, {}):
+            return samples
+        raise ToolError("The speech engine said nothing.")
+
+    def voice(self, language: str) -> Path | None:
+        """A pulled voice of piper for the language."""
+        found = sorted(self.models.glob(f"{language}/*/*/*/{language}_*.onnx"))
+        return next((path for path in found if Path(f"{path}.json").is_file()), None)
+
+    def missing(self) -> str:
+        """What to install before anything can be said; "" where nothing is missing."""
+        if not has_ffmpeg():
+            return INSTALL_FFMPEG
+        piper = piper_program() and any(self.models.glob("*/*/*/*/*.onnx"))
+        espeak = shutil.which("espeak-ng", path=SYSTEM_PATH)
+        return "" if espeak or piper else "apt-get install espeak-ng"
+
+
+async def samples_of(
+    box: Sandbox, command: Sequence[str], sentence: str, folders: Mapping[str, str]
+) -> bytes:
+    inputs = {"sentence": sentence.encode("utf-8", "replace") + b"\n"}
+    return await box.read_internal(command, seconds=SECONDS, inputs=inputs, folders=folders)
+
+
+def piper_program() -> Path | None:
+    """Of this installation, else of the machine."""
+    places = f"{Path(sys.executable).parent}:{SYSTEM_PATH}:/opt/piper"
+    found = shutil.which("piper", path=places)
+    return Path(found) if found else None
+
+
+def in_sandbox(program: Path) -> tuple[list[str], dict[str, str]]:
+    """How it is called there, and the folders that it needs at which places."""
+    if os.fspath(program).startswith(("/usr/", "/bin/")):
+        return [os.fspath(program)], {}
+    if program.parent == Path(sys.executable).parent and sys.prefix != sys.base_prefix:
+        # A script of the virtual environment, whose first line names a path that is not there.
+        return [f"{PROGRAM}/bin/python", "-m", program.name], {PROGRAM: sys.prefix}
+    return [f"{PROGRAM}/{program.name}"], {PROGRAM: os.fspath(program.parent)}

@@ -1,0 +1,80 @@
+"""A recording that came with a message becomes words, and its sender is shown them, so that a misheard one is seen."""
+
+from dataclasses import dataclass
+
+from agent.sandbox.sandbox import Sandbox
+from agent.voice.hearing import Deaf, Heard, Hearing
+from bot.channel import Channel, LiveView, OutgoingMessage, TurnView
+from bot.texts import Texts
+
+SHOWN_CHARACTERS = 1000
+LONG_SECONDS = 90.0  # of a recording whose progress is shown
+
+
+@dataclass(frozen=True, slots=True)
+class HeardMessage:
+    """`note` is for the model's line about the file, `told` for the person."""
+
+    words: str
+    note: str
+    told: OutgoingMessage
+
+
+@dataclass
+class Listening:
+    """The progress of one recording of `seconds`, in a live view that leaves nothing."""
+
+    channel: Channel
+    chat: str
+    texts: Texts
+    seconds: int
+    view: LiveView | None = None
+
+    async def show(self, heard: float) -> None:
+        if self.seconds < LONG_SECONDS or heard >= self.seconds - 1:
+            return
+        self.view = self.view or self.channel.live_view(self.chat)
+        status = self.texts.hearing.format(done=clock(heard), total=clock(self.seconds))
+        await self.view.show(TurnView(status=status))
+
+    async def end(self) -> None:
+        if self.view:
+            self.view.close(TurnView())
+            await self.view.finish(TurnView())
+
+
+async def hear(
+    hearing: Hearing, box: Sandbox, path: str, listening: Listening, ref: str
+) -> HeardMessage:
+    """The recording at `path` of the workspace, which came with the message `ref`."""
+    texts = listening.texts
+    try:
+        await listening.show(0)
+        heard = await hearing.hear(box, path, listening.show)
+    except Deaf as error:
+        heard = Heard("", problem=str(error))
+    finally:
+        await listening.end()
+    if heard.words and heard.problem:
+        note = f"; transcribed up to {clock(heard.seconds)}. {heard.problem}"
+    elif heard.problem:
+        note = f"; not transcribed: {heard.problem}"
+    else:
+        note = "; transcribed" if heard.words else "; nobody speaks in it"
+    shown = heard.words
+    if len(shown) > SHOWN_CHARACTERS:
+        shown = f"{shown[:SHOWN_CHARACTERS]}…"
+    quote = "\n".join(f"> {line}" for line in shown.split("\n")) if shown else ""
+    if heard.words and heard.problem:
+        problem = texts.heard_partly.format(at=clock(heard.seconds), why=heard.problem)
+    elif heard.problem:
+        problem = texts.not_heard.format(why=heard.problem)
+    else:
+        problem = "" if heard.words else texts.nothing_heard
+    told = "\n\n".join(filter(None, [quote, problem]))
+    return HeardMessage(heard.words, note, OutgoingMessage(told, silent=True, reply_to=ref))
+
+
+def clock(seconds: float) -> str:
+    hours, rest = divmod(int(seconds), 3600)
+    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"

@@ -1,0 +1,161 @@
+"""Answers as voice messages: each sentence is said, in the chat's sandbox, while the next is written.
+
+What was said so far is kept in memory alone: after a restart the outbox still has the text, from which it is
+said again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from agent.aio import BackgroundTasks, move_on_when
+from agent.chats.assignment import Assignment
+from agent.errors import ToolError
+from agent.events import Event, Notice, TextDelta, ToolCalled, TurnFinished
+from agent.sandbox.sandbox import Sandbox
+from agent.store.outbox import OutboxRow
+from bot.channel import OutgoingMessage, VoiceSound
+from bot.texts import Texts
+from bot.voice.setting import is_spoken
+
+if TYPE_CHECKING:  # loaded when something is said
+    from agent.voice.speech import Speech
+
+log = logging.getLogger(__name__)
+
+SECONDS = 180.0  # for what is still to be said once the answer is whole; then it comes as text
+PAUSE_SECONDS = 0.25  # between two sentences
+MOST_KEPT = 8  # turns
+
+
+@dataclass
+class SpokenTurn:
+    """`text` is what was written so far, `said` samples by sentence."""
+
+    chat: str
+    text: str = ""
+    said: dict[str, bytes] = field(default_factory=dict)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class SpokenReplies:
+    """A listener of the agent's turns. `models` is the folder of pulled voices; the context is to be open while
+    turns run."""
+
+    def __init__(
+        self, sandbox: Callable[[str], Awaitable[Sandbox]], models: Path, texts: Texts
+    ) -> None:
+        self._sandbox = sandbox
+        self._models = models
+        self._texts = texts
+        self._turns: dict[str, SpokenTurn] = {}
+        self._speaking: dict[str, asyncio.Event] = {}  # by chat; set to stop it
+        self._tasks = BackgroundTasks()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._tasks.stop()
+
+    @cached_property
+    def _speech(self) -> "Speech":
+        from agent.voice.speech import Speech
+
+        return Speech(self._models)
+
+    def missing(self) -> str:
+        """The command that installs what is missing; "" where nothing is."""
+        return self._speech.missing()
+
+    async def event(self, assignment: Assignment, event: Event) -> None:
+        """agent.chats.assignment.Listener"""
+        known = assignment.known
+        if known is None or not is_spoken(known.settings, assignment.answers):
+            return
+        id = assignment.turn.id
+        turn = self._turns.get(id)
+        match event:
+            case TextDelta(text):
+                if turn is None:
+                    turn = self._turns[id] = SpokenTurn(assignment.chat)
+                    while len(self._turns) > MOST_KEPT:
+                        self._turns.pop(next(iter(self._turns))).ended.set()
+                    self._tasks.start(self._say_meanwhile(turn), "speech")
+                turn.text += text
+                turn.changed.set()
+            case ToolCalled() | Notice() if turn:  # what was written before is no answer
+                turn.text = ""
+            case TurnFinished(reason=reason) if turn:
+                turn.ended.set()
+                if reason != "done":
+                    del self._turns[id]
+
+    async def waiting(self, chat: str, why: str) -> None:
+        """Nothing is said of it."""
+
+    async def _say_meanwhile(self, turn: SpokenTurn) -> None:
+        """Say each sentence behind which another has begun."""
+        from bot.voice.spoken_text import sentences
+
+        async with move_on_when(turn.ended):
+            while True:
+                await turn.changed.wait()
+                turn.changed.clear()
+                whole = sentences(turn.text, self._texts)[:-1]
+                new = next((each for each in whole if each not in turn.said), "")
+                if new:
+                    try:
+                        turn.said[new] = await self._say(turn.chat, new, turn.text)
+                    except ToolError as error:
+                        log.warning("%s: nothing is said: %s", turn.chat, error)
+                        return
+                    turn.changed.set()
+
+    async def _say(self, chat: str, sentence: str, text: str) -> bytes:
+        from agent.voice.languages import language_of
+
+        language = language_of(sentence, language_of(text))
+        return await self._speech.say(await self._sandbox(chat), sentence, language)
+
+    def stop(self, chat: str) -> bool:
+        """The answer that is being said comes as text; False where none is."""
+        speaking = self._speaking.get(chat)
+        if speaking:
+            speaking.set()
+        return speaking is not None
+
+    async def sound(self, row: OutboxRow, message: OutgoingMessage) -> VoiceSound | None:
+        """What of an answer is said; None where it cannot be, took too long or was stopped."""
+        stop = self._speaking[row.chat] = asyncio.Event()
+        try:
+            async with asyncio.timeout(SECONDS), move_on_when(stop):
+                return await self._sound(row, message.text)
+        except TimeoutError:
+            log.warning("%s: an answer took too long to say", row.chat)
+        except ToolError as error:
+            log.warning("%s: an answer is not said: %s", row.chat, error)
+        finally:
+            del self._speaking[row.chat]
+        return None
+
+    async def _sound(self, row: OutboxRow, text: str) -> VoiceSound | None:
+        from agent.voice.sound import SPOKEN_RATE, WIDTH, duration, voice_message
+        from bot.voice.spoken_text import sentences
+
+        turn = self._turns.get(row.turn or "") or SpokenTurn(row.chat)
+        samples: list[bytes] = []
+        for sentence in sentences(text, self._texts):
+            if sentence not in turn.said:
+                turn.said[sentence] = await self._say(row.chat, sentence, text)
+            samples.append(turn.said[sentence])
+        if not samples:
+            return None
+        whole = bytes(int(PAUSE_SECONDS * SPOKEN_RATE) * WIDTH).join(samples)
+        ogg = await voice_message(await self._sandbox(row.chat), whole)
+        return VoiceSound(ogg, duration(whole, SPOKEN_RATE))

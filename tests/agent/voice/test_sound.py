@@ -1,0 +1,99 @@
+"""Recordings in pieces, whatever they are: decoded in the sandbox, bounded in memory and time."""
+
+import io
+import random
+import wave
+from array import array
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from agent.sandbox.sandbox import Sandbox
+from agent.voice.sound import (
+    HEARD_RATE,
+    SPOKEN_RATE,
+    NoSound,
+    cut_point,
+    duration,
+    pieces,
+    voice_message,
+    wav,
+)
+from fakes import recordings, sandbox_box
+
+
+@pytest.fixture
+async def box(tmp_path: Path) -> AsyncIterator[Sandbox]:
+    async with sandbox_box.opened(tmp_path / "state") as sandboxes:
+        yield await sandboxes.of("cli")
+
+
+async def cut(box: Sandbox, content: bytes, seconds: float = 10) -> list[tuple[float, bytes]]:
+    await box.files.write("received/a.oga", content)
+    return [piece async for piece in pieces(box, "received/a.oga", seconds)]
+
+
+async def test_a_long_recording_is_cut_where_it_is_quiet(box: Sandbox) -> None:
+    found = await cut(box, recordings.tones(8, 8, 3))
+    ends = [round(at, 1) for at, _ in found]
+    assert len(found) == 3
+    assert 8 < ends[0] < 9.2 and 17 < ends[1] < 18.2 and 21.5 < ends[2] < 22.5
+    assert sum(duration(samples, HEARD_RATE) for _, samples in found) == pytest.approx(
+        ends[2], abs=0.1
+    )
+
+
+async def test_what_is_no_sound_is_one_sentence(box: Sandbox) -> None:
+    whole = recordings.tones(2)
+    rng = random.Random(3)
+    for content in (
+        b"OggS",
+        b"",
+        rng.randbytes(100_000),
+        whole[:60],
+        b"#EXTM3U\nfile:///etc/passwd\n",
+    ):
+        with pytest.raises(NoSound, match=r"^There is no sound in it, or it is damaged\.$"):
+            await cut(box, content or b"\0")
+
+
+async def test_what_is_damaged_in_the_middle_is_heard_as_far_as_it_goes(box: Sandbox) -> None:
+    whole = recordings.tones(6)
+    found = await cut(box, whole[: len(whole) // 2])
+    assert 2 < found[-1][0] < 6
+
+
+async def test_twenty_megabytes_of_noise_are_one_sentence(box: Sandbox) -> None:
+    with pytest.raises(NoSound):
+        await cut(box, b"OggS" + random.Random(5).randbytes(20 << 20))
+
+
+@pytest.mark.slow
+async def test_two_hours_are_read_in_pieces_within_the_sandbox_s_memory(box: Sandbox) -> None:
+    await box.files.write("received/a.flac", recordings.silence(7200))
+    found = [
+        (at, duration(samples, HEARD_RATE))
+        async for at, samples in pieces(box, "received/a.flac", 60)
+    ]
+    assert found[-1][0] == pytest.approx(7200, abs=1)
+    assert max(length for _, length in found) <= 60
+
+
+def test_the_quietest_place_near_the_end_is_the_cut() -> None:
+    loud, quiet = array("h", [9000] * HEARD_RATE), array("h", [3] * (HEARD_RATE // 5))
+    samples = (loud * 7 + quiet + loud * 2).tobytes()
+    assert 7 <= duration(samples[: cut_point(samples)], HEARD_RATE) <= 7.2
+    assert cut_point(b"\0\0" * 100) <= 1602
+
+
+def test_a_wav_has_a_true_header() -> None:
+    with wave.open(io.BytesIO(wav(b"\1\0" * 16_000))) as file:
+        assert (file.getnchannels(), file.getframerate(), file.getnframes()) == (1, 16_000, 16_000)
+
+
+async def test_samples_become_a_voice_message(box: Sandbox, tmp_path: Path) -> None:
+    ogg = await voice_message(box, b"\0\0" * SPOKEN_RATE * 3)
+    kind, codec, seconds = recordings.probed(ogg, tmp_path)
+    assert (kind, codec) == ("ogg", "opus")
+    assert seconds == pytest.approx(3, abs=0.1)
