@@ -15,7 +15,7 @@ from fakes.mcp_server import Server
 @dataclass
 class HttpServer:
     """`mode` "json" or "events" answers as the protocol has it; "redirect" leads to `elsewhere`, "bomb" answers with
-    little that unpacks to much, "large" with too much, "refuse" with 401."""
+    little that unpacks to much, "large" with too much, "values" with too many values, "refuse" with 401."""
 
     url: str = ""
     mode: str = "json"
@@ -48,6 +48,8 @@ class HttpServer:
             return web.Response(body=packed, headers=headers)
         if message["method"] == "tools/call" and self.mode == "large":
             text = " " * (20 << 20) + text
+        if message["method"] == "tools/call" and self.mode == "values":
+            text = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": [[]] * 50_000})
         return web.Response(text=text, content_type="application/json", headers=session)
 
 

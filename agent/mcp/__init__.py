@@ -1,8 +1,11 @@
 """Servers of tools that others wrote (Model Context Protocol), behind walls.
 
-tools.py        what a server says of its tools; the owner's word on it; arguments from words
-results.py      what comes back, as text and files
-connection.py   a session with a server; the only file that knows the SDK
-install.py      a server's package, installed once
-servers.py      which are configured, which run
+tools.py             what a server says of its tools; the owner's word on it; arguments from words
+results.py           what comes back, as text and files
+connection.py        a session with a server, by the SDK
+oauth.py             an owner signs in to a server of another host, by the SDK
+tls_termination.py   secrets that never enter a server's sandbox
+install.py           a server's package, installed once
+servers.py           which are configured, which run
+listed.py            tools of one server that every prompt lists
 """

@@ -1,12 +1,13 @@
-"""A session with a server, by the official SDK. This is the only file that knows it, and is imported, in a
+"""A session with a server, by the official SDK. It is imported, in a
 thread (a second of work), when a server is first used.
 
-What a server sends is bounded before the SDK sees it: the length of a message, messages and bytes between two
-requests, lines that are none. Sampling, elicitation and roots are not offered, and refused.
+What a server sends is bounded before the SDK sees it: the length of a message and its values, messages and bytes
+between two requests, lines that are none. Sampling, elicitation and roots are not offered, and refused.
 """
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from pydantic import ValidationError
 
 from agent.aio import BackgroundTasks
 from agent.errors import ToolError
+from agent.sandbox.hosts import HostRefused, is_public, resolved
 from agent.sandbox.lasting import LastingProcess
 from agent.sandbox.output_buffer import visible
 
@@ -32,22 +34,30 @@ log = logging.getLogger(__name__)
 START_SECONDS = 60  # the first start of a large program on a slow disk
 CALL_SECONDS = 60  # without a sign of life
 LONGEST_MESSAGE = 16 << 20
+LONGEST_LIST = 2 << 20  # of a page of tools, resources or prompts: reading it holds up other chats
+MOST_VALUES = 40_000  # of a message: rendering them holds up everything else, 0.3 s at worst
 MOST_BYTES = 64 << 20  # between two requests
 MOST_MESSAGES = 2000
 MOST_NONSENSE = 100  # lines that are no messages: some servers log to standard output
 MOST_PAGES = 50
 LONGEST_SAID = 500  # characters of an error of theirs
+STRING = re.compile(rb'"(?:[^"\\\n]++|\\.)*+("?)', re.DOTALL)  # in JSON; one without an end, too
+PIECE = 1 << 16  # bytes that are looked at in one go
 ASKED = {
     "sampling/createMessage": "wanted to use the model",
     "elicitation/create": "wanted to ask the person something",
     "roots/list": "wanted to know folders",
 }
 
-Progress = Callable[[float, float | None, str | None], None]
+OnToolProgress = Callable[[float, float | None, str | None], None]
 
 
 class BrokenServer(ToolError):
     """It cannot be used any more: it is ended, and started anew when it is used again."""
+
+
+class SignInNeeded(BrokenServer):
+    """Its owner has to sign in (agent.mcp.oauth)."""
 
 
 @dataclass
@@ -57,19 +67,29 @@ class Screen:
     count: int = 0
     size: int = 0
     nonsense: int = 0
+    longest: int = 0  # message of this request
     asked: list[str] = field(default_factory=list)
     changed: bool = True  # its list of tools
     reason: str = ""  # why it was cut off
+    unauthorized: bool = False  # its last answer to a request was 401
 
-    def renew(self) -> None:
+    def renew(self, longest: int) -> None:
         self.count = self.size = self.nonsense = 0
+        self.longest = longest
 
     def accept(self, size: int) -> None:
         """BrokenServer where it is too much."""
         self.count += 1
         self.size += size
+        if size > (self.longest or LONGEST_MESSAGE):
+            self.refuse(too_long(self.longest))
         if self.count > MOST_MESSAGES or self.size > MOST_BYTES:
             self.refuse(f"sent {self.count:,} messages or {self.size:,} bytes to one request")
+
+    async def accept_values(self, line: bytes) -> None:
+        """BrokenServer where a message has too many; it is looked at in a thread where it may."""
+        if signs(line) > MOST_VALUES and await asyncio.to_thread(too_many, line):
+            self.refuse(TOO_MANY)
 
     def refuse(self, why: str) -> None:
         self.reason = why
@@ -96,7 +116,7 @@ class ServerConnection:
         return await self._pages("tools/list", "tools")
 
     async def call(
-        self, tool: str, arguments: dict[str, Any], progress: Progress
+        self, tool: str, arguments: dict[str, Any], progress: OnToolProgress
     ) -> dict[str, Any]:
         params = types.CallToolRequestParams(name=tool, arguments=arguments)
         return await self._ask(types.CallToolRequest(params=params), types.CallToolResult, progress)
@@ -133,7 +153,7 @@ class ServerConnection:
         cursor = None
         for _ in range(MOST_PAGES):
             params = types.PaginatedRequestParams(cursor=cursor) if cursor else None
-            page = await self._ask(request(params=params), result)
+            page = await self._ask(request(params=params), result, longest=LONGEST_LIST)
             found += page[key]
             cursor = page.get("nextCursor")
             if not cursor:
@@ -141,11 +161,15 @@ class ServerConnection:
         raise BrokenServer(f"{self.name} lists its {key} without an end, so it is not used.")
 
     async def _ask(
-        self, request: Any, kind: type[Any], told: Progress | None = None
+        self,
+        request: Any,
+        kind: type[Any],
+        told: OnToolProgress | None = None,
+        longest: int = 0,
     ) -> dict[str, Any]:
         """BrokenServer where it hangs, is gone or speaks nonsense; ToolError with what it says of an error."""
         loop = asyncio.get_running_loop()
-        self.screen.renew()
+        self.screen.renew(longest)
 
         async def lives(
             progress: float, total: float | None = None, message: str | None = None
@@ -158,6 +182,8 @@ class ServerConnection:
             async with asyncio.timeout(CALL_SECONDS) as limit:
                 result = await self.session.send_request(request, kind, progress_callback=lives)
         except MCPError as error:
+            if self.screen.unauthorized:
+                raise SignInNeeded(f"{self.name} wants its owner to sign in.") from None
             if error.code == types.CONNECTION_CLOSED:
                 raise BrokenServer(self._gone()) from None
             said = visible(error.message[:LONGEST_SAID])
@@ -181,7 +207,7 @@ class ServerConnection:
         return f"{self.name} ended in the middle. It was not asked twice: what it did is not known."
 
 
-Incoming = MemoryObjectSendStream[SessionMessage | Exception]
+ReceivedMessages = MemoryObjectSendStream[SessionMessage | Exception]
 
 
 @asynccontextmanager
@@ -201,22 +227,63 @@ async def over_pipes(name: str, process: LastingProcess) -> AsyncIterator[Server
                 stream.close()
 
 
-async def receive(process: LastingProcess, incoming: Incoming, screen: Screen) -> None:
+async def receive(process: LastingProcess, incoming: ReceivedMessages, screen: Screen) -> None:
     """Until its output ends, or it sends what is too much."""
     try:
         async with incoming:
             while line := await process.reader.readuntil(b"\n"):
                 screen.accept(len(line))
+                await screen.accept_values(line)
                 if (message := parsed(line, screen)) is not None:
                     screen.look(message)
                     await incoming.send(message)
     except (BrokenServer, asyncio.IncompleteReadError, OSError):
         pass
     except asyncio.LimitOverrunError:
-        screen.reason = f"sent a message of more than {LONGEST_MESSAGE >> 20} MiB"
+        screen.reason = too_long(LONGEST_MESSAGE)
     except (anyio.ClosedResourceError, anyio.BrokenResourceError):
         return
     process.process.end(screen.reason)
+
+
+def too_long(most: int) -> str:
+    return f"sent a message of more than {most >> 20} MiB"
+
+
+TOO_MANY = f"sent a message of more than {MOST_VALUES:,} values"
+
+
+def signs(text: bytes) -> int:
+    """No fewer than the values that JSON holds."""
+    return sum(map(text.count, (b",", b":", b"[", b"{")))
+
+
+@dataclass
+class ValueCount:
+    """About how many values JSON has that comes in pieces; a string is one, however long."""
+
+    count: int = 0
+    open: bytes = b""  # what the next piece goes on with: a string that has no end yet
+
+    def add(self, piece: bytes) -> bool:
+        """Whether there are too many."""
+        text, last = self.open + piece, None
+
+        def found(string: re.Match[bytes]) -> bytes:
+            nonlocal last
+            last = string
+            return b""
+
+        self.count += signs(STRING.sub(found, text))
+        self.open = b""
+        if last is not None and not last[1] and text[last.end() :] in (b"", b"\\"):
+            self.open = b'"' + text[last.end() :]
+        return self.count > MOST_VALUES
+
+
+def too_many(line: bytes) -> bool:
+    values = ValueCount()
+    return any(values.add(line[at : at + PIECE]) for at in range(0, len(line), PIECE))
 
 
 def parsed(line: bytes, screen: Screen) -> SessionMessage | None:
@@ -251,6 +318,8 @@ async def begun(name: str, session: ClientSession, screen: Screen) -> ServerConn
             f"{name} did not begin within {START_SECONDS} s, so it was ended."
         ) from None
     except (MCPError, ValidationError, RuntimeError, RecursionError) as error:
+        if screen.unauthorized:
+            raise SignInNeeded(f"{name} wants its owner to sign in.") from None
         said = visible(str(getattr(error, "message", "")))[:LONGEST_SAID]
         why = (
             f"{name} {screen.reason}"
@@ -266,15 +335,17 @@ async def begun(name: str, session: ClientSession, screen: Screen) -> ServerConn
 
 @asynccontextmanager
 async def over_http(
-    name: str, url: str, headers: Mapping[str, str]
+    name: str, url: str, headers: Mapping[str, str], auth: httpx2.Auth | None = None
 ) -> AsyncIterator[ServerConnection]:
     """A session over streamable HTTP, begun. It is never led to another host."""
     screen = Screen()
     timeout = httpx2.Timeout(30, read=300)
-    transport = BoundedTransport(screen)
     async with (
         httpx2.AsyncClient(
-            headers={**headers, "accept-encoding": "identity"}, timeout=timeout, transport=transport
+            headers={**headers, "accept-encoding": "identity"},
+            timeout=timeout,
+            transport=BoundedTransport(screen, url),
+            auth=auth,
         ) as client,
         streamable_http_client(url, http_client=client) as (read, write),
         ClientSession(read, write) as session,
@@ -283,14 +354,25 @@ async def over_http(
 
 
 class BoundedTransport(httpx2.AsyncHTTPTransport):
-    """Counts what comes, and does not unpack it: a small answer could become a large one."""
+    """Counts what comes, and does not unpack it: a small answer could become a large one. Other hosts than the server's
+    are where its owner signs in: those must be public and HTTPS."""
 
-    def __init__(self, screen: Screen) -> None:
+    def __init__(self, screen: Screen, url: str) -> None:
         super().__init__(trust_env=True)
         self.screen = screen
+        self.host, self.path = httpx2.URL(url).host, httpx2.URL(url).path
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if (host := request.url.host) != self.host:
+            if request.url.scheme != "https":
+                raise httpx2.UnsupportedProtocol(f"{host} is not asked without HTTPS")
+            try:
+                await resolved(host, request.url.port or 443, is_public)
+            except HostRefused as error:
+                raise httpx2.ConnectError(str(error)) from None
         response = await super().handle_async_request(request)
+        if (host, request.url.path) == (self.host, self.path):
+            self.screen.unauthorized = response.status_code == 401
         response.headers.pop("content-encoding", None)
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         response.stream = CountedStream(response.stream, self.screen)
@@ -302,13 +384,17 @@ class CountedStream(httpx2.AsyncByteStream):
     stream: httpx2.AsyncByteStream
     screen: Screen
     size: int = 0
+    values: ValueCount = field(default_factory=ValueCount)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for piece in self.stream:
             self.size += len(piece)
-            if self.size > LONGEST_MESSAGE:
-                self.screen.reason = f"sent a message of more than {LONGEST_MESSAGE >> 20} MiB"
+            if self.size > (self.screen.longest or LONGEST_MESSAGE):
+                self.screen.reason = too_long(self.screen.longest or LONGEST_MESSAGE)
                 raise httpx2.ReadError(self.screen.reason)
+            if self.values.add(piece):
+                self.screen.reason = TOO_MANY
+                raise httpx2.ReadError(TOO_MANY)
             if b"notifications/tools/list_changed" in piece:
                 self.screen.changed = True
             yield piece

@@ -4,18 +4,19 @@ import base64
 import json
 import mimetypes
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from agent.sandbox.output_buffer import clean
 
+PIECE = 1 << 16  # characters that are cleaned in one go, so that a thread holds nobody up
 LEAST_SECRET = 6  # characters; shorter values stand in ordinary text
 WITHHELD = "[a secret of this server]"
 
 
 @dataclass(frozen=True)
-class ToolResult:
+class ServerResult:
     """`files` are contents by name."""
 
     text: str
@@ -23,13 +24,14 @@ class ToolResult:
     files: Mapping[str, bytes] = field(default_factory=dict)
 
 
-def result_of(raw: Mapping[str, Any], stem: str, secrets: Sequence[str] = ()) -> ToolResult:
-    """A tools/call result. `stem` begins the names of files, `secrets` are values that are taken out."""
+def result_of(raw: Mapping[str, Any], stem: str, secrets: Sequence[str] = ()) -> ServerResult:
+    """A tools/call result. `stem` begins the names of files, `secrets` are values that are taken out. To be
+    called in a thread: it may be large."""
     texts, files = content_of(raw.get("content") or [], stem)
     structured = raw.get("structuredContent")
     if structured is not None and not texts:
         texts = [json.dumps(structured, ensure_ascii=False, indent=1)]
-    return ToolResult(shown(texts, secrets), bool(raw.get("isError")), files)
+    return ServerResult(shown(texts, secrets), bool(raw.get("isError")), files)
 
 
 def content_of(
@@ -52,11 +54,21 @@ def content_of(
 
 
 def shown(texts: Sequence[str], secrets: Sequence[str]) -> str:
-    text = clean("\n".join(texts))
+    """To be called in a thread where it may be large."""
+    text = "".join(map(clean, pieces("\n".join(texts))))
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= LEAST_SECRET:
             text = text.replace(secret, WITHHELD)
     return text if not text or text.endswith("\n") else f"{text}\n"
+
+
+def pieces(text: str) -> Iterator[str]:
+    """The text in pieces, cut where a line ends if there is such a place."""
+    at = 0
+    while at < len(text):
+        end = text.rfind("\n", at, at + PIECE) + 1 or at + PIECE
+        yield text[at:end]
+        at = end
 
 
 def ending(kind: str) -> str:

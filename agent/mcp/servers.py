@@ -8,30 +8,34 @@ another; the folder of a server is one, and lasts.
 import asyncio
 import hashlib
 import importlib
+import json
 import logging
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent.aio import BackgroundTasks
 from agent.errors import ToolError
+from agent.leaks import LeakDetector
+from agent.mcp.results import LEAST_SECRET, ServerResult, result_of
 from agent.mcp.tools import Pins, ServerTool, tools_of
-from agent.sandbox.hosts import HostRequest, Hosts, is_public
+from agent.sandbox.hosts import TUNNEL, HostRequest, Hosts, is_public, listed_host
 from agent.sandbox.lasting import LastingProgram, run_lasting
 from agent.sandbox.limits import HostRepo
 from agent.sandbox.observer import Observer
 from agent.sandbox.output_buffer import visible
-from agent.sandbox.proxy import EgressProxy
+from agent.sandbox.proxy import EgressProxy, Outflow
 from agent.sandbox.sandbox import Sandboxes, make_workspace
 from agent.sandbox.sandbox_config import SandboxConfig
 from agent.store.key_values import KeyValueTable
 
 if TYPE_CHECKING:  # imported when a server is first used
     from agent.mcp.connection import ServerConnection
+    from agent.mcp.oauth import Show, SignIn
 
 log = logging.getLogger(__name__)
 
@@ -40,13 +44,51 @@ MOST_RUNNING = 8
 BACKOFF_SECONDS = (0, 0, 5, 15, 60)  # after so many ends in a row
 LAST_WORDS_SECONDS = 1.0
 SAID = 300  # characters of a server's standard error
+MOST_REFUSED = 8  # sentences
 ASSIGNMENT = re.compile(r"\s*(?:export\s+)?([A-Za-z_][\w-]*)\s*=\s*(.*?)\s*")
+ASK_AGAIN_SECONDS = 3600.0  # an owner who did not sign in
+SIGN_INS = "mcp-tokens"  # folder of the state: what is kept of sign-ins, a file for each server
 NO_SDK = "The package for MCP servers is not installed; the owner can install it (docs/mcp.md). Go on without it."
+
+
+class SignInFirst(ToolError):
+    """An owner has to sign in to the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecretBinding:
+    """A secret that never enters the sandbox: the variable `name` holds a placeholder there, for which the proxy puts
+    what stands in `file` into one header of requests to `host` ("name" or "name:port")."""
+
+    name: str
+    file: str
+    host: str
+    header: str
+
+    @property
+    def place(self) -> str:
+        return self.host if ":" in self.host else f"{self.host}:443"
+
+    def value(self, server: str) -> str:
+        """ToolError where there is none that a header can hold."""
+        try:
+            text = Path(self.file).expanduser().read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError):
+            raise ToolError(
+                f"The file of the secret {self.name} of {server} cannot be read; the owner can mend that."
+            ) from None
+        if len(text) < LEAST_SECRET or not re.fullmatch(r"[!-~]+", text):
+            raise ToolError(
+                f"The file of the secret {self.name} of {server} does not hold one word of at least {LEAST_SECRET} "
+                "characters; the owner can mend that."
+            )
+        return text
 
 
 @dataclass(frozen=True)
 class ServerConfig:
-    """A section `agent.mcp.NAME`: `command`, or `url`. `allow` names tools that never ask."""
+    """A section `agent.mcp.NAME`: `command`, or `url`. `allow` names tools that never ask, `tools` those that
+    prompts list (agent.mcp.listed)."""
 
     name: str
     command: Sequence[str] = ()
@@ -55,11 +97,29 @@ class ServerConfig:
     network: Sequence[str] = ()
     folders: Sequence[str] = ()
     allow: Sequence[str] = ()
+    tools: Sequence[str] = ()
+    secrets: Sequence[SecretBinding] = ()
 
     @property
     def source(self) -> str:
         """What is started or connected to, for the owner."""
         return self.url or " ".join(self.command)
+
+    @property
+    def kept_secrets(self) -> str:
+        """How its secrets are kept, for the owner; empty where it has none."""
+        told = []
+        if self.env_file:
+            told.append("gets the values of its env_file as they are")
+        for each in self.secrets:
+            told.append(f"never sees {each.name}, which goes to {each.host} alone")
+        return ", ".join(told)
+
+    @property
+    def ends_tls(self) -> bool:
+        """Whether some of what it asks of hosts has to be seen."""
+        entries = [listed_host(entry) for entry in self.network]
+        return bool(self.secrets) or any(each.method or each.path for each in entries)
 
     @property
     def mounts(self) -> dict[str, HostRepo]:
@@ -71,6 +131,10 @@ class ServerConfig:
             name = name if name not in found else f"{name}-{len(found) + 1}"
             found[name] = HostRepo(name, Path(path).expanduser(), write)
         return found
+
+    def has_authorization(self) -> bool:
+        """Whether its env_file says who asks, so that no owner signs in."""
+        return any(name.lower() == "authorization" for name in self.variables())
 
     def variables(self) -> dict[str, str]:
         """Of its env_file; ToolError where that cannot be read."""
@@ -101,21 +165,82 @@ class RunningServer:
     tools: list[ServerTool] = field(default_factory=list)
     busy: int = 0
     pid: int | None = None
+    network: "ServerNetwork | None" = None
+
+    async def call(
+        self, tool: ServerTool, arguments: dict[str, Any], progress: Callable[[str], None]
+    ) -> ServerResult:
+        def lives(done: float, total: float | None, message: str | None) -> None:
+            of = f"/{total:g}" if total else ""
+            progress(f"{tool.server}: {done:g}{of} {message or ''}".rstrip())
+
+        raw = await self.connection.call(tool.name, arguments, lives)
+        stem = f"{tool.server}-{tool.name.replace('/', '-')}"
+        return await asyncio.to_thread(result_of, raw, stem, self.secrets)
+
+    def told(self) -> list[str]:
+        """Sentences on what it wanted and did not get since the last time."""
+        name, screen = self.connection.name, self.connection.screen
+        asked, screen.asked = screen.asked, []
+        refused = self.network.refused if self.network else []
+        lines = [f"{name} {what}; that was refused." for what in asked]
+        lines += [f"{name} was refused: {visible(why)}" for why in refused]
+        refused.clear()
+        return lines
+
+
+@dataclass(frozen=True, slots=True)
+class CallQuestion:
+    """`scope` is an act of agent.trust.ACTS."""
+
+    what: str
+    scope: str
+
+
+@dataclass
+class ServerNetwork:
+    """The way of one server's process to its hosts, as an Observer of it. `refused` are sentences that the model is to
+    be told, each once; `variables` and `inputs` are what the process has of it."""
+
+    proxy: EgressProxy
+    observer: Observer
+    refused: list[str] = field(default_factory=list)
+    secrets: Sequence[str] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, bytes] = field(default_factory=dict)
+
+    async def connection(self, host: str, refused: str = "") -> None:
+        if refused and refused not in self.refused and len(self.refused) < MOST_REFUSED:
+            self.refused.append(refused)
+        await self.observer.connection(host, refused)
+
+    async def tainted(self, source: str) -> None:
+        await self.observer.tainted(source)
+
+    def renew(self) -> None:
+        """A call begins: what it may pass and what is told of it begins anew."""
+        self.proxy.passed = 0
+        self.proxy.refused.clear()
 
 
 @dataclass
 class ToolServers:
-    """`places` is where the servers' folders are; made by `open_servers`."""
+    """`places` is where the servers' folders are, `sign_ins` where tokens are kept; made by `open_servers`.
+    `sign_in_needed` has an owner sign in to the server of that name; None where that cannot be."""
 
     configs: Mapping[str, ServerConfig]
     config: SandboxConfig
     places: Path
+    sign_ins: Path
     table: KeyValueTable
     tasks: BackgroundTasks
     observe: Callable[[str], Observer]
     refused: set[str] = field(default_factory=set)  # descriptors that an owner did not allow
     running: dict[tuple[str, str], RunningServer] = field(default_factory=dict)
     reachable: Callable[[str], bool] = is_public
+    sign_in_needed: Callable[[str], None] | None = None
+    signing_in: "dict[str, SignIn | None]" = field(default_factory=dict)
+    _ask_again: dict[str, float] = field(default_factory=dict)  # monotonic
     _locks: dict[tuple[str, str], asyncio.Lock] = field(default_factory=dict)
     _ends: dict[tuple[str, str], tuple[int, float]] = field(
         default_factory=dict
@@ -134,9 +259,19 @@ class ToolServers:
         return found if found and found.source == source else Pins(source)
 
     async def pin(self, name: str, tools: Sequence[ServerTool]) -> None:
-        pins = (await self.pins(name)).with_tools(tools)
-        value = {"source": pins.source, "tools": pins.tools, "lines": pins.lines}
-        await self.table.put(f"mcp:{name}", value)
+        pins = (await self.pins(name)).with_tools(tools, self.named(name).tools)
+        await self.table.put(f"mcp:{name}", asdict(pins))
+
+    def call_question(
+        self, tool: ServerTool, arguments: Mapping[str, Any]
+    ) -> "CallQuestion | None":
+        """What an owner is asked before a call; None where `allow` has the tool."""
+        if tool.name in self.named(tool.server).allow:
+            return None
+        shown = json.dumps(arguments, ensure_ascii=False, indent=1)
+        kind = "mcp-destructive" if tool.destructive else "mcp"
+        what = f"Call {tool.name} of the MCP server {tool.server} with\n\n{shown}"
+        return CallQuestion(what, f"{kind}:{tool.server}/{tool.name}")
 
     async def report(self) -> list[str]:
         """A line of Markdown for each server: what it is, what runs, which of its tools owners have seen."""
@@ -145,7 +280,8 @@ class ToolServers:
             seen = ", ".join((await self.pins(name)).tools) or "no tool allowed yet"
             count = sum(key[0] == name for key in self.running)
             running = f", {count} running" if count else ""
-            raw = ", gets the values of its env_file as they are" if server.env_file else ""
+            raw = f", {server.kept_secrets}" if server.kept_secrets else ""
+            raw += ", signed in" if self.tokens_file(name).exists() else ""
             lines.append(f"- `{name}` (`{visible(server.source)}`{running}{raw}): {seen}")
         return lines
 
@@ -156,8 +292,11 @@ class ToolServers:
         key = (name, chat)
         async with self._locks.setdefault(key, asyncio.Lock()):
             running = self.running.get(key) or await self._start(server, chat)
+        if running.network and not running.busy:
+            running.network.renew()
         running.busy += 1
-        broken = await imported("BrokenServer")
+        module = await imported_module()
+        broken: type[Exception] = module.BrokenServer
         try:
             if running.connection.screen.changed:
                 running.tools = tools_of(name, await running.connection.descriptors())
@@ -168,6 +307,8 @@ class ToolServers:
             if isinstance(error, broken):
                 self._ended(key)
                 running.stop.set()
+            if isinstance(error, module.SignInNeeded):
+                raise self._sign_in_first(server, chat) from None
             raise
         finally:
             running.busy -= 1
@@ -181,7 +322,7 @@ class ToolServers:
             raise ToolError(
                 f"{server.name} ended {count} times in a row. Try again in {left:.0f} s, or go on without it."
             )
-        await imported("over_pipes")
+        needed: type[Exception] = (await imported_module()).SignInNeeded
         self._make_room()
         ready: asyncio.Future[RunningServer] = asyncio.get_running_loop().create_future()
         self.tasks.start(self._serve(server, chat, ready), f"the server {server.name}")
@@ -190,6 +331,58 @@ class ToolServers:
         except asyncio.CancelledError:
             ready.cancel()
             raise
+        except needed:
+            raise self._sign_in_first(server, chat) from None
+
+    def _sign_in_first(self, server: ServerConfig, chat: str) -> ToolError:
+        """What is told where a server wants its owner, who is asked to sign in."""
+        self._ends.pop((server.name, chat), None)  # it has not failed
+        name = server.name
+        if server.has_authorization():
+            return ToolError(f"{name} refuses the Authorization of its env_file (401).")
+        if self.sign_in_needed is None:
+            return SignInFirst(f"{name} wants its owner to sign in: voltaire mcp test {name}")
+        if time.monotonic() >= self._ask_again.get(name, 0.0):
+            self._ask_again[name] = time.monotonic() + ASK_AGAIN_SECONDS
+            self.sign_in_needed(name)
+        return SignInFirst(
+            f"{name} wants its owner to sign in first. The owner was sent the link; go on without it, or try again later."
+        )
+
+    def tokens_file(self, name: str) -> Path:
+        return self.sign_ins / f"{name}.json"
+
+    async def sign_in(self, name: str, show: "Show") -> bool:
+        """Have an owner sign in to a server; ToolError says why that is not done. One sign-in waits at a time: where
+        one does, its link is shown again, and False returned."""
+        server = self.named(name)
+        if not server.url or server.has_authorization():
+            raise ToolError(f"{name} is no server that an owner signs in to.")
+        if name in self.signing_in:
+            if waiting := self.signing_in[name]:
+                await show(waiting)
+            return False
+        self.signing_in[name] = None
+
+        async def shown(waiting: "SignIn") -> None:
+            self.signing_in[name] = waiting
+            await show(waiting)
+
+        try:
+            module = await imported_module("agent.mcp.oauth")
+            path = self.tokens_file(name)
+            await module.sign_in(name, server.url, server.variables(), path, shown)
+        finally:
+            del self.signing_in[name]
+        self._ask_again.pop(name, None)
+        return True
+
+    def take_answer(self, name: str, text: str) -> None:
+        """What an owner gives of a sign-in: an address or a code; ToolError where it is none."""
+        waiting = self.signing_in.get(self.named(name).name)
+        if waiting is None:
+            raise ToolError(f"Nobody is signing in to {name}: /mcp {name} gives a link.")
+        waiting.give(text)
 
     def _make_room(self) -> None:
         idle = sorted((r.used, key) for key, r in self.running.items() if not r.busy)
@@ -234,26 +427,32 @@ class ToolServers:
         if server.url:
             host = re.sub(r"^\w+://([^/@]*@)?|[/?].*", "", server.url)
             await self.observe(chat).connection(host)
-            opening = module.over_http(server.name, server.url, variables)
+            oauth = await imported_module("agent.mcp.oauth")
+            tokens = None
+            if not server.has_authorization():
+                tokens = oauth.tokens_of(server.name, self.tokens_file(server.name), server.url)
+            opening = module.over_http(server.name, server.url, variables, tokens)
             connection = await stack.enter_async_context(opening)
-            return RunningServer(connection, [*variables.values()], stop), None
+            secrets: list[str] = tokens.secrets if tokens else []
+            secrets.extend(variables.values())
+            return RunningServer(connection, secrets, stop), None
         place = self.places / server.name
         folder = place / "work"
         await asyncio.to_thread(make_workspace, folder, self.config.user.uid)
         made_of = place / "program"
-        proxy = None
-        if server.network:
-            proxy = EgressProxy(
-                Hosts(server.network, self.reachable), listed_only, observer=self.observe(chat)
-            )
+        network = await self._network(server, chat, stack) if server.network else None
         program = LastingProgram(
-            server.command, folder, made_of if made_of.is_dir() else None, environment() | variables
+            server.command,
+            folder,
+            made_of if made_of.is_dir() else None,
+            {**environment(), **(network.variables if network else {}), **variables},
+            network.inputs if network else {},
         )
         process = await stack.enter_async_context(
             run_lasting(
                 replace(self.config, repos=server.mounts, guards={}, report=lambda: ""),
                 program,
-                proxy=proxy,
+                proxy=network.proxy if network else None,
                 line_bytes=module.LONGEST_MESSAGE,
             )
         )
@@ -270,9 +469,35 @@ class ToolServers:
             )
             raise ToolError(f"{told} It says: {last}" if last else str(told)) from error
         running = RunningServer(
-            connection, [*variables.values()], stop, pid=process.process.init_pid
+            connection,
+            [*variables.values(), *(network.secrets if network else ())],
+            stop,
+            pid=process.process.init_pid,
+            network=network,
         )
         return running, asyncio.ensure_future(process.ended())
+
+    async def _network(
+        self, server: ServerConfig, chat: str, stack: AsyncExitStack
+    ) -> ServerNetwork:
+        hosts = Hosts(server.network, self.reachable)
+        proxy = EgressProxy(hosts, listed_only)
+        network = ServerNetwork(proxy, self.observe(chat))
+        proxy.observer = network
+        if server.ends_tls:
+            module = await imported_module("agent.mcp.tls_termination")
+            bound = [
+                module.BoundSecret(each.name, each.value(server.name), each.place, each.header)
+                for each in server.secrets
+            ]
+            tls = await stack.enter_async_context(module.tls_termination(hosts, bound))
+            proxy.tls = tls
+            # Where a placeholder is seen to go anywhere else, it is told.
+            hidden = {f"placeholder of {each.name}": each.placeholder for each in bound}
+            proxy.outflow = Outflow(leaks=LeakDetector(hidden))
+            network.secrets = [each.value for each in bound]
+            network.variables, network.inputs = tls.variables, tls.files
+        return network
 
     async def _until_unused(
         self, running: RunningServer, ended: "asyncio.Future[Any] | None"
@@ -284,7 +509,9 @@ class ToolServers:
         try:
             while True:
                 left = running.used + KEPT_SECONDS - time.monotonic()
-                done, _ = await asyncio.wait(waiting, timeout=max(left, 1.0))
+                done, _ = await asyncio.wait(
+                    waiting, timeout=max(left, 1.0), return_when=asyncio.FIRST_COMPLETED
+                )
                 unused = running.used + KEPT_SECONDS <= time.monotonic()
                 if done or (unused and not running.busy):
                     return
@@ -321,24 +548,22 @@ def environment() -> dict[str, str]:
         "HOME": "/workspace",
         "PYTHONPATH": "/program",
         "PYTHONUNBUFFERED": "1",
+        "NODE_USE_ENV_PROXY": "1",  # else Node's fetch does not take the proxy
     }
 
 
 async def listed_only(request: HostRequest) -> None:
     if not request.listed:
-        raise ToolError(f"{request.place} is not among the hosts of this server.")
+        what = request.place if request.method == TUNNEL else str(request)
+        raise ToolError(f"{what} is not in the network of this server.")
 
 
-async def imported_module() -> Any:
-    """agent.mcp.connection; ToolError where the SDK is not installed."""
+async def imported_module(name: str = "agent.mcp.connection") -> Any:
+    """The module; ToolError where what it needs is not installed."""
     try:
-        return await asyncio.to_thread(importlib.import_module, "agent.mcp.connection")
+        return await asyncio.to_thread(importlib.import_module, name)
     except ImportError:
         raise ToolError(NO_SDK) from None
-
-
-async def imported(name: str) -> Any:
-    return getattr(await imported_module(), name)
 
 
 @asynccontextmanager
@@ -352,6 +577,7 @@ async def open_servers(
             {each.name: each for each in configs},
             config,
             state / "mcp",
+            state / SIGN_INS,
             table,
             tasks,
             config.observe,

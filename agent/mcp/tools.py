@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from agent.errors import ToolError
+from agent.errors import ToolError, UsageError
 from agent.sandbox.output_buffer import visible
-from agent.shell.command import UsageError
 
 MOST_TOOLS = 500
 MOST_CHARACTERS = 64 << 10  # of one descriptor
@@ -71,7 +70,7 @@ class ServerTool:
     @property
     def required(self) -> list[str]:
         names = self.schema.get("required")
-        return [name for name in self.parameters if name in (names or ())]
+        return [name for name in self.parameters if isinstance(names, list) and name in names]
 
     def _resolved(self, schema: Any) -> dict[str, Any]:
         place = str(schema.get("$ref", "")) if isinstance(schema, dict) else ""
@@ -191,20 +190,23 @@ def deeper(value: Any, levels: int) -> bool:
 @dataclass(frozen=True)
 class Pins:
     """What owners have seen of a server. `source` is what was started or connected to; `tools` are hashes of
-    descriptors by name, `lines` what a list says of them."""
+    descriptors by name, `lines` what a list says of them, `descriptors` those that prompts list."""
 
     source: str = ""
     tools: dict[str, str] = field(default_factory=dict)
     lines: dict[str, str] = field(default_factory=dict)
+    descriptors: dict[str, str] = field(default_factory=dict)
 
     def seen(self, tool: ServerTool) -> bool:
         return self.tools.get(tool.name) == tool.digest
 
-    def with_tools(self, tools: Sequence[ServerTool]) -> "Pins":
+    def with_tools(self, tools: Sequence[ServerTool], listed: Sequence[str] = ()) -> "Pins":
+        """`listed` are the names of those whose descriptors are kept."""
         return Pins(
             self.source,
             self.tools | {tool.name: tool.digest for tool in tools},
             self.lines | {tool.name: tool.line for tool in tools},
+            self.descriptors | {t.name: t.descriptor for t in tools if t.name in listed},
         )
 
 

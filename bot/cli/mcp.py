@@ -4,23 +4,40 @@ import asyncio
 import json
 import os
 import shutil
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from pydantic import ValidationError
 
+from agent.aio import BackgroundTasks
 from agent.errors import ToolError
 from agent.mcp.install import InstallError, install
-from agent.mcp.servers import ToolServers
+from agent.mcp.listed import listed_tools
+from agent.mcp.servers import SIGN_INS, SignInFirst, ToolServers
 from agent.mcp.tools import question
 from agent.sandbox.output_buffer import visible
+from agent.tools.registry import chosen
 from bot import config_file
-from bot.cli.command import Failed, Misused, Options, chat_option, json_option, pass_options, runs
+from bot.cli.command import (
+    Failed,
+    Misused,
+    Options,
+    chat_option,
+    json_option,
+    pass_options,
+    runs,
+)
 from bot.cli.connect import chat_sandboxes
 from bot.composition import tool_servers
 from bot.settings import find_file
 from bot.state import make_private, open_state, record_act
+from bot.terminal import InputLines
+
+if TYPE_CHECKING:
+    from agent.mcp.oauth import SignIn
 
 CHAT = "mcp-test"
 LATER = "A bot that runs takes that up at its next start."
@@ -47,14 +64,16 @@ async def list_servers(options: Options, as_json: bool) -> None:
         for name, section in settings.agent.mcp.items():
             assert servers
             pins = await servers.pins(name)
-            facts = {"name": name, "source": servers.named(name).source, "tools": pins.tools}
-            rows.append(facts | {"secrets": bool(section.env_file), "allow": section.allow})
+            config = servers.named(name)
+            facts: dict[str, Any] = {"name": name, "source": config.source, "tools": pins.tools}
+            facts |= {"secrets": bool(section.env_file), "allow": section.allow}
+            rows.append(facts | {"kept_secrets": config.kept_secrets})
     if as_json:
         click.echo(json.dumps(rows, ensure_ascii=False))
         return
     for row in rows:
         seen = ", ".join(row["tools"]) or f"no tool seen yet: voltaire mcp test {row['name']}"
-        raw = " (it gets the values of its env_file as they are)" if row["secrets"] else ""
+        raw = f" (it {row['kept_secrets']})" if row["kept_secrets"] else ""
         click.echo(f"{row['name']}  {row['source']}{raw}\n    {seen}")
     if not rows:
         click.echo("There are no servers. voltaire mcp add NAME -- uvx PACKAGE adds one.")
@@ -75,30 +94,85 @@ async def test(options: Options, name: str, yes: bool) -> int:
     ):
         if servers is None or name not in servers.configs:
             raise Failed(f"There is no server named {visible(name)}: voltaire mcp list")
+        lines = InputLines(sys.stdin)
+        answers = None if yes else lines
         try:
-            return await look(servers, name, yes)
+            try:
+                return await look(servers, name, answers, settings.agent.tools)
+            except SignInFirst:
+                await sign_in(servers, name, lines)
+                return await look(servers, name, answers, settings.agent.tools)
         except ToolError as error:
             raise Failed(str(error)) from None
 
 
-async def look(servers: ToolServers, name: str, yes: bool) -> int:
+async def sign_in(servers: ToolServers, name: str, lines: InputLines) -> None:
+    """Show the link, and take what the browser was led to from its listener, or as it is pasted."""
+
+    async def paste(waiting: "SignIn") -> None:
+        while not waiting.answered.done():
+            try:
+                waiting.give(await lines.next())
+            except ToolError as error:
+                click.echo(str(error), err=True)
+            except EOFError:
+                return
+
+    async def show(waiting: "SignIn") -> None:
+        click.echo(
+            f"{name} wants you to sign in at {waiting.host}:\n\n{visible(waiting.link)}\n\n"
+            "Where that page leads to an address that cannot be opened, paste it here."
+        )
+        pasting.start(paste(waiting), "reading what is pasted")
+
+    async with BackgroundTasks() as pasting:
+        await servers.sign_in(name, show)
+    click.echo(f"You are signed in to {name}.\n")
+
+
+async def look(
+    servers: ToolServers, name: str, lines: InputLines | None, others: Sequence[str]
+) -> int:
+    """`lines` are an owner's answers; None allows everything."""
     async with servers.session(name, CHAT) as running:
         pins = await servers.pins(name)
         new = [tool for tool in running.tools if not pins.seen(tool)]
         if new:
             click.echo(visible(question(servers.named(name).source, pins, new)) + "\n")
-            if not yes and not click.confirm(f"Allow these {len(new)} tools, as they are now?"):
+            if lines and not await confirmed(
+                lines, f"Allow these {len(new)} tools, as they are now?"
+            ):
                 return 1
-            await servers.pin(name, new)
+        config = servers.named(name)
+        await servers.pin(name, [t for t in running.tools if t in new or t.name in config.tools])
         for tool in running.tools:
             click.echo(tool.line)
-        return 0
+    if config.tools and (problem := (await listed_tools(servers, chosen(others))).problem):
+        raise Failed(problem)
+    return 0
+
+
+async def confirmed(lines: InputLines, what: str) -> bool:
+    """Of lines that a sign-in may have read before."""
+    click.echo(f"{what} [y/N]: ", nl=False)
+    try:
+        return (await lines.next()).strip().lower() in ("y", "yes")
+    except EOFError:
+        click.echo(err=True)
+        raise Failed("Nobody answered, so nothing was done; --yes does not ask.") from None
 
 
 @command.command("add", context_settings={"ignore_unknown_options": True})
 @click.argument("name")
 @click.option("--url", default="", help="A server that somebody else runs (streamable HTTP).")
 @click.option("--env-file", default="", help="KEY=VALUE lines for this server alone.")
+@click.option(
+    "--secret",
+    multiple=True,
+    nargs=4,
+    metavar="VARIABLE FILE HOST HEADER",
+    help="A secret that it never sees: the proxy puts it into that header of requests to that host.",
+)
 @click.option("--network", multiple=True, help="A host that it may reach; may be repeated.")
 @click.option("--folder", multiple=True, help='A folder that it sees; ":rw" to write in it.')
 @click.option("--new", is_flag=True, help="Also a release that is younger than three days.")
@@ -110,6 +184,7 @@ async def add(
     name: str,
     url: str,
     env_file: str,
+    secret: tuple[tuple[str, str, str, str], ...],
     network: tuple[str, ...],
     folder: tuple[str, ...],
     new: bool,
@@ -123,7 +198,10 @@ async def add(
         raise Failed(f"There is a server named {name} already: voltaire mcp remove {name}")
     values = {"command": list(words), "url": url, "env_file": env_file}
     lists = {"network": list(network), "folders": list(folder)}
-    section = {key: value for key, value in (values | lists).items() if value}
+    bound = {name: {"file": f, "host": host, "header": header} for name, f, host, header in secret}
+    section: dict[str, Any] = {
+        key: value for key, value in (values | lists | {"secrets": bound}).items() if value
+    }
     try:
         type(settings.agent).model_validate({"mcp": {name: section}})
     except ValidationError as error:
@@ -162,6 +240,7 @@ async def remove(options: Options, name: str, data: bool) -> None:
     config_file.write(path, configured)
     place = settings.state_dir / "mcp" / name
     shutil.rmtree(place if data else place / "program", ignore_errors=True)
+    (settings.state_dir / SIGN_INS / f"{name}.json").unlink(missing_ok=True)
     async with open_state(settings) as store:
         await store.key_values.remove(f"mcp:{name}")
     await record_act(settings.state_dir, act="mcp", removed=name)
@@ -170,16 +249,19 @@ async def remove(options: Options, name: str, data: bool) -> None:
 
 @command.command("serve")
 @chat_option
+@click.option(
+    "--socket", "on_socket", is_flag=True, help="At /v1/mcp of the control socket instead."
+)
 @pass_options
 @runs
-async def serve(options: Options, chat: str) -> None:
-    """Offer what Voltaire knows (nothing that changes anything) to an editor or another agent, over standard input and
-    output: notes and past conversations of one chat, its jobs, the status, the GPU."""
+async def serve(options: Options, chat: str, on_socket: bool) -> None:
+    """Offer Voltaire to an editor or another agent, over standard input and output: notes and past conversations of one
+    chat, its jobs, the status, the GPU; and to ask it, as a turn of that chat in which nobody can approve anything."""
     try:
         from bot.cli.mcp_serve import run_server
     except ImportError:
         raise Failed("The package for MCP is not installed: make mcp") from None
-    await run_server(options, chat)
+    await run_server(options, chat, on_socket=on_socket)
 
 
 def give(folder: Path, state: Path) -> None:

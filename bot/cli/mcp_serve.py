@@ -1,39 +1,98 @@
-"""Voltaire as an MCP server on standard input and output: what it knows, and nothing that changes anything."""
+"""Voltaire as an MCP server, on standard input and output or behind the control socket: what it knows, and `ask`, for
+one chat, with the rights of whoever starts it."""
 
+import logging
+import os
+import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from mcp.server import MCPServer
 from mcp.types import ToolAnnotations
 
+from agent.events import Event
 from agent.memory.notes import ChatMemory
 from backend.client import BackendUnavailable
-from bot.cli.command import Options
+from backend.control.mcp_relay import mcp_socket
+from backend.files import private_folder
+from bot.cli.ask import TurnPrinter, run_one_turn
+from bot.cli.backend_config import backend_config
+from bot.cli.command import Failed, Options
 from bot.cli.connect import backend_client
 from bot.cli.jobs import open_planner
 from bot.cli.status import own_facts
 from bot.composition import semantic_search
 from bot.settings import Settings
 
+log = logging.getLogger(__name__)
+
 MOST = 50  # results of a search
+CLIENT = "a program that uses voltaire mcp serve"  # its words may be those of what it has read
 ABOUT = (
     "What a personal agent (Voltaire) knows of its owner's chat and machine. Text from conversations may hold what "
     "strangers wrote."
 )
 
 
-async def run_server(options: Options, chat: str) -> None:
-    """Until standard input ends."""
+async def run_server(options: Options, chat: str, *, on_socket: bool) -> None:
+    """Until standard input ends, or for ever."""
     server = MCPServer(
         "voltaire", instructions=ABOUT, version=version("voltaire-agent"), log_level="WARNING"
     )
     reading = ToolAnnotations(read_only_hint=True, destructive_hint=False, open_world_hint=False)
     for function in abilities(options, chat):
         server.add_tool(function, annotations=reading)
-    await server.run_stdio_async()
+    acting = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=True)
+    server.add_tool(asking(options, chat), annotations=acting)
+    if on_socket:
+        await serve_on_socket(server, mcp_socket(backend_config(options.settings)))
+    else:
+        await server.run_stdio_async()
+
+
+async def serve_on_socket(server: MCPServer, path: Path) -> None:
+    """Streamable HTTP at /mcp on a UNIX socket that is open to this user's programs alone."""
+    import uvicorn
+
+    private_folder(path.parent)
+    with closing(socket.socket(socket.AF_UNIX)) as asking:
+        if asking.connect_ex(os.fspath(path)) == 0:
+            raise Failed("It is offered on the control socket already.")
+    path.unlink(missing_ok=True)
+    before = os.umask(0o177)
+    try:
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(os.fspath(path))
+        listener.listen()
+    finally:
+        os.umask(before)
+    app = server.streamable_http_app()
+    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1)
+    log.warning("offered at /v1/mcp of the control socket")
+    try:
+        await uvicorn.Server(config).serve(sockets=[listener])
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def asking(options: Options, chat: str) -> Callable[[str], Awaitable[Mapping[str, Any]]]:
+    async def ask(text: str) -> dict[str, Any]:
+        """Have the agent answer a question or do a task in its chat, with its own tools, as a turn of that chat. Steps that
+        need the owner's word are denied. It may take minutes."""
+        finished = await run_one_turn(
+            options.settings, chat, text, TurnPrinter(unseen), stranger=CLIENT
+        )
+        return {"chat": chat, "answer": finished.text, "ended": finished.reason}
+
+    return ask
+
+
+def unseen(event: Event) -> None:
+    """Standard output is the protocol's."""
 
 
 def abilities(options: Options, chat: str) -> Sequence[Callable[..., Awaitable[Mapping[str, Any]]]]:

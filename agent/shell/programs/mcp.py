@@ -1,15 +1,15 @@
 """mcp: the tools of MCP servers, which cost no token in a prompt until they are asked for."""
 
-import json
+import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent.errors import ToolError
 from agent.shell.command import ShellCall, UsageError, command
 from agent.tools.context import ToolContext
 
 if TYPE_CHECKING:  # loaded where servers are configured
-    from agent.mcp.results import ToolResult
+    from agent.mcp.results import ServerResult
     from agent.mcp.servers import RunningServer, ToolServers
     from agent.mcp.tools import ServerTool
 
@@ -45,6 +45,8 @@ async def mcp(call: ShellCall, *words: str) -> None:
             for name in servers.configs:
                 seen = (await servers.pins(name)).tools
                 known = ", ".join(seen) if seen else f"not used yet; mcp {name} lists its tools"
+                if seen:
+                    await call.stranger(f"MCP server {name}")
                 await call.write(f"{name}  {known}\n")
         case [name, *rest]:
             servers.named(name)
@@ -52,25 +54,49 @@ async def mcp(call: ShellCall, *words: str) -> None:
 
 
 async def use(call: ShellCall, servers: "ToolServers", name: str, words: Sequence[str]) -> None:
-    async with servers.session(name, call.chat) as running:
-        match words:
-            case [] | ["--help"]:
-                tools, missing = await allowed(call, servers, name, running)
-                await call.write("".join(f"{tool.line}\n" for tool in tools))
-                await call.warn("".join(f"{one}\n" for one in missing))
-                others = [kind for kind in running.connection.offers if kind != "tools"]
-                hints = {"resources": f"mcp {name} read", "prompts": f"mcp {name} prompt"}
-                await call.write("".join(f"It has {kind}: {hints[kind]}\n" for kind in others))
-            case ["read", *uris] if not has(running, "read"):
-                await read(call, name, running, uris)
-            case ["prompt", *rest] if not has(running, "prompt"):
-                await prompt(call, name, running, rest)
-            case [tool, *rest]:
+    begun = False
+    try:
+        async with servers.session(name, call.chat) as running:
+            begun = True
+            await use_running(call, servers, name, running, words)
+    except ToolError:
+        if not begun:  # the reason may hold words of the server
+            await call.stranger(f"MCP server {name}")
+        raise
+
+
+async def use_running(
+    call: ShellCall,
+    servers: "ToolServers",
+    name: str,
+    running: "RunningServer",
+    words: Sequence[str],
+) -> None:
+    """What a server says of itself is a stranger's text too, also where an owner has seen it."""
+    match words:
+        case [] | ["--help"]:
+            tools, missing = await allowed(call, servers, name, running)
+            await call.stranger(f"MCP server {name}")
+            await call.write("".join(f"{tool.line}\n" for tool in tools))
+            await call.warn("".join(f"{one}\n" for one in missing))
+            others = [kind for kind in running.connection.offers if kind != "tools"]
+            hints = {"resources": f"mcp {name} read", "prompts": f"mcp {name} prompt"}
+            await call.write("".join(f"It has {kind}: {hints[kind]}\n" for kind in others))
+        case ["read", *uris] if not has(running, "read"):
+            await read(call, name, running, uris)
+        case ["prompt", *rest] if not has(running, "prompt"):
+            await prompt(call, name, running, rest)
+        case [tool, *rest]:
+            try:
                 found = await one(call, servers, name, running, tool)
-                if rest == ["--help"]:
-                    await call.write(found.help)
-                else:
+                if rest != ["--help"]:
                     await run(call, servers, running, found, rest)
+                    return
+            except UsageError:  # names of tools and arguments
+                await call.stranger(f"MCP server {name}")
+                raise
+            await call.stranger(f"MCP server {name}")
+            await call.write(found.help)
 
 
 def has(running: "RunningServer", name: str) -> bool:
@@ -114,6 +140,7 @@ async def one(
         if tool.name == wanted:
             return tool
     if has(running, wanted):
+        await call.stranger(f"MCP server {name}")
         raise ToolError(" ".join(missing))
     near = difflib.get_close_matches(wanted, [tool.name for tool in tools], 1, 0.5)
     hint = f"Did you mean {near[0]}?" if near else f"mcp {name} lists its tools."
@@ -127,32 +154,18 @@ async def run(
     tool: "ServerTool",
     words: Sequence[str],
 ) -> None:
-    from agent.mcp.results import result_of
-
     arguments = await arguments_of(call, tool, words)
-    if tool.name not in servers.named(tool.server).allow:
-        shown = json.dumps(arguments, ensure_ascii=False, indent=1)
-        kind = "mcp-destructive" if tool.destructive else "mcp"
-        what = f"Call {tool.name} of the MCP server {tool.server} with\n\n{shown}"
-        await call.approve(what, scope=f"{kind}:{tool.server}/{tool.name}")
+    if question := servers.call_question(tool, arguments):
+        await call.approve(question.what, scope=question.scope)
     await call.stranger(f"MCP server {tool.server}")
-
-    def progress(done: float, total: float | None, message: str | None) -> None:
-        of = f"/{total:g}" if total else ""
-        call.within.progress(f"{tool.server}: {done:g}{of} {message or ''}".rstrip())
-
     try:
-        raw = await running.connection.call(tool.name, arguments, progress)
+        result = await running.call(tool, arguments, call.within.progress)
     finally:
-        await tell_asked(call, running)
-    await give(
-        call, result_of(raw, f"{tool.server}-{tool.name.replace('/', '-')}", running.secrets)
-    )
+        await tell(call, running)
+    await give(call, result)
 
 
-async def arguments_of(
-    call: ShellCall, tool: "ServerTool", words: Sequence[str]
-) -> dict[str, object]:
+async def arguments_of(call: ShellCall, tool: "ServerTool", words: Sequence[str]) -> dict[str, Any]:
     """From the words; from standard input where there are none and some are required, or for "-"."""
     from agent.mcp.tools import arguments, from_json
 
@@ -174,7 +187,7 @@ async def arguments_of(
 
 
 async def read(call: ShellCall, name: str, running: "RunningServer", uris: Sequence[str]) -> None:
-    from agent.mcp.results import ToolResult, content_of, shown
+    from agent.mcp.results import ServerResult, content_of, shown
 
     await call.stranger(f"MCP server {name}")
     if not uris:
@@ -188,8 +201,9 @@ async def read(call: ShellCall, name: str, running: "RunningServer", uris: Seque
         raw = await running.connection.read(uri)
         blocks = [{"type": "resource", "resource": each} for each in raw.get("contents") or []]
         texts, files = content_of(blocks, f"{name}-resource")
-        await give(call, ToolResult(shown(texts, running.secrets), files=files))
-    await tell_asked(call, running)
+        text = await asyncio.to_thread(shown, texts, running.secrets)
+        await give(call, ServerResult(text, files=files))
+    await tell(call, running)
 
 
 async def prompt(
@@ -210,10 +224,11 @@ async def prompt(
     raw = await running.connection.prompt(words[0], {key: value for key, _, value in pairs})
     for message in raw.get("messages") or []:
         texts, _ = content_of([message.get("content") or {}], name)
-        await call.write(shown([f"{message.get('role')}: {' '.join(texts)}"], running.secrets))
+        said = [f"{message.get('role')}: {' '.join(texts)}"]
+        await call.write(await asyncio.to_thread(shown, said, running.secrets))
 
 
-async def give(call: ShellCall, result: "ToolResult") -> None:
+async def give(call: ShellCall, result: "ServerResult") -> None:
     for name, content in result.files.items():
         path = call.path(name)
         await call.within.sandbox.files.mark(f"MCP server, {name}")
@@ -224,7 +239,5 @@ async def give(call: ShellCall, result: "ToolResult") -> None:
     await call.write(result.text or ("" if result.files else "(no output)\n"))
 
 
-async def tell_asked(call: ShellCall, running: "RunningServer") -> None:
-    asked, running.connection.screen.asked = running.connection.screen.asked, []
-    for what in asked:
-        await call.warn(f"{running.connection.name} {what}; that was refused.\n")
+async def tell(call: ShellCall, running: "RunningServer") -> None:
+    await call.warn("".join(f"{line}\n" for line in running.told()))

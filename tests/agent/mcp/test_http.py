@@ -40,6 +40,7 @@ async def test_a_tool_of_an_address_is_used(
     [
         ("bomb", "tea"),
         ("large", "sent a message of more than 16 MiB"),
+        ("values", "sent a message of more than 40,000 values"),
     ],
 )
 async def test_a_flood_over_http_costs_one_call(
@@ -68,7 +69,7 @@ async def test_an_address_that_refuses_or_is_away_is_told(
     http.mode = "refuse"
     box = await servers.open(command=(), url=http.url)
     refused = await mcp(box, "tea")
-    assert "tea did not begin as MCP servers do" in refused
+    assert "tea wants its owner to sign in: voltaire mcp test tea" in refused
     away = await servers.open(command=(), url="http://127.0.0.1:1/mcp")
     gone = await mcp(away, "tea")
     assert gone.startswith("mcp: tea ") and gone.endswith("exit code: 1")

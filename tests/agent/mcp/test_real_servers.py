@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from agent.mcp.tls_termination import CertificateAuthority
 from agent.tools.bash import bash
 from fakes.sandbox_box import repository
 from fakes.tool_servers import REAL, FakeServers, mcp
+from fakes.web_server import site
 
 PYPI = pytest.mark.skipif(not (REAL / "mcp_server_time").exists(), reason="not installed")
 NPM = pytest.mark.skipif(
@@ -34,6 +36,27 @@ async def test_the_git_server_of_pypi(servers: FakeServers, tmp_path: Path) -> N
     assert "first" in await mcp(box, "tea git_log repo_path=/repos/site")
     answer = await mcp(box, "tea git_add repo_path=/repos/site files=a.txt files=b.txt")
     assert "exit code: 1" in answer
+
+
+@pytest.mark.skipif(not (REAL / "mcp_server_fetch").exists(), reason="not installed")
+@pytest.mark.parametrize("scheme", [pytest.param("http", marks=pytest.mark.slow), "https"])
+async def test_the_fetch_server_of_pypi_reaches_what_its_network_names(
+    servers: FakeServers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    authority = CertificateAuthority()
+    (tmp_path / "authority.pem").write_bytes(authority.certificate)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
+    async with site(authority.context("localhost") if scheme == "https" else None) as web:
+        command = ("mcp-server-fetch", "--ignore-robots-txt", "--allow-private-ips")
+        hosts = [f"{web.host}/open/"]
+        box = await servers.open(real=True, command=command, network=hosts, allow=["fetch"])
+        assert box.servers
+        box.servers.reachable = lambda address: True
+        assert "hello" in await mcp(box, f"tea fetch url={scheme}://{web.host}/open/a raw=true")
+        for place in (f"{web.host}/closed", "example.org/"):
+            answer = await mcp(box, f"tea fetch url={scheme}://{place} raw=true")
+            assert "tea was refused: " in answer and "hello" not in answer
+        assert web.seen == [f"{web.host}/open/a"]
 
 
 @NPM

@@ -8,6 +8,7 @@ from mcp.client.stdio import stdio_client
 
 from agent.store import open_store
 from bot.state import DATABASE
+from fakes.model_scripted import Json, Line, ModelServer, calls, says
 
 
 async def test_a_client_lists_and_calls_what_it_offers(tmp_path: Path) -> None:
@@ -22,8 +23,9 @@ async def test_a_client_lists_and_calls_what_it_offers(tmp_path: Path) -> None:
     server = StdioServerParameters(command=command, args=arguments)
     async with Client(stdio_client(server)) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert sorted(tools) == ["gpu", "jobs", "recall", "status"]
-        assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools.values())
+        assert sorted(tools) == ["ask", "gpu", "jobs", "recall", "status"]
+        reading = {n for n, t in tools.items() if t.annotations and t.annotations.read_only_hint}
+        assert reading == {"gpu", "jobs", "recall", "status"}
         found = await client.call_tool("recall", {"query": "tea"})
         assert not found.is_error
         (match,) = found.structured_content["matches"]
@@ -35,3 +37,34 @@ async def test_a_client_lists_and_calls_what_it_offers(tmp_path: Path) -> None:
             "jobs": [],
         }
         assert (await client.call_tool("gpu", {})).structured_content["gpus"] == []
+
+
+async def test_it_is_asked_and_nobody_approves_for_its_client(tmp_path: Path) -> None:
+    """The client's words count as a stranger's: what lasts asks, and there is no owner to ask."""
+
+    def script(request: Json) -> Line:
+        if request["messages"][-1]["role"] == "tool":
+            return says(f"It said: {request['messages'][-1]['content']}")
+        words = str(request["messages"][-1]["content"])
+        return (
+            calls("remember", note="from outside")
+            if "remember" in words
+            else calls("bash", command="echo $((40 + 2))")
+        )
+
+    async with ModelServer(script=script) as model:
+        (tmp_path / "c.toml").write_text(
+            f'[state]\ndir = "{tmp_path / "state"}"\n[backend]\nkind = "external"\nurl = "{model.url}"\n'
+        )
+        command = str(Path(sys.executable).with_name("voltaire"))
+        arguments = ["--config", str(tmp_path / "c.toml"), "mcp", "serve", "--chat", "editor"]
+        server = StdioServerParameters(command=command, args=arguments)
+        async with Client(stdio_client(server)) as client:
+            done = (await client.call_tool("ask", {"text": "count"})).structured_content
+            assert done == {"chat": "editor", "answer": "It said: 42", "ended": "done"}
+            kept = (await client.call_tool("ask", {"text": "remember it"})).structured_content
+            assert kept["ended"] == "done" and "saved" not in kept["answer"]
+    async with open_store(tmp_path / "state" / DATABASE) as store:
+        assert await store.notes.all("editor") == []
+        (taint,) = await store.taints.of_chat("editor")
+        assert taint.source == "a program that uses voltaire mcp serve"

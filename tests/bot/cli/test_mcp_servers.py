@@ -6,11 +6,13 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from agent.mcp.install import InstallError, install, package
 from bot.cli import doctor_machine
-from bot.settings import StateSection, load
+from bot.settings import AgentSection, McpSection, StateSection, load
 from fakes import mcp_server
+from fakes.model_scripted import ModelServer, says
 from tests.bot.cli.test_bad_input import voltaire
 
 
@@ -62,3 +64,63 @@ def test_a_container_is_refused_and_a_program_taken_as_it_is(tmp_path: Path) -> 
         install(["docker", "run", "x"], tmp_path)
     assert install(["serve", "-a"], tmp_path / "none") == ["serve", "-a"]
     assert not (tmp_path / "none").exists()
+
+
+async def test_a_secret_is_bound_when_a_server_is_added(tmp_path: Path) -> None:
+    words = ("add", "tea", "--network", "* api.example.com", "--secret", "API_TOKEN", "/etc/t")
+    where = ("api.example.com", "X-Key", "--", "python3", "/program/server.py")
+    code, _, err = await voltaire(tmp_path, "mcp", *words, *where, config="")
+    assert code == 0, err
+    section = tomllib.loads((tmp_path / "c.toml").read_text())["agent"]["mcp"]["tea"]
+    bound = {"file": "/etc/t", "host": "api.example.com", "header": "X-Key"}
+    assert section["secrets"] == {"API_TOKEN": bound}
+    listed = (tmp_path / "c.toml").read_text()
+    _, out, _ = await voltaire(tmp_path, "mcp", "list", config=listed)
+    assert "(it never sees API_TOKEN, which goes to api.example.com alone)" in out
+
+
+SECRETS = {
+    "no network": ({"command": ["x"]}, {}, "network lacks api.example.com"),
+    "another port": ({"command": ["x"], "network": ["api.example.com:8443"]}, {}, "network lacks"),
+    "url": ({"url": "https://a.example"}, {}, "secrets are for a command"),
+    "host": ({"command": ["x"]}, {"host": "https://a"}, "not one host"),
+    "wildcard": ({"command": ["x"]}, {"host": "*.example.com"}, "not one host"),
+    "header": ({"command": ["x"]}, {"header": "A: b"}, "not the name of a header"),
+}
+
+
+@pytest.mark.parametrize(("section", "secret", "told"), SECRETS.values(), ids=SECRETS.keys())
+def test_a_secret_without_a_place_is_refused(
+    section: dict[str, object], secret: dict[str, str], told: str
+) -> None:
+    bound = {"file": "/etc/t", "host": "api.example.com"} | secret
+    with pytest.raises(ValidationError, match=told):
+        McpSection.model_validate(section | {"secrets": {"API_TOKEN": bound}})
+
+
+def test_one_server_alone_has_tools_in_the_prompt() -> None:
+    server = {"command": ["x"], "tools": ["a"]}
+    with pytest.raises(ValidationError, match="only one server may have tools, not one and two"):
+        AgentSection.model_validate({"mcp": {"one": server, "two": server}})
+
+
+async def test_listed_tools_are_in_every_prompt_behind_the_others(tmp_path: Path) -> None:
+    program = tmp_path / "s" / "voltaire" / "mcp" / "tea" / "program"
+    program.mkdir(parents=True)
+    shutil.copy(mcp_server.__file__, program / "server.py")
+    for path in (program, *program.parents[:4]):
+        path.chmod(0o755)
+    async with ModelServer(says("Hello.")) as model:
+        config = (
+            f'[backend]\nkind = "external"\nurl = "{model.url}"\n'
+            '[agent.mcp.tea]\ncommand = ["python3", "/program/server.py"]\ntools = ["say"]\n'
+        )
+        code, _, err = await voltaire(tmp_path, "ask", "hi", config=config)
+        assert code == 0 and "no owner has allowed say since it stands in `tools`" in err
+        code, _, err = await voltaire(tmp_path, "mcp", "test", "tea", config=config, stdin=b"y\n")
+        assert code == 0, err
+        code, _, err = await voltaire(tmp_path, "ask", "hi", config=config)
+        assert code == 0 and "tools" not in err
+        before, after = (r["tools"] for r in model.requests if "tools" in r)
+    assert [tool["function"]["name"] for tool in after[len(before) :]] == ["tea_say"]
+    assert after[: len(before)] == before

@@ -1,0 +1,304 @@
+"""Signing in to the server of an address (OAuth 2.1), by the SDK's client.
+
+The owner opens a link; the authorization server then leads the browser to a loopback address of this machine. Where the
+browser runs here, a listener takes that; elsewhere (on a phone) the owner gives the address that could not be
+opened. The tokens are kept in a file of the state that only its user can read, and are refreshed without the owner.
+"""
+
+import asyncio
+import logging
+import os
+import re
+import socket
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import httpx2
+from aiohttp import web
+from mcp.client.auth import OAuthClientProvider, OAuthFlowError, OAuthRegistrationError
+from mcp.shared.auth import (
+    AuthorizationCodeResult,
+    OAuthClientInformationFull,
+    OAuthClientMetadata,
+    OAuthMetadata,
+    OAuthToken,
+    ProtectedResourceMetadata,
+)
+from mcp_types.version import LATEST_HANDSHAKE_VERSION
+from pydantic import AnyUrl, BaseModel
+
+from agent.errors import ToolError
+from agent.files import replacing
+from agent.mcp.connection import BoundedTransport, Screen, SignInNeeded
+from agent.sandbox.output_buffer import visible
+
+SIGN_IN_SECONDS = 3600
+LOOPBACK = "127.0.0.1"
+LONGEST_ANSWER = 8192  # characters that an owner pastes
+SAID = 200  # characters of what an authorization server says of an error
+CODE = re.compile(r"[!-~]{4,2048}")
+BEGIN = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": LATEST_HANDSHAKE_VERSION,
+        "capabilities": {},
+        "clientInfo": {"name": "voltaire", "version": "1"},
+    },
+}
+LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+SESSION = "mcp-session-id"
+ACCEPT = {"accept": "application/json, text/event-stream", "accept-encoding": "identity"}
+logging.getLogger("mcp.client.auth").setLevel(logging.CRITICAL)  # states and answers stand in it
+
+
+class KeptSignIn(BaseModel):
+    """What is kept of a sign-in. `expires_at` is in seconds since the epoch; the metadata say where a token is
+    refreshed."""
+
+    url: str
+    redirect: str
+    client: OAuthClientInformationFull
+    tokens: OAuthToken
+    expires_at: float | None
+    metadata: OAuthMetadata | None
+    resource: ProtectedResourceMetadata | None
+
+
+def kept_sign_in(path: Path, url: str) -> KeptSignIn | None:
+    """That of the address; None where nobody has signed in there."""
+    with suppress(OSError, ValueError):
+        kept = KeptSignIn.model_validate_json(path.read_bytes())
+        return kept if kept.url == url else None
+    return None
+
+
+class Tokens(OAuthClientProvider):
+    """Puts the kept token into requests, refreshes it, keeps what it gets; its own storage. Asks nobody:
+    SignInNeeded where the owner has to sign in. `secrets` are the values that it has had."""
+
+    def __init__(self, name: str, path: Path, url: str, redirect: str) -> None:
+        self.name, self.path, self.secrets = name, path, list[str]()
+        self._seen, self._refreshing = 0, ""
+        metadata = OAuthClientMetadata(client_name="Voltaire", redirect_uris=[AnyUrl(redirect)])
+        super().__init__(url, metadata, self)
+
+    def _auth_flow(
+        self, request: httpx2.Request
+    ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        if self._changed():  # another process has refreshed it, or the owner has signed in anew
+            self._initialized = False
+        return super()._auth_flow(request)
+
+    def _changed(self) -> bool:
+        try:
+            return self.path.stat().st_mtime_ns != self._seen
+        except OSError:
+            return True
+
+    async def _perform_authorization(self) -> httpx2.Request:
+        tokens = self.context.current_tokens
+        if self.context.can_refresh_token() and tokens:  # it was taken back before its time
+            self._refreshing = tokens.refresh_token or ""
+            return await self._refresh_token()
+        raise SignInNeeded(f"{self.name} wants its owner to sign in.")
+
+    # -- the SDK's TokenStorage --
+
+    async def get_tokens(self) -> OAuthToken | None:
+        kept = kept_sign_in(self.path, self.context.server_url)
+        with suppress(OSError):
+            self._seen = self.path.stat().st_mtime_ns
+        if kept is None:
+            return None
+        self.context.oauth_metadata = kept.metadata
+        self.context.protected_resource_metadata = kept.resource
+        if kept.resource and kept.resource.authorization_servers:
+            self.context.auth_server_url = str(kept.resource.authorization_servers[0])
+        self.context.token_expiry_time = kept.expires_at
+        self._hide(kept.tokens)
+        return kept.tokens
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        kept = kept_sign_in(self.path, self.context.server_url)
+        return kept.client if kept else None
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        """It is kept with the tokens."""
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        context = self.context
+        tokens.refresh_token = tokens.refresh_token or self._refreshing or None
+        assert context.client_info and context.client_metadata.redirect_uris
+        kept = KeptSignIn(
+            url=context.server_url,
+            redirect=str(context.client_metadata.redirect_uris[0]),
+            client=context.client_info,
+            tokens=tokens,
+            expires_at=time.time() + tokens.expires_in if tokens.expires_in else None,
+            metadata=context.oauth_metadata,
+            resource=context.protected_resource_metadata,
+        )
+        self._hide(tokens)
+        with suppress(FileExistsError):
+            self.path.parent.mkdir(mode=0o700)
+        with replacing(self.path, sync=True, suffix=f"{os.getpid()}") as fresh:
+            fresh.write_text(kept.model_dump_json())
+        self._seen = self.path.stat().st_mtime_ns
+
+    def _hide(self, tokens: OAuthToken) -> None:
+        found = [each for each in (tokens.access_token, tokens.refresh_token) if each]
+        self.secrets += [each for each in found if each not in self.secrets]
+
+
+def tokens_of(name: str, path: Path, url: str) -> Tokens | None:
+    """None where nobody has signed in."""
+    kept = kept_sign_in(path, url)
+    return Tokens(name, path, url, kept.redirect) if kept else None
+
+
+# -- the owner signs in ---------------------------------------------------------
+
+
+@dataclass
+class SignIn:
+    """One that waits for its owner. `link` is to be opened in a browser."""
+
+    name: str
+    link: str = ""
+    answered: "asyncio.Future[AuthorizationCodeResult]" = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.link).netloc
+
+    def give(self, text: str, *, typed: bool = True) -> None:
+        """Take the address that the browser was led to or, where the owner `typed` it, the code in it; ToolError where
+        it is none."""
+        text = text.strip()
+        query = parse_qs(urlsplit(text).query) if "=" in text[:LONGEST_ANSWER] else {}
+        found = {name: values[0] for name, values in query.items()}
+        if not found and typed and CODE.fullmatch(text) and "://" not in text:
+            found = {"code": text, "state": self._state}
+        if not found.keys() & {"code", "error"} or len(text) > LONGEST_ANSWER:
+            raise ToolError(
+                "That is neither the address that your browser was led to, with code= in it, nor the code."
+            )
+        if found.get("state") != self._state:
+            raise ToolError(
+                f"That is the address of another sign-in. Open the last link of {self.name}."
+            )
+        if self.answered.done():
+            raise ToolError("That sign-in has its answer already.")
+        if "error" in found:
+            why = visible(found.get("error_description") or found["error"])[:SAID]
+            self.answered.set_exception(ToolError(f"The sign-in to {self.name} was refused: {why}"))
+        else:
+            result = AuthorizationCodeResult(
+                code=found["code"], state=found["state"], iss=found.get("iss")
+            )
+            self.answered.set_result(result)
+
+    @property
+    def _state(self) -> str:
+        return parse_qs(urlsplit(self.link).query)["state"][0]
+
+
+Show = Callable[[SignIn], Awaitable[None]]
+"""Shows the owner the link, and returns; `give` is called with what comes of it."""
+
+
+class InteractiveTokens(Tokens):
+    """Those that an owner is just signing in for: known to the authorization server as a new program."""
+
+    def __init__(self, sign_in: SignIn, path: Path, url: str, redirect: str, show: Show) -> None:
+        super().__init__(sign_in.name, path, url, redirect)
+        self.sign_in, self.to_owner = sign_in, show
+        self.context.redirect_handler, self.context.callback_handler = self.show, self.answer
+
+    async def _perform_authorization(self) -> httpx2.Request:
+        return await OAuthClientProvider._perform_authorization(self)
+
+    async def show(self, link: str) -> None:
+        host, own = urlsplit(link).hostname, urlsplit(self.context.server_url).hostname
+        if not link.startswith("https://") and host != own:
+            raise ToolError(f"{self.name} names no safe address (https) to sign in at.")
+        self.sign_in.link = link
+        await self.to_owner(self.sign_in)
+
+    async def answer(self) -> AuthorizationCodeResult:
+        return await self.sign_in.answered
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return None
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return None
+
+
+async def sign_in(name: str, url: str, headers: Mapping[str, str], path: Path, show: Show) -> None:
+    """Have an owner sign in, and keep the tokens in the file at `path`; ToolError says why that is not done."""
+    try:
+        async with asyncio.timeout(SIGN_IN_SECONDS), listening(SignIn(name)) as (waiting, redirect):
+            tokens = InteractiveTokens(waiting, path, url, redirect, show)
+            transport = BoundedTransport(Screen(), url)
+            asked = {**headers, **ACCEPT}
+            async with httpx2.AsyncClient(auth=tokens, transport=transport, timeout=30) as client:
+                for request in (BEGIN, LIST):  # some let everybody begin, and ask later who it is
+                    async with client.stream("POST", url, headers=asked, json=request) as response:
+                        status = response.status_code
+                        if session := response.headers.get(SESSION):
+                            asked[SESSION] = session
+                    if tokens.secrets:
+                        break
+    except TimeoutError:
+        raise ToolError(
+            f"Nobody signed in to {name} within an hour; that link has expired."
+        ) from None
+    except OAuthRegistrationError as error:
+        raise ToolError(
+            f"{name} wants a sign-in, but where that is done no new programs are taken ({said(error)}). A token of "
+            "yours can stand in its env_file, as Authorization=Bearer ..."
+        ) from None
+    except (OAuthFlowError, ValueError) as error:
+        raise ToolError(f"The sign-in to {name} failed: {said(error)}.") from None
+    except httpx2.HTTPError as error:
+        raise ToolError(f"The sign-in to {name} failed: {said(error) or 'it is away'}.") from None
+    if status == 401:
+        raise ToolError(f"{name} takes no token of the sign-in that it asked for.")
+    if not tokens.secrets:
+        raise ToolError(f"{name} asks for no sign-in.")
+
+
+def said(error: Exception) -> str:
+    return visible(" ".join(str(error).split()))[:SAID].rstrip(".")
+
+
+@asynccontextmanager
+async def listening(sign_in: SignIn) -> AsyncIterator[tuple[SignIn, str]]:
+    """Also the address of a loopback port at which the answer is taken."""
+
+    async def take(request: web.Request) -> web.Response:
+        try:
+            sign_in.give(str(request.url), typed=False)
+        except ToolError as error:
+            return web.Response(status=400, text=str(error))
+        return web.Response(text="Thank you. You can close this page and go back to your chat.")
+
+    app = web.Application()
+    app.router.add_get("/callback", take)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
+    await runner.setup()
+    try:
+        listener = socket.create_server((LOOPBACK, 0))
+        await web.SockSite(runner, listener).start()
+        yield sign_in, f"http://{LOOPBACK}:{listener.getsockname()[1]}/callback"
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,155 @@
+"""One server's tools as tools of the prompt, and ninety-two of them that are none."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from rs_bpe.bpe import openai
+
+from agent.approvals import ApprovalRequest, Approvals
+from agent.mcp.listed import MOST_BYTES, listed_tools
+from agent.mcp.tools import tools_of
+from agent.tools.context import ToolContext
+from agent.tools.registry import chosen
+from agent.tools.tool import Tool
+from agent.turn.loop import run_turn
+from agent.turn.turn import Turn
+from fakes.journal_memory import MemoryApprovals, MemoryJournal
+from fakes.model_scripted import ScriptedModel, calls, says
+from fakes.sandbox_box import Box
+from fakes.tool_servers import FakeServers, mcp
+from fakes.tool_servers import calls as received
+
+TOOLS = chosen([])
+
+
+async def listed(box: Box) -> tuple[Tool, ...]:
+    assert box.servers
+    found = await listed_tools(box.servers, TOOLS)
+    assert found.problem == ""
+    return found.tools
+
+
+async def problem(box: Box) -> str:
+    assert box.servers
+    found = await listed_tools(box.servers, TOOLS)
+    assert found.tools == ()
+    return found.problem
+
+
+async def test_a_listed_tool_is_called_like_any_other(servers: FakeServers) -> None:
+    box = await servers.open(tools=["say", "picture", "refuse", "sample"], allow=["picture"])
+    await mcp(box, "tea")
+    again = await servers.open(tools=["say", "picture", "refuse", "sample"], allow=["picture"])
+    say, picture, refuse, sample = await listed(again)
+    assert again.servers and again.servers.running == {}  # nothing was started for a prompt
+    assert say.schema == {
+        "type": "function",
+        "function": {
+            "name": "tea_say",
+            "description": "Say a text again.",
+            "parameters": {
+                "type": "object",
+                "properties": {"text": {"type": "string"}},
+                "required": ["text"],
+            },
+        },
+    }
+    assert await again.text(say, text="x") == "x"
+    assert again.strangers == ["MCP server tea"]
+    assert again.asked == [
+        ('Call say of the MCP server tea with\n\n{\n "text": "x"\n}', "mcp:tea/say")
+    ]
+    assert "8 bytes in /workspace/tea-picture-1.png]\nhere" in await again.text(picture)
+    output = await again.use(refuse)
+    assert (output.ok, output.text) == (False, "there is no tea")
+    assert "tea wanted to use the model; that was refused." in await again.text(sample)
+    assert "text is missing" in await again.error(say)
+    again.allows = False
+    assert "The owner said no." in await again.error(say, text="y")
+    assert received(servers)[0] == 'say {"text": "x"}' and len(received(servers)) == 4
+
+
+async def test_a_tool_that_changes_is_out_of_use_and_the_prefix_stays(servers: FakeServers) -> None:
+    await mcp(await servers.open(tools=["pull"]), "tea")
+    box = await servers.open(tools=["pull"])
+    (pull,) = await listed(box)
+    before = json.dumps(pull.schema)
+    await box.text(pull)
+    told = await box.error(pull)
+    assert told.startswith("tea_pull is not as the owner has allowed it") and "IGNORE" not in told
+    assert received(servers) == ["pull {}"]
+    await mcp(box, "tea")  # an owner allows what it is now
+    assert "IGNORE" in box.asked[-1][0]
+    assert "not as the owner has allowed it" in await box.error(pull)
+    assert json.dumps(pull.schema) == before
+    (anew,) = await listed(await servers.open(tools=["pull"]))
+    assert "IGNORE" in anew.schema["function"]["description"]
+
+
+@pytest.mark.parametrize(
+    ("behaviours", "tools", "told"),
+    [
+        ([], ["add"], "tea: more is object, which a tool in a prompt cannot take"),
+        (["wordy"], ["say"], f"{MOST_BYTES:,} are the most (1,500 tokens)"),
+        ([], ["brew"], "tea: no owner has allowed brew since it stands in `tools`"),
+    ],
+    ids=["not flat", "too long", "not there"],
+)
+async def test_what_cannot_be_listed_is_told_and_used_all_the_same(
+    servers: FakeServers, behaviours: Sequence[str], tools: Sequence[str], told: str
+) -> None:
+    box = await servers.open(*behaviours, tools=tools)
+    assert "voltaire mcp test tea" in await problem(box)
+    await mcp(box, "tea")
+    assert told in await problem(box)
+    assert await mcp(box, "tea say text=x") == "x"
+
+
+async def test_the_name_of_another_tool_is_not_taken(servers: FakeServers) -> None:
+    box = await servers.open(tools=["say"])
+    await mcp(box, "tea")
+    (say,) = await listed(box)
+    assert box.servers
+    assert (
+        await listed_tools(box.servers, [say])
+    ).problem == "tea: there is a tool tea_say already."
+
+
+async def test_a_turn_finds_and_uses_one_of_92_tools_in_three_calls(servers: FakeServers) -> None:
+    box = await servers.open("many")
+    steps = ["mcp", "mcp tea | grep -i again", "mcp tea say text=found"]
+    model = ScriptedModel.of(*(calls("bash", command=step) for step in steps), says("Done."))
+
+    async def allow(request: ApprovalRequest) -> Any:
+        return "once"
+
+    turn = Turn(
+        model=model,
+        journal=MemoryJournal(),
+        tools=TOOLS,
+        schemas=[tool.schema for tool in TOOLS],
+        context=ToolContext(box.sandbox, servers=box.servers),
+        approvals=Approvals(MemoryApprovals(), allow),
+    )
+    finished = await run_turn(turn, lambda event: None)
+    assert (finished.text, len(model.requests)) == ("Done.", 4)
+    told = [str(request.messages[-1]) for request in model.requests]
+    assert "tea  not used yet" in told[1] and "say text  Say a text again." in told[2]
+    assert "found" in told[3] and received(servers) == ['say {"text": "found"}']
+    first = model.requests[0]
+    prefix = str(first.messages[0]) + json.dumps([*map(dict, first.tools)])
+    assert "tea" not in prefix and "add-" not in str(first.messages)
+    assert len(openai.o200k_base().encode(json.dumps([tool.schema for tool in TOOLS]))) < 1500
+    assert list(first.tools) == [tool.schema for tool in TOOLS]
+
+
+async def test_no_prompt_lists_tools_of_a_server_without_tools(servers: FakeServers) -> None:
+    assert await listed(await servers.open("many")) == ()
+
+
+def test_a_schema_whose_required_is_no_list_requires_nothing() -> None:
+    schema = {"type": "object", "properties": {"text": {"type": "string"}}, "required": -1}
+    [tool] = tools_of("tea", [{"name": "say", "description": "d", "inputSchema": schema}])
+    assert tool.line == "say [text]  d"

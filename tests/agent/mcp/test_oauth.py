@@ -1,0 +1,205 @@
+"""An owner signs in to the server of an address: a real one of the SDK, with its authorization server."""
+
+import asyncio
+import json
+import logging
+import stat
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from agent.errors import ToolError
+from agent.mcp import oauth
+from agent.mcp.oauth import SignIn
+from agent.mcp.servers import ToolServers
+from fakes.mcp_oauth import SignInServer, sign_in_server
+from fakes.sandbox_box import Box
+from fakes.tool_servers import FakeServers, mcp
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[SignInServer]:
+    async with sign_in_server() as served:
+        yield served
+
+
+async def opened(
+    servers: FakeServers, server: SignInServer, chat: str = "cli"
+) -> tuple[Box, ToolServers]:
+    box = await servers.open(chat=chat, command=(), url=server.url)
+    assert box.servers
+    return box, box.servers
+
+
+async def signed_in(tools: ToolServers, server: SignInServer) -> None:
+    async def show(sign_in: SignIn) -> None:
+        assert "You can close this page" in await server.browse(sign_in.link)
+
+    assert await tools.sign_in("tea", show)
+
+
+async def test_an_owner_signs_in_and_the_token_is_refreshed(
+    servers: FakeServers, server: SignInServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    box, tools = await opened(servers, server)
+    asked: list[str] = []
+    assert "tea wants its owner to sign in: voltaire mcp test tea" in await mcp(box, "tea")
+    tools.sign_in_needed = asked.append
+    assert "tea wants its owner to sign in first. The owner was sent the link" in await mcp(
+        box, "tea"
+    )
+    assert asked == ["tea"]
+    await signed_in(tools, server)
+    kept = tools.tokens_file("tea")
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
+    said = await mcp(box, "tea brew leaf=green")
+    assert said == "green with Bearer [a secret of this server]"
+    first = json.loads(kept.read_text())["tokens"]
+
+    # Taken back before its time, and, by a program that was started anew, expired: refreshed, and nobody is asked.
+    server.accounts.access.clear()
+    assert (await mcp(box, "tea brew leaf=black")).startswith("black with Bearer [a secret")
+    second = json.loads(kept.read_text())
+    assert second["tokens"]["refresh_token"] != first["refresh_token"]
+    kept.write_text(json.dumps({**second, "expires_at": 1.0}))
+    again, _ = await opened(servers, server, "other")
+    assert (await mcp(again, "tea brew leaf=white")).startswith("white with Bearer [a secret")
+    assert server.accounts.refreshed == 2 and len(asked) == 1
+    # The first program reads what the second has got.
+    assert (await mcp(box, "tea brew leaf=old")).startswith("old with Bearer [a secret")
+    assert server.accounts.refreshed == 2
+
+    last = json.loads(kept.read_text())["tokens"]
+    tokens = [
+        value
+        for each in (first, second["tokens"], last)
+        for value in (each["access_token"], each["refresh_token"])
+    ]
+    assert not [each for each in tokens if each in caplog.text]
+    server.accounts.access.clear()
+    server.accounts.refresh.clear()
+    assert "tea wants its owner to sign in first" in await mcp(box, "tea brew leaf=gone")
+
+
+async def test_a_refresh_token_that_stays_is_kept(
+    servers: FakeServers, server: SignInServer
+) -> None:
+    server.accounts.rotates = False
+    box, tools = await opened(servers, server)
+    await signed_in(tools, server)
+    for leaf in ("green", "black"):
+        server.accounts.access.clear()
+        assert (await mcp(box, f"tea brew leaf={leaf}")).startswith(leaf)
+    assert server.accounts.refreshed == 2
+
+
+async def test_a_server_may_ask_who_it_is_after_the_greeting(
+    servers: FakeServers, server: SignInServer
+) -> None:
+    server.greets = True
+    box, tools = await opened(servers, server)
+    assert "tea wants its owner to sign in" in await mcp(box, "tea")
+    await signed_in(tools, server)
+    assert (await mcp(box, "tea brew leaf=green")).startswith("green with Bearer")
+
+
+async def test_what_an_owner_pastes_of_a_phone(servers: FakeServers, server: SignInServer) -> None:
+    _, tools = await opened(servers, server)
+    links: asyncio.Queue[SignIn] = asyncio.Queue()
+    signing = asyncio.create_task(tools.sign_in("tea", links.put))
+    shown = await links.get()
+    assert shown.host == server.url.split("/")[2]
+    assert not await tools.sign_in("tea", links.put)  # the same link again
+    assert await links.get() is shown
+    address = await server.browse(shown.link, follow=False)
+    wrong = {
+        "": "neither the address",
+        "what is it?": "neither the address",
+        "https://example.org/": "neither the address",
+        address.replace("state=", "state=x"): "another sign-in",
+        address.partition("&state")[0]: "another sign-in",
+    }
+    for text, told in wrong.items():
+        with pytest.raises(ToolError, match=told):
+            tools.take_answer("tea", text)
+    tools.take_answer("tea", f"  {address}\n")
+    with pytest.raises(ToolError, match="has its answer already"):
+        tools.take_answer("tea", address)
+    assert await signing
+    with pytest.raises(ToolError, match="Nobody is signing in to tea"):
+        tools.take_answer("tea", address)
+    # And the code alone, of a second sign-in.
+    signing = asyncio.create_task(tools.sign_in("tea", links.put))
+    address = await server.browse((await links.get()).link, follow=False)
+    tools.take_answer("tea", address.partition("code=")[2].partition("&")[0])
+    assert await signing
+
+
+async def test_another_program_cannot_answer_for_the_owner(
+    servers: FakeServers, server: SignInServer
+) -> None:
+    """The loopback port is open to all of this machine: a code without the state is not taken there."""
+    _, tools = await opened(servers, server)
+    links: asyncio.Queue[SignIn] = asyncio.Queue()
+    signing = asyncio.create_task(tools.sign_in("tea", links.put))
+    shown = await links.get()
+    address = await server.browse(shown.link, follow=False)
+    place = address.partition("?")[0]
+    for query in ("?code=evil", "?code=evil&state=guess", "", "?error=access_denied"):
+        async with aiohttp.ClientSession() as other, other.get(place + query) as answer:
+            assert answer.status == 400
+    assert not signing.done()
+    assert "close this page" in await server.browse(shown.link)
+    assert await signing
+
+
+REFUSED = "The sign-in to tea was refused: access_denied"
+
+
+async def test_a_sign_in_that_fails_is_one_sentence(
+    servers: FakeServers, server: SignInServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box, tools = await opened(servers, server)
+
+    async def browse(sign_in: SignIn) -> None:
+        await server.browse(sign_in.link)
+
+    async def nothing(sign_in: SignIn) -> None:
+        pass
+
+    async def invents(sign_in: SignIn) -> None:
+        sign_in.give("invented")
+
+    server.accounts.refuses = True
+    with pytest.raises(ToolError, match=REFUSED):
+        await tools.sign_in("tea", browse)
+    server.accounts.refuses = False
+    with pytest.raises(ToolError, match=r"^The sign-in to tea failed: .*invalid_grant"):
+        await tools.sign_in("tea", invents)
+    monkeypatch.setattr(oauth, "SIGN_IN_SECONDS", 0.2)
+    with pytest.raises(ToolError, match="Nobody signed in to tea within an hour"):
+        await tools.sign_in("tea", nothing)
+    monkeypatch.undo()
+    server.hidden = ("/.well-known", "/register")
+    with pytest.raises(ToolError, match=r"no new programs are taken \(Registration failed: 404"):
+        await tools.sign_in("tea", browse)
+    assert not tools.tokens_file("tea").exists() and tools.signing_in == {}
+    assert "wants its owner to sign in" in await mcp(box, "tea")
+
+
+async def test_where_nobody_signs_in(
+    servers: FakeServers, server: SignInServer, tmp_path: Path
+) -> None:
+    """With a header of its own a server has no sign-in, and a program has none."""
+    (tmp_path / "env").write_text("Authorization=Bearer old-token\n")
+    box = await servers.open(command=(), url=server.url, env_file=str(tmp_path / "env"))
+    assert "tea refuses the Authorization of its env_file (401)" in await mcp(box, "tea")
+    program = await servers.open()
+    for each in (box, program):
+        assert each.servers
+        with pytest.raises(ToolError, match="is no server that an owner signs in to"):
+            await each.servers.sign_in("tea", lambda sign_in: asyncio.sleep(0))
