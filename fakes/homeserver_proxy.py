@@ -34,12 +34,13 @@ class ProxyRule:
 
 @dataclass
 class HomeserverProxy:
-    """`requests` are method and path of all that came."""
+    """`requests` are method and path of all that came; `chance` says what befalls one without a rule."""
 
     target: str
     url: str = ""
     requests: list[str] = field(default_factory=list)
     rules: list[ProxyRule] = field(default_factory=list)
+    chance: Callable[[], dict[str, Any] | None] = lambda: None  # a rule's fields, for any request
     _http: aiohttp.ClientSession | None = None
 
     def rule(self, pattern: str, act: Act, times: int = 1, **more: Any) -> ProxyRule:
@@ -56,6 +57,8 @@ class HomeserverProxy:
         body = await request.read()
         found = [r for r in self.rules if r.used < r.times and r.pattern.search(asked)]
         rule = found[0] if found else None
+        if rule is None and (befalls := self.chance()):
+            rule = ProxyRule(re.compile(""), times=1, **befalls)
         if rule is not None:
             rule.used += 1
             rule.reached.set()

@@ -15,17 +15,19 @@ from agent.store import Store
 from bot.app import AppHealth, MessagingApp, only_process
 from bot.commands.access import Access
 from bot.commands.context import HandlerContext
+from bot.inbound_health import InboundHealth
 from bot.matrix.channel import MatrixChannel
 from bot.matrix.encryption import Encryption
 from bot.matrix.homeserver import Homeserver, HomeserverBusy, HomeserverError
 from bot.matrix.keyboards import KeyboardStore
 from bot.matrix.live import LiveEventStore
 from bot.matrix.rooms import SOURCE
-from bot.matrix.session import MatrixSession, log_in, new_device, read_session
-from bot.matrix.sync import LONGEST_BACKOFF, LoggedOut, SyncHealth, Syncs
+from bot.matrix.session import MatrixSession, Secret, log_in, new_device, read_session
+from bot.matrix.sync import LONGEST_BACKOFF, LoggedOut, Syncs
 from bot.matrix.timeline import Timeline
+from bot.matrix.verification import DeviceVerification
 from bot.settings import MatrixSection
-from bot.texts import texts
+from bot.texts import TEXTS
 
 log = logging.getLogger(__name__)
 
@@ -46,13 +48,12 @@ class MatrixApp(MessagingApp):
     def __init__(self, config: MatrixConfig, store: Store, leaks: LeakDetector) -> None:
         self.config = config
         self.server = Homeserver(config.homeserver)
-        table = texts(config.language)
-        self.unfinished = LiveEventStore(store.key_values, table)
+        self.unfinished = LiveEventStore(store.key_values, TEXTS)
         self._leaks = leaks
         super().__init__(
             store,
             MatrixChannel(
-                self.server, KeyboardStore(store.key_values), self.unfinished, leaks, table
+                self.server, KeyboardStore(store.key_values), self.unfinished, leaks, TEXTS
             ),
             Access(
                 store.people,
@@ -61,12 +62,12 @@ class MatrixApp(MessagingApp):
                 frozenset(config.allow),
                 config.groups,
             ),
-            table,
             timezone=config.timezone,
             repos=config.repos,
+            language=config.language,
             reactions="seen",  # a receipt; another event for each answer would cost the homeserver's patience
         )
-        self.sync_health = SyncHealth(self.health_changed)
+        self.sync_health = InboundHealth("Matrix", self.health_changed)
 
     @property
     def health(self) -> AppHealth:
@@ -74,17 +75,17 @@ class MatrixApp(MessagingApp):
 
     async def connect(self) -> None:
         """Log in, the first time; the homeserver may be away for as long as it likes."""
-        session = read_session(self.config.folder, self.config)
-        await self._open(session or new_device(self.config.folder, self.config))
+        await self._open(self._known_session() or self._new_device())
 
     async def _open(self, session: MatrixSession) -> None:
         """Be that device, logged in."""
         pause = 0.5
+        secret = Secret.of(self.config.password_file, self.config.token_file)
         while not session.token:
             try:
-                session = await log_in(self.server, self.config.folder, self.config, session)
+                session = await log_in(self.server, self.config.folder, session, secret)
             except HomeserverError as error:
-                self.sync_health.failed(error)
+                self.sync_health.failed(f"Matrix: {error}.")
                 await asyncio.sleep(error.after if isinstance(error, HomeserverBusy) else pause)
                 pause = min(LONGEST_BACKOFF, 1.5 * pause)
             else:
@@ -111,6 +112,12 @@ class MatrixApp(MessagingApp):
                     timeline,
                     self.sync_health,
                     self.store.key_values,
+                    DeviceVerification(
+                        encryption,
+                        self.store.key_values,
+                        lambda user: user in self.access.owners,
+                        context.start,
+                    ),
                 )
                 try:
                     await syncs.run()
@@ -119,17 +126,23 @@ class MatrixApp(MessagingApp):
 
     async def _log_in_again(self, *, soft: bool) -> None:
         """Our device was deleted, or has to show its password once more."""
-        self.sync_health.failed("the homeserver has ended the bot's session")
+        self.sync_health.failed("Matrix: the homeserver has ended the bot's session.")
         self.server.token = ""
         self.channel.synced.clear()
         if self.channel.encryption is not None:
             self.channel.encryption.close()
             self.channel.encryption = None
-        known = read_session(self.config.folder, self.config)
+        known = self._known_session()
         if soft and known:
             await self._open(known.model_copy(update={"token": ""}))
         else:
-            await self._open(new_device(self.config.folder, self.config))
+            await self._open(self._new_device())
+
+    def _known_session(self) -> MatrixSession | None:
+        return read_session(self.config.folder, self.config.homeserver, self.config.user)
+
+    def _new_device(self) -> MatrixSession:
+        return new_device(self.config.folder, self.config.homeserver, self.config.user)
 
     async def close(self) -> None:
         await self.server.close()

@@ -42,9 +42,10 @@ from bot.matrix.homeserver import (
     HomeserverBusy,
     HomeserverError,
     HomeserverRefused,
-    Json,
+    MatrixJson,
     room_path,
 )
+from bot.matrix.incoming_message import VOICE
 from bot.matrix.keyboards import KeyboardStore, offered, with_buttons
 from bot.matrix.live import LiveEvent, LiveEventStore
 from bot.matrix.rooms import PREFIX, SOURCE, JoinedRoom, RoomKey, parse
@@ -133,6 +134,16 @@ class MatrixChannel:
         refuse_secret(self._leaks, message.text)
         transaction = f"{message.transaction or uuid.uuid4().hex}.{message.part}"
         parts = split(message.text)
+        if message.sound is not None:
+            whole = len(parts) == 1
+            content = await self._file_content(
+                chat, (BytesIO(message.sound.ogg), "voice.ogg"), message.text if whole else ""
+            )
+            milliseconds = round(message.sound.seconds * 1000)
+            content["info"]["duration"] = milliseconds
+            content |= {VOICE: {}, "org.matrix.msc1767.audio": {"duration": milliseconds}}
+            id = await self._send(chat, content, f"{transaction}.voice", "")
+            return id, None if whole else replace(message, voice=False, sound=None)
         kind = "m.notice" if message.silent else "m.text"
         reply_to = "" if message.part else self._quoted(chat, message)
         if len(parts) > MOST_PARTS:
@@ -165,9 +176,9 @@ class MatrixChannel:
                         room, "m.reaction", content, f"{transaction}.r{number}", plain=True
                     )
 
-    async def _send(self, chat: str, content: Json, transaction: str, reply_to: str) -> str:
+    async def _send(self, chat: str, content: MatrixJson, transaction: str, reply_to: str) -> str:
         thread = parse(chat).thread
-        relation: Json = {"m.in_reply_to": {"event_id": reply_to}} if reply_to else {}
+        relation: MatrixJson = {"m.in_reply_to": {"event_id": reply_to}} if reply_to else {}
         if thread:
             relation |= {"rel_type": "m.thread", "event_id": thread}
             relation.setdefault("m.in_reply_to", {"event_id": thread})
@@ -177,7 +188,13 @@ class MatrixChannel:
         return await self.put_event(await self._room(chat), "m.room.message", content, transaction)
 
     async def put_event(
-        self, room: JoinedRoom, kind: str, content: Json, transaction: str, *, plain: bool = False
+        self,
+        room: JoinedRoom,
+        kind: str,
+        content: MatrixJson,
+        transaction: str,
+        *,
+        plain: bool = False,
     ) -> str:
         """Send an event, encrypted where the room is; its id. Apps read reactions in plain alone: they
         are sent so, and hold no words. Raises ChannelError."""
@@ -257,7 +274,7 @@ class MatrixChannel:
             sent.append(await self._patiently(chat, content))
         return sent
 
-    async def _patiently(self, chat: str, content: Json) -> str:
+    async def _patiently(self, chat: str, content: MatrixJson) -> str:
         """Send once more what got no answer or came too fast: the transaction is the same."""
         transaction = uuid.uuid4().hex
         for pause in (1.0, 4.0, 10.0, 0.0):
@@ -270,14 +287,14 @@ class MatrixChannel:
                 await asyncio.sleep(max(pause, getattr(error, "after", 0.0)))
         raise AssertionError
 
-    async def _file_content(self, chat: str, file: NamedFile, caption: str) -> Json:
+    async def _file_content(self, chat: str, file: NamedFile, caption: str) -> MatrixJson:
         """Upload a file, encrypted where the room is. Raises ChannelError."""
         opened, name = file
         room = await self._room(chat)
         opened.seek(0)
         content = await asyncio.to_thread(opened.read)
         mime = mimetypes.guess_type(name)[0] or "application/octet-stream"
-        described: Json = {"mimetype": mime, "size": len(content)}
+        described: MatrixJson = {"mimetype": mime, "size": len(content)}
         kind = {"image": "m.image", "audio": "m.audio", "video": "m.video"}.get(
             mime.partition("/")[0], "m.file"
         )
@@ -286,7 +303,7 @@ class MatrixChannel:
             if room.encrypted:
                 sealed, keys = await asyncio.to_thread(encrypted_file, content)
                 url = await self.server.upload(sealed, "application/octet-stream", "")
-                where: Json = {"file": {**keys, "url": url}}
+                where: MatrixJson = {"file": {**keys, "url": url}}
             else:
                 where = {"url": await self.server.upload(content, mime, name)}
         told = message_content(caption) if caption else {"body": name}
@@ -304,7 +321,7 @@ class MatrixChannel:
         room = await self._room(chat)
         await self._keyboards.keep(message, str(RoomKey(room.id, parse(chat).thread)), keyboard)
 
-    async def replace_event(self, chat: str, message: str, content: Json) -> None:
+    async def replace_event(self, chat: str, message: str, content: MatrixJson) -> None:
         """Edit a message of ours. Raises ChannelError."""
         edited = {
             **content,
@@ -333,7 +350,7 @@ class MatrixChannel:
         self,
         chat: str,
         message: str,
-        content: Json,
+        content: MatrixJson,
         wanted: Callable[[], bool],
         transaction: str,
     ) -> str:
@@ -351,7 +368,7 @@ class MatrixChannel:
                 self._progress.pause(error.after)
                 raise
 
-    async def send_progress(self, chat: str, content: Json, transaction: str) -> str:
+    async def send_progress(self, chat: str, content: MatrixJson, transaction: str) -> str:
         """Send an event of progress at once. Raises ChannelError."""
         return await self._send(chat, content, transaction, "")
 
@@ -398,7 +415,7 @@ def decrypted_file(sealed: bytes, keys: dict[str, Any]) -> bytes:
     try:
         key, digest, iv = keys["key"]["k"], keys["hashes"]["sha256"], keys["iv"]
         return bytes(decrypt_attachment(sealed, key, digest, iv))
-    except (EncryptionError, LookupError, TypeError, ValueError) as error:
+    except (AttributeError, EncryptionError, LookupError, TypeError, ValueError) as error:
         raise MessageRefused(f"it cannot be decrypted ({error})") from None
 
 

@@ -17,14 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from nio.crypto.olm_machine import Olm
+from nio.event_builders import ToDeviceMessage
 from nio.events import ForwardedRoomKeyEvent, MegolmEvent, ToDeviceEvent
 from nio.exceptions import EncryptionError
 from nio.responses import KeysClaimResponse, KeysQueryResponse, KeysUploadResponse, ToDeviceResponse
 from nio.store.database import SqliteStore
 
-from bot.matrix.homeserver import CLIENT, Homeserver, HomeserverAway, Json
+from bot.matrix.homeserver import CLIENT, Homeserver, HomeserverAway, MatrixJson
 from bot.matrix.rooms import JoinedRoom, JoinedRooms
-from bot.matrix.session import KEYS, MatrixSession
+from bot.matrix.session import KEYS, MatrixSession, read_session
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +60,7 @@ class Encryption:
 
     def __init__(self, session: MatrixSession, folder: Path, server: Homeserver) -> None:
         self._session = session
+        self.device = session.device
         self._server = server
         self._store = SqliteStore(
             session.user, session.device, str(folder), session.pickle_key, KEYS
@@ -73,7 +75,7 @@ class Encryption:
 
     # -- what a sync brings ---------------------------------------------------
 
-    def receive(self, sync: Json) -> bool:
+    def receive(self, sync: MatrixJson) -> bool:
         """Take in what a sync tells of keys and devices; whether a key came for messages."""
         came = False
         for raw in sync.get("to_device", {}).get("events", []):
@@ -91,7 +93,7 @@ class Encryption:
         self.machine.uploaded_key_count = count
         return came
 
-    def change(self, room: JoinedRoom, event: Json) -> None:
+    def change(self, room: JoinedRoom, event: MatrixJson) -> None:
         """Take in a room's state event: who joins or leaves gets other keys than those before."""
         if room.change(event):
             self.machine.outbound_group_sessions.pop(room.id, None)
@@ -109,7 +111,7 @@ class Encryption:
 
     # -- reading --------------------------------------------------------------
 
-    def decrypt(self, room: str, raw: Json) -> Json:
+    def decrypt(self, room: str, raw: MatrixJson) -> MatrixJson:
         """The event in plain. Raises Undecryptable."""
         machine, event = self.machine, self._megolm(room, raw)
         sender_key, session_id = str(event.sender_key), str(event.session_id)
@@ -141,7 +143,7 @@ class Encryption:
             content["m.relates_to"] = relation
         return {**raw, "type": kind, "content": content}
 
-    def _megolm(self, room: str, raw: Json) -> MegolmEvent:
+    def _megolm(self, room: str, raw: MatrixJson) -> MegolmEvent:
         """Raises Undecryptable."""
         content = raw["content"]
         if "sender_key" not in content and isinstance(id := content.get("session_id"), str):
@@ -157,7 +159,7 @@ class Encryption:
         event.room_id = room
         return event
 
-    async def ask_for_key(self, room: str, raw: Json) -> None:
+    async def ask_for_key(self, room: str, raw: MatrixJson) -> None:
         """Ask the sender's device for the key of a message, once. Raises HomeserverError."""
         with suppress(Undecryptable):
             event, machine = self._megolm(room, raw), self.machine
@@ -182,7 +184,7 @@ class Encryption:
             if machine.wedged_devices or machine.key_request_devices_no_session:
                 await self._claim(machine.get_users_for_key_claiming())
             for message in list(machine.outgoing_to_device_messages):
-                await self._to_device(message.type, message.as_dict()["messages"])
+                await self.send_to_device(message)
                 machine.handle_response(ToDeviceResponse(message))
 
     async def _upload(self) -> None:
@@ -200,7 +202,7 @@ class Encryption:
         users = set(self.machine.users_for_key_query)
         if not users:
             return
-        asked: Json = {"device_keys": {user: [] for user in users}}
+        asked: MatrixJson = {"device_keys": {user: [] for user in users}}
         answer = await self._server.post(f"{CLIENT}/keys/query", asked)
         response = self._read(KeysQueryResponse, answer)
         self._handle(response)
@@ -215,11 +217,16 @@ class Encryption:
         answer = await self._server.post(f"{CLIENT}/keys/claim", {"one_time_keys": wanted})
         self._handle(self._read(KeysClaimResponse, answer))
 
-    async def _to_device(self, kind: str, messages: Json) -> None:
+    async def send_to_device(self, message: ToDeviceMessage) -> None:
+        """Raises HomeserverError."""
+        await self.to_device(message.type, message.as_dict()["messages"])
+
+    async def to_device(self, kind: str, messages: MatrixJson) -> None:
+        """Send by user and device. Raises HomeserverError."""
         path = f"{CLIENT}/sendToDevice/{kind}/{uuid.uuid4()}"
         await self._server.put(path, {"messages": messages})
 
-    def _read(self, kind: Any, answer: Json) -> Any:
+    def _read(self, kind: Any, answer: MatrixJson) -> Any:
         response = kind.from_dict(answer)
         if not isinstance(response, kind):
             raise HomeserverAway(f"{self._server.url} gives no whole answer")
@@ -233,7 +240,7 @@ class Encryption:
 
     # -- writing --------------------------------------------------------------
 
-    async def encrypt(self, room: JoinedRoom, kind: str, content: Json) -> Json:
+    async def encrypt(self, room: JoinedRoom, kind: str, content: MatrixJson) -> MatrixJson:
         """The content of an m.room.encrypted event, once all who may read it have its key. Raises
         HomeserverError."""
         async with self._keys:
@@ -253,9 +260,23 @@ class Encryption:
         for shared, content in machine.share_group_session_parallel(
             room.id, readers, ignore_unverified_devices=True
         ):
-            await self._to_device("m.room.encrypted", content["messages"])
+            await self.to_device("m.room.encrypted", content["messages"])
             machine.outbound_group_sessions[room.id].users_shared_with.update(shared)
         machine.outbound_group_sessions[room.id].shared = True
+
+
+def export_keys(folder: Path, target: Path, passphrase: str) -> int:
+    """Write the keys of all messages that could be read into a file as Matrix apps import it; how many.
+    `folder` holds the session and its keys, which nobody uses meanwhile."""
+    session = read_session(folder)
+    assert session
+    store = SqliteStore(session.user, session.device, str(folder), session.pickle_key, KEYS)
+    try:
+        sessions = list(store.load_inbound_group_sessions())
+        Olm.export_keys_static(sessions, str(target), passphrase)
+    finally:
+        store.database.close()
+    return len(sessions)
 
 
 class _Readers:

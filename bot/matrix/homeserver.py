@@ -12,7 +12,7 @@ ANSWER_SECONDS = 30.0
 UPLOAD_SECONDS = 120.0
 CLIENT = "/_matrix/client/v3"
 MEDIA = "/_matrix/client/v1/media"
-Json = dict[str, Any]
+MatrixJson = dict[str, Any]
 
 
 class HomeserverError(Exception):
@@ -41,6 +41,7 @@ class HomeserverRefused(HomeserverError):
     """`code` is the errcode, such as M_FORBIDDEN; `soft`: the same device may log in again."""
 
     def __init__(self, status: int, answer: Mapping[str, Any]) -> None:
+        self.status = status
         self.code = str(answer.get("errcode", ""))
         self.soft = bool(answer.get("soft_logout"))
         super().__init__(f"{answer.get('error') or 'refused'} ({self.code or status})")
@@ -60,14 +61,14 @@ class Homeserver:
 
     async def get(
         self, path: str, query: Mapping[str, str] | None = None, *, seconds: float = ANSWER_SECONDS
-    ) -> Json:
+    ) -> MatrixJson:
         asked = f"?{urlencode(query)}" if query else ""
         return await self._json("GET", path + asked, seconds=seconds)
 
-    async def put(self, path: str, body: Json) -> Json:
+    async def put(self, path: str, body: MatrixJson) -> MatrixJson:
         return await self._json("PUT", path, json.dumps(body).encode())
 
-    async def post(self, path: str, body: Json) -> Json:
+    async def post(self, path: str, body: MatrixJson) -> MatrixJson:
         return await self._json("POST", path, json.dumps(body).encode())
 
     async def upload(self, content: bytes, mime: str, name: str) -> str:
@@ -94,7 +95,7 @@ class Homeserver:
         mime: str = "application/json",
         *,
         seconds: float = ANSWER_SECONDS,
-    ) -> Json:
+    ) -> MatrixJson:
         content = await self._bytes(method, path, body, mime, seconds)
         try:
             answer = json.loads(content)

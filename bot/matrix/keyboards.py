@@ -72,7 +72,7 @@ class KeyboardStore:
     async def keep(self, message: str, chat: str, keyboard: Keyboard) -> None:
         """Remember the buttons of a message; those of a message without are forgotten."""
         if keyboard:
-            buttons = [tuple(button) for button in flat(keyboard)]
+            buttons = [(button.key, button.label) for button in flat(keyboard)]
             await self.key_values.put(KEY_PREFIX + message, [chat, buttons, time.time()])
         else:
             await self.key_values.remove(KEY_PREFIX + message)

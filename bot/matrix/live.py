@@ -4,13 +4,14 @@ It makes no sound. The tools' lines stay; where there were none, it is taken awa
 there. A quick answer has none: that the bot types is shown at once.
 """
 
+import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from agent.leaks import LeakDetector
 from agent.store.errors import StoreError
@@ -19,9 +20,6 @@ from bot.approval_question import code
 from bot.channel import ChannelError, ToolCallView, TurnView, refuse_secret
 from bot.matrix.formatted import message_content
 from bot.texts import Texts
-
-if TYPE_CHECKING:
-    from bot.matrix.channel import MatrixChannel
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +30,27 @@ THOUGHT_CHARACTERS = 500
 DETAIL_CHARACTERS = 700  # of the newest tool's output
 LOG_LINES = 40
 MARKS = {"running": "⏳", "ok": "✓", "failed": "✗"}
+
+
+class ProgressEvents(Protocol):
+    """What a live view needs of a bot.matrix.channel.MatrixChannel."""
+
+    synced: asyncio.Event
+
+    async def send_progress(self, chat: str, content: dict[str, Any], transaction: str) -> str: ...
+
+    async def put_progress(
+        self,
+        chat: str,
+        message: str,
+        content: dict[str, Any],
+        wanted: Callable[[], bool],
+        transaction: str,
+    ) -> str: ...
+
+    async def replace_event(self, chat: str, message: str, content: dict[str, Any]) -> None: ...
+
+    async def redact(self, chat: str, message: str) -> None: ...
 
 
 class LeftEvent(NamedTuple):
@@ -46,7 +65,7 @@ class LiveEvent:
 
     def __init__(
         self,
-        channel: "MatrixChannel",
+        channel: ProgressEvents,
         chat: str,
         unfinished: "LiveEventStore",
         leaks: LeakDetector,
@@ -64,18 +83,18 @@ class LiveEvent:
 
     async def show(self, view: TurnView) -> None:
         quiet = time.monotonic() - self._began < QUIET_SECONDS
-        if self._open and (view.calls or self._event or not quiet):
+        if self._open and (view.stays or self._event or not quiet):
             await self._put(progress_text(view))
-            await self._keep(view.calls)
+            await self._keep(view)
 
     def close(self, view: TurnView) -> None:
         self._open = False
 
     async def settle(self, view: TurnView) -> None:
         """The answer is waited for: what has been shown is brought up to date after it."""
-        if view.calls and not self._event:
+        if view.stays and not self._event:
             with suppress(ChannelError):
-                text = tool_log(view.calls)
+                text = lasting_text(view)
                 refuse_secret(self._leaks, text)
                 content = message_content(text, "m.notice")
                 self._event = await self._channel.send_progress(
@@ -87,8 +106,8 @@ class LiveEvent:
         self._open = True
         if not self._event:
             return
-        if view.calls:
-            ended = await self._put(tool_log(view.calls))
+        if view.stays:
+            ended = await self._put(lasting_text(view))
         else:
             ended = await self._redact()
         if ended:
@@ -117,8 +136,8 @@ class LiveEvent:
             return False
         return True
 
-    async def _keep(self, calls: tuple[ToolCallView, ...]) -> None:
-        if self._event and self._kept != (left := tool_log(calls)):
+    async def _keep(self, view: TurnView) -> None:
+        if self._event and self._kept != (left := lasting_text(view)):
             self._kept = left
             await self._unfinished.keep(self._event, self._chat, left)
 
@@ -147,7 +166,7 @@ class LiveEventStore:
         except StoreError as error:
             log.warning("a live message is not forgotten: %s", error)
 
-    async def end_all(self, channel: "MatrixChannel") -> None:
+    async def end_all(self, channel: ProgressEvents) -> None:
         """End what was left; what cannot be ended now is at the next start."""
         await channel.synced.wait()
         for key, (chat, left) in self._left.items():
@@ -164,6 +183,12 @@ class LiveEventStore:
             await self.remove(event)
 
 
+def lasting_text(view: TurnView) -> str:
+    """What stays of a view: the plan, and the tools' lines below it."""
+    steps = [f"{'☑' if step.done else '☐'} {step.text}" for step in view.plan]
+    return "\n\n".join(filter(None, ["\n".join(steps), tool_log(view.calls)]))
+
+
 def tool_log(calls: tuple[ToolCallView, ...]) -> str:
     """The tools' lines."""
     return "\n".join(headline(call) for call in calls[-LOG_LINES:])
@@ -175,7 +200,7 @@ def progress_text(view: TurnView) -> str:
     detail = view.calls[-1].detail.strip()[-DETAIL_CHARACTERS:] if view.calls else ""
     fence = "`" * 3 if "```" not in detail else "~" * 5
     parts = [
-        tool_log(view.calls),
+        lasting_text(view),
         f"{fence}\n{detail}\n{fence}" if detail else "",
         "\n".join(f"> {line}" for line in thoughts.splitlines()),
         view.text[-TEXT_CHARACTERS:],

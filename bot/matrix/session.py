@@ -5,14 +5,14 @@ It holds an access token and the key of the encryption keys' store: readable to 
 
 import secrets
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agent.files import replacing
 from bot.app import AppUnavailable
 from bot.matrix.homeserver import CLIENT, Homeserver, HomeserverRefused
-from bot.settings import MatrixSection
+from bot.secret_values import text_of
 
 SESSION = "session.json"
 KEYS = "keys.db"
@@ -31,14 +31,14 @@ class MatrixSession(BaseModel):
     token: str = ""
 
 
-def read_session(folder: Path, config: MatrixSection) -> MatrixSession | None:
-    """The session of this account, where there is one."""
+def read_session(folder: Path, homeserver: str = "", user: str = "") -> MatrixSession | None:
+    """The session of this account (or of any), where there is one."""
     try:
         kept = MatrixSession.model_validate_json((folder / SESSION).read_text("utf-8"))
     except (OSError, ValidationError):
         return None
-    same = (kept.homeserver, kept.user) == (config.homeserver.rstrip("/"), config.user)
-    return kept if same else None
+    same = (kept.homeserver, kept.user) == (homeserver.rstrip("/"), user)
+    return kept if same or not user else None
 
 
 def write_session(folder: Path, session: MatrixSession) -> None:
@@ -47,7 +47,7 @@ def write_session(folder: Path, session: MatrixSession) -> None:
         new.write_text(session.model_dump_json(), "utf-8")
 
 
-def new_device(folder: Path, config: MatrixSection) -> MatrixSession:
+def new_device(folder: Path, homeserver: str, user: str) -> MatrixSession:
     """A device that has not logged in; the keys of the one before are of no more use.
 
     Its id is ours, and kept before it logs in: a login that is killed leaves no other device behind.
@@ -56,8 +56,8 @@ def new_device(folder: Path, config: MatrixSection) -> MatrixSession:
     for kept in folder.glob(f"{KEYS}*"):
         kept.unlink()
     session = MatrixSession(
-        homeserver=config.homeserver.rstrip("/"),
-        user=config.user,
+        homeserver=homeserver.rstrip("/"),
+        user=user,
         device=f"VOLTAIRE{secrets.token_hex(4).upper()}",
         pickle_key=secrets.token_urlsafe(32),
     )
@@ -65,33 +65,43 @@ def new_device(folder: Path, config: MatrixSection) -> MatrixSession:
     return session
 
 
+class Secret(NamedTuple):
+    """What an account logs in with: a password, or an access token that no other program uses."""
+
+    password: str = ""
+    token: str = ""
+
+    @classmethod
+    def of(cls, password_file: Path | None, token_file: Path | None) -> "Secret":
+        return cls(text_of(password_file or ""), text_of(token_file or ""))
+
+
 async def log_in(
-    server: Homeserver, folder: Path, config: MatrixSection, session: MatrixSession
+    server: Homeserver, folder: Path, session: MatrixSession, secret: Secret
 ) -> MatrixSession:
     """The session with its token. Raises AppUnavailable, HomeserverError."""
-    password, token = secret(config.password_file), secret(config.token_file)
     try:
-        if token:
-            server.token = token
+        if secret.token:
+            server.token = secret.token
             answer: dict[str, Any] = await server.get(f"{CLIENT}/account/whoami")
-            answer["access_token"] = token
-        elif password:
+            answer["access_token"] = secret.token
+        elif secret.password:
             login = {
                 "type": "m.login.password",
                 "identifier": {"type": "m.id.user", "user": session.user},
-                "password": password,
+                "password": secret.password,
                 "device_id": session.device,
                 "initial_device_display_name": DEVICE_NAME,
             }
             answer = await server.post(f"{CLIENT}/login", login)
         else:
             raise AppUnavailable(
-                f"{session.user} has to log in: put its password into a file and name that"
-                " in matrix.password_file.",
+                f"{session.user} has to log in: run `voltaire setup`, or put its password into a"
+                " file and name that in matrix.password_file.",
                 refused=True,
             )
     except HomeserverRefused as error:
-        given = "token" if token else "password"
+        given = "token" if secret.token else "password"
         raise AppUnavailable(
             f"{server.url} refuses the {given} of {session.user}: {error}.", refused=True
         ) from None
@@ -104,11 +114,3 @@ async def log_in(
     session = session.model_copy(update=known)
     write_session(folder, session)
     return session
-
-
-def secret(path: Path | None) -> str:
-    """A file's content; empty where there is none to read."""
-    try:
-        return path.read_text("utf-8").strip() if path else ""
-    except (OSError, UnicodeDecodeError):
-        return ""

@@ -6,13 +6,13 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
 from agent.aio import complete
 from agent.store.errors import StoreError
 from agent.store.key_values import KeyValueTable
+from bot.inbound_health import InboundHealth
 from bot.matrix.channel import MatrixChannel
 from bot.matrix.encryption import Encryption
 from bot.matrix.homeserver import (
@@ -21,10 +21,11 @@ from bot.matrix.homeserver import (
     HomeserverBusy,
     HomeserverError,
     HomeserverRefused,
-    Json,
+    MatrixJson,
     room_path,
 )
 from bot.matrix.timeline import Timeline
+from bot.matrix.verification import EVENTS, DeviceVerification
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +33,6 @@ PLACE = "matrix-sync"
 POLL_MS = 25_000
 GRACE_SECONDS = 15.0  # for an answer beyond the time that a sync may wait
 FIRST_SECONDS = 120.0  # with the state of all rooms
-STALE_SECONDS = 90.0
 FIRST_BACKOFF = 0.1
 LONGEST_BACKOFF = 30.0
 STOP_SECONDS = 3.0  # for the answer in hand, when we stop
@@ -66,40 +66,6 @@ class LoggedOut(Exception):
         self.soft = soft
 
 
-@dataclass
-class SyncHealth:
-    """`last_at`: when the homeserver last answered; `changed` is set when syncs begin or cease."""
-
-    changed: asyncio.Event
-    last_at: float | None = None
-    _failure: str | None = field(default=None, init=False)
-
-    def answered(self) -> None:
-        if self.last_at is None or self._failure:
-            self.changed.set()
-        if self._failure:
-            log.warning("messages from Matrix come in again")
-        self.last_at, self._failure = time.time(), None
-
-    def failed(self, why: object) -> None:
-        failure = f"Matrix: {why}."
-        if failure != self._failure:
-            log.error("%s", failure)
-            self.changed.set()
-        self._failure = failure
-
-    @property
-    def failing(self) -> bool:
-        return self._failure is not None
-
-    def problem(self) -> str | None:
-        """What is wrong, a sentence; None while messages come in."""
-        if self._failure:
-            return self._failure
-        silent = time.time() - (self.last_at or time.time())
-        return f"Matrix: no answer for {silent:.0f} s." if silent > STALE_SECONDS else None
-
-
 class Syncs:
     """Takes what comes in, until cancelled."""
 
@@ -109,9 +75,11 @@ class Syncs:
         channel: MatrixChannel,
         encryption: Encryption,
         timeline: Timeline,
-        health: SyncHealth,
+        health: InboundHealth,
         key_values: KeyValueTable,
+        verification: DeviceVerification,
     ) -> None:
+        self._verification = verification
         self._server = server
         self._channel = channel
         self._encryption = encryption
@@ -162,28 +130,31 @@ class Syncs:
             await self._failed(HomeserverError(f"{self._server.url} gives what cannot be read"))
 
     async def _failed(self, error: HomeserverError) -> None:
+        why = str(error)
         if isinstance(error, HomeserverRefused):
             if error.code in ("M_UNKNOWN_TOKEN", "M_MISSING_TOKEN"):
                 raise LoggedOut(error.soft)
             if self._place.token and error.code != "M_FORBIDDEN":
-                log.warning("the homeserver does not know where we were (%s)", error)
+                why = f"the homeserver does not know where the bot was, which begins anew: {error}"
                 # What comes again, now or with a later answer, was answered.
                 self._horizon = self._place.newest
                 self._place = self._place._replace(token="")
-        self._health.failed(error)
+        self._health.failed(f"Matrix: {why}.")
         after = error.after if isinstance(error, HomeserverBusy) else 0.0
         await asyncio.sleep(max(after, self._backoff))
         self._backoff = min(LONGEST_BACKOFF, 2 * self._backoff)
 
     # -- one answer -----------------------------------------------------------
 
-    async def _take(self, answer: Json) -> None:
+    async def _take(self, answer: MatrixJson) -> None:
         """Keep everything of it; then the place moves on."""
         keys_came = self._encryption.receive(answer)
+        for event in answer.get("to_device", {}).get("events", []):
+            if str(event.get("type")).startswith(EVENTS):
+                await self._patiently(partial(self._verification.take, event))
         rooms = answer.get("rooms", {})
         for id, invited in rooms.get("invite", {}).items():
-            state = invited.get("invite_state", {}).get("events", [])
-            await self._patiently(partial(self._timeline.invited, id, state))
+            await self._patiently(partial(self._invited, id, invited))
         newest = self._place.newest
         for id, told in rooms.get("join", {}).items():
             newest = max(newest, await self._take_room(id, told))
@@ -198,11 +169,18 @@ class Syncs:
             await self._timeline.try_again()
         self._tend()
 
-    async def _take_room(self, id: str, told: Json) -> int:
+    async def _invited(self, id: str, told: MatrixJson) -> None:
+        """What comes with an invitation is a stranger's: their server wrote it, and ours has not checked it."""
+        try:
+            await self._timeline.invited(id, told.get("invite_state", {}).get("events", []))
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            log.warning("an invitation to %s cannot be read (%s)", id, error)
+
+    async def _take_room(self, id: str, told: MatrixJson) -> int:
         """When the newest of its events was sent."""
         room = self._encryption.rooms.opened(id)
         timeline = told.get("timeline", {})
-        events: list[Json] = [e for e in timeline.get("events", []) if isinstance(e, dict)]
+        events: list[MatrixJson] = [e for e in timeline.get("events", []) if isinstance(e, dict)]
         for event in told.get("state", {}).get("events", []):
             self._encryption.change(room, event)
         newly = self._joined_at(events)
@@ -227,7 +205,7 @@ class Syncs:
             await self._patiently(partial(self._timeline.moved, room))
         return max(map(sent_at, events), default=0)
 
-    def _joined_at(self, events: list[Json]) -> int | None:
+    def _joined_at(self, events: list[MatrixJson]) -> int | None:
         """Where the bot's invitation, or else its joining, stands among the events; None where it was in
         the room before."""
         ours = [
@@ -240,9 +218,9 @@ class Syncs:
             return None
         return min(number for number, membership, _ in ours if membership in ("invite", "join"))
 
-    async def _missed(self, room: str, until: str) -> list[Json]:
+    async def _missed(self, room: str, until: str) -> list[MatrixJson]:
         """The events between the last sync and this one's first, oldest first."""
-        found: list[Json] = []
+        found: list[MatrixJson] = []
         while len(found) < MOST_MISSED:
             span = {"dir": "b", "from": until, "to": self._place.token, "limit": "100"}
             try:
@@ -251,7 +229,7 @@ class Syncs:
                 log.warning("messages of %s cannot be fetched: %s", room, error)
                 break
             except HomeserverError as error:
-                self._health.failed(error)
+                self._health.failed(f"Matrix: {error}.")
                 await asyncio.sleep(getattr(error, "after", 0.0) or 1.0)
                 continue
             chunk = [e for e in page.get("chunk", []) if isinstance(e, dict)]
@@ -280,6 +258,8 @@ class Syncs:
             await self._encryption.tend()
 
 
-def sent_at(event: Json) -> int:
+def sent_at(event: MatrixJson) -> int:
+    """Milliseconds since the epoch. Its sender's server says it: one that lies in the future would have all that
+    follows taken for known."""
     at = event.get("origin_server_ts")
-    return at if isinstance(at, int) else 0
+    return max(0, min(at, int(time.time() * 1000))) if isinstance(at, int) else 0

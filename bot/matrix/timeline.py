@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import NamedTuple
 from urllib.parse import quote
 
+from agent.language import speaking
 from agent.store import Incoming
 from bot.channel import Button
 from bot.commands import intake
@@ -34,7 +35,7 @@ from bot.matrix.homeserver import (
     HomeserverAway,
     HomeserverBusy,
     HomeserverError,
-    Json,
+    MatrixJson,
     room_path,
 )
 from bot.matrix.incoming_message import RoomMessage, incoming_message, parsed
@@ -53,7 +54,7 @@ RETRY_SECONDS = 10.0
 
 class WaitingEvent(NamedTuple):
     room: str
-    event: Json
+    event: MatrixJson
 
 
 class Timeline:
@@ -84,11 +85,12 @@ class Timeline:
         self._channel.invited_by = self._invited_by
         await self._keyboards.prune()
 
-    async def take(self, room: JoinedRoom, raw: Json) -> None:
+    async def take(self, room: JoinedRoom, raw: MatrixJson) -> None:
         """Handle an event of a room's timeline, or set it aside."""
         await self._gate.take(json.dumps(raw), lambda: self._handle(room, raw))
+        await self._gate.keep_unparsable()
 
-    async def _handle(self, room: JoinedRoom, raw: Json) -> None:
+    async def _handle(self, room: JoinedRoom, raw: MatrixJson) -> None:
         """Raises Unparsable, StoreError."""
         event, encrypted = raw, raw.get("type") == "m.room.encrypted"
         if encrypted:
@@ -99,7 +101,7 @@ class Timeline:
                 return
             except FAULTS as error:
                 raise Unparsable(error) from None
-        handlers: dict[str, Callable[[JoinedRoom, Json], Awaitable[None]]] = {
+        handlers: dict[str, Callable[[JoinedRoom, MatrixJson], Awaitable[None]]] = {
             "m.room.message": self._message,
             "m.reaction": self._reaction,
             "m.room.redaction": self._redaction,
@@ -114,7 +116,7 @@ class Timeline:
 
     # -- messages -------------------------------------------------------------
 
-    async def _message(self, room: JoinedRoom, event: Json) -> None:
+    async def _message(self, room: JoinedRoom, event: MatrixJson) -> None:
         if not event.get("content"):
             return  # redacted before it was read
         try:
@@ -195,7 +197,7 @@ class Timeline:
 
     # -- what cannot be read --------------------------------------------------
 
-    async def _in_plain(self, room: JoinedRoom, event: Json) -> None:
+    async def _in_plain(self, room: JoinedRoom, event: MatrixJson) -> None:
         """Whoever runs the homeserver can write in plain in anybody's name."""
         sender = self.sender_of(room, str(event.get("sender")))
         content = event.get("content") or {}
@@ -204,7 +206,7 @@ class Timeline:
             return
         await self._context.send(str(RoomKey(room.id)), self._context.texts.in_plain)
 
-    async def _wait(self, room: JoinedRoom, raw: Json, why: Undecryptable) -> None:
+    async def _wait(self, room: JoinedRoom, raw: MatrixJson, why: Undecryptable) -> None:
         """Keep a message until its key has come, and ask for the key. Raises StoreError."""
         sender = self.sender_of(room, str(raw.get("sender")))
         id, level = str(raw.get("event_id")), self._context.access.level(sender)
@@ -219,7 +221,7 @@ class Timeline:
         self._waiting[id] = WaitingEvent(room.id, raw)
         self._context.start(self._seek_key(room, id, raw, str(why)))
 
-    async def _seek_key(self, room: JoinedRoom, id: str, raw: Json, why: str) -> None:
+    async def _seek_key(self, room: JoinedRoom, id: str, raw: MatrixJson, why: str) -> None:
         """The key often comes a moment later; who wrote is told where it does not."""
         with suppress(HomeserverError):
             await self._encryption.tend()
@@ -252,7 +254,7 @@ class Timeline:
 
     # -- buttons --------------------------------------------------------------
 
-    async def _reaction(self, room: JoinedRoom, event: Json) -> None:
+    async def _reaction(self, room: JoinedRoom, event: MatrixJson) -> None:
         relation = (event.get("content") or {}).get("m.relates_to") or {}
         if event.get("sender") == self.me or relation.get("rel_type") != "m.annotation":
             return
@@ -276,14 +278,15 @@ class Timeline:
         kind, _, argument = key.partition(":")
         level = context.access.level(sender)
         press = ButtonPress(kept.chat, message, sender, level, argument)
-        result = await handle_press(context, kind, press)
-        told = result.toast if result.text is None and result.later is None else ""
-        if told and level != "stranger" and told not in context.texts.decided.values():
-            await context.send(kept.chat, told, silent=True)
+        with speaking(await context.chosen_language(kept.chat)):
+            result = await handle_press(context, kind, press)
+            told = result.toast if result.text is None and result.later is None else ""
+            if told and level != "stranger" and told not in context.texts.decided.values():
+                await context.send(kept.chat, told, silent=True)
         context.start(show_press_result(context, press, result))
         return True
 
-    async def _redaction(self, room: JoinedRoom, event: Json) -> None:
+    async def _redaction(self, room: JoinedRoom, event: MatrixJson) -> None:
         """Whoever takes a message back has it not answered."""
         gone = str(event.get("redacts") or (event.get("content") or {}).get("redacts") or "")
         self._said.pop(gone, None)
@@ -294,7 +297,7 @@ class Timeline:
 
     # -- invitations ----------------------------------------------------------
 
-    async def invited(self, room: str, state: list[Json]) -> None:
+    async def invited(self, room: str, state: list[MatrixJson]) -> None:
         """Keep an invitation: of somebody who may talk it is accepted, of others an owner decides."""
         of_me = [
             e for e in state if e.get("type") == "m.room.member" and e.get("state_key") == self.me
@@ -348,7 +351,7 @@ class Timeline:
         asked whether everybody there may talk."""
         by = await self.forget_invitation(room.id)
         await self._store.chats.set_blocked(str(RoomKey(room.id)), blocked=False)
-        self._store.outbox.added.set()
+        self._store.outbox.wake()
         access, texts = self._context.access, self._context.texts
         larger = self._encryption.rooms.partner(room.id) is None
         if (
@@ -366,6 +369,7 @@ class Timeline:
         if new in self._followed:
             return
         if new in self._encryption.rooms:
+            log.info("the room %s was replaced by %s: its chat goes on there", room.id, new)
             self._followed.add(new)
             await self._store.chats.rename(str(RoomKey(room.id)), str(RoomKey(new)))
             access = self._context.access
@@ -379,5 +383,6 @@ class Timeline:
     async def put_out(self, room: str) -> None:
         """The bot was put out of a room."""
         await self.forget_invitation(room)
+        log.warning("the bot was put out of the room %s: what it has to say there waits", room)
         self._encryption.rooms.pop(room, None)
         await self._store.chats.set_blocked(str(RoomKey(room)), blocked=True)

@@ -11,7 +11,7 @@ from fakes.homeserver_proxy import HomeserverProxy
 from fakes.matrix_person import MatrixPerson
 from fakes.matrix_running import MatrixScenario
 from fakes.model_scripted import says
-from fakes.patience import soon
+from fakes.patience import SECONDS, soon
 from fakes.synapse import Synapse
 
 SEND = r"PUT .*/send/m\.room\.(message|encrypted)/"
@@ -67,6 +67,45 @@ async def test_a_homeserver_that_goes_away_and_comes_back(
         await olga.say(room, "hi")
         await olga.next()
         assert run.bot.health.problem is None
+
+
+SYNC = r"GET .*/sync.*since="
+SYNC_FAULTS: dict[str, dict[str, Any]] = {
+    "answers with an error (502)": {"act": "refuse", "body": "<html>"},
+    "wants to be asked again in 0 s": FAULTS["it came too fast"],
+    "gives no whole answer": {"act": "halve"},
+    "cannot be reached": {"act": "lose", "times": 2},  # aiohttp asks once more by itself
+    "does not know where the bot was, which begins anew: Invalid stream token": {
+        "act": "refuse",
+        "status": 400,
+        "body": {"errcode": "M_UNKNOWN", "error": "Invalid stream token"},
+    },
+}
+
+
+async def test_each_fault_of_a_sync_is_one_sentence_and_it_goes_on(
+    scenario: MatrixScenario,
+    olga: MatrixPerson,
+    proxy: HomeserverProxy,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with scenario.open() as run:
+        room = await olga.room_with(scenario.account)
+        for number, (sentence, fault) in enumerate(SYNC_FAULTS.items()):
+            caplog.clear()
+            rule = proxy.rule(SYNC, **fault)
+            await olga.say(room, f"before {number}")
+            await asyncio.wait_for(rule.reached.wait(), SECONDS)
+            await olga.say(room, f"after {number}")
+            await soon(lambda number=number: f"after {number}" in str(run.model.requests))  # type: ignore[misc]
+            told = [r.getMessage() for r in caplog.records if r.name == "bot.inbound_health"]
+            assert len(told) == 2 and sentence in told[0] and told[0].count(". ") == 0, told
+            assert told[1] == "messages from Matrix come in again"
+            assert not [r for r in caplog.records if r.exc_info and r.name.startswith("bot")]
+        rows = await run.store.database.all("SELECT words FROM inbox ORDER BY id")
+    assert [row[0] for row in rows] == [
+        f"{when} {number}" for number in range(len(SYNC_FAULTS)) for when in ("before", "after")
+    ]
 
 
 async def test_more_messages_than_an_answer_holds_are_all_kept_in_order(
@@ -211,3 +250,75 @@ async def test_a_message_without_its_key_waits_and_asks_for_it(
         await olga.client.to_device(message)
         assert (await olga.next()).body == "Hello."
     assert Texts().undecryptable.partition("{")[0] in told.body
+
+
+async def test_an_invitation_that_cannot_be_read_holds_up_nobody(
+    scenario: MatrixScenario, olga: MatrixPerson, proxy: HomeserverProxy
+) -> None:
+    """Its state comes from the server of whoever invites, as that server wrote it."""
+    invited = {f"!{n}:evil": {"invite_state": {"events": state}} for n, state in enumerate(ODD)}
+
+    def inviting(answer: Any) -> Any:
+        rooms = answer.get("rooms", {})
+        return {**answer, "rooms": {**rooms, "invite": {**invited, **rooms.get("invite", {})}}}
+
+    proxy.rule(r"GET .*/sync", "change", times=1000, change=inviting)
+    async with scenario.open():
+        room = await olga.room_with(scenario.account)
+        await olga.say(room, "hi")
+        await olga.next()
+    assert olga.finals(room) == ["Hello."]
+
+
+async def test_a_message_of_the_far_future_hides_none_that_follow(
+    scenario: MatrixScenario, olga: MatrixPerson, proxy: HomeserverProxy
+) -> None:
+    """The sender's server says when it was sent, which counts once the homeserver has forgotten where the bot was."""
+
+    def later(answer: Any) -> Any:
+        for told in answer.get("rooms", {}).get("join", {}).values():
+            for event in told["timeline"]["events"]:
+                if event.get("content", {}).get("body") == "early":
+                    event["origin_server_ts"] = 1 << 53
+        return answer
+
+    proxy.rule(r"GET .*/sync", "change", times=1000, change=later)
+    async with scenario.open():
+        room = await olga.room_with(scenario.account)
+        await olga.say(room, "early")
+        await olga.next()
+    proxy.rules.clear()
+    body = {"errcode": "M_UNKNOWN", "error": "Invalid stream token"}
+    proxy.rule(r"GET .*/sync.*since=", "refuse", status=400, body=body)
+    async with scenario.open():
+        await olga.say(room, "now")
+        await olga.next()
+    assert olga.finals(room) == ["Hello.", "Hello."]
+
+
+ODD: list[Any] = [
+    ["no event"],
+    [{"type": "m.room.member", "state_key": "@x:y", "content": "none"}, 7],
+    "no list",
+    [{"type": "m.room.member", "state_key": "@x:y", "content": ["join"]}],
+]
+
+
+async def test_a_device_that_was_deleted_and_a_password_that_is_gone_are_told(
+    scenario: MatrixScenario, olga: MatrixPerson
+) -> None:
+    with pytest.raises(BaseExceptionGroup) as ended:
+        async with scenario.open() as run:
+            await olga.room_with(scenario.account)
+            (scenario.folder / "password").unlink()
+            await run.bot.server.post("/_matrix/client/v3/logout", {})
+            assert run.serving
+            await asyncio.wait([run.serving], timeout=60)
+    assert "has to log in: run `voltaire setup`" in told(ended.value)
+
+
+def told(error: BaseException) -> str:
+    """The sentences of an error, and of a group of them."""
+    if isinstance(error, BaseExceptionGroup):
+        return " ".join(map(told, error.exceptions))
+    return str(error)

@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -14,7 +15,7 @@ from bot.attachments import from_json
 from bot.channel import ChannelFileSender, MessageRefused
 from bot.matrix.rooms import RoomKey
 from fakes.bot_running import RunningBot
-from fakes.matrix_person import MatrixPerson
+from fakes.matrix_person import MatrixPerson, matrix_person
 from fakes.matrix_running import MatrixScenario
 from fakes.model_scripted import says
 from fakes.patience import soon
@@ -150,7 +151,7 @@ async def test_files_are_encrypted_both_ways(
 
 @pytest.mark.slow
 async def test_a_room_that_puts_the_bot_out_and_takes_it_back(
-    scenario: MatrixScenario, olga: MatrixPerson
+    scenario: MatrixScenario, olga: MatrixPerson, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with scenario.open() as run:
         room = await olga.room_with(scenario.account, encrypted=True)
@@ -160,6 +161,7 @@ async def test_a_room_that_puts_the_bot_out_and_takes_it_back(
         encryption = run.bot.channel.encryption
         assert encryption
         await soon(lambda: room not in encryption.rooms)
+        assert caplog.text.count("was put out of the room") == 1
         chat = str(RoomKey(room))
         await run.store.inbox.add(Incoming(chat, "matrix", "later", "a job", kind="job"))
         run.services.chats.wake(chat)
@@ -170,8 +172,12 @@ async def test_a_room_that_puts_the_bot_out_and_takes_it_back(
 
 @pytest.mark.slow
 async def test_a_room_that_is_upgraded_is_followed(
-    scenario: MatrixScenario, olga: MatrixPerson, server: Synapse
+    scenario: MatrixScenario,
+    olga: MatrixPerson,
+    server: Synapse,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level("INFO", "bot.matrix")
     async with scenario.open() as run:
         room = await olga.room_with(scenario.account)
         await olga.say(room, "in the old one")
@@ -189,3 +195,40 @@ async def test_a_room_that_is_upgraded_is_followed(
         await olga.say(new, "in the new one")
         await soon(lambda: "in the new one" in said(run))
     assert "in the old one" in str(run.model.requests[-1].messages)
+    assert caplog.text.count(f"the room {room} was replaced by {new}") == 1
+
+
+async def test_a_reaction_on_an_answer_judges_it(
+    scenario: MatrixScenario, olga: MatrixPerson, server: Synapse, tmp_path: Path
+) -> None:
+    """The newest counts; on other messages, and from strangers, it means nothing."""
+    eve_id = await server.account("eve")
+    scenario.config["groups"] = "all"
+    async with scenario.open() as run, matrix_person(server.url, eve_id, tmp_path / "eve") as eve:
+
+        async def feedback() -> list[int | None]:
+            rows = await run.store.database.all("SELECT feedback FROM turns")
+            return [row[0] for row in rows]
+
+        async def judged(expected: list[int | None]) -> None:
+            async with asyncio.timeout(60):
+                while await feedback() != expected:
+                    await asyncio.sleep(0.003)
+
+        room = await olga.room_with(scenario.account, encrypted=True, direct=False)
+        await olga.client.room_invite(room, eve_id)
+        await eve.until(lambda: room in eve.client.invited_rooms)
+        await eve.client.join(room)
+        await eve.until(lambda: room in eve.client.rooms)
+        question = await olga.say(room, "hi")
+        answer = await olga.next(lambda e: e.body == "Hello.")
+        await eve.react(room, answer.id, "👎")
+        await olga.react(room, question, "👎")
+        await olga.react(room, answer.id, "👍\ufe0f")
+        await judged([1])
+        await olga.react(room, answer.id, "👎")
+        await judged([-1])
+        await olga.react(room, answer.id, "🎉")
+        await olga.say(room, "!timezone")
+        await olga.next(lambda e: "time zone" in e.body)
+        assert await feedback() == [-1]
