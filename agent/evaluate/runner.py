@@ -12,11 +12,14 @@ from zoneinfo import ZoneInfo
 
 from agent.aio import BackgroundTasks
 from agent.approvals import ApprovalRows, Approvals
+from agent.evaluate.listed import listed_tools
+from agent.evaluate.prompts import Prompt, opening_messages
 from agent.evaluate.scores import Score
-from agent.evaluate.tasks import EvalTask, Prompt, TurnRecorder, failed_check, opening_messages
+from agent.evaluate.stage import Stage
+from agent.evaluate.tasks import EvalTask, TurnRecorder, failed_check
 from agent.model import Model
-from agent.sandbox.sandbox import Sandbox, Sandboxes
-from agent.tools.context import ToolContext
+from agent.plan import Plan
+from agent.sandbox.sandbox import Sandbox
 from agent.tools.tool import Tool
 from agent.turn.delegate import TransientJournal
 from agent.turn.loop import run_turn
@@ -39,7 +42,7 @@ class EvalSetup:
     """What all tasks are run with. `ready` is agent.turn.turn.Turn's, `zone` an IANA name."""
 
     model: Model
-    sandboxes: Sandboxes
+    stage: Stage
     approvals: ApprovalRows
     tools: Sequence[Tool]
     schemas: Sequence[Mapping[str, Any]]
@@ -53,7 +56,7 @@ async def run_task(
     setup: EvalSetup, task: EvalTask, prompt: Prompt = "ours", said_before: int = 0
 ) -> Score:
     """Raises what only the program or the machine can be blamed for, such as BackendAway."""
-    sandbox = await setup.sandboxes.of(f"eval-{secrets.token_hex(4)}")
+    sandbox = await setup.stage.sandboxes.of(f"eval-{secrets.token_hex(4)}")
     try:
         for path, text in task.files.items():
             await sandbox.files.write(path, text.encode())
@@ -63,6 +66,7 @@ async def run_task(
                 raise RuntimeError(f"the setup of {task.name} failed: {ran.output}")
         return await score_of(setup, sandbox, task, prompt, said_before)
     finally:
+        await setup.stage.clear(task)
         # What other users own in the workspace is deleted from inside.
         await sandbox.run(["/usr/bin/find", "/workspace", "-mindepth", "1", "-delete"])
         await asyncio.to_thread(shutil.rmtree, sandbox.workspace.parent, ignore_errors=True)
@@ -74,14 +78,17 @@ async def score_of(
     """Run the turn in a workspace that is set up, and check its outcome there."""
     recorder = TurnRecorder(notes=list(task.notes))
     now = datetime.now(UTC).astimezone(ZoneInfo(setup.zone))
-    messages = opening_messages(prompt, task.ask, now, setup.zone, said_before)
-    journal = TransientJournal("eval", sandbox.chat, messages, before=len(messages) - 1)
-    context = ToolContext(sandbox=sandbox, notes=recorder, jobs=recorder, file_sender=recorder)
+    context = await setup.stage.context(task, sandbox, recorder, plan=prompt != "no-plan")
+    skills = context.skills()
+    messages = opening_messages(prompt, task.ask, now, setup.zone, said_before, skills)
+    journal = TaskJournal("eval", sandbox.chat, messages, before=len(messages) - 1)
+    journal.recorder = recorder
+    more = listed_tools() if prompt == "listed" else ()
     turn = Turn(
         model=setup.model,
         journal=journal,
-        tools=setup.tools,
-        schemas=setup.schemas,
+        tools=[*setup.tools, *more],
+        schemas=[*setup.schemas, *(tool.schema for tool in more)],
         context=context,
         approvals=Approvals(setup.approvals, None),
         limits=setup.limits,
@@ -106,6 +113,16 @@ async def score_of(
         seconds=round(seconds, 3),
         joules=energy.joules,
     )
+
+
+@dataclass
+class TaskJournal(TransientJournal):
+    """Keeps the plan of a task through what is shortened."""
+
+    recorder: TurnRecorder = field(default_factory=TurnRecorder)
+
+    async def plan(self) -> Plan:
+        return self.recorder.plan
 
 
 @dataclass

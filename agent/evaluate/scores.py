@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from agent.evaluate.tasks import Prompt
+from agent.evaluate.prompts import Prompt
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,40 @@
-"""Tasks as data, the two prompts that are compared, and the checks of what a turn left behind."""
+"""Tasks as data, and the checks of what a turn left behind."""
 
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent.events import CallRefused, Event, ModelFinished, ToolFinished
-from agent.messages import Assistant, Message, System, User
-from agent.prompt import context_block, system_text
+from agent.plan import Plan, plan_lines
 from agent.sandbox.sandbox import Sandbox
 from agent.tools.context import RecallMatch
+
+
+class TaskPage(BaseModel):
+    """A page of the made-up web. A search finds it by its title and text."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    url: str
+    title: str
+    html: str
+
+    @cached_property
+    def plain(self) -> str:
+        return " ".join(TAG.sub(" ", self.html).split())
+
+    @property
+    def words(self) -> set[str]:
+        return set(re.findall(r"\w+", f"{self.title} {self.plain}".lower()))
+
+
+TAG = re.compile(r"<[^>]*>")
 
 
 class EvalTask(BaseModel):
@@ -25,7 +44,8 @@ class EvalTask(BaseModel):
     that must end with 0 in the workspace, `echoes` bash whose output the answer
     must hold. `uses`: one of these tools must have run. `kept`, `planned`
     ("when task") and `sent` (a file's name) are searched in what was remembered,
-    scheduled and sent. `calls` is how many a good run takes; `easy` ones are
+    scheduled and sent, `steps` in the lines of the plan. `documents` are files that
+    were sent as such, `skills` SKILL.md texts by name, `pages` the web. `calls` is how many a good run takes; `easy` ones are
     meant for the smallest models too.
     """
 
@@ -39,6 +59,9 @@ class EvalTask(BaseModel):
     notes: tuple[str, ...] = ()
     calls: int = 1
     easy: bool = False
+    documents: tuple[str, ...] = ()
+    skills: dict[str, str] = Field(default_factory=dict)
+    pages: tuple[TaskPage, ...] = ()
     says: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
     verify: str = ""
@@ -47,6 +70,7 @@ class EvalTask(BaseModel):
     kept: str = ""
     planned: str = ""
     sent: str = ""
+    steps: tuple[str, ...] = ()
 
 
 @cache
@@ -66,12 +90,13 @@ CHECK_SECONDS = 30.0
 
 @dataclass
 class TurnRecorder:
-    """The tools' notes, jobs and file sender, and the turn's listener, all keeping what they get."""
+    """The tools' notes, jobs, plan and file sender, and the turn's listener, all keeping what they get."""
 
     notes: list[str] = field(default_factory=list)
     planned: list[str] = field(default_factory=list)
     sent: list[str] = field(default_factory=list)
     ran: list[str] = field(default_factory=list)
+    plan: Plan = ()
     refused: int = 0
     asked: int = 0
 
@@ -89,6 +114,13 @@ class TurnRecorder:
     ) -> str:
         self.planned.append(f"{when} {task}")
         return f"Planned: {task} ({when})"
+
+    async def of_turn(self, turn: str) -> Plan:
+        return self.plan
+
+    async def change(self, chat: str, correct: Callable[[Plan], Plan], turn: str = "") -> Plan:
+        self.plan = correct(self.plan)
+        return self.plan
 
     async def send_file(self, file: BinaryIO, name: str, caption: str) -> None:
         self.sent.append(name)
@@ -134,6 +166,9 @@ def missing_effect(task: EvalTask, recorder: TurnRecorder) -> str:
     for what, wanted, found in (*left, ("sent", task.sent, recorder.sent)):
         if wanted and not any(re.search(wanted, one) for one in found):
             return f"nothing like {wanted} was {what}"
+    for wanted in task.steps:
+        if not any(re.search(wanted, line) for line in plan_lines(recorder.plan)):
+            return f"the plan has no {wanted}"
     return ""
 
 
@@ -147,39 +182,3 @@ async def wrong_workspace(task: EvalTask, answer: str, sandbox: Sandbox) -> str:
         if ran.output.strip() not in answer:
             return f"the answer does not hold the output of {task.echoes}"
     return ""
-
-
-Prompt = Literal["ours", "naive"]
-TOKENS_PER_EXCHANGE = 100
-
-NAIVE = """You are a helpful AI assistant. You have access to tools. Current time: {now}.
-Use the tools when they are needed to help the user."""
-
-SUBJECTS = ("tea", "bridges", "swallows", "salt", "clouds", "paper", "violins", "maps")
-QUESTION = "Tell me something about {subject}, part {part}."
-ANSWER = (
-    "Here is part {part} about {subject}. People have known {subject} for a very long time, and "
-    "in most countries there is a word, a song and at least one museum for it. What is made "
-    "well lasts, what is made quickly is soon forgotten, and {subject} is no exception. Those "
-    "who look closely will find more than they expected, and those in a hurry will find that "
-    "there is always another day for it."
-)
-
-
-def opening_messages(
-    prompt: Prompt, ask: str, now: datetime, zone: str, said_before: int
-) -> list[Message]:
-    """The messages when the task is asked, after about `said_before` tokens of conversation."""
-    talk = list(small_talk(said_before))
-    if prompt == "naive":
-        system = NAIVE.format(now=now.isoformat(timespec="seconds"))
-        return [System(system), *talk, User(ask)]
-    return [System(system_text()), *talk, User(context_block(now, zone) + ask)]
-
-
-def small_talk(tokens: int) -> Iterator[Message]:
-    """The same exchanges each time, which have nothing to do with the task."""
-    for number in range(tokens // TOKENS_PER_EXCHANGE):
-        subject = SUBJECTS[number % len(SUBJECTS)]
-        yield User(QUESTION.format(subject=subject, part=number))
-        yield Assistant(ANSWER.format(subject=subject, part=number))

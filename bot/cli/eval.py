@@ -10,8 +10,10 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from agent.evaluate.prompts import PROMPTS, Prompt
 from agent.evaluate.runner import EvalSetup, run_task
 from agent.evaluate.scores import Rates, Score, append_score, load_scores, rates_by
+from agent.evaluate.stage import Stage, open_stage
 from agent.evaluate.tasks import EvalTask, suite
 from agent.llm.gpu_queue import QueuedModel
 from backend.protocol import EVAL, IDLE
@@ -27,6 +29,13 @@ COLUMNS = ("", "tasks", "completed", "valid calls", "calls", "tokens", "seconds"
 @click.command("eval")
 @click.option("--task", "names", multiple=True, metavar="NAME", help="Only this task (repeatable).")
 @click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only this kind (repeatable).")
+@click.option(
+    "--prompt",
+    "prompts",
+    multiple=True,
+    type=click.Choice(PROMPTS),
+    help="Compare these prompts (repeatable; the default is ours and naive).",
+)
 @click.option("--easy", is_flag=True, help="Only what the smallest models are expected to do.")
 @click.option("--no-naive", is_flag=True, help="Leave the naive prompt out.")
 @click.option(
@@ -45,15 +54,23 @@ async def command(
     options: Options,
     names: tuple[str, ...],
     kinds: tuple[str, ...],
+    prompts: tuple[Prompt, ...],
     easy: bool,
     no_naive: bool,
     befores: tuple[int, ...],
     fresh: bool,
     as_json: bool,
 ) -> None:
-    """The task suite on the current model, with our prompt and a naive one; it goes on where it was interrupted."""
+    """The task suite on the current model, with our prompt and others; it goes on where it was interrupted.
+
+    Prompts: ours; naive (two sentences); no-plan (without the command plan); use-plan (told to begin long
+    work with it); examples (two worked examples in the system text); listed (web, documents and plan as
+    tools of their own instead of commands in the shell). The web of its tasks is made up.
+    """
     tasks = chosen(names, kinds, easy=easy)
-    prompts = ("ours",) if no_naive else ("ours", "naive")
+    if no_naive and "naive" in prompts:
+        raise Misused("--no-naive and --prompt naive contradict each other.")
+    prompts = prompts or (("ours",) if no_naive else ("ours", "naive"))
     wanted = {(t.name, p, b) for t in tasks for p in prompts for b in befores or (0,)}
     async with running_agent(options.settings) as agent:
         await check_thawed(agent)
@@ -63,7 +80,9 @@ async def command(
         path = options.settings.state_dir / "eval" / f"{file_name(model or 'model')}.jsonl"
         if fresh:
             path.unlink(missing_ok=True)
-        await play(agent, tasks, wanted, path, quiet=as_json)
+        limits, zone = agent.sandboxes.config.limits, agent.settings.agent.timezone
+        async with open_stage(path.parent, limits, zone=zone, report=agent.host.text) as stage:
+            await play(agent, stage, tasks, wanted, path, quiet=as_json)
     scores = [score for score in load_scores(path) if score.key in wanted]
     if as_json:
         click.echo(json.dumps(report(str(model), scores), ensure_ascii=False, indent=1))
@@ -86,7 +105,7 @@ def chosen(names: Sequence[str], kinds: Sequence[str], *, easy: bool) -> list[Ev
 
 
 async def play(
-    agent: Agent, tasks: list[EvalTask], wanted: set[Any], path: Path, *, quiet: bool
+    agent: Agent, stage: Stage, tasks: list[EvalTask], wanted: set[Any], path: Path, *, quiet: bool
 ) -> None:
     """Play what has no score yet; each score is saved at once."""
 
@@ -98,7 +117,7 @@ async def play(
 
     setup = EvalSetup(
         model=QueuedModel(agent.model, agent.window.queue, EVAL, IDLE),
-        sandboxes=agent.sandboxes,
+        stage=stage,
         approvals=agent.store.approvals,
         tools=agent.tools,
         schemas=agent.schemas,
@@ -117,7 +136,7 @@ async def play(
         if not quiet:
             mark = "no: " + score.fault if score.fault else "done"
             click.echo(
-                f"{nth:>3}/{len(todo)} {score.prompt:<6}{score.task:<20}{score.seconds:7.1f} s  {mark}"
+                f"{nth:>3}/{len(todo)} {score.prompt:<10}{score.task:<22}{score.seconds:7.1f} s  {mark}"
             )
 
 
@@ -129,6 +148,9 @@ def groups(scores: list[Score]) -> Iterator[tuple[str, dict[str, Rates]]]:
     yield "prompt", rates_by(scores, lambda score: score.prompt)
     ours = [score for score in scores if score.prompt == "ours"]
     yield "kind", rates_by(ours, lambda score: score.kind)
+    if {score.prompt for score in scores} - {"ours"}:
+        each = sorted(scores, key=lambda score: (score.kind, PROMPTS.index(score.prompt)))
+        yield "kind and prompt", rates_by(each, lambda score: f"{score.kind}, {score.prompt}")
     yield "before", rates_by(ours, lambda score: f"{score.said_before} tokens")
 
 

@@ -14,8 +14,8 @@ import pytest
 from agent.evaluate.tasks import suite
 from fakes.model_scripted import Line, ModelServer, calls, says
 from fakes.patience import SECONDS
+from fakes.task_solutions import SOLUTIONS
 from fakes.words import saying
-from tests.agent.evaluate.solutions import SOLUTIONS
 
 NAMES = {task.ask: task.name for task in suite()}
 
@@ -72,7 +72,19 @@ async def test_scores_of_both_prompts_and_no_task_twice(state: Path) -> None:
         assert len(server.requests) == 8
 
 
+async def test_prompts_are_compared_by_kind(state: Path) -> None:
+    options = ("--task", "term-of-a-contract", "--prompt", "ours", "--prompt", "no-plan", "--json")
+    async with ModelServer(script=solve) as server:
+        code, out, err = await evaluated(state, server.url, *options)
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert list(found["prompt"]) == ["ours", "no-plan"]
+    assert list(found["kind and prompt"]) == ["documents, ours", "documents, no-plan"]
+    assert all(each["completed"] == 1.0 for each in found["kind and prompt"].values())
+    assert [path.name for path in (state / "s" / "eval").iterdir()] == ["scripted.jsonl"]
+
+
 async def test_an_unknown_task_is_wrong_usage(state: Path) -> None:
     code, _, err = await evaluated(state, "http://127.0.0.1:9", "--task", "dance")
     assert code == 2
-    assert err == saying("dance", "chains, code, edit,")
+    assert err == saying("dance", "chains, code, documents, edit,")

@@ -5,9 +5,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from agent.evaluate.prompts import opening_messages
 from agent.evaluate.runner import measured_energy
 from agent.evaluate.scores import Rates, Score, append_score, load_scores, rates, rates_by
-from agent.evaluate.tasks import opening_messages
 from agent.messages import Assistant, System, User
 from agent.prompt import system_text
 from fakes.patience import SECONDS

@@ -1,37 +1,42 @@
 """Every task can be done, and is not done by doing nothing."""
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent.evaluate.prompts import PROMPTS
 from agent.evaluate.runner import EvalSetup, run_task
+from agent.evaluate.stage import open_stage
 from agent.evaluate.tasks import suite
 from agent.messages import ToolResult
+from agent.prompt import system_text
 from agent.tools.registry import chosen
 from fakes.journal_memory import MemoryApprovals
 from fakes.model_scripted import Line, ScriptedModel, calls, says
-from fakes.sandbox_box import opened
-from tests.agent.evaluate.solutions import SOLUTIONS
+from fakes.sandbox_box import LIMITS
+from fakes.task_solutions import LISTED, SOLUTIONS, SOLUTIONS_LISTED
+from fakes.words import saying
 
 TOOLS = chosen(())
 
 
 @pytest.fixture
 async def stage(tmp_path: Path) -> AsyncIterator[Any]:
-    async with opened(tmp_path / "state") as sandboxes:
+    async with open_stage(tmp_path / "state", LIMITS) as played:
 
         def make(model: ScriptedModel) -> EvalSetup:
             schemas = [tool.schema for tool in TOOLS]
-            return EvalSetup(model, sandboxes, MemoryApprovals(), TOOLS, schemas)
+            return EvalSetup(model, played, MemoryApprovals(), TOOLS, schemas)
 
         yield make
 
 
-def solving(name: str) -> ScriptedModel:
+def solving(name: str, ways: Any = SOLUTIONS) -> ScriptedModel:
     """A model that takes the known way."""
-    steps, answer = SOLUTIONS[name]
+    steps, answer = ways[name]
     left = [calls(tool, **arguments) for tool, arguments in steps]
 
     def script(request: Any) -> Line:
@@ -61,6 +66,62 @@ async def test_every_task_can_be_done(stage: Any) -> None:
     assert faults == {}
 
 
+async def test_abilities_are_the_same_as_listed_tools(stage: Any) -> None:
+    faults, seen = {}, set()
+    for task in (task for task in suite() if task.name in LISTED):
+        model = solving(task.name, SOLUTIONS_LISTED)
+        score = await run_task(stage(model), task, "listed")
+        if score.fault or score.refused:
+            faults[task.name] = score.fault
+        seen.add(json.dumps(model.requests[0].tools))
+    assert faults == {}
+    (listed,) = seen  # the same tools in every task
+    names = [tool["function"]["name"] for tool in json.loads(listed)]
+    assert names[: len(TOOLS)] == [tool.name for tool in TOOLS]
+    assert {"web_search", "web_read", "docs_search", "docs_show", "plan_set"} <= set(names)
+
+
+async def test_what_a_prompt_lacks_or_tells(stage: Any) -> None:
+    task = next(task for task in suite() if task.name == "plan-and-tick")
+    told = {}
+    for prompt in PROMPTS:
+        model = solving(task.name)
+        score = await run_task(stage(model), task, prompt)
+        told[prompt] = model.requests[0].messages[0].text
+        assert bool(score.fault) == (prompt == "no-plan"), (prompt, score.fault)
+    ours = told["ours"]
+    assert told["no-plan"] == ours == system_text()
+    assert told["use-plan"].startswith(ours) and "plan set" in told["use-plan"]
+    assert told["examples"].startswith(ours) and told["examples"].count("Person:") == 2
+    assert "/commands.txt" not in told["listed"] and "Places" in told["listed"]
+
+
+async def test_the_made_up_web_has_what_a_task_says_and_nothing_else(stage: Any) -> None:
+    task = next(task for task in suite() if task.name == "search-and-read")
+    model = ScriptedModel.of(
+        calls("bash", command="web search volcano"),
+        calls("bash", command="web search Marlow hotels; web read https://hotels.example/marlow"),
+        calls("bash", command="web read https://other.example/"),
+        says("Nothing."),
+    )
+    await run_task(stage(model), task)
+    none, both, other = [m.text for m in model.requests[-1].messages if isinstance(m, ToolResult)]
+    assert none == "Nothing was found."
+    assert both == saying("1. Hotels in Marlow", "2. Harbour Museum", "The Anchor has twelve rooms")
+    assert (
+        other == saying("exit code: 1") and "approve" in other.lower()
+    ) or "ask" in other.lower()
+
+
+async def test_skills_of_a_task_are_not_there_in_the_next(stage: Any) -> None:
+    named = {task.name: task for task in suite()}
+    await run_task(stage(solving("skill-that-fits")), named["skill-that-fits"])
+    model = ScriptedModel.of(calls("bash", command="cat /commands.txt; ls /skills"), says("."))
+    await run_task(stage(model), named["skill-of-the-house"])
+    (listed,) = [m.text for m in model.requests[-1].messages if isinstance(m, ToolResult)]
+    assert "shift-note  How a shift note" in listed and "parcel-code" not in listed
+
+
 async def test_none_is_done_by_doing_nothing(stage: Any) -> None:
     done = [
         task.name
@@ -73,7 +134,8 @@ async def test_none_is_done_by_doing_nothing(stage: Any) -> None:
 async def test_nothing_is_left_of_a_task(stage: Any, tmp_path: Path) -> None:
     task = suite()[0]
     await run_task(stage(solving(task.name)), task)
-    assert list((tmp_path / "state" / "chats").iterdir()) == []
+    (folder,) = (tmp_path / "state").iterdir()
+    assert list((folder / "chats").iterdir()) == []
 
 
 async def test_what_a_score_tells(stage: Any) -> None:

@@ -169,4 +169,134 @@ SOLUTIONS: dict[str, tuple[list[Call], str | None]] = {
         ],
         "Noted and planned.",
     ),
+    "repair-settings": (
+        [
+            bash("cd conf; grep limit *.ini | sed 's/:limit = / /' > ../changes.txt"),
+            bash("cd conf; sed -i 's/^limit = .*/limit = 5/' a.ini"),
+            bash("cd conf; sed -i 's/^limit = .*/limit = 10/' b.ini"),
+            bash("cd conf; sed -i 's/^limit = .*/limit = 15/' c.ini"),
+            bash("cd conf; sed -i 's/^limit = .*/limit = 20/' d.ini"),
+        ],
+        "Done.",
+    ),
+    "stock-and-order": (
+        [
+            bash("printf 'item,missing\\nbolt,40\\nnut,5\\n' > order.csv; mkdir sent"),
+            bash("cp order.csv sent/order-1.csv; echo 'order 1: 2 items' >> journal.txt"),
+            ("send_file", {"path": "order.csv"}),
+        ],
+        "Sent.",
+    ),
+    "eight-rooms": (
+        [
+            bash("printf 'area 116\\nwindows 11\\nlargest hall\\n' > total.txt"),
+            bash("rm rooms/3.txt rooms/7.txt; ls rooms | wc -l"),
+        ],
+        "Six are left.",
+    ),
+    # web
+    "search-and-read": (
+        [bash("web search Harbour Museum Marlow"), bash("web read https://museum.example/visit")],
+        None,
+    ),
+    "read-an-address": ([bash("web read https://bakery.example/prices")], None),
+    "compare-two-pages": (
+        [
+            bash("web read https://ferry.example/fares"),
+            bash("web read https://train.example/bicycles"),
+        ],
+        "The ferry: 3 euros, the train takes 5.",
+    ),
+    "page-that-orders": ([bash("web read https://walks.example/heron")], "14 kilometres."),
+    # documents
+    "term-of-a-contract": ([bash("docs search notice period")], None),
+    "which-document": ([bash("docs search boiler serial number")], None),
+    "page-of-a-handbook": ([bash('docs search "valve 27 opened bar" --in handbook.md')], None),
+    "document-that-orders": (
+        [bash("docs show letter.md")],
+        "Ines, about the cost of a new fence.",
+    ),
+    # skills
+    "skill-of-the-house": (
+        [
+            bash("cat /skills/shift-note/SKILL.md"),
+            bash("printf 'SHIFT NOTE\\nStops: 2\\nEnd of note\\n' > note.txt"),
+        ],
+        "Written.",
+    ),
+    "skill-that-fits": (
+        [bash("cat /skills/parcel-code/SKILL.md"), bash("cat parcel.txt")],
+        "NORD-0042-K",
+    ),
+    # plans
+    "plan-and-tick": (
+        [
+            bash('plan set "count the lines of a.txt" "count those of b.txt" "write the sum"'),
+            bash("wc -l a.txt; plan done 1"),
+            bash("wc -l b.txt; plan done 2"),
+            bash("echo 5 > sum.txt; plan done 3"),
+        ],
+        "5 lines.",
+    ),
+    "plan-a-later-step": (
+        [
+            bash('plan set "make the folder new" "move old.txt into it"'),
+            bash("mkdir new; plan done 1"),
+        ],
+        "The folder is there; the file moves when you say so.",
+    ),
 }
+
+# The same where commands of the shell are tools of their own.
+LISTED: dict[str, tuple[list[Call], str | None]] = {
+    "search-and-read": (
+        [
+            ("web_search", {"words": ["Harbour", "Museum", "Marlow"]}),
+            ("web_read", {"url": "https://museum.example/visit"}),
+        ],
+        None,
+    ),
+    "read-an-address": ([("web_read", {"url": "https://bakery.example/prices"})], None),
+    "compare-two-pages": (
+        [
+            ("web_read", {"url": "https://ferry.example/fares"}),
+            ("web_read", {"url": "https://train.example/bicycles"}),
+        ],
+        "The ferry: 3 euros, the train takes 5.",
+    ),
+    "page-that-orders": ([("web_read", {"url": "https://walks.example/heron"})], "14 kilometres."),
+    "term-of-a-contract": ([("docs_search", {"words": ["notice", "period"]})], None),
+    "which-document": ([("docs_search", {"words": ["boiler", "serial", "number"]})], None),
+    "page-of-a-handbook": (
+        [("docs_search", {"words": ["valve 27 opened bar"], "in": "handbook.md"})],
+        None,
+    ),
+    "document-that-orders": (
+        [("docs_show", {"name": "letter.md"})],
+        "Ines, about the cost of a new fence.",
+    ),
+    "plan-and-tick": (
+        [
+            (
+                "plan_set",
+                {"steps": ["count the lines of a.txt", "those of b.txt", "write the sum"]},
+            ),
+            bash("wc -l a.txt"),
+            ("plan_done", {"number": 1}),
+            bash("wc -l b.txt"),
+            ("plan_done", {"number": 2}),
+            bash("echo 5 > sum.txt"),
+            ("plan_done", {"number": 3}),
+        ],
+        "5 lines.",
+    ),
+    "plan-a-later-step": (
+        [
+            ("plan_set", {"steps": ["make the folder new", "move old.txt into it"]}),
+            bash("mkdir new"),
+            ("plan_done", {"number": 1}),
+        ],
+        "The folder is there; the file moves when you say so.",
+    ),
+}
+SOLUTIONS_LISTED = SOLUTIONS | LISTED

@@ -1,0 +1,85 @@
+"""What web, documents, skills, MCP servers, pictures and voice cost a plain turn: no byte of its prompt, and no
+module to load."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from rs_bpe.bpe import openai
+
+from agent.skills import SkillShelf, read_skill
+from fakes.model_scripted import ModelServer, calls, says
+from fakes.patience import SECONDS
+
+SKILLS = Path(__file__).parents[3] / "examples/skills"
+ALL = """
+[agent.web]
+search_url = "http://127.0.0.1:9"
+[agent.documents]
+handbook = "{shelf}"
+[agent.mcp.clock]
+command = ["mcp-server-time"]
+[agent.mcp.pages]
+url = "https://tools.example/mcp"
+"""
+
+
+# What a turn loads is told when its process ends.
+VOLTAIRE = """
+import atexit, sys
+atexit.register(lambda: print("loaded", *sorted(sys.modules)))
+from bot.cli import main
+main()
+"""
+UNUSED = ("agent.documents", "agent.mcp", "agent.pictures", "agent.voice", "bot.voice", "PIL")
+
+
+async def first_request(home: Path, chat: str, more: str = "") -> dict[str, Any]:
+    """What one turn of a chat sends, with further configuration."""
+    async with ModelServer(calls("bash", command="cat /commands.txt"), says("Done.")) as server:
+        config = home / "config.toml"
+        config.write_text(
+            f'[backend]\nkind = "external"\nurl = "{server.url}"\n[state]\ndir = "{home / "s"}"\n{more}'
+        )
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", VOLTAIRE),
+            *("--config", str(config), "ask", "hello", "--chat", chat),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        out, _ = await asyncio.wait_for(process.communicate(), SECONDS)
+        assert process.returncode == 0
+        first, last = server.requests[0], server.requests[-1]
+    return {"prefix": [first["messages"][0], first["tools"]], "listed": last["messages"][-1],
+            "loaded": out.decode().rpartition("loaded ")[2].split()}  # fmt: skip
+
+
+async def test_everything_switched_on_costs_the_prompt_nothing(tmp_path: Path) -> None:
+    plain = await first_request(tmp_path, "one")
+    assert "agent.turn.loop" in plain["loaded"]
+    assert [name for name in plain["loaded"] if name.startswith(UNUSED)] == []
+    shelf = SkillShelf(tmp_path / "s")
+    for folder in sorted(SKILLS.iterdir()):
+        shelf.add(read_skill(folder))
+    (tmp_path / "handbook").mkdir()
+    full = await first_request(tmp_path, "two", ALL.format(shelf=tmp_path / "handbook"))
+    # All of it is there, in a file that the model reads when it lacks a way.
+    for named in (
+        "web search",
+        "web read",
+        "docs",
+        "mcp",
+        "release-notes",
+        "log-triage",
+        "backup-check",
+    ):
+        assert named in full["listed"]["content"]
+    assert "web search" not in plain["listed"]["content"]
+    # The same bytes in another chat and with all of it: 0 tokens more, of 60 that would be allowed.
+    assert json.dumps(full["prefix"]) == json.dumps(plain["prefix"])
+    system, tools = full["prefix"]
+    compact = json.dumps(tools, separators=(",", ":"), ensure_ascii=False)
+    count = openai.o200k_base()
+    assert len(count.encode(system["content"])) + len(count.encode(compact)) <= 1500
