@@ -1,29 +1,62 @@
-"""Fixed answers while the toy model serves: what a program knows is not left to 5 MB of weights.
+"""Fixed answers: what a program knows is not left to a model that does not.
 
-About itself, files, pictures, recordings, long pastes and other languages than English.
+While the toy model serves: about itself, files, pictures, recordings, long pastes and other languages than
+English; and what a file says is read by the program. Of a model that does not see: of a picture without words.
 """
 
+import json
 import re
 import unicodedata
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from shlex import quote
 
-from agent.messages import User
-from agent.model import Ahead, Completion, Model, Piece, Request, TextPiece
+from agent.language import translated
+from agent.messages import Assistant, Message, ToolCall, ToolResult, User
+from agent.model import Ahead, Completion, Model, Piece, Request, TextPiece, ToolCallPiece
+from agent.store.documents import PACKED, readable
 from agent.turn import texts
+from agent.turn.toy_wishes import (
+    Carried,
+    call_of,
+    carried,
+    failed,
+    invented,
+    last_words,
+    misquoted,
+    parts_of,
+    result_of,
+)
 
 TOY = "pocket"  # its profile
 PASTE = 1500  # characters
 SHORT = 90  # characters of a question about the program itself
 # Patterns are compiled at their first use: a start does not wait for them.
-HEAD = r"(?s)<context>\n(.*?)\n</context>\n"
 FILE = r"(?m)^file: (.+?) \((?!.*not fetched)(.*)\)$"
+SAYS = (
+    r"^(?:so |and |hi,? |please )*what(?:'s|’s| is| does| do)?\b.{0,30}(?:\bsays?\b|\bin (?:it|this|that|there|here|the)\b|\babout\b|\bcontain)"
+    r"|^(?:please |can you |could you )*(?:read|open|show)(?: me)? (?:it|this|that|the (?:file|document|pdf|text))\b|^what is (?:it|this|that)\b"
+)
+LOOK = r"\b(?:what|who|where|which|how many|see|look|show|describe|read|says?|colou?rs?)\b"
 QUESTIONS = (
-    (r"\b(?:real|better|bigger|proper|other|another|different) model\b", texts.TOY_REAL_MODEL),
+    (r"\b(?:real|better|bigger|proper|other|another|different|smarter) model\b|^why are you so (?:dumb|stupid|bad|silly|weak)", texts.TOY_REAL_MODEL),
     (r"\b(?:use|get|download|install|switch|change|load)\b.{0,20}\bmodels?\b", texts.TOY_REAL_MODEL),
-    (r"what (?:can|could) (?:you|i)\b.{0,12}\b(?:do|ask|help)|what are you able|^help$|^what do you do", texts.TOY_ABILITIES),
-    (r"^(?:(?:and |so )?who|what)(?: are you|'s voltaire| is voltaire)|^are you (?:an? |chat)|your name", texts.TOY_SELF),
+    (r"what (?:can|could) (?:you|i)\b.{0,12}\b(?:do|ask|help)|what are you able|^help(?: me)?$|^what do you do", texts.TOY_ABILITIES),
+    (r"\b(?:commands|start(?:ing)? (?:over|again|fresh|anew)|new (?:conversation|chat))\b|^how (?:do|can) (?:i|you) (?:stop|cancel|abort|interrupt|reset|restart|undo|delete|forget|remove|change|switch|set|clear)\b(?!.*\b(?:files?|folders?)\b)", texts.TOY_COMMANDS),
+    (r"^(?:please |can you |could you )*(?:(?:debug|refactor|optimi[sz]e|translate|solve|prove|rewrite|rephrase|proofread|draw|paint|sing|play|book|buy|pay|phone|text|email|convert|pretend|imagine|recommend|suggest|advise|install|encode|decode|undo)\b|call (?!me\b)|explain (?!.*\b(?:repo|project))|fix (?:the|a|my|this) (?:bug|code|error|script|program)|write (?:me )?(?:unit |some )?(?:tests?|an? (?:poem|story|song|haiku|essay|e-?mail|letter|joke)))", texts.TOY_UNSURE),
+    (r"^(?:what|which) (?:reminders|jobs|timers|alarms)\b|^(?:please )?(?:cancel|delete|remove|stop|show|list|change) (?:my|the|all|this|that|our)(?: my| the)? (?:last )?(?:reminders?|jobs?|timers?|alarms?)$|^(?:please )?forget (?!to\b|about it)|^do you (?:remember|keep|store|save|learn)\b.*\b(?:i|me|say|tell|chats?|messages)\b(?!.*\bmy\b)", texts.TOY_COMMANDS),
+    (r"\b(?:send|share|leak|upload|collect|sell|store|keep|get)\b.{0,12}\bmy (?:data|messages|chats?|information|words)\b|\bwho (?:can|else)\b.{0,12}\b(?:read|see)\b|^(?:is|are) (?:this|it|you|that|my (?:data|chat|messages?))(?: thing| bot| app| chat)? (?:safe|secure|private|spying)|\b(?:privacy|spy(?:ing)?)\b|^where (?:do|are) you (?:run|running|live|hosted)|^can i trust you", texts.TOY_PRIVACY),
+    (r"https?://|\bwww\.|\b(?:download|open|visit|ping|go to) \S+\.(?:com|org|net)\b|\bprocess(?:es)?\b|\b(?:eating|hogging|using) (?:up )?(?:all )?(?:my|the) (?:memory|ram|cpu)\b|^can you (?:read|see|access|open|look at) (?:all )?my (?:files|computer|disk|documents|data)|^what(?:'s| is) (?:the|a|your) sandbox|^can you (?:go|get|look|search|browse|connect|surf)\b.*\b(?:internet|web|online)|^(?:do you have|are you) (?:internet|online|connected)|^how (?:do|can) i (?:send|give|attach|upload|share|show)(?: you)?\b.*\b(?:files?|documents?|you)\b", texts.TOY_REACH),
+    (r"^(?:can|do|could) you (?:see|view|look at|recogni[sz]e|hear|listen|speak|talk|understand|read)\b.*\b(?:pictures?|photos?|images?|voice|audio|speech|german|french|spanish|russian|chinese|italian|polish|dutch|portuguese|language|languages|deutsch|other)\b", texts.TOY_SENSES),
+    (r"^how (?:do|can) i\b.*\b(?:telegram|matrix|my phone)$|^how (?:do|can) i (?:install|set ?up|connect|deploy) (?:you|this|it|voltaire)|^(?:does|do) (?:it|this|you|i|voltaire) needs? (?:a )?(?:gpu|graphics|card|internet)|^(?:is|are) (?:it|this|you|voltaire) (?:free|open source)|^how much (?:do(?:es)?|is) (?:it|this|you|voltaire) cost|^what (?:does|do) (?:it|this|you) cost", texts.TOY_SETUP),
+    (r"^(?:(?:and |so )?who|what)(?: are you|'s voltaire| is voltaire)|^are you (?:an? |chat)|your name|^(?:which|what)(?:'s| is)?(?: the| your)? (?:language )?model(?: are you| is (?:this|it|that|running)| do you (?:use|run))?$|^who (?:made|built|wrote|created) you", texts.TOY_SELF),
+)  # fmt: skip
+# What the model says to much that it does not know, and what a person says who asks for it.
+CANNED = (
+    ("I am Voltaire", r"\b(?:who are|are you|you are|your|yourself|introduce)\b|^(?:hi|hello|hey)\b"),
+    ("I can look at this machine", r"\b(?:you|able|help|abilities|commands|tools|features)\b"),
+    ("Hello!", r"^(?:\w+[,! ]+)?(?:hi|hello|hey|yo|good|morning|evening|greetings|hallo|howdy|welcome|sup|test|ping)\b"),
 )  # fmt: skip
 ENGLISH = frozenset(
     "the is are what how a an my me to in of for and please i you do can it on at".split()
@@ -38,27 +71,73 @@ OTHERS = tuple(
 )
 
 
+def blind_answer(message: str, told: str) -> str:
+    """`told`, and where the picture is, for a message of nothing but pictures that nobody here sees."""
+    head, words = parts_of(message)
+    files = re.findall(FILE, head)
+    if words or not files or not all("cannot see pictures" in what for _, what in files):
+        return ""
+    return f"{told} {translated(texts.KEPT).format(paths=', '.join(path for path, _ in files))}"
+
+
+def file_asked_about(message: str) -> str:
+    """The path of the one file that came with a message that asks what it says; "" for any other."""
+    head, words = parts_of(message)
+    files = re.findall(FILE, head)
+    if len(files) != 1 or not re.search(SAYS, words.lower()) or len(words) > SHORT:
+        return ""
+    path, what = files[0]
+    return "" if re.search(r"photo|image/|voice|audio|video", what.lower()) else path
+
+
+def counting_of_file(message: str) -> str:
+    """The command that counts or begins the one file that came with a message that asks for it; or ""."""
+    head, words = parts_of(message)
+    files = re.findall(FILE, head)
+    asked = words.lower().strip("?!. ")
+    if (
+        len(files) != 1
+        or len(asked) > SHORT
+        or re.search(r"photo|image/|voice|audio|video", files[0][1])
+    ):
+        return ""
+    if found := re.search(r"\bhow many (lines|rows|words)\b", asked):
+        return f"wc {'-w' if found[1] == 'words' else '-l'} {quote(files[0][0])}"
+    if re.search(
+        r"\b(?:first|top|beginning|start)\b.{0,12}\b(?:rows|lines|of (?:it|this|the file))\b", asked
+    ):
+        return f"head -n 5 {quote(files[0][0])}"
+    return ""
+
+
+def reading_call(path: str) -> ToolCall:
+    """What reads a file: its text is that of a document, or its own."""
+    if readable(path, PACKED):
+        return ToolCall("", "bash", json.dumps({"command": f"docs show {quote(path)}"}))
+    return ToolCall("", "read_file", json.dumps({"path": path}))
+
+
 def fixed_answer(message: str) -> str:
-    """The answer to a person's message as the model gets it; "" where the model is to try."""
-    head = re.match(HEAD, message)
-    words = message[head.end() :].strip() if head else message.strip()
-    file = re.search(FILE, head[1]) if head else None
-    if file and not words:
+    """The answer to a person's message as the toy gets it; "" where it is to try."""
+    head, words = parts_of(message)
+    file = re.search(FILE, head)
+    picture = file and re.search(r"photo|image/", file[2].lower())
+    if file and (not words or (picture and re.search(LOOK, words.lower()))):
         what = file[2].lower()
         form = texts.TOY_FILE
-        if "photo" in what or "image/" in what:
+        if picture:
             form = texts.TOY_PICTURE
         elif "voice" in what or "audio" in what or "video" in what:
             form = texts.TOY_VOICE
-        return form.format(path=file[1])
+        return translated(form).format(path=file[1])
     if len(words) > PASTE:
-        return texts.TOY_PASTE.format(count=len(words))
+        return translated(texts.TOY_PASTE).format(count=len(words))
     asked = " ".join(words.lower().replace("’", "'").strip("?!. ").split())
     if len(asked) <= SHORT:
         for pattern, answer in QUESTIONS:
             if re.search(pattern, asked):
-                return answer
-    return texts.TOY_LANGUAGE if is_foreign(words) else ""
+                return translated(answer)
+    return translated(texts.TOY_LANGUAGE) if is_foreign(words) else ""
 
 
 def is_foreign(words: str) -> bool:
@@ -74,17 +153,23 @@ def is_foreign(words: str) -> bool:
 
 
 @dataclass(frozen=True)
-class ToyAnswers:
-    """The toy, before which a fixed answer comes."""
+class FixedAnswers:
+    """A model before which a fixed answer comes; `answer` gives it to a message, "" for none."""
 
     model: Model
+    answer: Callable[[str], str]
+
+    def completion(self, request: Request) -> Completion | None:
+        """What the program says itself."""
+        last = request.messages[-1]
+        text = self.answer(last.text) if isinstance(last, User) and request.tools else ""
+        return Completion(text, (), "", "stop") if text else None
 
     async def stream(self, request: Request) -> AsyncGenerator[Piece]:
-        last = request.messages[-1]
-        answer = fixed_answer(last.text) if isinstance(last, User) and request.tools else ""
-        if answer:
-            yield TextPiece(answer)
-            yield Completion(answer, (), "", "stop")
+        if completion := self.completion(request):
+            if completion.text:
+                yield TextPiece(completion.text)
+            yield completion
             return
         async with aclosing(self.model.stream(request)) as pieces:
             async for piece in pieces:
@@ -98,3 +183,76 @@ class ToyAnswers:
 
     async def ahead(self, request: Request, *, changed: bool = False) -> Ahead | None:
         return await self.model.ahead(request, changed=changed)
+
+
+class ToyAnswers(FixedAnswers):
+    """The toy: it is asked after the program, which carries out the wishes that it knows itself, and
+    stops calls and figures that the model made up."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model, fixed_answer)
+
+    def completion(self, request: Request) -> Completion | None:
+        messages, last = request.messages, request.messages[-1]
+        if not request.tools:
+            return None
+        if isinstance(last, User) and (wish := wish_of(messages)):
+            calls = (wish.call,) if wish.call else ()
+            return Completion(wish.answer, calls, "", "tool_calls" if calls else "stop")
+        if isinstance(last, ToolResult) and len(messages) > 2 and isinstance(messages[-3], User):
+            wish, made = wish_of(messages[:-2]), messages[-2]
+            if wish and wish.call and isinstance(made, Assistant) and same(wish.call, made.calls):
+                return Completion(wish.tells(last.text), (), "", "stop")
+        return super().completion(request)
+
+    async def stream(self, request: Request) -> AsyncGenerator[Piece]:
+        """What it says comes whole, once it is checked: it is short, and there within a moment."""
+        known = self.completion(request) is not None
+        async with aclosing(super().stream(request)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Completion):
+                    piece = piece if known else checked(piece, request)
+                    if piece.text:
+                        yield TextPiece(piece.text)
+                if not isinstance(piece, TextPiece | ToolCallPiece):
+                    yield piece
+
+
+def wish_of(messages: Sequence[Message]) -> Carried | None:
+    """What the program does about the last message, a person's; a question about itself comes first."""
+    last = messages[-1]
+    assert isinstance(last, User)
+    if command := counting_of_file(last.text):
+        return Carried(call=call_of("bash", command=command), tells=result_of)
+    if path := file_asked_about(last.text):
+        form = translated(texts.TOY_SAYS)
+        return Carried(
+            call=reading_call(path), tells=lambda text: form.format(path=path, text=result_of(text))
+        )
+    return None if fixed_answer(last.text) else carried(messages)
+
+
+def same(call: ToolCall, made: Sequence[ToolCall]) -> bool:
+    return [(each.name, each.arguments) for each in made] == [(call.name, call.arguments)]
+
+
+def checked(completion: Completion, request: Request) -> Completion:
+    """What the model wrote, without what nobody said: such a call is not made, such a figure not told."""
+    if not request.tools:
+        return completion
+    messages = request.messages
+    if any(invented(call, messages) for call in completion.calls):
+        unsure = translated(texts.TOY_UNSURE)
+        return replace(completion, text=unsure, calls=(), finish_reason="stop")
+    last = messages[-1]
+    asked = parts_of(last_words(messages))[1]
+    for said, asks in CANNED:
+        if completion.text.startswith(said) and not re.search(asks, asked.lower()):
+            return replace(completion, text=translated(texts.TOY_UNSURE))
+    if completion.calls or not isinstance(last, ToolResult):
+        return completion
+    if failed(last):
+        return replace(completion, text=translated(texts.TOY_UNSURE))
+    if not completion.text.strip() or misquoted(completion.text, messages):
+        return replace(completion, text=result_of(last.text))
+    return completion

@@ -14,6 +14,7 @@
     when        times in words
     danger      what a call may not do
     asked/      what is asked, by families; beyond.txt is what it cannot do
+    newcomer    the wishes of newcomer.toml through the whole demo, with what the program answers itself
 
 The wording here shares nothing with the training templates but a greeting or
 a command of one word, and must not (tests compare the two): whoever edits the

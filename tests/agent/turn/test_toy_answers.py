@@ -1,16 +1,18 @@
 """What the program answers itself while the toy serves, and what it leaves to the model."""
 
+import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from agent import prompt
-from agent.messages import Assistant, System, User
+from agent.messages import Assistant, System, ToolResult, User
 from agent.model import Completion, Request, TextPiece
 from agent.turn import texts
 from agent.turn.answer_checks import AnswerChecks
 from agent.turn.step import Step
-from agent.turn.toy_answers import ToyAnswers, fixed_answer
+from agent.turn.toy_answers import ToyAnswers, blind_answer, file_asked_about, fixed_answer
 from fakes.model_scripted import ScriptedModel, says
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
@@ -96,3 +98,69 @@ async def test_the_model_is_asked_for_all_else(words: str, tools: int, asked: in
     assert text == ("The model." if asked else texts.TOY_SELF)
     assert isinstance(pieces[-1], Completion)
     assert len(model.requests) == asked
+
+
+TEXT = "received/a note.txt (document, text/plain, 1 kB)"
+REPORT = "received/r.pdf (document, application/pdf, 20 kB; docs show and docs search read it)"
+
+
+@pytest.mark.parametrize(
+    ("words", "file", "called", "shown"),
+    [
+        ("what does this say?", TEXT, ("read_file", {"path": "received/a note.txt"}), "Buy milk."),
+        ("What's in it", REPORT, ("bash", {"command": "docs show received/r.pdf"}), "x" * 4000),
+        ("read it to me, please", TEXT, ("read_file", {"path": "received/a note.txt"}), "a\nb"),
+    ],
+)
+async def test_what_a_file_says_is_read_by_the_program(
+    words: str, file: str, called: tuple[str, dict[str, str]], shown: str
+) -> None:
+    model = ScriptedModel(says("No."))
+    request = Request((System("s"), User(said(words, file))), ({"type": "function"},))
+    [completion] = [piece async for piece in ToyAnswers(model).stream(request)]
+    assert isinstance(completion, Completion)
+    [call] = completion.calls
+    assert (call.name, json.loads(call.arguments)) == called
+    behind = (*request.messages, Assistant("", (call,)), ToolResult("1", call.name, shown))
+    pieces = [piece async for piece in ToyAnswers(model).stream(replace(request, messages=behind))]
+    text = pieces[-1].text if isinstance(pieces[-1], Completion) else ""
+    assert text.startswith(f"{call_path(file)} says:\n\n{shown[:1500]}") and len(text) < 1600
+    assert model.requests == []
+
+
+def call_path(line: str) -> str:
+    return line.partition(" (")[0]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        said("what does this say?"),
+        said("what does this say?", TEXT, REPORT),
+        said("what does this say?", PHOTO),
+        said("how many lines does it have?", TEXT),
+        said(
+            "remind me in 2 minutes to read the pdf of the bank about the new fees and all of that",
+            TEXT,
+        ),
+    ],
+)
+def test_other_wishes_about_files_are_left_to_the_toy(message: str) -> None:
+    assert file_asked_about(message) == ""
+
+
+def test_what_a_photo_shows_is_not_guessed() -> None:
+    assert fixed_answer(said("what is this?", PHOTO)) == texts.TOY_PICTURE.format(
+        path="received/my photo.jpg"
+    )
+
+
+BLIND = "received/a.jpg (photo, 20 kB; this model cannot see pictures, and the person was told so)"
+
+
+def test_a_picture_without_words_for_a_blind_model_is_answered_by_the_program() -> None:
+    kept = f"Blind. {texts.KEPT.format(paths='received/a.jpg')}"
+    assert blind_answer(said("", BLIND), "Blind.") == kept
+    assert blind_answer(said("save it as x.jpg", BLIND), "Blind.") == ""
+    assert blind_answer(said("", BLIND, TEXT), "Blind.") == ""
+    assert blind_answer(said(""), "Blind.") == ""

@@ -1,0 +1,437 @@
+"""Wishes that the program carries out itself while the toy model serves: which tool is called, and what
+the person is told of its result. What a call copies (names, notes, items of a list) it copies exactly.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import chain
+from pathlib import PurePosixPath
+from shlex import quote
+
+from agent.language import translated
+from agent.messages import Assistant, Message, ToolCall, ToolResult, User
+from agent.turn import texts
+
+HEAD = r"(?s)<context>\n(.*?)\n</context>\n"
+SHOWN = 1500  # characters of a result
+LONGEST = 200  # characters of a wish that is looked at
+PATH = r"[\w./-]*\w\.\w{1,6}"
+POLITE = r"^(?:(?:please|can you|could you|would you|hey|ok|and|so|now|also|then)[, ]+)*"
+SUFFIXES = (".txt", ".md")  # that a file may be given without being asked for
+GROUNDED = 0.7  # of what is written down must have been said
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A wish that is known: an `answer`, or a `call` whose result makes the answer."""
+
+    answer: str = ""
+    call: ToolCall | None = None
+    tells: Callable[[str], str] = str
+
+
+def carried(messages: Sequence[Message]) -> Carried | None:
+    """What the program does about the last message, a person's; None where the model is to try."""
+    last = messages[-1]
+    assert isinstance(last, User)
+    head, said = parts_of(last.text)
+    words = " ".join(said.replace("’", "'").strip("?!. ").split())
+    if not words or len(words) > LONGEST or "\n" in said or "\nfile: " in f"\n{head}":
+        return None
+    kinds = (of_days(head, words), of_lists(messages, words), of_files(words), of_repository(words))
+    return next(filter(None, kinds), None) or by_command(words) or of_notes(messages, words)
+
+
+def parts_of(message: str) -> tuple[str, str]:
+    """What stands in its context block, and the person's words."""
+    head = re.match(HEAD, message)
+    return (head[1], message[head.end() :].strip()) if head else ("", message.strip())
+
+
+def call_of(name: str, **arguments: str) -> ToolCall:
+    return ToolCall("", name, json.dumps(arguments, ensure_ascii=False))
+
+
+def only(words: str, allowed: str) -> set[str]:
+    """The words, where each is one of the allowed; else none."""
+    said = set(re.findall(r"[\w']+", words.lower()))
+    return said if said <= set(allowed.split()) else set()
+
+
+def result_of(text: str) -> str:
+    """A tool's result for a person: whole, or its beginning."""
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
+# -- days ---------------------------------------------------------------------
+
+
+def of_days(head: str, words: str) -> Carried | None:
+    said = only(
+        words,
+        "what what's whats which is it was will be the day date weekday of week s and tell me please"
+        " after before tomorrow tomorrow's yesterday yesterday's do we have so",
+    )
+    now = re.search(r"(?m)^now: \w+ (\d{4}-\d\d-\d\d) ", head)
+    if not now or not said & {"day", "date", "weekday"}:
+        return None
+    ways = ({"tomorrow", "tomorrow's"}, 1), ({"yesterday", "yesterday's"}, -1)
+    for names, days in ways:
+        if said & names:
+            twice = 2 if said & {"after", "before"} else 1
+            when = date.fromisoformat(now[1]) + timedelta(days=days * twice)
+            return Carried(f"{when:%A}, {when.day} {when:%B %Y}")
+    return None
+
+
+# -- lists, each a file with a line for each item --------------------------------
+
+KIND = r"(to-?do|shopping|packing|grocery|groceries|task|check|reading|wish)"
+NEW_LIST = POLITE + (
+    r"(?:(?:make|start|create|write|begin|set up|give|i need|i want)(?: me)?\b)(?: a| an| my| the| new)*"
+    rf" (?:{KIND}[- ]?)?list(?: for (?:me|today|tomorrow|the \w+))?(?: with| of|:| -|,)* (.+)$"
+)
+ADD = POLITE + (
+    r"(?:put|add|write|append)(?: also)? (.+?)(?: too| as well| also)?"
+    rf"(?: (?:to|on|onto|in) (?:it|(?:the|my|our|that) (?:{KIND}[- ]?)?list))?(?: too| as well| also)?(?: please)?$"
+)
+SHOW = POLITE + (
+    r"(?:show|read|see|display|give|tell|what(?:'s| is| are|s)?)\b(?: me)?(?: on| in)?"
+    rf"(?: the| my| our| that| whole)* (?:{KIND}[- ]?)?list(?: (?:again|now|please))*$"
+)
+TICK = POLITE + (
+    rf"(?:mark|tick|check|cross|set)(?: off)? (.+?)(?: as)? (?:done|off|finished|complete)(?: (?:on|in|from) (?:the|my) (?:{KIND}[- ]?)?list)?$"
+)
+STRIKE = POLITE + (
+    rf"(?:remove|delete|take|drop|strike) (.+?) (?:off|from|out of) (?:it|(?:the|my|our|that) (?:{KIND}[- ]?)?list)$"
+)
+LIST_FILE = r"(?:todo|shopping|packing|grocery|task|check|reading|wish)\.txt"
+
+
+def of_lists(messages: Sequence[Message], words: str) -> Carried | None:
+    if re.search(PATH, words):  # a file that is named is the tools' to find
+        return None
+    known = newest_list(messages)
+    if found := re.match(NEW_LIST, words, re.IGNORECASE):
+        return lines_added(list_file(found[1]), items(found[2]))
+    if found := re.match(SHOW, words, re.IGNORECASE):
+        if found[1] or known:
+            return list_shown(list_file(found[1], known), "true")
+        return None
+    if found := re.match(ADD, words, re.IGNORECASE):
+        named = found[2] or re.search(r"\blist\b", words, re.IGNORECASE)
+        if (named or known) and not re.search(r"\b(?:line|file|note)\b", found[1]):
+            return lines_added(list_file(found[2], known), items(found[1]))
+    for form, edit in ((TICK, "s/^- \\[ \\] {item}$/- [x] &/I;s/- \\[x\\] - \\[ \\]/- [x]/"), (STRIKE, "/^- \\[.\\] {item}$/Id")):  # fmt: skip
+        if (found := re.match(form, words, re.IGNORECASE)) and (found[2] or known or "list" in words):  # fmt: skip
+            name = list_file(found[2], known)
+            item = re.sub(r"([][\\.*^$/])", r"\\\1", found[1].strip())
+            return list_shown(name, f"sed -i {quote(edit.format(item=item))} {name}")
+    return None
+
+
+def newest_list(messages: Sequence[Message]) -> str:
+    """The list that this conversation last spoke of; "" for none."""
+    calls = (call for each in reversed(messages) if isinstance(each, Assistant) for call in each.calls)  # fmt: skip
+    found = (re.search(rf"\b{LIST_FILE}", call.arguments) for call in calls)
+    return next((each[0] for each in found if each), "")
+
+
+def list_file(kind: str | None, known: str = "") -> str:
+    name = (kind or "").lower().replace("-", "").replace("groceries", "grocery")
+    return f"{name}.txt" if name else known or "todo.txt"
+
+
+def items(text: str) -> list[str]:
+    """What is enumerated, without "and" and the dots at its end."""
+    parts = re.split(r"\s*(?:,|;|\band\b)\s*", text)
+    return [part.strip(" .!\"'") for part in parts if part.strip(" .!\"'")]
+
+
+def lines_added(name: str, new: Sequence[str]) -> Carried | None:
+    if not new:
+        return None
+    lines = " ".join(quote(f"- [ ] {item}") for item in new)
+    return list_shown(name, f"printf '%s\\n' {lines} >> {name}")
+
+
+def list_shown(name: str, first: str) -> Carried:
+    call = call_of("bash", command=f"touch {name} && {first} && cat {name}")
+    return Carried(call=call, tells=lambda text: f"{name}:\n{result_of(text)}")
+
+
+# -- files --------------------------------------------------------------------
+
+LISTING = (
+    "what what's whats which file files are is here there in this the my your folder directory workspace list"
+    " show me all every everything please can could you of do does i have see ls a give current documents tell"
+)
+FOLDER = POLITE + (
+    r"(?:what(?:'s|s| is| files are)? in|list|show(?: me)?|what does)(?: the| my)?(?: files in| content of)?(?: the| my)?"
+    r" (?:folder|directory) ([\w./-]+)(?: contain| hold)?$"
+)
+READING = (
+    POLITE + rf"(?:show|read|open|print|cat|display)(?: me)?(?: the)?(?: file| contents?(?: of)?)* ({PATH})(?: to me)?(?: please)?$",
+    POLITE + rf"what (?:does|do)(?: the| my)?(?: file)? ({PATH}) (?:say|contain|hold)$",
+    POLITE + rf"what(?:'s|s| is) in(?: the| my)?(?: file)? ({PATH})$",
+)  # fmt: skip
+
+
+def of_files(words: str) -> Carried | None:
+    if found := re.match(rf"{POLITE}is there (?:a|an|any) (?:file )?(?:called|named)? ?({PATH})(?: here)?$", words, re.IGNORECASE):  # fmt: skip
+        return Carried(call=call_of("list_files", pattern=found[1]), tells=result_of)
+    said = only(words, f"{LISTING} how many")
+    asked = said & {"list", "show", "what", "what's", "whats", "which", "ls", "give", "see", "many", "tell"}  # fmt: skip
+    if asked and said & {"files", "everything", "ls", "documents", "folder", "directory", "workspace", "all", "here"}:  # fmt: skip
+        return Carried(call=call_of("list_files", pattern="*"), tells=counted)
+    if found := re.match(FOLDER, words, re.IGNORECASE):
+        call = call_of("list_files", pattern="*", path=found[1])
+        return Carried(call=call, tells=result_of)
+    for form in READING:
+        if found := re.match(form, words, re.IGNORECASE):
+            return Carried(call=call_of("read_file", path=found[1]), tells=result_of)
+    return None
+
+
+def counted(listing: str) -> str:
+    """Their names; how many there are, where there are several."""
+    names = listing.splitlines()
+    return result_of(f"{listing}\n\n({len(names)})" if len(names) > 1 else listing)
+
+
+# -- repositories ---------------------------------------------------------------
+
+ABOUT = (
+    "summarise summarize summary sum up of this the my repo repository project describe overview what what's is in"
+    " about tell me please give a an short can could you explain happened changed here has been going on latest"
+    " last newest commit commits was show recent who made git log which branch am i on are we current checked out"
+)
+FACTS = (
+    'for r in . /repos/*; do git -C "$r" log -1 >/dev/null 2>&1 || continue;'
+    ' echo "$r, branch $(git -C "$r" branch --show-current), $(git -C "$r" rev-list --count HEAD) commits, the newest:";'
+    " git -C \"$r\" log -5 --date=short --format='%h %ad %an: %s';"
+    ' echo "$(git -C "$r" ls-files | wc -l) files, changed and not committed: $(git -C "$r" status --short | wc -l)"; done'
+)
+
+
+def of_repository(words: str) -> Carried | None:
+    said = only(words, ABOUT)
+    if not said & {"repo", "repository", "project", "commit", "commits", "branch", "log"}:
+        return None
+    if not said & {"summarise", "summarize", "summary", "sum", "overview", "describe", "explain", "about", "what", "what's", "which", "show", "who", "log", "tell"}:  # fmt: skip
+        return None
+
+    def told(text: str) -> str:
+        found = "branch" in text
+        return result_of(text) if found else translated(texts.TOY_NO_REPOSITORY)
+
+    return Carried(call=call_of("bash", command=FACTS), tells=told)
+
+
+# -- what one command tells or does -------------------------------------------
+
+COMMANDS = (
+    (rf"\b(?:compare|diff|differences? between)\b.*?({PATH}) (?:and|with|to|from) ({PATH})$", "if diff -u {0} {1}; then echo 'They are the same.'; fi; true"),
+    (rf"^(?:how many|count)\b.*\b(?:lines|rows|entries)\b.*?({PATH})(?: have| has)?$", "wc -l {0}"),
+    (rf"^(?:how many|count)\b.*\bwords\b.*?({PATH})(?: have| has)?$", "wc -w {0}"),
+    (rf"\b(?:first|top) (\d+) (?:lines|rows) (?:of|in|from) ({PATH})$", "head -n {0} {1}"),
+    (rf"\b(?:last|bottom) (\d+) (?:lines|rows) (?:of|in|from) ({PATH})$", "tail -n {0} {1}"),
+    (rf"^sort (?:the (?:file|lines (?:in|of)) )?({PATH})(?: alphabetically| by name)?$", "sort {0}"),
+    (rf"^(?:delete|remove|erase) (?:the file )?({PATH})$", "rm -v -- {0}"),
+    (rf"^rename ({PATH}) (?:to|into|as) ({PATH})$", "mv -nv -- {0} {1}"),
+    (rf"^(?:copy|duplicate) ({PATH}) (?:to|into|as) ({PATH})$", "cp -nv -- {0} {1}"),
+    (rf"^move ({PATH}) (?:to|into|in) (?:the |my )?(?:folder |directory )?([\w./-]+)$", "mkdir -p {1} && mv -nv -t {1} -- {0}"),
+    (r"\b(?:biggest|largest)\b.*\bfiles?\b|\bfiles?\b.*\b(?:biggest|largest)\b", "find . -type f -not -path '*/.git/*' -printf '%s bytes  %P\\n' | sort -rn | head -5"),
+    (r"^how (?:big|large) is (?:this|the|my) (?:whole )?(?:folder|directory|workspace)$", "du -sh ."),
+    (r"^(?:what|which)\b.*\b(?:cpu|processor)\b(?!.*\b(?:load|busy|usage|doing)\b)", "grep -m1 'model name' /proc/cpuinfo; echo \"$(nproc) cores\""),
+    (r"^(?:what|which)\b.*\b(?:linux|operating system|os|distro|distribution)\b(?!.*kernel)", '. /etc/os-release; echo "$PRETTY_NAME, Linux $(uname -r)"'),
+    (r"^(?:is|what|which|do)\b.*\b(?:gpu|graphics card)\b", "grep '^gpu' /host.txt"),
+    (r"^(?:is|do you have|have you got|is there) ([\w+-]+) (?:installed|here|available)$", "command -v {0} || echo {0} is not installed"),
+)  # fmt: skip
+
+
+def by_command(words: str) -> Carried | None:
+    for form, command in COMMANDS:
+        if found := re.search(form, re.sub(POLITE, "", words, flags=re.IGNORECASE), re.IGNORECASE):
+            filled = command.format(*map(quote, found.groups())) if found.groups() else command
+            return Carried(call=call_of("bash", command=filled), tells=result_of)
+    return None
+
+
+# -- notes --------------------------------------------------------------------
+
+REMEMBER = (
+    POLITE + r"(?:remember|note|keep in mind|don't forget|make a note|memori[sz]e)(?: this| it)?(?: that|:|,)* (?!to |when |what |how |me\b|my name is$)(.+)$",
+    POLITE + r"(.+?)[,;.:]? (?:and )?(?:please )?(?:remember (?:it|that|this)|keep (?:it|that|this) in mind|don't forget (?:it|that|this)|make a note of (?:it|that))(?: please)?$",
+    POLITE + r"((?:my name is|call me|i am called|my name's) \w+(?: from now on)?)$",
+)  # fmt: skip
+ASKED_BACK = r"^(?:(?:so|and|hey|please|do you (?:still )?(?:know|remember)|can you tell me|tell me)[, ]+)*(?:what|when|where|who|which|how)\b"
+MY_NAME = r"\b(?:my name|am i called|my name's)\b|^who am i$"
+NAMED = r"(?i)\bmy name(?: is|'s)\b|\bcall me\b|\bi am called\b"
+NEVER_TOLD = r"^(?:what(?:'s|s| is)|when(?:'s| is)|where(?:'s| is)|who(?:'s| is)|do you (?:know|remember)) my \w+(?:'s)? ?(?:name|birthday|address|job|age|phone number|number)?$|^where do i (?:live|work)$|^who am i$"
+MINE = "name birthday address job age phone wife husband partner dog's cat's sister's brother's mother's father's mum's dad's mom's son's daughter's boss boss's colour color food"
+ALL_NOTES = r"^(?:(?:so|and|please|tell me)[, ]+)*(?:what (?:do you (?:know|remember)(?: about me)?|have you (?:noted|remembered|saved)|did i (?:tell|ask) you(?: to remember)?|notes (?:do you have|are there|have you))|(?:show|list)(?: me)?(?: all)?(?: my| your| the)? notes)$"
+SMALL = frozenset("what when where who which how is are was were do does did the a an my i me our we in at on of to for it its s you your that this know remember tell told said have has".split())  # fmt: skip
+
+
+def of_notes(messages: Sequence[Message], words: str) -> Carried | None:
+    asked = words.lower()
+    for form in REMEMBER:
+        if found := re.match(form, words, re.IGNORECASE):
+            return Carried(call=call_of("remember", note=found[1]), tells=result_of)
+    kept = notes_in(messages)
+    if re.search(ALL_NOTES, asked):
+        lines = "\n".join(f"- {note}" for note in kept) or translated(texts.TOY_NO_NOTES)
+        return Carried(f"{lines}\n\n{translated(texts.TOY_COMMANDS)}" if kept else lines)
+    if re.search(MY_NAME, asked):
+        told = next((note for note in reversed(kept) if re.search(NAMED, note)), "")
+    elif re.search(ASKED_BACK, asked):
+        told = closest(content(words), kept)
+    else:
+        told = ""
+    if told:
+        return Carried(translated(texts.TOY_TOLD).format(note=told))
+    if re.search(NEVER_TOLD, asked) and (set(asked.split()) & set(MINE.split()) or not re.search(r"\bmy\b", asked)):  # fmt: skip
+        return Carried(translated(texts.TOY_NO_NOTES))
+    return None
+
+
+def notes_in(messages: Sequence[Message]) -> list[str]:
+    """What this conversation was shown of the notes, and what it had saved itself; the newest last."""
+    kept: dict[str, None] = {}
+    for each in messages:
+        for note in chain(shown_notes(each), saved_notes(each)):
+            kept.pop(note, None)
+            kept[note] = None
+    return list(kept)
+
+
+def shown_notes(message: Message) -> Iterator[str]:
+    if isinstance(message, User):
+        lines = parts_of(message.text)[0].partition("\nnotes:\n")[2].splitlines()
+        for line in lines:
+            if not (found := re.match(r"- (.+) \(\d{4}-\d\d-\d\d\)$", line)):
+                return
+            yield found[1]
+
+
+def saved_notes(message: Message) -> Iterator[str]:
+    if isinstance(message, Assistant):
+        for call in message.calls:
+            if call.name == "remember":
+                yield str(arguments_of(call).get("note", ""))
+
+
+def closest(asked: set[str], kept: Sequence[str]) -> str:
+    """The note in which most of what is asked for occurs, if it is more than half of it; "" for none."""
+    shares = [(len(asked & content(note)) / len(asked), n) for n, note in enumerate(kept)] if asked else []  # fmt: skip
+    share, number = max(shares, default=(0.0, 0))
+    return kept[number] if share > 0.5 else ""
+
+
+def content(text: str) -> set[str]:
+    """Its words that say something, without endings."""
+    said = re.findall(r"[^\W_]+", text.lower().replace("'s", "").replace("’s", ""))
+    return {word.rstrip("s") or word for word in said if word not in SMALL}
+
+
+# -- what the model does ------------------------------------------------------------
+
+# A command of the machine's, and stems of words of which a person says one who means it.
+MEANT = (
+    (r"\bdf\b", "disk drive space stor room full free capacity ssd hdd partition volume gb gigabyte left"),
+    (r"\bfree\b|meminfo", "mem ram swap"),
+    (r"\buptime -p|\buptime -s", "up boot start long since awake on restart reboot"),
+    (r"\buptime\b(?! -)|loadavg", "load busy cpu stress average work idle hard processor"),
+    (r"\buname\b", "kernel linux system os version uname release"),
+    (r"\bhostname\b", "host name call machine computer box"),
+    (r"(?<!-)\bdate\b", "time date day clock today now month year hour week late calendar"),
+    (r"\bnproc\b|lscpu", "core cpu processor thread"),
+    (r"\bwhoami\b|\bid\b", "who user account whoami login logged"),
+    (r"\bpwd\b", "where folder dir path pwd place"),
+)  # fmt: skip
+FUNCTIONS = frozenset("python3 c print round abs sqrt math import int divmod sum max min pow".split())  # fmt: skip
+
+
+def arguments_of(call: ToolCall) -> dict[str, object]:
+    try:
+        given = json.loads(call.arguments)
+    except ValueError:
+        return {}
+    return given if isinstance(given, dict) else {}
+
+
+def invented(call: ToolCall, messages: Sequence[Message]) -> bool:
+    """Whether a call is about what nobody said: a file, a note, a time, a sum that occurs nowhere before."""
+    heard = " ".join(heard_in(messages)).lower()
+    given = {name: str(value).lower() for name, value in arguments_of(call).items()}
+    if call.name == "bash":
+        return not meant(given.get("command", ""), heard)
+    words = re.findall(r"[^\W_]+", parts_of(last_words(messages))[1].lower())
+    if call.name in ("grep", "recall"):
+        stems = (SEARCHES if call.name == "grep" else RECALLS).split()
+        return not any(word.startswith(stem) for word in words for stem in stems)
+    if call.name == "edit_file" and given.get("old") == given.get("new"):
+        return True
+    path = PurePosixPath(given.get("path", "."))
+    if path.name and path.name not in heard and not (path.stem in heard and path.suffix in SUFFIXES):  # fmt: skip
+        return True
+    spoken = set(re.findall(r"[^\W_]+", heard))
+    written = " ".join(given.get(name, "") for name in ("content", "note", "task", "when", "message", "new", "old"))  # fmt: skip
+    new = re.findall(r"[^\W_]+", written)
+    return bool(new) and sum(word in spoken for word in new) < GROUNDED * len(new)
+
+
+def last_words(messages: Sequence[Message]) -> str:
+    """The newest message of a person."""
+    return next((each.text for each in reversed(messages) if isinstance(each, User)), "")
+
+
+SEARCHES = "find search look grep where which contain mention occur any line anywhere word"
+RECALLS = "remember recall note told said say talk know mention earlier yesterday last my i me"
+
+
+def meant(command: str, heard: str) -> bool:
+    """Whether something was said that asks for a command of the machine's; a sum's figures were said."""
+    if "python3 -c" in command:
+        names = set(re.findall(r"[a-z]\w*", command)) - FUNCTIONS
+        figures = set(re.findall(r"\d+", command)) - {"3", "100"}
+        return not names and figures <= set(re.findall(r"\d+", heard))
+    for form, stems in MEANT:
+        if re.match(form, command):
+            said = re.findall(r"[^\W_]+", heard)
+            return any(word.startswith(stem) for word in said for stem in stems.split())
+    return True
+
+
+def heard_in(messages: Sequence[Message]) -> Iterator[str]:
+    """What people said and tools gave in this conversation."""
+    for each in messages:
+        if isinstance(each, User):
+            head, words = parts_of(each.text)
+            yield words
+            yield from re.findall(r"(?m)^(?:file|reply to): (.*)$", head)
+        elif isinstance(each, ToolResult):
+            yield each.text
+
+
+def misquoted(answer: str, messages: Sequence[Message]) -> bool:
+    """Whether an answer after a tool's result has a figure that neither the result nor the person gave,
+    or hides that it is none."""
+    last = messages[-1]
+    assert isinstance(last, ToolResult)
+    if last.name == "schedule" and not last.text.startswith("Planned"):
+        return True
+    heard = " ".join(heard_in(messages))
+    if any(mark in answer and mark not in heard for mark in ('"}', '{"', "<|", "</")):
+        return True
+    figures = (each.strip(".,:;!?()\"'*`%") for each in answer.split() if re.search(r"\d", each))
+    return any(figure not in heard for figure in figures)
+
+
+def failed(result: ToolResult) -> bool:
+    """Whether a command of the model's ended in its own mistake."""
+    return result.name == "bash" and re.search(r"(?m)^Traceback|--help' for more|^exit code: (?:2|126|127)$", result.text) is not None  # fmt: skip
