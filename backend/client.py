@@ -87,6 +87,11 @@ def default_socket(state_dir: Path) -> Path:
     return Path(tempfile.gettempdir()) / f"voltaire-{os.getuid()}-{digest}" / "backend.sock"
 
 
+def control_socket(named: str, state_dir: Path) -> Path:
+    """The socket that the configuration names, else the usual one."""
+    return Path(named) if named else default_socket(state_dir)
+
+
 class BackendClient:
     """Speaks to the backend on `socket`. Every method may raise BackendUnavailable."""
 
@@ -131,9 +136,13 @@ class BackendClient:
     async def status(self) -> Status:
         return Status.model_validate_json(await self._request("GET", "/v1/status"))
 
-    async def endpoint(self) -> Endpoint:
-        """Where completions go now; may change with every restart of llama-server."""
-        text = await self._request("GET", "/v1/endpoint", seconds=ENDPOINT_SECONDS)
+    async def endpoint(self, *, vision: bool = False) -> Endpoint:
+        """Where completions go now; may change with every restart of llama-server.
+
+        With `vision` a server that does not say whether it takes pictures is tried with a tiny one, once.
+        """
+        path = "/v1/endpoint?vision=1" if vision else "/v1/endpoint"
+        text = await self._request("GET", path, seconds=ENDPOINT_SECONDS)
         return Endpoint.model_validate_json(text)
 
     async def ready(self, deadline: float | None = None) -> AsyncGenerator[ServerState]:
@@ -196,8 +205,10 @@ class BackendClient:
         lines = (await self._request("GET", "/v1/profiles")).splitlines()
         return [ProfileSummary.model_validate_json(line) for line in lines]
 
-    async def gpu_history(self, minutes: int) -> list[GpuMinute]:
-        lines = (await self._request("GET", f"/v1/gpu/history?minutes={minutes}")).splitlines()
+    async def gpu_history(self, minutes: int, step: int = 1) -> list[GpuMinute]:
+        """The last minutes, oldest first; averages of `step` of them."""
+        path = f"/v1/gpu/history?minutes={minutes}&step={step}"
+        lines = (await self._request("GET", path)).splitlines()
         return [GpuMinute.model_validate_json(line) for line in lines]
 
     async def gpu_picture(

@@ -30,9 +30,11 @@ class BackendConfig:
 
     `server` is "auto" (llama-server on PATH, else the embedded one), "embedded", or a path.
     `model` (a GGUF) is used in place of the profile's own, or (`bare`) by flags that suit any; with `kind` external it is the
-    name to ask for. `context` 0 takes the profile's (managed) or asks the server
+    name to ask for. `embedding`: what a second server, for
+    vectors, runs; empty: none. `context` 0 takes the profile's (managed) or asks the server
     (external). `profiles` is the user's folder, over the built-in ones.
     `reschedule` gives the schedule as it is by now; None: it stays as it was at the start.
+    `vision`: whether an external server takes pictures; None: it is asked, or tried.
     `proxy_port` and `proxy_key` open the server to other local programs.
     `nvml` is the path of a libnvidia-ml.so.1 in place of the system's.
     """
@@ -47,8 +49,10 @@ class BackendConfig:
     models_dir: Path | None = None
     profiles: Path | None = None
     urls: tuple[str, ...] = ()
+    embedding: str = ""
     context: int = 0
     api_key: str = ""
+    vision: bool | None = None
     connect_seconds: float = 10
     schedule: tuple[ScheduledProfile, ...] = ()
     reschedule: Callable[[], tuple[ScheduledProfile, ...]] | None = None

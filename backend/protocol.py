@@ -20,6 +20,7 @@ Priority = Literal[0, 1, 2]
 PERSON: Final = 0
 SCHEDULED: Final = 1
 IDLE: Final = 2
+PICTURE_PIXELS: Final = 1280 * 960  # as many as Telegram sends; about 1,200 tokens of Qwen's
 EVAL: Final = "eval"  # the chat under which the task suite queues, at IDLE
 
 
@@ -121,6 +122,17 @@ class IdleWork(Value):
     wh: float | None = None
 
 
+EmbeddingState = Literal["loading", "ready", "restarting", "failed"]
+
+
+class EmbeddingStatus(Value):
+    """The second server, for vectors."""
+
+    profile: str
+    state: EmbeddingState
+    reason: str | None = None
+
+
 class Status(Value):
     version: str
     uptime_s: float
@@ -130,12 +142,14 @@ class Status(Value):
     memory_mib: MemoryUse = MemoryUse()
     waiting: int = 0  # for the GPU
     idle: IdleWork = IdleWork()
+    embedding: EmbeddingStatus | None = None  # where one is configured
 
 
 class Endpoint(Value):
     """Where completions go. `extras`: llama-server's own routes and fields are there.
 
     `keeps_prompts`: a prompt that gives way to another chat's is kept in host memory.
+    `vision`: whether it takes pictures, None where nobody has asked it yet; of one, `picture_pixels` are used.
     `url` has no `/v1`. `sampling` and `template` (chat_template_kwargs) belong
     in every request's body; `useful_context` is in tokens, from the profile.
     """
@@ -146,7 +160,9 @@ class Endpoint(Value):
     n_ctx: int
     kind: BackendKind = "managed"
     extras: bool = True
-    vision: bool = False  # takes pictures
+    vision: bool | None = False
+    picture_pixels: int = PICTURE_PIXELS
+    hearing: bool = False  # takes sound
     keeps_prompts: bool = False
     profile: str | None = None
     sampling: dict[str, Any] = Field(default_factory=dict)
@@ -198,6 +214,7 @@ class ProfileSummary(Value):
     verified: bool = False
     decode_tok_s: float | None = None
     source: str = ""
+    sees: bool = False  # has a projector of pictures
 
 
 class Alert(Value):

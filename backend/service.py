@@ -20,6 +20,7 @@ from backend.files import ForeignFolder, exclusive_lock, private_folder
 from backend.gpu.health import Health, keep_history
 from backend.gpu.history import History, LastSampleFile
 from backend.gpu.nvml import sampling
+from backend.server.embedding import EmbeddingServer
 from backend.server.external import ExternalServers
 from backend.server.managed import ManagedServer
 from backend.state import BackendState, Timing
@@ -61,6 +62,8 @@ async def serve_backend(
             raise AlreadyRunning("A model backend already runs on this state folder.") from None
         except ForeignFolder as error:
             raise AlreadyRunning(str(error)) from None
+        if socket.parent != config.state_dir / "run" and socket == default_socket(config.state_dir):
+            stack.callback(remove_empty, socket.parent)
         state = BackendState.load(config, timing or Timing())
         history = History(config.state_dir / "history.db")
         last_sample = LastSampleFile(config.state_dir / "last.json")
@@ -74,7 +77,8 @@ async def serve_backend(
             else ManagedServer(state)
         )
         await stack.enter_async_context(sampling(state.sampler, config.nvml))
-        api = Api(state, server, health, history)
+        embedding = EmbeddingServer(state)
+        api = Api(state, server, health, history, embedding)
         await stack.enter_async_context(listening(api, socket))
         if shared := os.environ.get(
             "RUNTIME_DIRECTORY"
@@ -87,6 +91,7 @@ async def serve_backend(
         async def run() -> None:
             async with asyncio.TaskGroup() as group:
                 group.create_task(server.run())
+                group.create_task(embedding.run())
                 group.create_task(keep_history(health, history, last_sample))
                 group.create_task(report_to_systemd(state.status))
 
@@ -97,6 +102,11 @@ async def serve_backend(
             running.cancel()
             with suppress(asyncio.CancelledError):
                 await running
+
+
+def remove_empty(folder: Path) -> None:
+    with suppress(OSError):
+        folder.rmdir()
 
 
 __all__ = ["AlreadyRunning", "BackendConfig", "RunningBackend", "serve_backend"]

@@ -8,5 +8,6 @@ restart_history.py  when the model server was started again, and why
 speed.py          speed, cache use and energy of the last completions
 metrics.py        the status as Prometheus text
 proxy.py          a port for other local programs
+mcp_relay.py      Voltaire as an MCP server, where that is served
 sd_notify.py      systemd's readiness, status and watchdog
 """

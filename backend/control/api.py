@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 from backend.aio import first_of
 from backend.control import metrics
 from backend.control.gpu_queue import OnChange, Ticket
+from backend.control.mcp_relay import mcp_socket, relay_mcp
 from backend.gpu.health import Health
 from backend.gpu.history import History
 from backend.models.profile import ProfileError
@@ -32,6 +33,8 @@ from backend.protocol import (
     ServerState,
     ServerStatus,
 )
+from backend.server.embedding import EmbeddingServer
+from backend.server.llama import ServerAway, ServerRefused
 from backend.server.supervisor import SwitchFailed
 from backend.state import BackendState
 
@@ -57,6 +60,7 @@ class ModelServer(Protocol):
     def logs(self, lines: int) -> list[str]: ...
     def completed(self, report: CompletionReport) -> None: ...
     def profiles(self) -> list[ProfileSummary]: ...
+    async def tried(self, endpoint: Endpoint) -> Endpoint: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,7 @@ class Api:
     server: ModelServer
     health: Health
     history: History
+    embedding: EmbeddingServer
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -82,24 +87,42 @@ class Api:
             web.post("/v1/report", self.post_report),
             web.post("/v1/restart", self.post_restart),
             web.post("/v1/profile", self.post_profile),
+            web.post("/v1/embeddings", self.post_embeddings),
+            web.route("*", "/v1/mcp", self.mcp),
             web.get("/metrics", self.get_metrics),
         ]
 
     async def get_status(self, request: web.Request) -> web.Response:
-        return json_response(self.state.snapshot())
+        told = {"embedding": self.embedding.status}
+        return json_response(self.state.snapshot().model_copy(update=told))
+
+    async def post_embeddings(self, request: web.Request) -> web.Response:
+        try:
+            return web.json_response(await self.embedding.vectors(await request.json()))
+        except ServerAway as error:
+            raise NotReady(f"There are no vectors now: {error}") from None
+        except ServerRefused as error:
+            return web.Response(status=error.status, text=str(error))
+
+    async def mcp(self, request: web.Request) -> web.StreamResponse:
+        return await relay_mcp(request, mcp_socket(self.state.config))
 
     async def get_metrics(self, request: web.Request) -> web.Response:
         text = metrics.text(self.state.snapshot())
         return web.Response(text=text, headers={"Content-Type": "text/plain; version=0.0.4"})
 
     async def get_endpoint(self, request: web.Request) -> web.Response:
-        return json_response(await self.server.endpoint())
+        found = await self.server.endpoint()
+        if found.vision is None and request.query.get("vision"):
+            found = await self.server.tried(found)
+        return json_response(found)
 
     async def get_logs(self, request: web.Request) -> web.Response:
         return web.Response(text="\n".join(self.server.logs(number(request, "lines", 100))))
 
     async def get_history(self, request: web.Request) -> web.Response:
-        return json_lines(await self.minutes(number(request, "minutes", 180)))
+        step = max(1, number(request, "step", 1))
+        return json_lines(await self.minutes(number(request, "minutes", 180), step))
 
     async def get_picture(self, request: web.Request) -> web.Response:
         hours = max(1, number(request, "hours", 3))
@@ -110,9 +133,9 @@ class Api:
         )
         return web.Response(body=picture, content_type="image/png")
 
-    async def minutes(self, count: int) -> list[GpuMinute]:
+    async def minutes(self, count: int, step: int = 1) -> list[GpuMinute]:
         since = int(datetime.now(UTC).timestamp()) - 60 * count
-        return await asyncio.to_thread(self.history.read, since)
+        return await asyncio.to_thread(self.history.read, since, step)
 
     async def get_profiles(self, request: web.Request) -> web.Response:
         return json_lines(await asyncio.to_thread(self.server.profiles))

@@ -4,8 +4,10 @@ import asyncio
 import os
 import socket
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from backend.state import StatusBoard
+if TYPE_CHECKING:  # the bot tells systemd of itself by notify() and loads nothing of the backend
+    from backend.state import StatusBoard
 
 
 def notify(*lines: str) -> None:
@@ -21,7 +23,7 @@ def notify(*lines: str) -> None:
         sender.sendto("\n".join(lines).encode(), address)
 
 
-async def report_to_systemd(board: StatusBoard) -> None:
+async def report_to_systemd(board: "StatusBoard") -> None:
     """READY at once, STATUS with each change, WATCHDOG for as long as the event loop runs."""
     notify("READY=1")
     async with asyncio.TaskGroup() as group:

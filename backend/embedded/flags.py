@@ -74,6 +74,7 @@ CACHE_TYPE = named("ggml_type", "GGML_TYPE_")
 LOAD_MODE = named("llama_load_mode", "LLAMA_LOAD_MODE_")
 SPLIT_MODE = named("llama_split_mode", "LLAMA_SPLIT_MODE_")
 REASONING_FORMAT = named("common_reasoning_format", "COMMON_REASONING_FORMAT_")
+POOLING = named("llama_pooling_type", "LLAMA_POOLING_TYPE_")
 DRAFTING = named("common_speculative_type", "COMMON_SPECULATIVE_TYPE_")
 
 
@@ -155,6 +156,9 @@ FLAGS: tuple[Flag, ...] = (
     option("-sm, --split-mode none|layer|row|tensor", str, to("split_mode", SPLIT_MODE), "how a model is split over several GPUs"),
     option("-ts, --tensor-split N0,N1,N2,...", str, tensor_split, "share of the model on each GPU"),
     option("-mm, --mmproj FILE", str, to("mmproj.path", existing_file), "projector of images and sound (GGUF)"),
+    switch("--no-mmproj-offload", constant("mmproj_use_gpu", False), "the projector runs on the processor"),
+    switch("--embedding, --embeddings", constant("embedding", True), "give vectors in place of words"),
+    option("--pooling none|mean|cls|last|rank", str, to("pooling_type", POOLING), "how a text's vector is made of its tokens' (default: the model's)"),
     option("-sps, --slot-prompt-similarity SIMILARITY", float, "slot_prompt_similarity", "how much of a prompt must match to use a slot"),
     option("-cram, --cache-ram N", int, "cache_ram_mib", "prompt cache in RAM, MiB"),
     option("--cache-reuse N", int, "n_cache_reuse", "least chunk to reuse by KV shifting"),

@@ -2,5 +2,5 @@
 
 nvml.py      samples, once a second
 health.py    heat, throttling, errors and slow answers as alerts
-history.py   minutes kept seven days; the last sample before a power cut
+history.py   minutes kept a month; the last sample before a power cut
 """

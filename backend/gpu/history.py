@@ -1,4 +1,4 @@
-"""Minutes kept seven days in the backend's own SQLite file, and the last sample for after a power cut.
+"""Minutes kept a month in the backend's own SQLite file, and the last sample for after a power cut.
 
 All methods block and are called in a thread.
 """
@@ -18,7 +18,7 @@ from backend.files import replace_text
 from backend.gpu.nvml import throttled
 from backend.protocol import Gpu, GpuMinute
 
-DAYS = 7
+DAYS = 31
 COOL_C = 75
 SENSORS = (
     "temperature_c",
@@ -75,7 +75,7 @@ class History:
     path: Path
 
     def write(self, minutes: Sequence[GpuMinute]) -> None:
-        """Add minutes and drop those older than seven days."""
+        """Add minutes and drop those older than a month."""
         rows = [_row(minute) for minute in minutes]
         marks = ", ".join("?" * (2 + len(COLUMNS)))
         with closing(self._opened()) as db, db:
@@ -83,16 +83,20 @@ class History:
             newest = max(int(minute.at.timestamp()) for minute in minutes)
             db.execute("DELETE FROM minutes WHERE at < ?", (newest - DAYS * 86400,))
 
-    def read(self, since: int) -> list[GpuMinute]:
-        """Minutes from `since` (seconds since 1970) on, oldest first."""
+    def read(self, since: int, step: int = 1) -> list[GpuMinute]:
+        """Minutes from `since` (seconds since 1970) on, oldest first; averages of `step` of them."""
         if not self.path.exists():
             return []
+        means = ", ".join(f"avg({column})" for column in COLUMNS)
+        sql = (
+            f"SELECT min(at), gpu, {means} FROM minutes WHERE at >= ?"  # noqa: S608  # only columns
+            " GROUP BY at / ?, gpu ORDER BY 1, 2"
+        )
         with closing(self._opened()) as db:
-            rows = db.execute("SELECT * FROM minutes WHERE at >= ? ORDER BY at, gpu", (since,))
-            return [_read(row) for row in rows]
+            return [_read(row) for row in db.execute(sql, (since, 60 * step))]
 
     def _opened(self) -> sqlite3.Connection:
-        """The file, or a new one in place of a damaged one: it only held averages of seven days."""
+        """The file, or a new one in place of a damaged one: it only held averages of a month."""
         try:
             return self._open()
         except sqlite3.OperationalError:

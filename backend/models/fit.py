@@ -74,6 +74,7 @@ def fit_report(
     draft_refused = draft_refusal(model, draft)
     if draft_refused:
         profile, draft = profile.without_drafting(), None
+    profile = with_fitting_eyes(profile, model, draft, free)
     options = run_options(profile, model, free)
     contexts = {options.context, *(c for c in CONTEXTS if c <= trained_context(model))}
     rows = [
@@ -93,6 +94,16 @@ def fit_profile(profile: Profile, model: Header, draft: Header | None, free: Fre
     if profile.flag("--n-cpu-moe") == "auto" and options.gpu:
         return fit_with_experts(model, options, free, draft)
     return fit_options(model, options, free, draft)
+
+
+def with_fitting_eyes(
+    profile: Profile, model: Header, draft: Header | None, free: FreeMemory
+) -> Profile:
+    """With its projector on the card, else on the processor, else without one; as it is where nothing fits."""
+    if not profile.mmproj_bytes:
+        return profile
+    ways = (profile, profile.with_mmproj_on_host(), profile.without_mmproj())
+    return next((each for each in ways if fit_profile(each, model, draft, free).fits), profile)
 
 
 def run_options(profile: Profile, model: Header, free: FreeMemory) -> RunOptions:
@@ -116,6 +127,8 @@ def run_options(profile: Profile, model: Header, free: FreeMemory) -> RunOptions
         checkpoints=0 if engine else int(profile.flag("--ctx-checkpoints") or CHECKPOINTS),
         swa_full=engine or profile.flag("--swa-full") is not None,
         all_logits=engine,
+        projector=profile.mmproj_bytes,
+        projector_on_host=profile.mmproj_on_host,
     )
 
 
@@ -226,6 +239,7 @@ def sum_text(fit: Fit) -> str:
         "cache": need.kv,
         "compute": need.compute,
         "draft": need.draft,
+        "projector": need.projector,
         "CUDA": need.overhead - fit.options.expert_cache if gpu else 0,
         "cached experts": fit.options.expert_cache if gpu else 0,
         "checkpoints": 0 if gpu else need.checkpoints,

@@ -35,6 +35,7 @@ class RunOptions:
     `mtp_tokens` are drafted by the model's own head; 0: it does not draft.
     `draft_k` and `draft_v` are the cache types of what drafts. `expert_cache` bytes
     on the GPU hold experts that stay in host memory (`--moe-cache-mib`).
+    `projector` bytes are those of a projector of pictures, in host memory with `projector_on_host`.
     ik_llama.cpp always keeps sliding-window layers in full (`swa_full`), and
     the logits of a whole micro-batch (`all_logits`), as llama.cpp once did.
     """
@@ -55,13 +56,15 @@ class RunOptions:
     checkpoints: int = 32
     swa_full: bool = False
     all_logits: bool = False
+    projector: int = 0
+    projector_on_host: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryNeed:
     """Bytes. `weights`, `kv`, `compute`, `draft` and `overhead` lie on the GPU, or in host memory without one.
 
-    `draft` is all that a draft model takes. `checkpoints` are copies of recurrent states and sliding windows that a long
+    `draft` is all that a draft model takes, `projector` one of pictures. `checkpoints` are copies of recurrent states and sliding windows that a long
     chat fills host memory with, beside the prompt cache.
     """
 
@@ -73,11 +76,13 @@ class MemoryNeed:
     checkpoints: int
     on_gpu: bool
     draft: int = 0
+    projector: int = 0
 
     @property
     def together(self) -> int:
         """What lies on the GPU, or beside the weights without one."""
-        return self.weights + self.kv + self.compute + self.draft + self.overhead
+        parts = self.weights + self.kv + self.compute + self.draft + self.projector
+        return parts + self.overhead
 
     @property
     def gpu(self) -> int:
@@ -94,15 +99,28 @@ def memory_need(model: Header, options: RunOptions, draft: Header | None = None)
     weights = loaded_weights(model, options)
     drafting = draft_bytes(draft, options) if draft else 0
     if not options.gpu:
-        return MemoryNeed(0, kv, compute, 0, weights, checkpoints, False, drafting)
+        return MemoryNeed(
+            0, kv, compute, 0, weights, checkpoints, False, drafting, options.projector
+        )
     # llama.cpp keeps the input embedding in host memory, and the experts it is told to.
     embeddings = tensor_bytes(model, "token_embd", "per_layer_token_embd")
     host = embeddings + expert_bytes(model, options.cpu_experts)
     # A model without an output layer uses the input embedding, which is then on the GPU as well.
     tied = 0 if tensor_bytes(model, "output.weight") else tensor_bytes(model, "token_embd.weight")
     overhead = CUDA_OVERHEAD * options.devices + options.expert_cache
+    projector = 0 if options.projector_on_host else options.projector
     on_gpu = weights - host + tied
-    return MemoryNeed(on_gpu, kv, compute, overhead, host, checkpoints, True, drafting)
+    return MemoryNeed(
+        on_gpu,
+        kv,
+        compute,
+        overhead,
+        host + options.projector - projector,
+        checkpoints,
+        True,
+        drafting,
+        projector,
+    )
 
 
 def draft_bytes(draft: Header, options: RunOptions) -> int:
@@ -111,7 +129,7 @@ def draft_bytes(draft: Header, options: RunOptions) -> int:
     Gemma 4's drafter keeps no cache: it reads that of the model it drafts for. Its compute buffer
     was 3 MiB smaller than this (build 11549, at 8k and 131k).
     """
-    alone = replace(options, cpu_experts=0, cache_k=options.draft_k, cache_v=options.draft_v, mtp_tokens=0, expert_cache=0)  # fmt: skip
+    alone = replace(options, cpu_experts=0, cache_k=options.draft_k, cache_v=options.draft_v, mtp_tokens=0, expert_cache=0, projector=0)  # fmt: skip
     if draft.architecture == SHARES_CACHE:
         layers = range(int(draft.get("block_count", 0)))
         windows = {attention_layer(draft, index).window for index in layers}

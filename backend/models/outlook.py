@@ -15,6 +15,7 @@ from backend.models.found import FoundModel
 from backend.models.gguf_header import Header, NotAModel, read_header
 from backend.models.placement import Device, DoesNotFit, place
 from backend.models.profile import Profile, Source, locate, of_file
+from backend.models.projector import with_projector
 from backend.models.pull import PullError, read_remote_header
 
 GIB, MIB = 2**30, 2**20
@@ -109,7 +110,7 @@ def candidates(
 def profile_candidate(profile: Profile, machine: Machine) -> Candidate:
     """By the header of its file where that is here, and else by the profile's own figures."""
     paths = [locate(source, machine.models) for source in profile.sources]
-    here = all(path.is_file() for path in paths)
+    here = all(path.is_file() for path in paths[: len(profile.needed)])
     sizes = [
         p.stat().st_size if p.is_file() else s.size
         for p, s in zip(paths, profile.sources, strict=True)
@@ -143,6 +144,7 @@ def outlook(profile: Profile, machine: Machine) -> Outlook:
         model, draft = profile_headers(profile, machine.models)
     except (PullError, NotAModel, OSError):
         return expected_outlook(profile, machine)
+    profile = with_projector(profile, machine.models)
     cards = [Device(index, int(size * GIB)) for index, size in enumerate(machine.cards)]
     try:
         placed = place(profile, model, draft, cards, machine.host).profile

@@ -27,6 +27,8 @@ from backend.models.profile import Profile
 from backend.programs import output_of
 
 GIB = 2**30
+NO_EYES = "There is no room for its projector: it sees no pictures."
+EYES_ON_HOST = "Pictures are read by the processor: the card has no room for the projector."
 LEAST_CONTEXT = 4096  # tokens for each slot
 # More threads only add scheduling when all is on the GPU, a larger batch takes memory
 # (github.com/andrewleech/v100-llm-kit).
@@ -85,10 +87,21 @@ def place(
         there = "there is one" if devices else "none was found"
         raise DoesNotFit(f"{profile.name} is made for two cards, and {there}.")
     found = [placed for choice in choices if (placed := largest_window(choice, model, draft))]
-    if not found:
+    best = max(found, key=lambda placement: placement.profile.context, default=None)
+    if profile.mmproj_bytes and (best is None or best.profile.context < profile.context):
+        # The window comes before the place of the eyes, and eyes before none at all.
+        said, other = "", best
+        if not profile.mmproj_on_host:
+            other = place(profile.with_mmproj_on_host(), model, draft, devices, host)
+            said = EYES_ON_HOST if other.profile.mmproj else ""
+        elif best is None:
+            said, other = NO_EYES, place(profile.without_mmproj(), model, draft, devices, host)
+        if other and (best is None or other.profile.context > best.profile.context):
+            said = " ".join(filter(None, (said, draft_refused, other.changed)))
+            return replace(other, changed=said)
+    if best is None:
         own = fit_profile(choices[-1].profile, model, draft, choices[-1].free)
         raise DoesNotFit(f"{shortage(profile.name, own)}; no window fits.")
-    best = max(found, key=lambda placement: placement.profile.context)
     return replace(best, changed=" ".join(filter(None, (draft_refused, best.changed))))
 
 

@@ -5,7 +5,9 @@ The built-in ones are in profiles/ beside this file; a user's profile of the sam
     title, good, bad     shown by /model; `verified` says whether it was run as it stands
     engine               "llama.cpp" or "ik_llama.cpp"; gpu: whether it belongs on one
     context              window in tokens; useful_context: where quality begins to fall
-    [model] [draft]      path, or builtin (in the backend package), or repo + file + size + sha256
+    [model] [draft]      path, or builtin (in the backend package), or repo + file + size + sha256;
+                         name: what the file is called here, where its own name says too little
+    [model.mmproj]       its projector of pictures, in the same form; it serves without it, too
     [flags.required] [flags.optional]
                          "--flag" = "value" ("" for a switch); an optional one is left
                          out where the server lacks it; "auto" is sized by the machine
@@ -25,7 +27,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from backend.server.flags import spellings
 
 BUILTIN = Path(__file__).parent / "profiles"
+EMBEDDERS = Path(__file__).parent / "embedders"
 PACKAGE = Path(__file__).parent.parent
+ON_HOST = "--no-mmproj-offload"
 DRAFTING = ("--spec-type", "--spec-draft-n-max", "--spec-draft-n-min", "--spec-draft-p-min", "-ngld", "-ctkd", "-ctvd")  # fmt: skip
 SECTIONS = {"flags", "template", "memory"}  # of ProfileFile; the others are fields of Profile
 
@@ -39,7 +43,7 @@ class ProfileSection(BaseModel):
 
 
 class Source(ProfileSection):
-    """Where a GGUF comes from. `size` in bytes."""
+    """Where a GGUF comes from. `size` in bytes; `name` is that of its file here."""
 
     path: str | None = None
     builtin: str | None = None
@@ -47,6 +51,11 @@ class Source(ProfileSection):
     file: str | None = None
     size: int | None = None
     sha256: str | None = None
+    name: str | None = None
+
+
+class ModelSection(Source):
+    mmproj: Source | None = None
 
 
 class Reference(ProfileSection):
@@ -84,7 +93,7 @@ class ProfileFile(ProfileSection):
     verified: bool = False
     good: str = ""
     bad: str = ""
-    model: Source
+    model: ModelSection
     draft: Source | None = None
     flags: FlagsSection = FlagsSection()
     sampling: dict[str, Any] = {}
@@ -95,7 +104,11 @@ class ProfileFile(ProfileSection):
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One profile, read and checked. `required` and `optional` are flags of llama-server."""
+    """One profile, read and checked. `required` and `optional` are flags of llama-server.
+
+    `mmproj` is its projector of pictures, `mmproj_bytes` what that takes where it runs, once somebody
+    has looked (backend.models.projector).
+    """
 
     name: str
     title: str
@@ -108,6 +121,8 @@ class Profile:
     good: str = ""
     bad: str = ""
     draft: Source | None = None
+    mmproj: Source | None = None
+    mmproj_bytes: int = 0
     required: Mapping[str, str] = field(default_factory=dict)
     optional: Mapping[str, str] = field(default_factory=dict)
     sampling: Mapping[str, Any] = field(default_factory=dict)
@@ -147,8 +162,24 @@ class Profile:
 
     @property
     def sources(self) -> list[Source]:
-        """Of the model, and of the draft where it has one."""
+        """All of its files, the model's first."""
+        return [each for each in (self.model, self.draft, self.mmproj) if each]
+
+    @property
+    def needed(self) -> list[Source]:
+        """Those without which it does not start."""
         return [self.model, self.draft] if self.draft else [self.model]
+
+    @property
+    def mmproj_on_host(self) -> bool:
+        return self.flag(ON_HOST) is not None
+
+    def with_mmproj_on_host(self) -> "Profile":
+        """Pictures are read by the processor: slower, and the card has more room."""
+        return self.with_flag("", ON_HOST)
+
+    def without_mmproj(self) -> "Profile":
+        return replace(self, mmproj=None, mmproj_bytes=0)
 
     @property
     def splits(self) -> bool:
@@ -172,9 +203,19 @@ def of_file(path: Path, *, gpu: bool = True) -> Profile:
         context=32768,
         model=Source(path=str(path)),
         gpu=gpu,
+        mmproj=projector_beside(path),
         required={"--parallel": "1", "--slot-prompt-similarity": "0.95"},
         optional={"--n-gpu-layers": "99", "--cache-ram": "auto"},
     )
+
+
+def projector_beside(path: Path) -> Source | None:
+    """The only projector in a folder that has no other model, as programs and people download them."""
+    found = list(path.parent.glob("*.gguf")) if path.parent.is_dir() else []
+    projectors = [each for each in found if "mmproj" in each.name.lower()]
+    if len(projectors) != 1 or len(found) != 2:
+        return None
+    return Source(path=str(projectors[0]))
 
 
 def load(name: str, own: Path | None = None) -> Profile:
@@ -184,6 +225,30 @@ def load(name: str, own: Path | None = None) -> Profile:
         raise ProfileError(
             f"There is no profile called {name}; there are {', '.join(sorted(paths))}."
         )
+    return read(paths[name])
+
+
+def embedders(own: Path | None) -> dict[str, Path]:
+    """Models for vectors, by name: the user's lie in embedders/ beside profiles/."""
+    folders = [EMBEDDERS, own.parent / "embedders"] if own else [EMBEDDERS]
+    return {path.stem: path for folder in folders for path in sorted(folder.glob("*.toml"))}
+
+
+def load_embedder(name: str, own: Path | None = None) -> Profile:
+    """What a second server runs for vectors; `name` may be a GGUF. ProfileError where it is unknown."""
+    if name.endswith(".gguf"):
+        flags = {
+            "--embedding": "",
+            "--parallel": "1",
+            "--batch-size": "2048",
+            "--ubatch-size": "2048",
+        }
+        file = Source(path=name)
+        return Profile(Path(name).stem, Path(name).name, 2048, file, gpu=False, required=flags)
+    paths = embedders(own)
+    if name not in paths:
+        known = ", ".join(sorted(paths))
+        raise ProfileError(f"There is no embedding model called {name}; there are {known}.")
     return read(paths[name])
 
 
@@ -204,6 +269,7 @@ def read(path: Path) -> Profile:
     own = {name: getattr(file, name) for name in ProfileFile.model_fields.keys() - SECTIONS}
     return Profile(
         name=path.stem,
+        mmproj=file.model.mmproj,
         required=file.flags.required,
         optional=file.flags.optional,
         template_file=path.parent / file.template.file if file.template.file else None,
@@ -225,4 +291,4 @@ def locate(source: Source, models: Path) -> Path:
         return Path(source.path).expanduser()
     if source.builtin:
         return PACKAGE / source.builtin
-    return models / Path(source.file or "model.gguf").name
+    return models / (source.name or Path(source.file or "model.gguf").name)

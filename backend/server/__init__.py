@@ -12,5 +12,6 @@ launch.py            the program, and the command line for a profile on this mac
 flags.py             which flags it knows under which names
 llama.py             llama-server's HTTP routes
 warmup.py            the fixed prefix, read before anybody waits for it
+embedding.py         a second one, for vectors
 external.py          servers that others run
 """

@@ -16,7 +16,7 @@ from backend.config import BackendConfig
 from backend.control.api import NotReady
 from backend.models.profile import ProfileError
 from backend.protocol import CompletionReport, Endpoint, Prefix, ProfileSummary, ServerStatus
-from backend.server.llama import Props, ServerRefused, llama_server
+from backend.server.llama import Props, ServerAway, ServerRefused, llama_server
 from backend.state import StatusBoard
 
 LISTEN_SECONDS = 5.0
@@ -24,6 +24,11 @@ CHECK_SECONDS = 30.0
 FRESH_SECONDS = 5.0  # what was found is reused for so long: asking is a quarter of a turn's cost
 DEFAULT_CONTEXT = 8192
 NO_KEY, NO_LIST, SERVER_ERROR = (401, 403), (404, 405, 501), 500
+FIRST_ERROR = 400
+TRY_SECONDS = 20.0
+NO_JUDGEMENT = (401, 403, 408, 429, 502, 503, 504)  # says nothing about pictures
+# 64 x 64 pixels: some servers refuse smaller ones than a token is made of.
+TINY_PICTURE = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAEAAAABACAIAAAAlC+aJAAAAS0lEQVR42u3PMQ0AAAwDoEqv9ErYvQQckD4XAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAYHLAB8+AWnmfUycAAAAAElFTkSuQmCC"
 
 
 class ExternalServers:
@@ -39,6 +44,8 @@ class ExternalServers:
         self._found_at = 0.0
         self._failing = False  # the last completion failed
         self._keyless: str | None = None  # a server that refused our key
+        self._trying = asyncio.Lock()
+        self._sees: dict[tuple[str, str], bool] = {}  # by URL and model, as tried
 
     async def run(self) -> None:
         """Ask the servers every half minute, and when a restart is asked for."""
@@ -55,6 +62,27 @@ class ExternalServers:
         if found is None:
             raise NotReady(self.status.current.reason or "No model server can be reached.")
         return found
+
+    async def tried(self, endpoint: Endpoint) -> Endpoint:
+        """The same, knowing whether it takes pictures: shown a tiny one, once for each server and model.
+
+        What is no answer to that (a refused key, a limit of requests, silence) leaves it unknown.
+        """
+        seconds = self.config.connect_seconds
+        async with self._trying, llama_server(endpoint.url, endpoint.api_key, seconds) as server:
+            key = endpoint.url, endpoint.model
+            if key not in self._sees:
+                try:
+                    await server.show_picture(endpoint.model, TINY_PICTURE, TRY_SECONDS)
+                    self._sees[key] = True
+                except ServerRefused as error:
+                    if error.status in NO_JUDGEMENT:
+                        return endpoint
+                    self._sees[key] = error.status < FIRST_ERROR
+                except (ServerAway, TimeoutError):
+                    return endpoint
+        self._found_at = 0.0  # the next request asks anew, and is told
+        return endpoint.model_copy(update={"vision": self._sees[key]})
 
     def completed(self, report: CompletionReport) -> None:
         self._failing = report.status == 0 or report.status >= SERVER_ERROR
@@ -146,8 +174,15 @@ class ExternalServers:
             n_ctx=config.context or window or int(row.get("max_model_len") or DEFAULT_CONTEXT),
             kind="external",
             extras=window > 0,
-            vision=known is not None and known.vision,
+            vision=self._vision(url, model, known),
+            hearing=known is not None and known.hearing,
         )
+
+    def _vision(self, url: str, model: str, known: Props | None) -> bool | None:
+        """As configured, as a llama-server says, as tried, or None."""
+        if self.config.vision is not None:
+            return self.config.vision
+        return known.vision if known and known.n_ctx else self._sees.get((url, model))
 
 
 async def listens(url: str) -> bool:

@@ -19,13 +19,16 @@ from backend.files import replace_text
 from backend.models.gguf_header import NotAModel, read_header
 from backend.models.placement import PCI_ORDER, DoesNotFit, Placement, list_devices, place
 from backend.models.profile import Profile, Source, locate
+from backend.models.projector import picture_pixels, with_projector
 from backend.programs import output_of
+from backend.protocol import PICTURE_PIXELS
 from backend.server import flags
 from backend.server.diagnosis import Cause, diagnose
 
 MOST_CRAM_MIB, LEAST_CRAM_MIB = 16384, 256
 CACHE_RAM = ("--cache-ram", "-cram")
 EXPERTS, THREADS, SPEC_TYPE, DRAFTS = "--n-cpu-moe", "--threads", "--spec-type", "draft-simple"
+MMPROJ = "--mmproj"
 TRACE_LEVEL = re.compile(r"\b4\s*[-:=]\s*trace")
 HELP_SECONDS = 30.0
 TEMPLATE_KEY = "tokenizer.chat_template"
@@ -71,6 +74,7 @@ class Launch:
     profile: Profile
     changed: str
     draft_mib: float = 0
+    picture_pixels: int = PICTURE_PIXELS
 
 
 def with_context(config: BackendConfig, profile: Profile) -> Profile:
@@ -83,10 +87,13 @@ async def prepare(config: BackendConfig, profile: Profile, *, measure: bool = Tr
 
     With `measure` False memory is not looked at: a running server holds it.
     """
-    source = Source(path=config.model) if config.model and not config.bare else profile.model
+    source = profile.model
+    if config.model and not config.bare:  # another model, to which this projector does not belong
+        source, profile = Source(path=config.model), profile.without_mmproj()
     model = model_file(config, profile, source)
     draft = model_file(config, profile, profile.draft) if profile.draft else None
     binary = await find_binary(config)
+    profile = await asyncio.to_thread(with_eyes, profile, config.models_folder, binary)
     placed = Placement(profile)
     if measure:
         placed = await placement(config, binary, profile, model, draft)
@@ -101,7 +108,10 @@ async def prepare(config: BackendConfig, profile: Profile, *, measure: bool = Tr
         required["-md"] = str(draft)
     if profile.template_file:
         required["--chat-template-file"] = str(profile.template_file)
+    mmproj = locate(profile.mmproj, config.models_folder) if profile.mmproj else None
     optional = {**extra_flags(config, profile, binary), **sized_flags(profile, model)}
+    if mmproj:
+        optional[MMPROJ] = str(mmproj)
     if not profile.template_file and (undated := await asyncio.to_thread(undated_template, model)):
         path = config.state_dir / "run" / "template.jinja"
         replace_text(path, undated)
@@ -127,6 +137,9 @@ async def prepare(config: BackendConfig, profile: Profile, *, measure: bool = Tr
         profile=profile,
         changed=placed.changed,
         draft_mib=draft.stat().st_size / (1 << 20) if draft else 0,
+        picture_pixels=await asyncio.to_thread(picture_pixels, mmproj)
+        if mmproj
+        else PICTURE_PIXELS,
     )
 
 
@@ -136,6 +149,16 @@ def model_file(config: BackendConfig, profile: Profile, source: Source) -> Path:
         remedy = f" Get it: voltaire model pull {profile.name}." if source.repo else ""
         raise CannotStart(Cause("model missing", f"The model file is missing: {path}.{remedy}"))
     return path
+
+
+def with_eyes(profile: Profile, models: Path, binary: Binary) -> Profile:
+    """The profile with the bytes of its projector; without one where its file is not here, or the server
+    takes none: it answers all the same."""
+    if profile.mmproj is None:
+        return profile
+    if not locate(profile.mmproj, models).is_file() or MMPROJ not in flags.known(binary.help):
+        return profile.without_mmproj()
+    return with_projector(profile, models)
 
 
 async def placement(

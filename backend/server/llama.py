@@ -12,6 +12,7 @@ import aiohttp
 from backend.protocol import JsonObject
 
 ANSWER_SECONDS = 30.0
+EMBEDDING_SECONDS = 120.0  # 16 texts of 500 tokens take about 5 on one core
 LONGEST_LINE = 8 << 20  # bytes: the last event of a prefill repeats its prompt
 
 
@@ -34,6 +35,7 @@ class Props:
     sleeping: bool
     vision: bool
     build: str  # such as "b11434-abc"
+    hearing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,15 @@ class LlamaServer:
             sleeping=bool(answer.get("is_sleeping", False)),
             vision=bool((answer.get("modalities") or {}).get("vision", False)),
             build=str(answer.get("build_info") or "unknown"),
+            hearing=bool((answer.get("modalities") or {}).get("audio", False)),
         )
+
+    async def show_picture(self, model: str, picture: str, seconds: float) -> None:
+        """Ask about a picture (a data URL) for one token: ServerRefused where it takes none."""
+        shown = {"type": "image_url", "image_url": {"url": picture}}
+        content = [{"type": "text", "text": "One word: what is this?"}, shown]
+        body = {"model": model, "messages": [{"role": "user", "content": content}], "max_tokens": 1}
+        await self._json("POST", "/v1/chat/completions", body, seconds)
 
     async def slots(self, seconds: float) -> Slots:
         answer = await self._json("GET", "/slots", seconds=seconds)
@@ -106,6 +116,9 @@ class LlamaServer:
     async def tokenize(self, text: str) -> list[int]:
         body = {"content": text, "add_special": True, "parse_special": True}
         return [int(token) for token in (await self._json("POST", "/tokenize", body))["tokens"]]
+
+    async def embeddings(self, body: JsonObject) -> Any:
+        return await self._json("POST", "/v1/embeddings", body, EMBEDDING_SECONDS)
 
     async def completion(self, body: JsonObject) -> AsyncGenerator[dict[str, Any]]:
         """The events of a streamed completion, timings with each. No deadline: a prefill may be long."""

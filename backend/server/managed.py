@@ -59,8 +59,13 @@ class ManagedServer:
             template=dict(run.profile.template),
             useful_context=run.profile.useful_context,
             vision=run.vision,
+            picture_pixels=run.launch.picture_pixels,
+            hearing=run.hearing,
             keeps_prompts=run.profile.flag("--cache-ram") != "0",
         )
+
+    async def tried(self, endpoint: Endpoint) -> Endpoint:
+        return endpoint  # what it takes is known
 
     def changes(self) -> AsyncIterator[ServerStatus]:
         return self.state.status.changes()
@@ -111,6 +116,7 @@ class ManagedServer:
                     verified=profile.verified,
                     decode_tok_s=profile.reference.decode_tok_s,
                     source=profile.reference.source,
+                    sees=profile.mmproj is not None,
                 )
                 summaries.append(summary)
         return sorted(summaries, key=lambda summary: not summary.here)

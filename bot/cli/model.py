@@ -28,18 +28,32 @@ from backend.models.outlook import (
     profile_headers,
     size_text,
 )
-from backend.models.profile import Profile, Source, load, locate, names
+from backend.models.profile import (
+    Profile,
+    Source,
+    embedders,
+    load,
+    load_embedder,
+    locate,
+    names,
+)
+from backend.models.projector import with_projector
 from backend.models.pull import PullError
 from backend.models.pull import pull as download
+from backend.models.speech import open_to_sandboxes, speech_folder, speech_sources
 from backend.server.launch import LEAST_CRAM_MIB, MOST_CRAM_MIB
 from bot import config_file
+from bot.cli.backend_config import backend_config, profile_of, profiles_folder
 from bot.cli.command import Failed, NoBackend, Options, json_option, pass_options, runs
-from bot.cli.connect import backend_client, backend_config, profile_of, profiles_folder
+from bot.cli.connect import backend_client
 from bot.composition import open_agent
 from bot.settings import Settings, find_file
 from bot.state import record_act
 
 BAR = 32
+
+
+embedding_option = click.option("--embedding", is_flag=True, help="A model for search by meaning.")
 
 
 @click.group("model", help="Profiles: list them, see what fits, download, switch.")
@@ -48,28 +62,43 @@ def command() -> None:
 
 
 @command.command("list")
+@embedding_option
 @json_option
 @pass_options
 @runs
-async def list_profiles(options: Options, as_json: bool) -> None:
+async def list_profiles(options: Options, embedding: bool, as_json: bool) -> None:
     """Every profile, what it is good and bad at, and whether its file is here."""
-    settings = options.settings
-    profiles = [load(name, profiles_folder()) for name in names(profiles_folder())]
+    settings, own = options.settings, profiles_folder()
+    read, found = (load_embedder, embedders(own)) if embedding else (load, names(own))
+    profiles = [read(name, own) for name in found]
     here = await asyncio.to_thread(Machine.here, backend_config(settings).models_folder)
     if as_json:
         rows = [fields(each, settings, here) for each in profiles]
         click.echo(json.dumps(rows, ensure_ascii=False))
         return
     for each in profiles:
-        mark = "*" if each.name == settings.backend.profile else " "
+        mark = "*" if each.name in in_use(settings) else " "
         missing = "" if model_path(settings, each).is_file() else " to download"
         size = file_bytes(each, here)
         known = f"{size_text(size)}{missing}" if size else f"size not known{missing}"
         room = {True: "fits this machine", False: "does not fit", None: "fit not known"}
         click.echo(f"{mark} {each.name}: {each.title} ({known}; {room[room_for(each, here)]})")
         click.echo(f"    good: {each.good}\n    bad:  {each.bad}")
+        if each.mmproj:
+            click.echo(f"    sees pictures{eyes_missing(each, here)}")
         if each.reference.decode_tok_s:
             click.echo(f"    {each.reference.decode_tok_s:g} tokens/s ({each.reference.source})")
+
+
+def eyes_missing(profile: Profile, machine: Machine) -> str:
+    """What is to be done where the model is here and its projector is not."""
+    here = [locate(source, machine.models).is_file() for source in profile.sources]
+    missing = here[0] and not here[-1]
+    return f", once its projector is here: voltaire model pull {profile.name}" if missing else ""
+
+
+def in_use(settings: Settings) -> tuple[str, str]:
+    return settings.backend.profile, settings.backend.embedding
 
 
 def file_bytes(profile: Profile, machine: Machine) -> int | None:
@@ -101,6 +130,7 @@ def fields(profile: Profile, settings: Settings, machine: Machine) -> dict[str, 
         "engine": profile.engine,
         "context": profile.context,
         "verified": profile.verified,
+        "sees": profile.mmproj is not None,
         "good": profile.good,
         "bad": profile.bad,
         "decode_tok_s": profile.reference.decode_tok_s,
@@ -109,7 +139,7 @@ def fields(profile: Profile, settings: Settings, machine: Machine) -> dict[str, 
         "here": path.is_file(),
         "bytes": file_bytes(profile, machine),
         "fits": room_for(profile, machine),
-        "current": profile.name == settings.backend.profile,
+        "current": profile.name in in_use(settings),
     }
 
 
@@ -118,15 +148,22 @@ def fields(profile: Profile, settings: Settings, machine: Machine) -> dict[str, 
 @pass_options
 @runs
 async def pull(options: Options, model: str) -> None:
-    """Download a profile's model, or REPO/FILE from the hub; resumes where it was cut."""
-    if model.count("/") >= 2:
+    """Download a profile's model, REPO/FILE from the hub, or of speech: whisper-base (or -tiny, -small,
+    -large-v3-turbo) hears, piper-en_US-lessac-medium is a voice. Resumes where it was cut."""
+    config = backend_config(options.settings)
+    if speech := speech_sources(model):
+        sources, config = list(speech), speech_folder(config)
+    elif model.count("/") >= 2:
         repo, _, name = model.rpartition("/")
         sources = [Source(repo=repo, file=name)]
     else:
-        sources = profile_of(model).sources
-    config = backend_config(options.settings)
+        own = profiles_folder()
+        known = load_embedder(model, own) if model in embedders(own) else profile_of(model)
+        sources = known.sources
     try:
         path = await asyncio.to_thread(download, sources, config, click.echo)
+        if speech:
+            await asyncio.to_thread(open_to_sandboxes, config.models_folder)
     except PullError as error:
         raise Failed(str(error)) from None
     click.echo(f"Here: {path}")
@@ -134,11 +171,15 @@ async def pull(options: Options, model: str) -> None:
 
 @command.command("use")
 @click.argument("model")
+@embedding_option
 @pass_options
 @runs
-async def use(options: Options, model: str) -> None:
+async def use(options: Options, model: str, embedding: bool) -> None:
     """Switch the running backend to a profile, and keep it for the next start."""
     settings = options.settings_as_root  # the configuration of the machine is root's
+    if embedding:
+        await use_embedder(options, settings, model)
+        return
     profile = profile_of(model)
     if not model_path(settings, profile).is_file():
         raise Failed(f"{profile.name} is not downloaded yet: voltaire model pull {profile.name}")
@@ -156,16 +197,35 @@ async def use(options: Options, model: str) -> None:
             await selftest(options.settings, backend)
 
 
+async def use_embedder(options: Options, settings: Settings, name: str) -> None:
+    """Search by meaning with this model from the next start on; "none" ends it."""
+    if name != "none":
+        profile = load_embedder(name, profiles_folder())
+        if not model_path(settings, profile).is_file():
+            raise Failed(f"{name} is not downloaded yet: voltaire model pull {name}")
+    if not kept(options, "backend.embedding", "" if name == "none" else name):
+        raise Failed("There is no configuration file to keep it in: run `voltaire setup`.")
+    await record_act(settings.state_dir, act="embedding", to=name)
+    click.echo("Kept. It begins when the backend and the bot are started again.")
+
+
 def keep(options: Options, name: str) -> None:
     """Keep a profile for the next start."""
-    config = find_file(options.config)
-    if config and config.exists():
-        values = config_file.read(config)
-        config_file.put(values, "backend.profile", name)
-        config_file.write(config, values)
+    if kept(options, "backend.profile", name):
         click.echo(f"{name} is in use.")
     else:
         click.echo(f"{name} is in use; put backend.profile into the configuration to keep it.")
+
+
+def kept(options: Options, key: str, value: str) -> bool:
+    """Whether there is a configuration file, which now has it."""
+    config = find_file(options.config)
+    if not config or not config.exists():
+        return False
+    values = config_file.read(config)
+    config_file.put(values, key, value)
+    config_file.write(config, values)
+    return True
 
 
 async def switch(backend: BackendClient, name: str) -> None:
@@ -224,6 +284,7 @@ async def fit(
     try:
         read = partial(profile_headers, say=partial(click.echo, err=True))
         target, draft = await asyncio.to_thread(read, profile, machine.models)
+        profile = await asyncio.to_thread(with_projector, profile, machine.models)
     except FileNotFoundError as error:
         raise Failed(f"{error.filename} is not here.") from None
     except PullError as error:
@@ -306,6 +367,7 @@ def report_fields(profile: Profile, free: FreeMemory, report: FitReport) -> dict
             "kv": row.need.kv,
             "compute": row.need.compute,
             "draft": row.need.draft,
+            "projector": row.need.projector,
             "experts_in_ram": row.options.cpu_experts,
             "fits": row.fits,
         }

@@ -35,7 +35,7 @@ class MachineModels:
     async def offers(self, report: Status) -> Sequence[ModelOffer]:
         from backend import proc
         from backend.models.outlook import PREFERRED, Machine
-        from bot.cli.connect import backend_config
+        from bot.cli.backend_config import backend_config
         from bot.cli.model import all_candidates, next_step
 
         cards = [gpu.memory_total_mib / 1024 for gpu in report.gpus if gpu.memory_total_mib]
@@ -51,7 +51,7 @@ class MachineModels:
 
     async def download(self, name: str) -> AsyncGenerator[tuple[int, int | None]]:
         from backend.models.profile import ProfileError
-        from bot.cli.connect import backend_config, profile_of
+        from bot.cli.backend_config import backend_config, profile_of
 
         self.running.add(name)
         try:

@@ -150,6 +150,13 @@ def test_a_long_state_path_gets_a_short_socket(tmp_path: Path) -> None:
     assert default_socket(long) == default_socket(long)
 
 
+async def test_a_short_socket_leaves_no_folder(config: BackendConfig, tmp_path: Path) -> None:
+    async with running(replace(config, state_dir=tmp_path / ("x" * 120), socket=None)) as it:
+        folder = it.backend.socket.parent
+        assert folder.exists() and not folder.is_relative_to(tmp_path)
+    assert not folder.exists()
+
+
 async def test_a_backend_that_hangs_is_one_sentence(state: Path) -> None:
     """Its socket takes the connection and nobody answers."""
     with socket.socket(socket.AF_UNIX) as listener:

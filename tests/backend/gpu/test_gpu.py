@@ -295,7 +295,7 @@ def test_a_slow_model_is_told_once() -> None:
     ]
 
 
-def test_minutes_are_averaged_kept_seven_days_and_read_back(tmp_path: Path) -> None:
+def test_minutes_are_averaged_kept_a_month_and_read_back(tmp_path: Path) -> None:
     watched = Watched()
     for celsius in (60, 62, 64):
         watched.show(temperature_c=celsius)
@@ -312,7 +312,12 @@ def test_minutes_are_averaged_kept_seven_days_and_read_back(tmp_path: Path) -> N
     history = History(tmp_path / "history.db")
     history.write(minutes)
     assert history.read(0) == [minutes[1], minutes[0]]
-    later = card.model_copy(update={"at": datetime.fromtimestamp(1_000_020 + 7 * 86400 + 60, UTC)})
+    after = {"at": datetime.fromtimestamp(1_000_080, UTC), "temperature_c": 70.0}
+    history.write([card.model_copy(update=after)])
+    means = [minute for minute in history.read(0, 5) if minute.gpu == 0]
+    assert [(each.at, each.temperature_c) for each in means] == [(at, 66.0)]
+    month = datetime.fromtimestamp(1_000_080 + 31 * 86400 + 60, UTC)
+    later = card.model_copy(update={"at": month})
     history.write([later])
     assert history.read(0) == [later]
 

@@ -235,3 +235,63 @@ async def test_no_external_server_is_one_sentence_in_time(state: Path) -> None:
             await it.ready(5)
         with pytest.raises(BackendUnavailable):
             await it.client.endpoint()
+
+
+async def seen(config: BackendConfig, times: int = 1) -> list[bool | None]:
+    """What the endpoint says of pictures, first unasked, then asked so often."""
+    async with running(config) as it:
+        found = [(await it.client.endpoint()).vision]
+        for _ in range(times):
+            found.append((await it.client.endpoint(vision=True)).vision)
+        found.append((await it.client.endpoint()).vision)
+    return found
+
+
+async def test_a_server_that_does_not_say_whether_it_sees_is_tried_once(state: Path) -> None:
+    async with ModelServer(says("Grey.")) as other:
+        config = BackendConfig(state_dir=state, kind="external", urls=(other.url,))
+        assert await seen(config, times=3) == [None, True, True, True, True]
+        [request] = other.requests
+    [message] = request["messages"]
+    assert message["content"][1]["image_url"]["url"].startswith("data:image/png;base64,")
+    assert request["max_tokens"] == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "vision"), [(400, False), (500, False), (429, None), (401, None), (503, None)]
+)
+async def test_only_an_answer_to_the_picture_counts(
+    state: Path, status: int, vision: bool | None
+) -> None:
+    tried = 0
+
+    async def refuse(request: web.Request) -> web.Response:
+        nonlocal tried
+        tried += 1
+        return web.json_response({"error": {"message": "no"}}, status=status)
+
+    async def models(request: web.Request) -> web.Response:
+        return web.json_response({"data": [{"id": "m"}]})
+
+    app = web.Application()
+    app.add_routes([web.get("/v1/models", models), web.post("/v1/chat/completions", refuse)])
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    url = "http://{}:{}".format(*runner.addresses[0][:2])
+    config = BackendConfig(state_dir=state, kind="external", urls=(url,))
+    assert await seen(config, times=2) == [None, vision, vision, vision]
+    assert tried == (1 if vision is False else 2)
+    await runner.cleanup()
+
+
+@pytest.mark.parametrize("configured", [True, False])
+async def test_what_is_configured_about_pictures_is_not_tried(
+    state: Path, configured: bool
+) -> None:
+    async with ModelServer(says("Grey.")) as other:
+        config = BackendConfig(
+            state_dir=state, kind="external", urls=(other.url,), vision=configured
+        )
+        assert await seen(config) == [configured] * 3
+        assert other.requests == []

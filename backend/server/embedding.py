@@ -1,0 +1,110 @@
+"""A second llama-server, for vectors: on the processor, started with the backend, and again when it ends.
+
+Nobody's turn waits for it; while it is away, searches go by words alone.
+"""
+
+import asyncio
+import logging
+import random
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from backend.models.profile import ProfileError, load_embedder
+from backend.protocol import EmbeddingState, EmbeddingStatus, JsonObject
+from backend.server.diagnosis import LASTING, Cause, diagnose
+from backend.server.launch import CannotStart, Launch, prepare
+from backend.server.llama import LlamaServer, ServerAway, llama_server
+from backend.server.process import ServerProcess, end_orphan, server_process
+from backend.server.restart_backoff import RestartBackoff
+from backend.state import BackendState
+
+log = logging.getLogger(__name__)
+
+LOAD_LOOK_SECONDS, ALIVE_SECONDS = 0.1, 10.0
+
+
+@dataclass
+class EmbeddingServer:
+    """`server` is None while it does not serve; `status` says why, and is None where none is configured."""
+
+    state: BackendState
+    server: LlamaServer | None = None
+    status: EmbeddingStatus | None = None
+
+    @property
+    def record(self) -> Path:
+        """The file that names the running server, so that a later backend can end it."""
+        return self.state.config.state_dir / "run" / "embedding.json"
+
+    async def run(self) -> None:
+        """Keep it until cancelled; returns at once where none is configured."""
+        if not (name := self.state.config.embedding):
+            return
+        backoff, timing, rng = RestartBackoff(), self.state.timing, random.Random()
+        await end_orphan(self.record)
+        while True:
+            cause, served = await self._run_once(name)
+            backoff = backoff.ended(served=served, lasting=cause.kind in LASTING)
+            self._tell("failed" if backoff.given_up else "restarting", cause.sentence)
+            if backoff.given_up:
+                self.state.alerts.add(
+                    "embedding", "warning", f"No search by meaning: {cause.sentence}"
+                )
+            await asyncio.sleep(backoff.pause(rng, timing.first_pause, timing.retry))
+
+    async def vectors(self, body: JsonObject) -> Any:
+        """The answer of /v1/embeddings. Raises ServerAway with the reason, ServerRefused."""
+        if self.server is None:
+            raise ServerAway((self.status and self.status.reason) or "it is starting")
+        return await self.server.embeddings(body)
+
+    async def _run_once(self, name: str) -> tuple[Cause, bool]:
+        """Why it ended, and whether it had served."""
+        config = self.state.config
+        try:
+            profile = load_embedder(name, config.profiles)
+            launch = await prepare(replace(config, model="", bare=False), profile)
+        except ProfileError as error:
+            return Cause("model missing", str(error)), False
+        except CannotStart as error:
+            return error.cause, False
+        self._tell("loading", None)
+        try:
+            async with (
+                server_process(launch.argv, launch.env, self.record) as process,
+                llama_server(launch.url, launch.api_key) as server,
+            ):
+                return await self._serve(process, launch, server)
+        except OSError as error:
+            return Cause("unknown", f"The embedding server cannot be run: {error.strerror}."), False
+
+    async def _serve(
+        self, process: ServerProcess, launch: Launch, server: LlamaServer
+    ) -> tuple[Cause, bool]:
+        timing = self.state.timing
+        served = hung = False
+        exited = asyncio.create_task(process.wait())
+        try:
+            deadline = asyncio.get_running_loop().time() + timing.longest_load
+            while not exited.done() and not hung:
+                if served := served or await server.healthy(ALIVE_SECONDS):
+                    if self.server is None:
+                        self.server = server
+                        self._tell("ready", None)
+                    await asyncio.wait({exited}, timeout=timing.look_idle)
+                    hung = not exited.done() and not await server.healthy(timing.stall)
+                else:
+                    await asyncio.wait({exited}, timeout=LOAD_LOOK_SECONDS)
+                    hung = asyncio.get_running_loop().time() > deadline
+            if hung:
+                return Cause("wedged", "The embedding server no longer answered."), served
+            return diagnose(exited.result(), await process.final_log()), served
+        finally:
+            self.server = None
+            exited.cancel()
+
+    def _tell(self, state: EmbeddingState, reason: str | None) -> None:
+        name = self.state.config.embedding
+        self.status = EmbeddingStatus(profile=name, state=state, reason=reason)
+        log.info("embedding server state=%s profile=%s reason=%s", state, name, reason)
