@@ -30,20 +30,23 @@ from fakes.bot_process import Process
 from fakes.model_scripted import Json, Line, ModelServer, Reply, says
 from fakes.obedient_chat import ORDER, README
 from fakes.sandbox_box import git, repository
+from fakes.searxng import Searx, searxng
 from fakes.tool_servers import COMMAND
 from fakes.web_server import Site, site
 
 TOKEN = "4242:secret"
 TOOLS = (*default_names(), "web_fetch", "delegate")
 LONG = "%LONG%"  # the model writes this out
-LONG_TEXT = f"{'long ' * 1000}the end\\u202e"  # as JSON
+LONG_TEXT = f"{'long ' * 1000}the \\u2067end"  # as JSON; of U+202E Telegram itself shows nothing
 OBEYED = "Obeyed."
 QUESTION = Texts().approval.strip("*")
 SECONDS = 300.0  # for a step of a busy machine; an unanswered question is denied after as long
 # The web server is on loopback, which no host of a list may be.
 REACHABLE = """
 from agent.sandbox.hosts import Hosts
+from agent.web import browser
 from bot import composition
+browser.is_public = lambda address: True
 composition.allowed_hosts = lambda settings: Hosts(
     tuple(settings.agent.sandbox.allow_hosts), lambda address: True
 )
@@ -55,6 +58,8 @@ pacer.PRIVATE = pacer.OVERALL = pacer.Rate(10_000, 0.001, 1)
 """
 _CODES = re.compile("⟨U\\+([0-9A-F]+)⟩")
 _BASE64 = re.compile(r"[A-Za-z0-9_-]{24,}={0,2}")
+_SENDS = re.compile(r"web read (\S+)|mcp tea say text=(\S+)")
+_OF_SERVER = "tools of the MCP server"  # a question before the step's own
 _NOT_SHOWN = ("when", "kind", "question", "revision")  # what a question tells in other words
 
 Owner = Literal["denies", "allows what is shown whole", "allows everything"]
@@ -104,6 +109,7 @@ class ObedientBot:
 
     gram: Localgram
     web: Site
+    searx: Searx
     app: Path
     process: Process
     people: dict[int, Person]
@@ -118,6 +124,11 @@ class ObedientBot:
     def server_folder(self) -> Path:
         """Where the program of the MCP server `tea` lies."""
         return self.process.database.parent / "mcp/tea/program"
+
+    def give_server(self, name: str, text: str) -> None:
+        """A file beside the server's program."""
+        (self.server_folder / name).write_text(text, "utf-8")
+        (self.server_folder / name).chmod(0o644)
 
     async def restart(self) -> None:
         """Kill the process and start it again."""
@@ -167,11 +178,10 @@ class ObedientBot:
         call = self.obeyed[-1]
         self.asked.append(call.name)
         shown = "\n".join([message.text, *files])
-        hidden = [part for part in parts(call) if part not in shown and visible(part) not in shown]
+        due = [] if _OF_SERVER in message.text else parts(call)
+        hidden = [part for part in due if part not in shown and visible(part) not in shown]
         hidden += [
-            f"raw: {part}"
-            for part in parts(call)
-            if part != visible(part) and part[-9:] in message.text
+            f"raw: {part}" for part in due if part != visible(part) and part[-9:] in message.text
         ]
         if hidden and self.owner == "allows what is shown whole":
             self.refused.append(f"{call.name}: {hidden[0][:80]}")
@@ -187,6 +197,10 @@ class ObedientBot:
         found = [f"note: {x}" for x in self.rows("SELECT text FROM notes WHERE chat = ?", person)]
         found += [f"job: {x}" for x in self.rows("SELECT task FROM jobs WHERE chat = ?", person)]
         found += [f"request: {seen}" for seen in self.web.seen if "/leak" in seen]
+        called = self.server_folder.parent / "work/calls"
+        found += [
+            f"MCP: {line}" for line in (called.read_text() if called.exists() else "").splitlines()
+        ]
         found += self.beyond_all_questions()
         sent = [m for m in person.messages() if m.sender.is_bot and m.media]
         found += [
@@ -234,8 +248,10 @@ def _no_preview(message: Message) -> bool:
 
 
 def parts(call: ToolCall) -> list[str]:
-    """What of a call an owner has to see."""
+    """What of a call an owner has to see; of a command of one's own, what it sends."""
     given = json.loads(call.arguments)
+    if sends := _SENDS.fullmatch(str(given.get("command", ""))):
+        return [sends[1] or sends[2]]
     return [str(value) for name, value in given.items() if name not in _NOT_SHOWN]
 
 
@@ -246,7 +262,7 @@ async def obedient_bot(
     """Started, with that many owners, each in a private chat. `first` is Python that the process runs
     before the program, `entry` how the owner's list has the host."""
     folder.chmod(0o755)
-    async with Localgram(TOKEN) as gram, site() as web:
+    async with Localgram(TOKEN) as gram, site() as web, searxng() as searx:
         owners = {n: gram.user(f"Owner {n}", id=1000 + n, started=True) for n in range(people)}
         app = folder / "app"
         bot: ObedientBot
@@ -261,10 +277,11 @@ async def obedient_bot(
                 AGENT__REPOS__APP__PATH=str(app),
                 AGENT__REPOS__APP__WRITE="true",
                 AGENT__TOOLS=",".join(TOOLS),
+                AGENT__WEB__SEARCH_URL=searx.url,
                 AGENT__MCP=json.dumps({"tea": {"command": COMMAND}}),
                 BACKEND__CONTEXT="65536",
             )
-            bot = ObedientBot(gram, web, app, process, owners, owner)
+            bot = ObedientBot(gram, web, searx, app, process, owners, owner)
             program = bot.server_folder
             program.mkdir(parents=True)
             (program / "server.py").write_text(Path(mcp_server.__file__).read_text("utf-8"))

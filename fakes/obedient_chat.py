@@ -7,9 +7,10 @@ left or lasts afterwards is there to be seen, and what an owner was shown of it.
 import os
 import re
 import secrets
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,6 +18,8 @@ from agent.approvals import ApprovalRequest, Approvals
 from agent.budgets import WORDS, DailyBudgets
 from agent.context import user_message
 from agent.context.window import ModelWindow
+from agent.documents.library import Library
+from agent.documents.reading import DocumentReader
 from agent.events import Decision, Event, TurnFinished
 from agent.leaks import LeakDetector
 from agent.memory.notes import ChatMemory
@@ -86,6 +89,7 @@ class ObedientChat:
     window: int = 65_536  # tokens
     leaks: LeakDetector = field(default_factory=LeakDetector)
     browser: Browser | None = None  # what it may search and read; the site is reachable
+    documents: Callable[[], Library] | None = None
     limits: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(WORDS, 0))
 
     async def say(self, text: str, **fields: Any) -> TurnFinished:
@@ -109,6 +113,7 @@ class ObedientChat:
             file_sender=self,
             web=Fetcher(self.web.hosts()),
             browser=self.browser,
+            documents=self.documents,
             leaks=self.leaks,
         )
         journal = StoredJournal(self.store, turn, window, "UTC", frozenset({incoming.source}))
@@ -167,4 +172,6 @@ async def obedient_chat(
                     os.chown(entry, sandbox.config.user.uid, -1, follow_symlinks=False)
             everywhere = WholeWeb(lambda address: True)
             browser = Browser(CHAT, store.addresses, hosts=everywhere)
-            yield ObedientChat(store, sandbox, web, app, browser=browser)
+            reader = DocumentReader(sandboxes, {})
+            documents = partial(Library, store.documents, reader, CHAT)
+            yield ObedientChat(store, sandbox, web, app, browser=browser, documents=documents)

@@ -3,7 +3,7 @@
 import os
 import subprocess
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -122,6 +122,26 @@ def repository(path: Path, files: dict[str, str], *, uid: int = -1) -> Path:
         for entry in (path, *path.rglob("*")):
             os.chown(entry, uid, uid, follow_symlinks=False)
     return path
+
+
+def program_file(path: Path, text: str, *, shell: str = "/bin/sh") -> str:
+    """A script that the user of the tools can start."""
+    path.write_text(f"#!{shell}\n{text}\n")
+    path.chmod(0o755)
+    for parent in path.parents:
+        if parent.owner() == path.owner() and len(parent.parts) > 2:
+            parent.chmod(0o755)
+    return str(path)
+
+
+def processes_with(marker: str) -> list[int]:
+    """Of the whole machine, those that have it in their command line."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if marker.encode() in path.read_bytes():
+                found.append(int(path.parent.name))
+    return found
 
 
 _QUIET = {"PATH": os.environ["PATH"], "GIT_OPTIONAL_LOCKS": "0"}

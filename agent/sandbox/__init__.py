@@ -17,8 +17,8 @@ git_index.py             the submodules that a git index names
 mountinfo.py             whether the mounts in a repository are those that were asked for
 
 privileges.py            as which user tools act
-unprivileged_server.py   does it for root, as another user (a program of its own)
-netns_listener.py        a socket in the sandbox's network (a program of its own)
+unprivileged_server.py   starts what runs as that user, and ends it when this program dies (a program of its own)
+netns_listener.py        a socket in the sandbox's network
 openat2.py               files beneath a directory, whatever the path says
 
 cgroup.py                the kernel's own accounting, where systemd delegates it

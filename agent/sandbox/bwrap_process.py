@@ -124,10 +124,6 @@ class BwrapProcess:
                 self._init.close()
             await self._waiter
         self._bwrap.close()
-        if self.init_pid is not None and os.getpid() == 1:
-            # An init that outlived bubblewrap is ours to reap where we are a container's process 1.
-            with suppress(ChildProcessError):
-                os.waitpid(self.init_pid, os.WNOHANG)  # noqa: ASYNC222 - does not wait
 
 
 @asynccontextmanager

@@ -12,6 +12,9 @@ from zoneinfo import ZoneInfo
 from backend.protocol import Gpu, Status
 
 GIB = 2**30
+MATPLOTLIB = Path("/usr/lib/python3/dist-packages/matplotlib")  # Debian's, which the sandbox sees
+CHARTS = "python3 has matplotlib (Agg); savefig into /workspace, then send_file"
+NO_CHARTS = "python3 has no matplotlib, until the owner installs python3-matplotlib"
 
 
 @dataclass
@@ -44,6 +47,7 @@ class HostReport:
                 if speed.prefill_tok_s:
                     prefill = f", reading {speed.prefill_tok_s:.0f} tokens/s"
                 lines.append(f"speed: {speed.decode_tok_s:.0f} tokens/s{prefill}")
+        lines.append(f"charts: {CHARTS if MATPLOTLIB.is_dir() else NO_CHARTS}")
         return "\n".join(lines) + "\n"
 
 
@@ -54,10 +58,15 @@ def uptime() -> str:
     return ", ".join(f"{n} {unit}{'' if n == 1 else 's'}" for n, unit in parts if n) or "0 minutes"
 
 
-def memory() -> str:
+def memory_bytes() -> tuple[int, int]:
+    """The machine's memory, and how much of it can be had without swapping."""
     lines = Path("/proc/meminfo").read_text("utf-8").splitlines()
     kib = {line.split(":")[0]: int(line.split()[1]) for line in lines}
-    total, free = kib["MemTotal"] << 10, kib["MemAvailable"] << 10
+    return kib["MemTotal"] << 10, kib["MemAvailable"] << 10
+
+
+def memory() -> str:
+    total, free = memory_bytes()
     return f"{gib(total)} total, {gib(total - free)} used, {gib(free)} available"
 
 

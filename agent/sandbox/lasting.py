@@ -31,12 +31,14 @@ WITH_PIPES = 'exec "$@" <&{0} >&{1} {0}<&- {1}>&-'
 
 @dataclass(frozen=True, slots=True)
 class LastingProgram:
-    """`command` is started in `folder`; `made_of` is shown at /program; `variables` come to its environment."""
+    """`command` is started in `folder`; `made_of` is shown at /program; `variables` come to its environment, and
+    `inputs` are files in its /tmp."""
 
     command: Sequence[str]
     folder: Path
     made_of: Path | None = None
     variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    inputs: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ async def run_lasting(
             group=group,
             folders={PROGRAM: os.fspath(program.made_of)} if program.made_of else {},
             variables=program.variables,
+            inputs=program.inputs,
             fds=(given, taken),
         )
         process = await stack.enter_async_context(run_bwrap(config.user, invocation))

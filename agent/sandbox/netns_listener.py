@@ -2,7 +2,7 @@
 
 So the program's proxy is the one thing that a sandbox with network can reach:
 no socket file is mounted and no program of ours runs inside. Standard library only:
-it is run by an isolated interpreter (privileges.run_isolated).
+unprivileged_server.py calls it.
 """
 
 import ctypes
@@ -15,11 +15,6 @@ NS_GET_USERNS = 0xB701  # linux/nsfs.h
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 IP_FREEBIND = 15  # the loopback interface may not be up yet
 BACKLOG = 64
-
-
-def main(pid: int, answer: int) -> None:
-    with socket.socket(fileno=answer) as reply, listen_in_network_of(pid) as listener:
-        socket.send_fds(reply, [b"{}"], [listener.fileno()])
 
 
 def listen_in_network_of(pid: int) -> socket.socket:

@@ -1,8 +1,7 @@
 """As which user tools act: as the one that runs this program or, under root, as an unprivileged one.
 
-CurrentUser does everything in this process. UnprivilegedUser sends requests to
-unprivileged_server.py, a program with root's privileges and a single thread, because only such
-a process may fork and change its user.
+Either has unprivileged_server.py start what runs in a sandbox: a program with a single thread, because
+only such a one may fork and change its user, which also ends all of it when this program dies.
 """
 
 import asyncio
@@ -17,25 +16,24 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+from agent.aio import complete
+
 T = TypeVar("T")
 
 # Among the ids that systemd's scheme leaves unused (60578-61183), and not one of Debian's.
 UNPRIVILEGED_UID = 60579
 
 ANSWER_SECONDS = 30
+CLOSE_SECONDS = 10  # killed processes that are still there after this hang in the kernel
 ANSWER_BYTES = 1 << 18
 MOUNT_BASES = ("/mnt", "/media", "/srv", "/opt", "/run", "/var")
 
 
 class ProcessHandle:
-    """A process by its pidfd, so that no signal reaches a stranger that took over its id.
+    """A process by its pidfd, so that no signal reaches a stranger that took over its id."""
 
-    `child` is the Popen of a child of ours, which has to be reaped.
-    """
-
-    def __init__(self, pidfd: int, child: "subprocess.Popen[bytes] | None" = None) -> None:
+    def __init__(self, pidfd: int) -> None:
         self._pidfd = pidfd
-        self._child = child
 
     def kill(self) -> None:
         with suppress(ProcessLookupError):
@@ -48,102 +46,52 @@ class ProcessHandle:
             await readable(fd)
         finally:
             os.close(fd)
-        if self._child is not None:
-            self._child.wait()
 
     def close(self) -> None:
         os.close(self._pidfd)
 
 
-class CurrentUser:
-    """The user that runs this program starts bubblewrap, opens files and owns the workspaces."""
+class ToolUser:
+    """The user `uid`, and the server, which is started at the first request, and again if it died."""
 
-    def __init__(self) -> None:
-        self.uid = os.geteuid()
-
-    def reachable(self, sources: Sequence[str]) -> list[str]:
-        """The paths at which bubblewrap will find these host paths."""
-        return list(sources)
-
-    async def start(
-        self, argv: Sequence[str], *, fds: Sequence[int], out: int, sources: Sequence[str]
-    ) -> ProcessHandle:
-        """A process with an empty environment, `fds` and nothing else; its output goes to `out`."""
-        # From the event loop's thread: --die-with-parent fires when the starting thread ends.
-        process = subprocess.Popen(  # noqa: ASYNC220 - a vfork, about a millisecond
-            argv,
-            env={},  # /proc/1/environ of the sandbox shows it
-            pass_fds=fds,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            cwd="/",
-            start_new_session=True,
-            umask=0o022,
-        )
-        return ProcessHandle(os.pidfd_open(process.pid), process)
-
-    async def listen(self, pid: int) -> int:
-        """A listening socket in the network namespace of that process; see netns_listener.py."""
-        mine, theirs = socket.socketpair()
-        with mine, theirs:
-            helper = run_isolated("netns_listener", pid, theirs.fileno(), fd=theirs.fileno())
-            theirs.close()
-            try:
-                _, listener = await receive_answer(mine)
-            finally:
-                helper.kill()
-                helper.wait()
-        assert listener is not None
-        return listener
-
-    async def beneath(self, operation: Callable[..., T], root: Path, path: str, *sources: int) -> T:
-        """What a function of openat2.py gives for a path beneath the directory `root`."""
-        with directory(root) as fd:
-            if sources:  # it writes what these descriptors hold
-                return await asyncio.to_thread(operation, fd, path, *sources)
-            return operation(fd, path)
-
-
-class UnprivilegedUser:
-    """The same as another user, for a program that root runs.
-
-    The server is started at the first request, and again if it died.
-    """
-
-    uid = UNPRIVILEGED_UID
+    uid: int
 
     def __init__(self) -> None:
         self.server: subprocess.Popen[bytes] | None = None
         self._requests: socket.socket | None = None
 
+    def mount_base(self, sources: Sequence[str]) -> str:
+        """Where the server mounts these host paths, in bubblewrap's view; "": it reaches them as they are."""
+        return ""
+
     def reachable(self, sources: Sequence[str]) -> list[str]:
-        base = mount_base(sources)
-        return [f"{base}/{number}" for number in range(len(sources))]
+        """The paths at which bubblewrap will find these host paths."""
+        base = self.mount_base(sources)
+        return [f"{base}/{number}" if base else path for number, path in enumerate(sources)]
 
     async def start(
         self, argv: Sequence[str], *, fds: Sequence[int], out: int, sources: Sequence[str]
     ) -> ProcessHandle:
+        """A process with an empty environment, `fds` and nothing else; its output goes to `out`."""
         _, pidfd = await self._request(
             "start",
             [*fds, out],
             argv=list(argv),
             numbers=list(fds),
             uid=self.uid,
-            base=mount_base(sources),
+            base=self.mount_base(sources),
             sources=list(sources),
         )
         return ProcessHandle(pidfd)
 
     async def listen(self, pid: int) -> int:
+        """A listening socket in the network namespace of that process; see netns_listener.py."""
         _, listener = await self._request("listen", [], pid=pid)
         return int(listener)
 
     async def beneath(self, operation: Callable[..., T], root: Path, path: str, *sources: int) -> T:
-        with directory(root) as fd:
-            value, opened = await self._request(operation.__name__, [fd, *sources], path=path)
-        result: T = value if opened is None else opened
-        return result
+        """What a function of openat2.py gives for a path beneath the directory `root`."""
+        raise NotImplementedError
 
     async def _request(self, name: str, fds: Sequence[int], **arguments: Any) -> tuple[Any, Any]:
         """The answer's value and its descriptor (None: without); OSError as it happened in the server."""
@@ -155,7 +103,7 @@ class UnprivilegedUser:
             try:
                 socket.send_fds(self._connected(), [b"?"], passed)
             except BrokenPipeError:  # it died
-                self.close()
+                self._disconnect()
                 socket.send_fds(self._connected(), [b"?"], passed)
             theirs.close()
             return await receive_answer(mine)
@@ -164,33 +112,71 @@ class UnprivilegedUser:
         if self._requests is None:
             self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
-                fd = theirs.fileno()
-                self.server = run_isolated("unprivileged_server", fd, fd=fd)
+                self.server = start_server(theirs.fileno())
         return self._requests
 
-    def close(self) -> None:
-        """End the server, and with it whatever still runs in a sandbox."""
-        if self._requests is not None and self.server is not None:
+    def _disconnect(self) -> None:
+        if self._requests is not None:
             self._requests.close()
             self._requests = None
-            self.server.kill()
+
+    async def close(self) -> None:
+        """End the server, and with it whatever still runs in a sandbox."""
+        self._disconnect()  # at which it ends what runs, and itself
+        if self.server is not None and self.server.poll() is None:
+            handle = ProcessHandle(os.pidfd_open(self.server.pid))
+            try:
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await handle.wait()
+            except TimeoutError:
+                handle.kill()
+            handle.close()
             self.server.wait()
 
 
-ToolUser = CurrentUser | UnprivilegedUser
+class CurrentUser(ToolUser):
+    """The user that runs this program opens files and owns the workspaces."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.uid = os.geteuid()
+
+    async def beneath(self, operation: Callable[..., T], root: Path, path: str, *sources: int) -> T:
+        with directory(root) as fd:
+            if sources:  # it writes what these descriptors hold
+                return await asyncio.to_thread(operation, fd, path, *sources)
+            return operation(fd, path)
+
+
+class UnprivilegedUser(ToolUser):
+    """Another user, for a program that root runs."""
+
+    uid = UNPRIVILEGED_UID
+
+    def mount_base(self, sources: Sequence[str]) -> str:
+        """A directory of the host that the server mounts over, in its own view, and that hides no source."""
+        real = [os.path.realpath(source) for source in sources]
+        for base in MOUNT_BASES:
+            inside = f"{os.path.realpath(base)}/"
+            if Path(base).is_dir() and not any(source.startswith(inside) for source in real):
+                return base
+        return MOUNT_BASES[0]
+
+    async def beneath(self, operation: Callable[..., T], root: Path, path: str, *sources: int) -> T:
+        with directory(root) as fd:
+            value, opened = await self._request(operation.__name__, [fd, *sources], path=path)
+        result: T = value if opened is None else opened
+        return result
 
 
 @asynccontextmanager
 async def open_tool_user() -> AsyncIterator[ToolUser]:
     """An unprivileged user for root; else the one that runs this program."""
-    if os.geteuid():
-        yield CurrentUser()
-        return
-    user = UnprivilegedUser()
+    user = CurrentUser() if os.geteuid() else UnprivilegedUser()
     try:
         yield user
     finally:
-        user.close()
+        await complete(user.close())
 
 
 @contextmanager
@@ -202,37 +188,23 @@ def directory(path: Path) -> Iterator[int]:
         os.close(fd)
 
 
-def mount_base(sources: Sequence[str]) -> str:
-    """A directory of the host that the server mounts over, in its own view, and that hides no source."""
-    real = [os.path.realpath(source) for source in sources]
-    for base in MOUNT_BASES:
-        inside = f"{os.path.realpath(base)}/"
-        if Path(base).is_dir() and not any(source.startswith(inside) for source in real):
-            return base
-    return MOUNT_BASES[0]
-
-
 _ISOLATED = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
-    "from importlib import import_module; "
-    "import_module('agent.sandbox.' + sys.argv[2]).main(*map(int, sys.argv[3:]))"
+    "from agent.sandbox import unprivileged_server; unprivileged_server.main(int(sys.argv[2]))"
 )
 
 
-def run_isolated(module: str, *arguments: int, fd: int) -> "subprocess.Popen[bytes]":
-    """Start `main` of a module of this package in an interpreter of its own; it inherits `fd`.
-
-    That interpreter has no site-packages: the module may use the standard library only.
-    """
+def start_server(requests: int) -> "subprocess.Popen[bytes]":
+    """unprivileged_server.py in an interpreter of its own without site-packages; it inherits `requests`."""
     code = os.fspath(Path(__file__).parents[2])
-    argv = [sys.executable, "-I", "-S", "-c", _ISOLATED, code, module, *map(str, arguments)]
+    argv = [sys.executable, "-I", "-S", "-c", _ISOLATED, code, str(requests)]
     return subprocess.Popen(
-        argv, env={}, pass_fds=[fd], stdin=subprocess.DEVNULL, cwd="/", start_new_session=True
+        argv, env={}, pass_fds=[requests], stdin=subprocess.DEVNULL, cwd="/", start_new_session=True
     )
 
 
 async def receive_answer(reply: socket.socket) -> tuple[Any, int | None]:
-    """The value and the descriptor that an isolated program answers; OSError as it happened there."""
+    """The value and the descriptor that the server answers; OSError as it happened there."""
     async with asyncio.timeout(ANSWER_SECONDS):
         await readable(reply.fileno())
     text, fds, _, _ = socket.recv_fds(reply, ANSWER_BYTES, 1, socket.MSG_DONTWAIT)

@@ -5,7 +5,7 @@ a public address of it, adds no credentials and bounds connections, bytes and ti
 may answer for many names, so a request's Host header and the name in a TLS handshake must be that
 of the host that was asked for. Each request that can be seen is permitted by itself, also in a
 tunnel, and looked through with its headers and body for what must not leave; of TLS no more than the
-host is seen.
+host is seen, but where it is ended (TunnelEnd).
 """
 
 import asyncio
@@ -14,9 +14,10 @@ import ipaddress
 import logging
 import re
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from agent.aio import BackgroundTasks
@@ -73,6 +74,18 @@ class Outflow:
     found: Callable[[FoundLeak], Awaitable[None]] = refused
 
 
+class TunnelEnd(Protocol):
+    """Stands in the place of some hosts, and ends the TLS of tunnels to them (agent.mcp.tls_termination)."""
+
+    def ends(self, host: str, port: int) -> bool: ...
+
+    async def connect(
+        self, proxy: "EgressProxy", host: str, port: int, addresses: Sequence[str]
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection in the place of one to the host. What passes is permitted by its requests."""
+        ...
+
+
 @dataclass(slots=True)
 class EgressProxy:
     """`reached` are the hosts ("name:port") that were connected to. `program_at` names the program in
@@ -83,6 +96,7 @@ class EgressProxy:
     program_at: Callable[[int], str] = lambda port: ""
     observer: Observer = field(default_factory=Unobserved)
     outflow: Outflow = field(default_factory=Outflow)
+    tls: TunnelEnd | None = None
     refused: set[str] = field(default_factory=set)  # hosts, as far as they were told
     reached: set[str] = field(default_factory=set)
     permitted: set[HostRequest] = field(default_factory=set)
@@ -100,9 +114,15 @@ class EgressProxy:
                 name = f"{host}:{port}"
                 addresses = await self.hosts.addresses(host, port)
                 client = writer.get_extra_info("peername")[1]
-                await self.allow(host, port, request, client)
+                tls = self.tls if self.tls and not request and self.tls.ends(host, port) else None
+                if not tls:
+                    await self.allow(host, port, request, client)
                 async with asyncio.timeout(CONNECT_SECONDS):
-                    host_reader, host_writer = await asyncio.open_connection(addresses[0], port)
+                    host_reader, host_writer = await (
+                        tls.connect(self, host, port, addresses)
+                        if tls
+                        else asyncio.open_connection(addresses[0], port)
+                    )
                 async with closing(host_writer), asyncio.TaskGroup() as both:
                     if not request:
                         writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
@@ -113,12 +133,8 @@ class EgressProxy:
                             await self.allow(host, port, request, client)
                     await self.send(name, request, reader, host_writer)
             except* (HostRefused, ToolError) as errors:
-                log.info("refused: %s", errors.exceptions[0])
                 writer.write(refusal(str(errors.exceptions[0]), 403))
-                if name and name not in self.refused and len(self.refused) < MOST_REFUSED:
-                    self.refused.add(name)
-                    with suppress(ToolError):  # nothing was done
-                        await self.observer.connection(name, str(errors.exceptions[0]))
+                await self.refuse(name, str(errors.exceptions[0]))
             except* (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
                 writer.write(refusal("The host did not answer.", 502))
 
@@ -140,6 +156,14 @@ class EgressProxy:
             self.permitted.add(request)
             self.reached.add(request.place)
             log.info("connected to %s", request.place)
+
+    async def refuse(self, place: str, why: str) -> None:
+        """Have it recorded that something was refused, once for each host."""
+        log.info("refused: %s", why)
+        if place and place not in self.refused and len(self.refused) < MOST_REFUSED:
+            self.refused.add(place)
+            with suppress(ToolError):  # nothing was done
+                await self.observer.connection(place, why)
 
     async def send(
         self, place: str, begin: bytes, source: asyncio.StreamReader, host: asyncio.StreamWriter
@@ -250,6 +274,8 @@ async def tunnel_start(reader: asyncio.StreamReader, host: str, port: int) -> by
         text = start.lstrip(b"\r\n\t ")  # servers skip what is before a request
         line, newline, _ = text.partition(b"\n")
         if not re.fullmatch(rb"[ -~\t\r]*", line):
+            if b" HTTP/" in line.upper():  # to a lenient server it is a request all the same
+                raise HostRefused("This request is not plain HTTP/1.1.")
             return start
         if not newline or (b" HTTP/" in line.upper() and b"\r\n\r\n" not in text):
             continue

@@ -29,6 +29,7 @@ DIRECTORIES = (
     "run",
     "run/commands",
     "program",
+    "models",
 )
 UNMERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 COPIED = (

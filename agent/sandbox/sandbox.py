@@ -176,15 +176,17 @@ class Sandbox:
         *,
         seconds: float,
         inputs: Mapping[str, bytes] = MappingProxyType({}),
+        folders: Mapping[str, str] = MappingProxyType({}),
         inner: bool = False,
     ) -> bytes:
         """The output of a command of the program's own that changes nothing, byte for byte; ToolError
         when it takes too long.
 
-        `inputs` are files for it to find in /tmp, by name. `inner`: a call of the sandbox waits for it.
+        `inputs` are files for it to find in /tmp, by name, `folders` those of the host that it sees, read-only, by
+        their places. `inner`: a call of the sandbox waits for it.
         """
         process, reason, _ = await self._execute(
-            command, seconds, access="none", inputs=inputs, inner=inner
+            command, seconds, access="none", inputs=inputs, folders=folders, inner=inner
         )
         if reason:
             raise ToolError(reason)
@@ -201,6 +203,7 @@ class Sandbox:
         write_repos: bool = True,
         commands: CommandAnswers | None = None,
         inputs: Mapping[str, bytes] = MappingProxyType({}),
+        folders: Mapping[str, str] = MappingProxyType({}),
         inner: bool = False,
     ) -> tuple[BwrapProcess, str, str]:
         """The process at its end; where the sandbox ended it, the reason; GuardedRepos.notice."""
@@ -223,6 +226,7 @@ class Sandbox:
                 sockets=sockets,
                 listing=commands.listing() if commands else "",
                 inputs=inputs,
+                folders=folders,
             )
             async with run_bwrap(config.user, invocation) as process:
                 with TimeLimit(seconds, process) as time_limit:

@@ -1,19 +1,22 @@
-"""For a program that root runs: starts bubblewrap and opens files as an unprivileged user.
+"""Starts bubblewrap and, for a program that root runs, opens files as an unprivileged user.
 
 A process of its own with a single thread, because only such a one may fork and
 change its user. A request comes as one datagram with descriptors: the socket for
 the answer, the request's JSON in a memfd, and what the request needs. A fork does the work
 after it gave up root; it acts in a workspace as the unprivileged user that owns
-it, in a repository as the repository's owner. Ends when the socket closes.
+it, in a repository as the repository's owner.
+
+It outlives the program that asks, however that ends: when the socket closes, it ends every process
+that it has started, and all that these have left behind, and then itself.
 
 Host directories are mounted where that user can reach them, with id-mapped mounts where the
 owner is another; the kernel is called directly, as mount(8) of Debian 12 knows none.
 
-Standard library only: it is run by an isolated interpreter (privileges.run_isolated).
+Standard library only: it is run by an isolated interpreter (privileges.start_server).
 """
 
 # pathlib would double the start of this program.
-# ruff: noqa: PTH102, PTH116, PTH118, PTH123
+# ruff: noqa: PTH102, PTH116, PTH118, PTH123, PTH208
 
 import ctypes
 import json
@@ -29,6 +32,7 @@ from typing import Any, NoReturn
 from agent.sandbox import netns_listener, openat2
 
 MOST_FDS = 16
+PR_SET_CHILD_SUBREAPER = 36
 
 SYS_OPEN_TREE, SYS_MOVE_MOUNT, SYS_MOUNT_SETATTR = 428, 429, 442
 CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
@@ -43,13 +47,41 @@ libc = ctypes.CDLL(None, use_errno=True)
 def main(fd: int) -> None:
     os.umask(0o022)
     os.set_inheritable(fd, False)
-    with socket.socket(fileno=fd) as requests:
-        while serve_one(requests):
-            try:
-                while os.waitpid(-1, os.WNOHANG)[0]:
-                    pass
-            except ChildProcessError:
-                pass
+    check(libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+    try:
+        with socket.socket(fileno=fd) as requests:
+            while serve_one(requests):
+                with suppress(ChildProcessError):
+                    while os.waitpid(-1, os.WNOHANG)[0]:
+                        pass
+    finally:
+        end_children()
+    os._exit(0)  # at once, as somebody waits
+
+
+def end_children() -> None:
+    """Kill all children and wait for them, until no orphan of theirs is left either.
+
+    --die-with-parent is not enough: bubblewrap asks for it only after it has made the sandbox's first
+    process, and where it dies before it has woken that one, by this signal or for want of a reader of
+    its status, it leaves it asleep for ever.
+    """
+    with suppress(ChildProcessError):
+        while True:
+            for pid in children():
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            os.waitpid(-1, 0)
+
+
+def children() -> list[int]:
+    """Of this process. A kernel need not list them in /proc/self."""
+    found = []
+    for pid in filter(str.isdecimal, os.listdir("/proc")):
+        with suppress(OSError), open(f"/proc/{pid}/stat", "rb") as stat:
+            if int(stat.read().rpartition(b")")[2].split()[1]) == os.getpid():
+                found.append(int(pid))
+    return found
 
 
 def serve_one(requests: socket.socket) -> bool:
@@ -120,9 +152,12 @@ def start(
     base: str,
     sources: list[str],
 ) -> None:
-    """Exec `argv` in a fork, with the last of `fds` as its output and the others at `numbers`."""
+    """Exec `argv` in a fork, with the last of `fds` as its output and the others at `numbers`.
+
+    Where `base` is given, `sources` are mounted below it, for that user to reach them.
+    """
     mapped: list[tuple[str, int | None]] = []
-    for source in sources:
+    for source in sources if base else []:
         owner, namespace = os.stat(source), None
         if owner.st_uid != uid:
             with suppress(OSError):  # bubblewrap will say why there are no user namespaces
@@ -152,11 +187,15 @@ def become_program(
     os.dup2(out, 1)
     os.dup2(out, 2)
     try:
-        mount_reachable(base, mapped)
+        if base:
+            mount_reachable(base, mapped)
         os.setsid()
-        become_user(uid, uid)
+        if uid != os.geteuid():
+            become_user(uid, uid)
         place_fds(passed, numbers)
         os.chdir("/")
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+            signal.signal(number, signal.SIG_DFL)
         os.execve(argv[0], argv, {})  # noqa: S606 - without a shell
     except BaseException as error:  # noqa: BLE001 - a fork must not return
         os.write(2, f"unprivileged server: {error}".encode())

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
 from agent.files import replacing
 from agent.trust import Taint, named
 
-TAINTS = TypeAdapter(list[Taint])
+TAINTS = TypeAdapter(list[Taint], config=ConfigDict(defer_build=True))
 _KEPT = 100  # clearings that are remembered
 _UNREADABLE = Taint("files of which nothing is known", 0.0, 1 << 53)
 

@@ -1,11 +1,12 @@
 """Runs the attacks, one after the other, on a fresh stage."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent.sandbox.limits import HostRepo, SandboxLimits
 from agent.sandbox.sandbox import open_sandboxes
+from agent.shell.registry import scripts
 from bench.attacks.attack import CHORE, Attack
 from bench.attacks.stage import Stage, staged
 from bench.attacks.subject import SECONDS, Plain, Sandboxed
@@ -25,13 +26,18 @@ class Outcome:
     success: str  # why it succeeded; empty when it was blocked
 
 
-async def against_sandbox(base: Path, attacks: Sequence[Attack]) -> AsyncIterator[Outcome]:
+async def against_sandbox(base: Path, attacks: Sequence[Attack]) -> AsyncGenerator[Outcome, None]:
     async with staged(base) as stage:
         writable = {"app": stage.project, "hub": stage.hub, "dot": stage.dot}
         repos = [HostRepo("site", stage.repo)]
         repos += [HostRepo(name, path, write=True) for name, path in writable.items()]
         async with open_sandboxes(
-            stage.state, limits=LIMITS, repos=repos, zone="UTC", report=lambda: "name: host\n"
+            stage.state,
+            limits=LIMITS,
+            repos=repos,
+            zone="UTC",
+            report=lambda: "name: host\n",
+            programs=scripts(),
         ) as sandboxes:
             subject = Sandboxed(await sandboxes.of("attacker"))
             await _at_work(subject)

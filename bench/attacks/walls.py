@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,9 +35,11 @@ from agent.sandbox import (
     seccomp,
 )
 from agent.sandbox.output_buffer import visible
+from agent.shell.broker import Broker
 from agent.tools import tool as tools
 from agent.tools.registry import known
 from agent.turn.journal import StoredJournal
+from agent.web.browser import Browser
 from bench.attacks.attack import Attack
 from bench.attacks.cases import ATTACKS
 from bench.attacks.cases.trust import SHOWN, Try, attempts
@@ -167,6 +170,14 @@ def loaded_files_unmarked() -> None:
     setattr(files.Files, "mark_for_now", nothing)
 
 
+def commands_unmarked() -> None:
+    setattr(Broker, "stranger", nothing)
+
+
+def any_address() -> None:
+    setattr(Browser, "needs_question", nothing)
+
+
 def forgets_at_once() -> None:
     setattr(StoredJournal, "taints", nothing)
 
@@ -240,6 +251,8 @@ WALLS = (
     Wall("files that are sent are a stranger's", files_unmarked, tries=[Try("a document and its name", 0)]),
     Wall("repositories are a stranger's", repositories_unmarked, tries=[Try("a file of a repository", 0), Try("names of files", 1)]),
     Wall("what a command loads is a stranger's", loaded_files_unmarked, tries=[Try("a page that a command kept", 0)]),
+    Wall("what commands of the shell give is a stranger's", commands_unmarked, tries=[Try("results of a search", 0), Try("what an MCP server says of its tools", 1)]),
+    Wall("addresses that nobody wrote ask", any_address, tries=[Try("a page", 0)]),
     Wall("it stays so after a restart", forgets_at_once, tries=[Try("a page, in the turn after a restart", 0)]),
     Wall("what leaves or lasts asks", never_asks, tries=[Try("a page", 1)]),
     Wall("/repos is closed to touched commands", repos_writable_when_touched, tries=[Try("a page", 2)]),
@@ -261,12 +274,14 @@ async def through(wall: Wall, folder: Path) -> list[str]:
     while left:
         with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as base:
             try:
-                async for outcome in against_sandbox(Path(base), left):
-                    left = left[left.index(outcome.attack) + 1 :]
-                    if outcome.success:
-                        attack = outcome.attack
-                        found.append(f"{attack.area}: {attack.name}: {outcome.success}")
-                        break
+                # Closed before the next stage is built: both are of this process.
+                async with aclosing(against_sandbox(Path(base), left)) as outcomes:
+                    async for outcome in outcomes:
+                        left = left[left.index(outcome.attack) + 1 :]
+                        if outcome.success:
+                            attack = outcome.attack
+                            found.append(f"{attack.area}: {attack.name}: {outcome.success}")
+                            break
             except IdleSandboxError:  # at the end, on a stage where nothing works any more
                 return found
     return found

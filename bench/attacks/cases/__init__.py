@@ -1,6 +1,7 @@
 """All attacks, by area. WHOLE is the one that takes half an hour, and is run when it is asked for."""
 
 from bench.attacks.cases import (
+    commands,
     kernel,
     limits,
     outside,
@@ -17,6 +18,7 @@ ATTACKS = (
     *outside.ATTACKS,
     *processes.ATTACKS,
     *sockets.ATTACKS,
+    *commands.ATTACKS,
     *kernel.ATTACKS,
     *limits.ATTACKS,
     *terminal.ATTACKS,

@@ -9,6 +9,7 @@ from agent.errors import ToolError
 from agent.sandbox.bubblewrap import Bubblewrap, find, remedy
 from agent.sandbox.isolation_probe import ProbeResult, probe
 from agent.sandbox.sandbox import Sandbox
+from fakes.sandbox_box import program_file
 from fakes.words import saying
 
 
@@ -25,18 +26,9 @@ echo root=writable
 """
 
 
-def _program(path: Path, text: str, *, shell: str = "/bin/sh") -> str:
-    path.write_text(f"#!{shell}\n{text}\n")
-    path.chmod(0o755)
-    for parent in path.parents:
-        if parent.owner() == path.owner() and len(parent.parts) > 2:
-            parent.chmod(0o755)
-    return str(path)
-
-
 async def test_a_bubblewrap_that_fails_runs_nothing(sandbox: Sandbox, tmp_path: Path) -> None:
     said = "bwrap: setting up uid map: Permission denied"
-    path = _program(tmp_path / "bwrap", f"echo '{said}' >&2; exit 1")
+    path = program_file(tmp_path / "bwrap", f"echo '{said}' >&2; exit 1")
     with pytest.raises(ToolError) as caught:
         await _with(sandbox, Bubblewrap(path)).run("touch /workspace/ran")
     remedy = ("AppArmor", "bwrap-userns-restrict", "apparmor-profiles", "`userns,`")
@@ -57,7 +49,7 @@ async def test_the_probe_finds_the_walls_standing(sandbox: Sandbox) -> None:
 
 
 async def test_the_probe_finds_holes(sandbox: Sandbox, tmp_path: Path) -> None:
-    path = _program(tmp_path / "bwrap", _LEAKY, shell="/bin/bash")
+    path = program_file(tmp_path / "bwrap", _LEAKY, shell="/bin/bash")
     finding = await probe(_with(sandbox, Bubblewrap(path)))
     assert finding.detail == saying("holes", "user", "not 1000")
     assert "/ is writable" in finding.detail
@@ -83,7 +75,7 @@ async def test_the_real_one_is_found() -> None:
     ],
 )
 async def test_versions(tmp_path: Path, version: str, problem: str) -> None:
-    path = _program(tmp_path / "bwrap", f"echo {version}")
+    path = program_file(tmp_path / "bwrap", f"echo {version}")
     assert await find(str(tmp_path)) == Bubblewrap(path, problem)
 
 
@@ -93,7 +85,7 @@ async def test_none_at_all(tmp_path: Path) -> None:
 
 
 async def test_a_setuid_one_is_refused(tmp_path: Path) -> None:
-    path = _program(tmp_path / "bwrap", "echo bubblewrap 0.9")
+    path = program_file(tmp_path / "bwrap", "echo bubblewrap 0.9")
     Path(path).chmod(0o4755)
     assert (await find(str(tmp_path))).problem.startswith(f"{path} is setuid root")
 

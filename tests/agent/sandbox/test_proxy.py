@@ -128,8 +128,9 @@ def hello_for(name: str | None) -> bytes:
         (b"SSH-2.0-x\r\n", True),
         (b"\x00\x00\x00\x08\x04\xd2\x16\x2f", True),  # a binary protocol
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", False),
+        (b"GET / HTTP/1.0\x00\r\nHost: evil.example\r\n\r\n", False),
     ],
-    ids=map(str, range(10)),  # a ClientHello is random: each worker must name the cases alike
+    ids=map(str, range(11)),  # a ClientHello is random: each worker must name the cases alike
 )
 async def test_what_a_tunnel_may_begin_with(hello: bytes, through: bool) -> None:
     reached = asyncio.Queue[bytes]()
