@@ -10,15 +10,18 @@ inbox.py          messages that came in
 turns.py          turns, open and ended
 leases.py         one turn at a time per chat, whatever process runs it
 transcript.py     every message, and which stand in the prompt
+pictures.py       what pictures of prompts are made of, by hash
 search.py         full-text candidates; vectors of notes and messages
 plans.py          the plans of conversations
 documents.py      documents of chats and folders, in passages
 notes.py          lasting notes
+links.py          chats of one person
 outbox.py         messages to be sent
 approvals.py      questions to owners, standing permissions
 jobs.py           scheduled jobs; their due times, runs and results
 people.py         who may talk, pairing codes
 usage.py          tokens of each model call
+overview.py       what the owner's page reads
 key_values.py     small values of the program itself
 unreadable.py     rows that cannot be read are taken out of the way
 set_aside.py      what was, and at what the program crashed: counted and told
@@ -49,6 +52,7 @@ from agent.store.jobs import JobTable, OccurrenceTable
 from agent.store.key_values import KeyValueTable
 from agent.store.leases import LeaseTable
 from agent.store.ledger import LedgerTable
+from agent.store.links import LinkTable
 from agent.store.notes import NoteTable
 from agent.store.outbox import OutboxTable
 from agent.store.people import PeopleTable
@@ -75,6 +79,7 @@ class Store:
         self.leases = LeaseTable(database)
         self.transcript = TranscriptTable(database)
         self.notes = NoteTable(database)
+        self.links = LinkTable(database)
         self.search = SearchTable(database)
         self.embeddings = EmbeddingTable(database)
         self.documents = DocumentTable(database)

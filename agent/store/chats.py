@@ -20,7 +20,8 @@ SETTINGS = TypeAdapter(dict[str, Any])
 @dataclass(frozen=True, slots=True)
 class Chat:
     """`timezone` is empty where the agent's holds; `conversation` is the current one, None before
-    the first, and `plan` its task's. Nothing is sent to a `blocked` chat: its person has blocked the bot."""
+    the first, and `plan` its task's. Nothing is sent to a `blocked` chat: its person has blocked the bot.
+    `language` is that of whoever wrote last, as their app says, "" where it does not."""
 
     key: str
     title: str
@@ -30,6 +31,17 @@ class Chat:
     blocked: bool
     active_at: float
     plan: Plan = ()
+    language: str = ""
+
+    @property
+    def chosen_language(self) -> str:
+        """That of /settings; "" where it follows whoever writes."""
+        return str(self.settings.get("language") or "")
+
+    @property
+    def spoken(self) -> str:
+        """The language of its fixed texts, "" where nothing is known of it."""
+        return self.chosen_language or self.language
 
     @property
     def thinking(self) -> int | None:
@@ -140,7 +152,7 @@ class ChatTable:
 
 _COLUMNS = (
     "key, title, timezone, settings, conversation, resting, active_at,"
-    " (SELECT plan FROM conversations WHERE id = chats.conversation)"
+    " (SELECT plan FROM conversations WHERE id = chats.conversation), language"
 )
 CHAT = f"SELECT {_COLUMNS} FROM chats WHERE key = ?"
 _CONVERSATIONS = """
@@ -162,22 +174,22 @@ async def decoded(database: Database, rows: Sequence[Row]) -> Chat | None:
 
 
 def _chat(row: Row) -> Chat:
-    key, title, timezone, settings, conversation, blocked, active, plan = row
+    key, title, timezone, settings, conversation, blocked, active, plan, language = row
     known = SETTINGS.validate_json(settings)
-    return Chat(
-        key, title, timezone, known, conversation, bool(blocked), active, decoded_plan(plan)
-    )
+    task = decoded_plan(plan)
+    return Chat(key, title, timezone, known, conversation, bool(blocked), active, task, language)
 
 
-async def ensure(tx: Transaction, key: str, title: str = "") -> None:
+async def ensure(tx: Transaction, key: str, title: str = "", language: str = "") -> None:
     """Make the chat's row if it is new, and record its use."""
     sql = (
-        "INSERT INTO chats (key, number, title, created_at, active_at)"
-        " VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM chats WHERE number < 1 << 53), ?2, ?3, ?3)"
+        "INSERT INTO chats (key, number, title, created_at, active_at, language)"
+        " VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM chats WHERE number < 1 << 53), ?2, ?3, ?3, ?4)"
         " ON CONFLICT (key) DO UPDATE SET active_at = ?3,"
-        " title = CASE ?2 WHEN '' THEN title ELSE ?2 END"
+        " title = CASE ?2 WHEN '' THEN title ELSE ?2 END,"
+        " language = CASE ?4 WHEN '' THEN language ELSE ?4 END"
     )
-    await tx.run(sql, key, title, tx.now)
+    await tx.run(sql, key, title, tx.now, language)
 
 
 async def current_conversation(tx: Transaction, key: str) -> int:

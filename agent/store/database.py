@@ -27,9 +27,14 @@ from agent.store.errors import StoreError, StoreNewer, as_store_errors, damaged
 BUSY_SECONDS = 10.0
 NEWEST = 999  # no schema has such a version: the number itself is damaged
 READERS = 2
+# How far a transaction's commit waits: FULL until it is on the disk, whatever happens then; NORMAL
+# until other processes see it, which a kill cannot undo, but a power cut can.
+DURABLE = "PRAGMA synchronous = FULL"
+VISIBLE = "PRAGMA synchronous = NORMAL"
+
 _PRAGMAS = (
     "PRAGMA journal_mode = WAL",
-    "PRAGMA synchronous = FULL",  # NORMAL may lose committed inbox rows in a power cut
+    DURABLE,
     "PRAGMA foreign_keys = ON",
     "PRAGMA journal_size_limit = 67108864",
     "PRAGMA temp_store = MEMORY",
@@ -139,18 +144,20 @@ class Database:
         async with self.read() as tx:
             return await tx.value(sql, *values)
 
-    async def execute(self, sql: str, *values: Any) -> list[Row]:
+    async def execute(self, sql: str, *values: Any, durable: bool = True) -> list[Row]:
         """One statement that writes, as a transaction of its own; the rows it returns."""
-        async with self.write() as tx:
+        async with self.write(durable=durable) as tx:
             return await tx.commit_with(sql, *values)
 
     @asynccontextmanager
-    async def write(self) -> AsyncIterator[Transaction]:
-        """One transaction; it is rolled back when the block raises."""
+    async def write(self, *, durable: bool = True) -> AsyncIterator[Transaction]:
+        """One transaction; it is rolled back when the block raises. What is not `durable` may be lost
+        in a power cut: for what means nothing afterwards, or may be missing."""
+        level = DURABLE if durable else VISIBLE
         async with self._writing:
             with as_store_errors(self.path):
                 try:
-                    tx = Transaction(self._writer, self.clock(), "BEGIN IMMEDIATE")
+                    tx = Transaction(self._writer, self.clock(), level, "BEGIN IMMEDIATE")
                     yield tx
                     if not tx.ended:
                         await tx.batch(("COMMIT", ()))
@@ -179,7 +186,7 @@ class Database:
         """The writer outside a transaction, for VACUUM and its like."""
         async with self._writing:
             with as_store_errors(self.path):
-                tx = Transaction(self._writer, self.clock())
+                tx = Transaction(self._writer, self.clock(), DURABLE)
                 yield tx
                 await tx.batch()
 
@@ -211,6 +218,34 @@ async def open_database(path: Path, clock: Clock = time.time) -> AsyncIterator[D
             yield Database(path, writer, stack, clock)
 
 
+@asynccontextmanager
+async def open_read_only(path: Path, clock: Clock = time.time) -> AsyncIterator[Database]:
+    """The file beside whoever writes it, by one connection that cannot write: a write raises StoreError.
+
+    Raises StoreError where there is none, or one of another version.
+    """
+    if not path.exists():
+        raise StoreError(f"There is no state in {path.parent} yet: the bot makes it.")
+    with as_store_errors(path):
+        async with AsyncExitStack() as stack:
+            reader = await _connect(stack, f"{path.absolute().as_uri()}?mode=ro")
+            version, known = await _version(reader), len(migrations())
+            if version != known:
+                newer = version > known
+                raise StoreError(
+                    f"{path} was written by {'a newer' if newer else 'an older'} version of Voltaire: "
+                    + (
+                        "update this one."
+                        if newer
+                        else "start the bot, which brings it up to date."
+                    )
+                )
+            database = Database(path, reader, stack, clock)
+            database._idle_readers.append(reader)
+            database._reading = asyncio.Semaphore(1)
+            yield database
+
+
 _SCHEMA_CHECK = """
 SELECT 0 FROM chats, conversations, inbox, turns, transcript, notes, jobs, occurrences, outbox, facts,
     set_aside, taints, ledger, addresses LIMIT 0
@@ -222,8 +257,11 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-async def _connect(stack: AsyncExitStack, path: Path) -> aiosqlite.Connection:
-    connection = aiosqlite.connect(path, isolation_level=None, timeout=BUSY_SECONDS)
+async def _connect(stack: AsyncExitStack, path: Path | str) -> aiosqlite.Connection:
+    """`path` may be a URI of SQLite, as text."""
+    connection = aiosqlite.connect(
+        path, isolation_level=None, timeout=BUSY_SECONDS, uri=isinstance(path, str)
+    )
     await stack.enter_async_context(connection)
     # Bytes that are no UTF-8 must not make the rows beside them unreadable.
     connection.text_factory = lambda raw: raw.decode("utf-8", "replace")

@@ -158,7 +158,7 @@ class DocumentTable:
         note: str = "",
     ) -> None:
         """Its (page, heading, text) in place of what there was, unless it has changed meanwhile."""
-        await self._empty(document.id)
+        await self._empty(document.id, document.begun_at)
         for start in range(0, len(passages), BATCH):
             rows = [
                 (
@@ -183,13 +183,13 @@ class DocumentTable:
         )
 
     async def fail(self, document: SavedDocument, why: str) -> None:
-        await self._empty(document.id)
+        await self._empty(document.id, document.begun_at)
         await self.database.execute(_FAIL, storable(why), document.id, document.begun_at)
 
     async def put_back(self, document: SavedDocument) -> None:
         """It was begun, and could not be read for a reason that is not its own."""
-        sql = "UPDATE documents SET begun_at = NULL, attempts = attempts - 1 WHERE id = ?"
-        await self.database.execute(sql, document.id)
+        sql = "UPDATE documents SET begun_at = NULL, attempts = attempts - 1 WHERE id = ? AND begun_at = ?"
+        await self.database.execute(sql, document.id, document.begun_at)
 
     async def forget(self, id: int) -> None:
         await self._empty(id)
@@ -252,10 +252,13 @@ class DocumentTable:
             SavedPassage(*row) for row in await self.database.all(_PAGES, document, first, last)
         ]
 
-    async def _empty(self, id: int) -> None:
-        """Remove the passages of a document, a few at a time."""
-        sql = "DELETE FROM passages WHERE id IN (SELECT id FROM passages WHERE document = ? LIMIT ?) RETURNING 1"
-        while len(await self.database.execute(sql, id, BATCH)) == BATCH:
+    async def _empty(self, id: int, begun_at: float | None = None) -> None:
+        """Remove the passages of a document, a few at a time; with `begun_at` none once another has begun it."""
+        sql = (
+            "DELETE FROM passages WHERE id IN (SELECT id FROM passages WHERE document = ?1 LIMIT ?2)"
+            " AND (?3 IS NULL OR ?3 = (SELECT begun_at FROM documents WHERE id = ?1)) RETURNING 1"
+        )
+        while len(await self.database.execute(sql, id, BATCH, begun_at)) == BATCH:
             pass
 
     # -- meaning --------------------------------------------------------------

@@ -9,6 +9,7 @@ AgentError
 """
 
 import os
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,10 @@ from agent.errors import AgentError
 
 FREE_BYTES = 65_536  # SQLite's shared memory grows by 32 KiB, its log by a page and more
 # Damage that SQLite reports as if the statement were wrong.
-_DAMAGED = ("unsupported file format", "invalid fts5 file format", "vtable constructor failed")
+_DAMAGED = re.compile(
+    r"unsupported file format|invalid fts5 file format|vtable constructor failed"
+    r"|no such table|no such column|table \w+ has no column"
+)
 _NO_ACCESS = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 
@@ -69,7 +73,7 @@ def _store_error(path: Path, error: sqlite3.DatabaseError) -> StoreError | None:
         return StoreBusy(f"Another process keeps {path} locked.")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return damaged(path)
-    if code == sqlite3.SQLITE_ERROR and str(error).startswith(_DAMAGED):
+    if code == sqlite3.SQLITE_ERROR and _DAMAGED.match(str(error)):
         return damaged(path)
     # The plain code: the file's head asks that nothing is written.
     if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY and os.access(

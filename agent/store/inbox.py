@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
-from agent.store import chats
+from agent.store import chats, outbox
 from agent.store.database import Database, Row, Statement, Transaction, storable
 from agent.store.unreadable import readable
 from agent.trust import Origin
@@ -22,12 +22,13 @@ class Incoming:
 
     `source` and `update` together are unique: the same pair twice is a duplicate.
     `ref` is the app's id of the message; an "edit" names the message it corrects.
-    `files` are lines naming what came along, `images` data URLs, `context_lines`
+    `files` are lines naming what came along, `images` data URLs of pictures to show, `context_lines`
     further lines for the model's context block. `body` is JSON of the app's own,
     given back untouched. A turn starts once the newest waiting message is
     `settle_s` old, so that albums and pastes in pieces become one. `at` is when it
     was sent (seconds since the epoch; 0: now). `origin` is who wrote it; `stranger` names
-    what strangers may have written of it (a forwarded message, a file).
+    what strangers may have written of it (a forwarded message, a file). `language` is that of
+    the sender's app, kept with the chat.
     """
 
     chat: str
@@ -46,6 +47,7 @@ class Incoming:
     at: float = 0.0
     origin: Origin = "person"
     stranger: str = ""
+    language: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,15 @@ class InboxTable:
         sql = "SELECT chat FROM inbox WHERE source = ? AND ref = ? AND state = 'taken'"
         return str(await self.database.value(sql, source, ref) or "")
 
+    async def heard(self, row: int, incoming: Incoming, payloads: Sequence[str]) -> None:
+        """Keep what a recording said as its message's own words, and tell its chat, silently, by `payloads`: both, or
+        neither, so that nothing is heard or told twice."""
+        texts = storable(incoming.text), storable(lists_json(incoming)), incoming.body
+        async with self.database.write() as tx:
+            sql = "UPDATE inbox SET words = ?, extra = ?, body = ?, stranger = ? WHERE id = ?"
+            await tx.run(sql, *texts, storable(incoming.stranger), row)
+            await outbox.put(tx, incoming.chat, payloads, silent=True)
+
     async def text_before_edit(self, edit: Incoming) -> str:
         """The text, as it was, of the message that an edit corrects; empty when unknown."""
         sql = (
@@ -144,15 +155,9 @@ async def add(tx: Transaction, incoming: Incoming) -> bool:
 
 async def _insertion(tx: Transaction, incoming: Incoming) -> Statement:
     """The statement that inserts it; it returns a row unless it is a duplicate."""
-    await chats.ensure(tx, incoming.chat)
-    await tx.run("UPDATE chats SET resting = 0 WHERE key = ? AND resting = 1", incoming.chat)
+    await chats.ensure(tx, incoming.chat, language=incoming.language)
+    await tx.run("UPDATE chats SET resting = 0 WHERE key = ? AND resting <> 0", incoming.chat)
     in_place = incoming.kind == "edit" and await _correct_waiting(tx, incoming)
-    extra = {
-        "files": incoming.files,
-        "images": incoming.images,
-        "more": incoming.context_lines,
-        "quote": [incoming.quote] if incoming.quote else [],
-    }
     sql = (
         "INSERT INTO inbox (source, update_id, chat, kind, ref, words, sender, extra, body,"
         " settle_s, state, said_at, received_at, origin, stranger)"
@@ -160,11 +165,22 @@ async def _insertion(tx: Transaction, incoming: Incoming) -> Statement:
         " ON CONFLICT (source, update_id) DO NOTHING RETURNING id"
     )
     key = (incoming.source, incoming.update, incoming.chat, incoming.kind, incoming.ref)
-    lists = json.dumps({k: v for k, v in extra.items() if v}, ensure_ascii=False)
-    texts = (storable(incoming.text), storable(incoming.sender), storable(lists), incoming.body)
+    lists = storable(lists_json(incoming))
+    texts = (storable(incoming.text), storable(incoming.sender), lists, incoming.body)
     state = "done" if in_place else "waiting"
     whose = (incoming.origin, storable(incoming.stranger))
     return sql, (*key, *texts, incoming.settle_s, state, incoming.at or tx.now, tx.now, *whose)
+
+
+def lists_json(incoming: Incoming) -> str:
+    """The column `extra`."""
+    extra = {
+        "files": incoming.files,
+        "images": incoming.images,
+        "more": incoming.context_lines,
+        "quote": [incoming.quote] if incoming.quote else [],
+    }
+    return json.dumps({k: v for k, v in extra.items() if v}, ensure_ascii=False)
 
 
 async def _correct_waiting(tx: Transaction, edit: Incoming) -> bool:

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
 from agent.schedule.times.rule import load
 from agent.store import chats, outbox
 from agent.store.database import Database, Row, columns
+from agent.store.links import LINKED
 from agent.store.unreadable import readable
 
 MAX_ID = 2**63 - 1  # of SQLite; a person may type any number
-JSON = TypeAdapter(dict[str, Any])
+JSON = TypeAdapter(dict[str, Any], config=ConfigDict(defer_build=True))
 JobState = Literal["proposed", "active", "paused", "ended", "deleted"]
 CatchUp = Literal["once", "all", "missed"]
 
@@ -71,8 +72,13 @@ class JobTable:
         return found[0] if found else None
 
     async def of_chat(self, chat: str) -> list[Job]:
-        """Not the deleted ones, oldest first."""
-        return await self._where("chat = ? AND state <> 'deleted' ORDER BY id", chat)
+        """Its jobs and those of chats linked with it, but the deleted ones, oldest first."""
+        return await self._where(f"chat IN {LINKED} AND state <> 'deleted' ORDER BY id", chat)
+
+    async def get_of(self, chat: str, id: int) -> Job | None:
+        """A job of the chat, or of one linked with it."""
+        found = await self._where(f"chat IN {LINKED} AND id = ?2", chat, min(id, MAX_ID))
+        return found[0] if found else None
 
     async def active(self) -> list[Job]:
         return await self._where("state = 'active' ORDER BY id")

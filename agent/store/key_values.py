@@ -34,6 +34,11 @@ class KeyValueTable:
         sql = "INSERT INTO facts (key, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2"
         await self.database.execute(sql, key, json.dumps(value))
 
+    async def replace(self, key: str, old: Any, new: Any) -> None:
+        """Put a value where `old` still stands, and nothing where another process has put its own."""
+        sql = "UPDATE facts SET value = ? WHERE key = ? AND value = ?"
+        await self.database.execute(sql, json.dumps(new), key, json.dumps(old))
+
     async def with_prefix(self, prefix: str, kind: type[T]) -> dict[str, T]:
         """The values whose keys begin with `prefix`."""
         sql = "SELECT key, value FROM facts WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key"

@@ -1,4 +1,7 @@
-"""One turn at a time per chat, whatever process runs it: a lease row with a heartbeat."""
+"""One turn at a time per chat, whatever process runs it: a lease row with a heartbeat.
+
+A power cut ends its holders too, so that no commit here waits for the disk.
+"""
 
 import os
 import secrets
@@ -18,10 +21,12 @@ class LeaseTable:
 
     async def acquire(self, chat: str, owner: str) -> bool:
         """Take the right to run turns of a chat; False while another owner holds it."""
-        if await self.database.execute(_TAKE_FREE, chat, owner, self.database.clock()):
+        if await self.database.execute(
+            _TAKE_FREE, chat, owner, self.database.clock(), durable=False
+        ):
             return True
         # The holder may be gone, or the chat be new.
-        async with self.database.write() as tx:
+        async with self.database.write(durable=False) as tx:
             held = await tx.one(_HOLDER, chat)
             if held and held[0] != owner and self._alive(*held):
                 return False
@@ -32,7 +37,8 @@ class LeaseTable:
     async def heartbeat(self, chat: str, owner: str) -> bool:
         """Prolong the lease; False when another owner holds it now."""
         sql = "UPDATE leases SET heartbeat_at = ? WHERE chat = ? AND owner = ? RETURNING 1"
-        return bool(await self.database.execute(sql, self.database.clock(), chat, owner))
+        now = self.database.clock()
+        return bool(await self.database.execute(sql, now, chat, owner, durable=False))
 
     async def stop_requested(self, chat: str) -> bool:
         """Whether another process wants the turn to end."""
@@ -40,14 +46,14 @@ class LeaseTable:
 
     async def release(self, chat: str, owner: str) -> None:
         sql = "DELETE FROM leases WHERE chat = ? AND owner = ?"
-        await self.database.execute(sql, chat, owner)
+        await self.database.execute(sql, chat, owner, durable=False)
 
     async def release_all(self, owner: str) -> None:
-        await self.database.execute("DELETE FROM leases WHERE owner = ?", owner)
+        await self.database.execute("DELETE FROM leases WHERE owner = ?", owner, durable=False)
 
     async def request_stop(self, chat: str) -> bool:
         """Ask whoever runs a turn of that chat to stop it; False when nobody does."""
-        async with self.database.write() as tx:
+        async with self.database.write(durable=False) as tx:
             held = await tx.one(_HOLDER, chat)
             if held is None or not self._alive(*held):
                 return False

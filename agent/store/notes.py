@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from agent.store import chats
 from agent.store.database import Database, Row, storable
+from agent.store.links import LINKED
 
 NOTE_CHARACTERS = 1_000
 
@@ -34,7 +35,7 @@ class NoteTable:
         text = normalize(text)
         async with self.database.write() as tx:
             await chats.ensure(tx, chat)
-            sql = f"{_SELECT} WHERE chat = ? AND deleted_at IS NULL AND lower(text) = lower(?)"
+            sql = f"{_SELECT} WHERE chat IN {LINKED} AND deleted_at IS NULL AND lower(text) = lower(?2)"
             old = await tx.one(sql, chat, text)
             if old:
                 return _note(old), False
@@ -48,37 +49,39 @@ class NoteTable:
         return _note(row), True
 
     async def all(self, chat: str) -> list[SavedNote]:
-        """The chat's notes, oldest first."""
+        """The notes of the chat and of those linked with it, oldest first."""
         return [_note(row) for row in await self.database.all(_OF_CHAT, chat)]
 
     async def get(self, chat: str, id: int) -> SavedNote | None:
-        """A note of that chat, deleted or not."""
-        row = await self.database.one(f"{_SELECT} WHERE chat = ? AND id = ?", chat, id)
+        """A note of that chat's person, deleted or not."""
+        row = await self.database.one(f"{_SELECT} WHERE chat IN {LINKED} AND id = ?2", chat, id)
         return _note(row) if row else None
 
     async def correct(self, chat: str, id: int, text: str) -> bool:
         """Replace its words by a person's; False when there is no such note in that chat."""
         sql = (
-            "UPDATE notes SET text = ?, changed_at = ?, stranger = '' WHERE id = ? AND chat = ?"
-            " AND deleted_at IS NULL RETURNING 1"
+            "UPDATE notes SET text = ?2, changed_at = ?3, stranger = ''"
+            f" WHERE id = ?4 AND chat IN {LINKED} AND deleted_at IS NULL RETURNING 1"
         )
-        return bool(
-            await self.database.execute(sql, normalize(text), self.database.clock(), id, chat)
-        )
+        now = self.database.clock()
+        return bool(await self.database.execute(sql, chat, normalize(text), now, id))
 
     async def pin(self, chat: str, id: int, pinned: bool) -> bool:
         """Pin or unpin; False when there is no such note in that chat."""
-        sql = "UPDATE notes SET pinned = ? WHERE id = ? AND chat = ? AND deleted_at IS NULL RETURNING 1"
-        return bool(await self.database.execute(sql, pinned, id, chat))
+        sql = (
+            f"UPDATE notes SET pinned = ?2 WHERE id = ?3 AND chat IN {LINKED}"
+            " AND deleted_at IS NULL RETURNING 1"
+        )
+        return bool(await self.database.execute(sql, chat, pinned, id))
 
     async def delete(self, chat: str, id: int) -> bool:
         """Delete a note and every line of the prompts that shows it; `restore` undoes it."""
         async with self.database.write() as tx:
             sql = (
-                "UPDATE notes SET deleted_at = ? WHERE id = ? AND chat = ? AND deleted_at IS NULL"
-                " RETURNING 1"
+                f"UPDATE notes SET deleted_at = ?2 WHERE id = ?3 AND chat IN {LINKED}"
+                " AND deleted_at IS NULL RETURNING 1"
             )
-            deleted = await tx.all(sql, tx.now, id, chat)
+            deleted = await tx.all(sql, chat, tx.now, id)
             if deleted:
                 await tx.run(_DELETE_SHORT_LINE, id)
                 await tx.run(_DELETE_LINE, id)
@@ -88,13 +91,13 @@ class NoteTable:
     async def restore(self, chat: str, id: int) -> bool:
         """Undo a delete; False when there is nothing to undo."""
         sql = (
-            "UPDATE notes SET deleted_at = NULL, changed_at = ? WHERE id = ? AND chat = ?"
+            f"UPDATE notes SET deleted_at = NULL, changed_at = ?2 WHERE id = ?3 AND chat IN {LINKED}"
             " AND deleted_at IS NOT NULL RETURNING 1"
         )
-        return bool(await self.database.execute(sql, self.database.clock(), id, chat))
+        return bool(await self.database.execute(sql, chat, self.database.clock(), id))
 
     async def to_show(self, chat: str) -> tuple[list[SavedNote], dict[int, str]]:
-        """The chat's notes, and those that its current conversation shows: {note: line}."""
+        """The same, and those that its current conversation shows: {note: line}."""
         async with self.database.read() as tx:
             notes, shown = await tx.batch((_OF_CHAT, (chat,)), (_SHOWN_NOW, (chat,)))
         return [_note(row) for row in notes], {row[0]: row[1] for row in shown}
@@ -111,7 +114,7 @@ class NoteTable:
 
 _COLUMNS = "id, chat, text, pinned, source, saved_at, changed_at, stranger"
 _SELECT = f"SELECT {_COLUMNS} FROM notes"
-_OF_CHAT = f"{_SELECT} WHERE chat = ? AND deleted_at IS NULL ORDER BY id"
+_OF_CHAT = f"{_SELECT} WHERE chat IN {LINKED} AND deleted_at IS NULL ORDER BY id"
 _SHOWN_NOW = """
 SELECT note, line FROM notes_shown
 WHERE conversation = (SELECT conversation FROM chats WHERE key = ?)

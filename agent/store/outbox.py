@@ -7,7 +7,6 @@
 The payload is JSON of the messaging app's own.
 """
 
-import asyncio
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -44,13 +43,12 @@ class OutboxRow:
 
 @dataclass(frozen=True)
 class OutboxTable:
-    """`added` is set whenever this process has put something in; whoever delivers clears it.
-
-    `on_end` are called whenever a row is delivered, refused or in doubt.
+    """`on_wake` are called whenever this process has put something in, for each that delivers;
+    `on_end` whenever a row is delivered, refused or in doubt.
     """
 
     database: Database
-    added: asyncio.Event = field(default_factory=asyncio.Event)
+    on_wake: list[Callable[[], None]] = field(default_factory=list)
     on_end: list[Callable[[], None]] = field(default_factory=list)
 
     async def add(
@@ -60,7 +58,7 @@ class OutboxTable:
         async with self.database.write() as tx:
             await chats.ensure(tx, chat)
             ids = await put(tx, chat, payloads, silent=silent, turn=turn)
-        self.added.set()
+        self.wake()
         return ids
 
     async def chats_waiting(self, prefix: str = "") -> list[str]:
@@ -140,7 +138,7 @@ class OutboxTable:
                 await put(tx, chat, [payload])
         self._ended()
         if payload:
-            self.added.set()
+            self.wake()
 
     async def notice_sent(self, id: int, notice_id: str) -> None:
         """The notice of an uncertain send is out; without effect where its button was pressed already."""
@@ -157,7 +155,7 @@ class OutboxTable:
             " WHERE id = ? AND state = 'uncertain' RETURNING id"
         )
         rows = await self.database.execute(sql, self.database.clock(), id)
-        self.added.set()
+        self.wake()
         return bool(rows)
 
     async def without_notice(self, prefix: str = "") -> list[OutboxRow]:
@@ -189,6 +187,11 @@ class OutboxTable:
         sql = "SELECT state, count(*) FROM outbox WHERE state <> 'delivered' GROUP BY state"
         rows = await self.database.all(sql)
         return dict(rows)
+
+    def wake(self) -> None:
+        """Have those that deliver in this process look at once."""
+        for callback in self.on_wake:
+            callback()
 
     def _ended(self) -> None:
         for callback in self.on_end:

@@ -1,14 +1,15 @@
 """The plan of a conversation's task."""
 
 import json
+from collections.abc import Callable
 from dataclasses import astuple, dataclass
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
-from agent.plan import Plan, PlanStep
+from agent.plan import Plan, PlanStep, WrongPlan
 from agent.store.database import Database, Transaction
 
-STEPS = TypeAdapter(tuple[tuple[str, bool], ...])
+STEPS = TypeAdapter(tuple[tuple[str, bool], ...], config=ConfigDict(defer_build=True))
 
 
 def decoded_plan(column: str | None) -> Plan:
@@ -35,15 +36,29 @@ class PlanTable:
         )
         return decoded_plan(await self.database.value(sql, chat))
 
-    async def set(self, chat: str, plan: Plan, turn: str = "") -> None:
-        """`turn` is the one that keeps it, empty where a person has corrected it."""
-        sql = (
-            "UPDATE conversations SET plan = ?1, plan_turn = CASE ?2 WHEN '' THEN plan_turn ELSE ?2 END"
-            " WHERE id = coalesce((SELECT conversation FROM turns WHERE id = ?2),"
-            " (SELECT conversation FROM chats WHERE key = ?3))"
-        )
-        steps = json.dumps([astuple(each) for each in plan]) if plan else None
-        await self.database.execute(sql, steps, turn, chat)
+    async def change(self, chat: str, correct: Callable[[Plan], Plan], turn: str = "") -> Plan:
+        """What `correct` makes of the plan as it is when nobody else can change it. `turn` is the one that
+        keeps it, empty where a person corrects it. WrongPlan where there is no conversation to have one."""
+        async with self.database.write() as tx:
+            row = await tx.one(
+                "SELECT id, plan FROM conversations WHERE id = CASE ?1"
+                " WHEN '' THEN (SELECT conversation FROM chats WHERE key = ?2)"
+                " ELSE (SELECT conversation FROM turns WHERE id = ?1) END",
+                turn,
+                chat,
+            )
+            if row is None:
+                raise WrongPlan("There is no task to plan here.")
+            known = decoded_plan(row[1])
+            changed = correct(known)
+            if changed != known or turn:
+                steps = json.dumps([astuple(each) for each in changed]) if changed else None
+                sql = (
+                    "UPDATE conversations SET plan = ?2, plan_turn = coalesce(nullif(?3, ''), plan_turn)"
+                    " WHERE id = ?1"
+                )
+                await tx.run(sql, row[0], steps, turn)
+        return changed
 
 
 async def end_plan(tx: Transaction, conversation: int, turn: str) -> None:

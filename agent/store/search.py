@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from agent.store.database import Database
+from agent.store.links import LINKED
 from agent.store.unreadable import readable
 
 CANDIDATES = 300
@@ -31,23 +32,24 @@ class SearchTable:
     database: Database
 
     async def candidates(self, chat: str, query: str, limit: int = CANDIDATES) -> list[SearchHit]:
-        """Notes, then messages of that chat that hold a word of the query, the newest `limit` of each.
+        """Notes (of linked chats, too), then messages of that chat that hold a word of the query, the
+        newest `limit` of each.
 
         Common endings are tried on and off ("ovens", "oven"). Without any match the
         terms are looked for inside the words of the newest messages.
         """
         async with self.database.read() as tx:
-            number = await tx.value("SELECT number FROM chats WHERE key = ?", chat)
+            numbers: dict[str, int] = dict(await tx.all(_NUMBERS, chat))
             words = terms(query)
-            if number is None or not words:
+            if chat not in numbers or not words:
                 return []
-            expression = fts_expression(words, number)
-            rows = await tx.all(_NOTES, expression, limit)
-            rows += await tx.all(_MESSAGES, expression, limit)
+            rows = await tx.all(_NOTES, fts_expression(words, *numbers.values()), limit)
+            rows += await tx.all(_MESSAGES, fts_expression(words, numbers[chat]), limit)
             rows = rows or await tx.all(_INSIDE_WORDS, chat, json.dumps(words), limit)
         return [SearchHit(*row) for row in rows]
 
 
+_NUMBERS = f"SELECT key, number FROM chats WHERE key IN {LINKED}"
 _NOTES = """
 SELECT 'note', n.id, n.text, n.saved_at, n.stranger FROM noted JOIN notes n ON n.id = noted.rowid
 WHERE noted MATCH ? AND n.deleted_at IS NULL ORDER BY noted.rowid DESC LIMIT ?
@@ -71,14 +73,15 @@ def terms(query: str) -> list[str]:
     return list(dict.fromkeys(re.findall(r"[^\W_]+", query.lower())))[:12]
 
 
-def fts_expression(words: Sequence[str], chat_number: int) -> str:
-    """The FTS5 expression: any of the words, in that chat alone.
+def fts_expression(words: Sequence[str], *chat_numbers: int) -> str:
+    """The FTS5 expression: any of the words, in those chats alone.
 
     Prefix queries would walk through the words of all chats (100 ms and more
     over a million messages), so likely forms are named one by one.
     """
     either = " OR ".join(f'"{form}"' for word in words for form in forms(word))
-    return f"chat : c{chat_number} AND text : ({either})"
+    chats = " OR ".join(f"c{number}" for number in chat_numbers)
+    return f"chat : ({chats}) AND text : ({either})"
 
 
 def forms(word: str) -> list[str]:
@@ -138,9 +141,9 @@ SELECT * FROM (
     ORDER BY t.id DESC LIMIT ?3)
 LIMIT ?3
 """
-_ALL = """
+_ALL = f"""
 SELECT m.row, 'note', n.id, n.text, n.saved_at, n.stranger, m.vector FROM meanings m JOIN notes n ON n.id = m.row
-WHERE m.chat = ?1 AND m.model = ?2 AND m.kind = 'note' AND n.deleted_at IS NULL
+WHERE m.chat IN {LINKED} AND m.model = ?2 AND m.kind = 'note' AND n.deleted_at IS NULL
 UNION ALL
 SELECT * FROM (
     SELECT m.row, t.role, t.id, t.text, t.at, t.stranger, m.vector FROM meanings m JOIN transcript t ON t.id = m.row

@@ -12,14 +12,14 @@ import asyncio
 import hashlib
 import json
 import os
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.store import chats, outbox
 from agent.store.database import Database, Transaction, columns, storable
-from agent.store.unreadable import set_aside
+from agent.store.unreadable import UPDATES, set_aside
 
 CRASHES = 3  # so many at one row set it aside
 DAY = 86_400.0
@@ -56,6 +56,12 @@ class SetAsideTable:
         """Set a row aside; again: nothing new."""
         async with self.database.write() as tx:
             await set_aside(tx, table, key, error, raw)
+
+    async def add_updates(self, updates: Sequence[tuple[str, BaseException, str]]) -> None:
+        """Set updates aside, by key, what was raised, and raw."""
+        async with self.database.write() as tx:
+            for key, error, raw in updates:
+                await set_aside(tx, UPDATES, key, error, raw)
 
     async def crashed(self, table: str, key: object, error: BaseException, raw: str = "") -> bool:
         """Count a crash at a row; whether that was the third and it is set aside now."""

@@ -11,6 +11,7 @@ from typing import Literal
 
 from agent.store.database import Database, Transaction, storable
 from agent.store.ledger import record
+from agent.store.links import LINKED
 from agent.trust import Taint, named
 
 
@@ -50,8 +51,11 @@ class TaintTable:
         """An owner takes a note or a job for theirs; False when there is no stranger's with that
         number in that chat."""
         async with self.database.write() as tx:
-            sql = f"UPDATE {kind}s SET stranger = '' WHERE id = ? AND chat = ? AND stranger <> '' RETURNING 1"
-            vouched = await tx.all(sql, id, chat)
+            sql = (
+                f"UPDATE {kind}s SET stranger = '' WHERE id = ?2 AND chat IN {LINKED}"
+                " AND stranger <> '' RETURNING 1"
+            )
+            vouched = await tx.all(sql, chat, id)
             if vouched:
                 await record(tx, "taint-cleared", chat, what=f"{kind} {id}", by=by)
         return bool(vouched)

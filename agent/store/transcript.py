@@ -4,18 +4,18 @@ Positions only grow. A row leaves the prompt (`live` = 0) or is shortened there
 (`short`), but its text stays, to be searched.
 
 A message's columns are (role, text, extra): `extra` is JSON of what is not text (calls, the
-call answered, images), or None. A shortened form is JSON [text, extra].
+call answered, pictures by hash), or None. A shortened form is JSON [text, extra].
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from agent.messages import Assistant, Message, ToolCall, ToolResult, User
-from agent.store import taints
+from agent.messages import PICTURE_TOKENS, Assistant, Message, ToolCall, ToolResult, User
+from agent.store import pictures, taints
 from agent.store.database import Database, Row, Transaction, columns, storable
 from agent.store.unreadable import readable
 from agent.trust import Origin, named
@@ -41,7 +41,11 @@ def message_columns(message: Message) -> Columns:
     """The columns of a message; lone surrogates, which no file can hold, become "?"."""
     match message:
         case User(text, images):
-            return "user", storable(text), _json({"images": list(images)} if images else {})
+            return (
+                "user",
+                storable(text),
+                _json({"images": [*map(pictures.reference, images)]} if images else {}),
+            )
         case Assistant(text, calls, raw, thought):
             listed = [[call.id, call.name, call.arguments] for call in calls]
             fields = {"calls": listed, "raw": raw, "thought": thought}
@@ -131,7 +135,7 @@ class TranscriptTable:
 
     async def size(self, chat: str) -> int:
         """An upper bound of the bytes of the current conversation's prompt rows; 0 without any."""
-        size = await self.database.value(_SIZE, chat, ROW_BYTES, CALL_BYTES, IMAGES_BYTES)
+        size = await self.database.value(_SIZE, chat, ROW_BYTES, CALL_BYTES, IMAGE_BYTES)
         return int(size or 0)
 
     async def texts(self, conversation: int) -> list[TranscriptText]:
@@ -153,6 +157,7 @@ class TranscriptTable:
             sql = "UPDATE conversations SET summary = ?, compacted = compacted + 1 WHERE id = ?"
             await tx.run(sql, storable(compaction.summary), conversation)
             await forget_hidden_notes(tx, conversation)
+            await pictures.forget_hidden(tx, conversation)
         return True
 
     async def summary(self, conversation: int) -> str:
@@ -163,7 +168,7 @@ class TranscriptTable:
 
 ROW_BYTES = 16  # more than a message's role and end marks
 CALL_BYTES = 32  # more than the marks of a call
-IMAGES_BYTES = 8_192  # more than pictures count for, however small their files
+IMAGE_BYTES = PICTURE_TOKENS + 50
 PROMPT = """
 SELECT id, coalesce(turn, ''), role, head, text, extra, short, at, own, stranger FROM transcript
 WHERE conversation = ? AND live = 1 ORDER BY position
@@ -173,7 +178,7 @@ _SIZE = """
 SELECT sum(length(CAST(coalesce(short, head || text) AS BLOB))
     + coalesce(length(CAST(extra AS BLOB)), 0) + ?2
     + ?3 * coalesce(json_array_length(coalesce(json_extract(short, '$[1]'), extra), '$.calls'), 0)
-    + iif(role = 'user' AND extra IS NOT NULL, ?4, 0))
+    + ?4 * coalesce(json_array_length(coalesce(json_extract(short, '$[1]'), extra), '$.images'), 0))
 FROM transcript WHERE live = 1 AND conversation = (SELECT conversation FROM chats WHERE key = ?1)
 """
 
@@ -184,6 +189,9 @@ OF_TURN = "SELECT id, role, head || text, extra FROM transcript WHERE turn = ? O
 async def entries(database: Database, rows: Sequence[Row]) -> list[Entry]:
     """The rows that PROMPT gives. One that cannot be read is set aside with its turn."""
     found = await readable(database, "transcript", rows, _entry)
+    if any(isinstance(entry.message, User) and entry.message.images for entry in found):
+        shown = await pictures.resolved(database, [entry.message for entry in found])
+        found = [replace(e, message=message) for e, message in zip(found, shown, strict=True)]
     if len(found) == len(rows):
         return found
     known = {entry.id for entry in found}
@@ -193,7 +201,8 @@ async def entries(database: Database, rows: Sequence[Row]) -> list[Entry]:
 
 async def messages(database: Database, rows: Sequence[Row]) -> list[Message]:
     """The rows that OF_TURN gives, none shortened."""
-    return await readable(database, "transcript", rows, lambda row: decoded_message(*row[1:]))
+    found = await readable(database, "transcript", rows, lambda row: decoded_message(*row[1:]))
+    return await pictures.resolved(database, found)
 
 
 def _entry(row: Row) -> Entry:
@@ -220,6 +229,8 @@ async def append(
     `strangers` name where text of strangers in it comes from. What the model writes
     while such text stands in its conversation is a stranger's, too.
     """
+    if isinstance(message, User) and message.images:
+        await pictures.keep(tx, conversation, message.images)
     role, text, extra = message_columns(message)
     head = storable(head)
     await taints.enter(tx, conversation, strangers)

@@ -53,8 +53,11 @@ class UsageTable:
         reuse: CacheReuse,
         purpose: str = "turn",
     ) -> None:
-        """Keep one call's figures; `purpose` is turn, sub-task, summary or warm."""
-        async with self.database.write() as tx:
+        """Keep one call's figures; `purpose` is turn, sub-task, summary or warm.
+
+        Nobody waits for the disk on their account.
+        """
+        async with self.database.write(durable=False) as tx:
             values: dict[str, Any] = {"chat": chat, "conversation": conversation, "turn": turn}
             values |= {"new_tokens": reuse.new, "reread": reuse.reread}
             values |= {name: getattr(completion, name) for name in MEASURED}

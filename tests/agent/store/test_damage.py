@@ -126,11 +126,17 @@ def other_search_format(content: bytes, _path: Path) -> bytes:
     return content.replace(b"version\x04", b"version\x00")
 
 
+def other_column(content: bytes, _path: Path) -> bytes:
+    """A letter of the schema is another."""
+    return content.replace(b" own  ", b" owm  ")
+
+
 CASES: dict[str, Damage] = {
     "the version for writing": overwritten(18, b"\x19"),
     "the schema's format": overwritten(44, b"\xff" * 4),
     "the schema's version": overwritten(VERSION, b"\x7f" * 4),
     "the search index's format": other_search_format,
+    "the name of a column": other_column,
     "rows that others refer to": lost_conversations,
 }
 

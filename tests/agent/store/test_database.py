@@ -87,6 +87,23 @@ async def test_a_commit_is_on_the_disk_and_foreign_keys_hold(store: Store) -> No
         assert await tx.value("PRAGMA foreign_keys") == 1
 
 
+async def test_only_what_may_be_lost_in_a_power_cut_does_not_wait_for_the_disk(
+    store: Store,
+) -> None:
+    async with store.database.write(durable=False) as tx:
+        assert await tx.value("PRAGMA synchronous") == 1
+    with pytest.raises(RuntimeError):
+        async with store.database.write(durable=False) as tx:
+            await tx.run("INSERT INTO facts VALUES ('a', '1')")
+            raise RuntimeError
+    async with store.database.write() as tx:
+        assert await tx.value("PRAGMA synchronous") == 2
+    async with store.database.write(durable=False), store.database.read():
+        pass
+    async with store.database.without_transaction() as tx:
+        assert await tx.value("PRAGMA synchronous") == 2
+
+
 async def test_what_raises_is_rolled_back(store: Store) -> None:
     with pytest.raises(RuntimeError):
         async with store.database.write() as tx:

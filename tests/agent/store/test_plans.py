@@ -1,7 +1,11 @@
+import asyncio
 from dataclasses import replace
+from functools import partial
+
+import pytest
 
 from agent.events import Reason
-from agent.plan import PlanStep
+from agent.plan import PlanStep, WrongPlan, with_done, with_steps
 from agent.store import Store
 from tests.agent.store.test_turns import begin, ended
 
@@ -12,7 +16,7 @@ DONE = (PlanStep("look", done=True),)
 async def finish(store: Store, id: str, reason: Reason = "done") -> None:
     turn = await begin(store, id=id)
     if id == "planner":
-        await store.plans.set("cli", OPEN, id)
+        await store.plans.change("cli", lambda _: OPEN, id)
     await store.turns.end(turn, replace(ended(), reason=reason))
 
 
@@ -37,7 +41,7 @@ async def test_it_stays_where_a_turn_was_cut_off(store: Store) -> None:
 
 async def test_a_plan_that_is_done_ends_with_its_turn(store: Store) -> None:
     turn = await begin(store)
-    await store.plans.set("cli", DONE, turn.id)
+    await store.plans.change("cli", lambda _: DONE, turn.id)
     assert await store.plans.of_turn(turn.id) == DONE
     await store.turns.end(turn, ended())
     assert await store.plans.of_chat("cli") == ()
@@ -46,7 +50,7 @@ async def test_a_plan_that_is_done_ends_with_its_turn(store: Store) -> None:
 async def test_a_correction_is_no_use_of_it(store: Store) -> None:
     await finish(store, "planner")
     turn = await begin(store, id="another")
-    await store.plans.set("cli", (*OPEN, PlanStep("more")))
+    await store.plans.change("cli", lambda plan: (*plan, PlanStep("more")))
     await store.turns.end(turn, ended())
     assert await store.plans.of_chat("cli") == ()
 
@@ -56,3 +60,25 @@ async def test_each_conversation_has_its_own(store: Store) -> None:
     await store.chats.new_conversation("cli")
     assert await store.plans.of_chat("cli") == ()
     assert await store.plans.of_turn("planner") == OPEN
+
+
+async def test_ticks_at_once_are_all_kept(store: Store) -> None:
+    turn = await begin(store)
+    steps = ("read", "think", "write", "check", "tell")
+    await store.plans.change("cli", lambda _: with_steps((), steps), turn.id)
+    ticks = [partial(with_done, number=number) for number in range(1, 6)]
+    await asyncio.gather(*(store.plans.change("cli", tick, turn.id) for tick in ticks))
+    assert await store.plans.of_turn(turn.id) == tuple(PlanStep(each, done=True) for each in steps)
+
+
+@pytest.mark.parametrize("turn", ["", "elsewhere"])
+async def test_without_a_conversation_nothing_is_said_to_be_kept(store: Store, turn: str) -> None:
+    with pytest.raises(WrongPlan, match="no task"):
+        await store.plans.change("cli", lambda _: OPEN, turn)
+
+
+async def test_a_turn_that_is_not_kept_leaves_the_chats_plan_alone(store: Store) -> None:
+    await finish(store, "planner")
+    with pytest.raises(WrongPlan):
+        await store.plans.change("cli", lambda plan: with_steps(plan, ["other"]), "of a terminal")
+    assert await store.plans.of_chat("cli") == OPEN

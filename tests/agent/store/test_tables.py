@@ -211,3 +211,10 @@ async def test_a_copy_that_cannot_be_written_is_told(store: Store) -> None:
 @pytest.mark.parametrize("id", [-1, 0, 2**63 - 1, 2**63, 2**63 + 1, 10**30])
 async def test_a_number_that_no_job_can_have_is_no_job(store: Store, id: int) -> None:
     assert await store.jobs.get(id) is None
+
+
+async def test_a_value_is_replaced_only_while_the_old_one_stands(store: Store) -> None:
+    await store.key_values.put("talk", ["shown", 1.5])
+    await store.key_values.replace("talk", ["shown", 1.5], ["same", 1.5])
+    await store.key_values.replace("talk", ["shown", 1.5], ["different", 1.5])
+    assert await store.key_values.get("talk", list) == ["same", 1.5]
