@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from agent.files import replacing
+from agent.mcp.servers import SIGN_INS
 from agent.store import open_store
 from agent.store.backup import backup as copy_database
 from agent.store.backup import check_copy
@@ -37,6 +38,7 @@ from agent.store.database import migrations
 from bot import totp
 from bot.config_file import lines
 from bot.restore import CONFIG, MANIFEST, SECRET_FILES, BackupError, Manifest, unpack
+from bot.secret_values import secret_files
 from bot.settings import SECRETS
 from bot.state import DATABASE, MATRIX
 
@@ -147,7 +149,7 @@ def copy_keys(folder: Path, target: Path) -> Path:
 
 
 def is_backed_up(entry: Path, *, secrets: bool) -> bool:
-    if entry.name in (totp.KEY_FILE, MATRIX) and not secrets:
+    if entry.name in (totp.KEY_FILE, MATRIX, SIGN_INS) and not secrets:
         return False
     ours = entry.name.startswith((DATABASE, "backup-", "voltaire.last-good"))
     return not ours and entry.name not in LEFT_OUT
@@ -173,15 +175,6 @@ def without_secrets(text: str) -> str:
         if tomllib.loads(text) == values:
             return text
     return "\n".join(lines(values)) + "\n"
-
-
-def secret_files(values: Mapping[str, Any], key: str = "") -> Iterator[tuple[str, Path]]:
-    """The files that keys like `token_file` name, by key, its parts joined by slashes."""
-    for name, value in values.items():
-        if isinstance(value, dict):
-            yield from secret_files(value, f"{key}{name}/")
-        elif name.endswith("_file") and isinstance(value, str) and value:
-            yield key + name, Path(value)
 
 
 @dataclass

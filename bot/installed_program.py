@@ -9,13 +9,14 @@ import asyncio
 import difflib
 import json
 import os
+import re
 import shutil
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from email import message_from_bytes
-from importlib.metadata import distribution, version
+from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
@@ -106,17 +107,17 @@ class Checkout:
         await self.git(
             "worktree", "add", "--quiet", "--detach", "--force", str(folder), release.origin
         )
-        await run("make", "--no-print-directory", "-C", str(folder), "install")
+        await make_install(folder)
         return folder / ".venv" / "bin" / "voltaire"
 
     async def switch(self, release: ProgramVersion) -> None:
         await self.git("worktree", "prune")
         await self.git("merge", "--quiet", "--ff-only", release.origin)
-        await run("make", "--no-print-directory", "-C", str(self.root), "install")
+        await make_install(self.root)
 
     async def back(self, release: ProgramVersion) -> None:
         await self.git("reset", "--quiet", "--hard", release.origin)
-        await run("make", "--no-print-directory", "-C", str(self.root), "install")
+        await make_install(self.root)
 
     async def release(self, commit: str) -> ProgramVersion:
         project = tomllib.loads(await self.git("show", f"{commit}:pyproject.toml"))["project"]
@@ -133,6 +134,11 @@ class Checkout:
     async def git(self, *words: str) -> str:
         trusted = ("-c", f"safe.directory={self.root}")  # root, in the clone of another user
         return await run("git", *trusted, "-C", str(self.root), *words)
+
+
+async def make_install(root: Path) -> None:
+    """`make install`, and the target of each optional part that this program has: they have the same names."""
+    await run("make", "--no-print-directory", "-C", str(root), "install", *installed_extras())
 
 
 # -- an environment of its own -------------------------------------------------
@@ -180,14 +186,19 @@ class Environment:
         return ProgramVersion(new, str(self.wheel.resolve()), added_lines(before, after))
 
     async def prepare(self, release: ProgramVersion, folder: Path) -> Path:
-        await filled(folder, release.origin)
+        await filled(folder, release.origin, installed_extras())
         return folder / "bin" / "voltaire"
 
     async def switch(self, release: ProgramVersion) -> None:
-        """The environment that was stays, as it is, under another name."""
+        """The environment that was stays, as it is, under another name; it is back where this fails."""
+        extras = installed_extras()  # what they are is told by the environment that moves now
         shutil.rmtree(self.aside, ignore_errors=True)
         self.prefix.rename(self.aside)
-        await filled(self.prefix, release.origin)
+        try:
+            await filled(self.prefix, release.origin, extras)
+        except BaseException:
+            await self.back(release)
+            raise
         for name in RECEIPTS:
             if (self.aside / name).exists():
                 shutil.copy2(self.aside / name, self.prefix / name)
@@ -198,9 +209,11 @@ class Environment:
             self.aside.rename(self.prefix)
 
 
-async def filled(prefix: Path, wheel: str) -> None:
-    """A new environment with the wheel in it, and what it needs."""
+async def filled(prefix: Path, wheel: str, extras: Sequence[str]) -> None:
+    """A new environment with the wheel in it, what it needs, and these optional parts."""
     python = str(prefix / "bin" / "python")
+    if extras:
+        wheel = f"{DISTRIBUTION}[{','.join(extras)}] @ {Path(wheel).as_uri()}"
     if uv := shutil.which("uv"):
         await run(uv, "venv", "--quiet", "--allow-existing", "--python", base_python(), str(prefix))
         await run(uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", python, wheel)
@@ -208,6 +221,22 @@ async def filled(prefix: Path, wheel: str) -> None:
         await run(base_python(), "-m", "venv", str(prefix))
         quiet = ("--quiet", "--disable-pip-version-check")
         await run(python, "-m", "pip", "install", *quiet, wheel)
+
+
+def installed_extras() -> list[str]:
+    """The optional parts (matrix, mcp, voice) all of whose packages are here."""
+    packages: dict[str, list[str]] = {}
+    for line in distribution(DISTRIBUTION).requires or ():
+        if found := re.match(r"([\w.-]+).*;.*\bextra == [\"'](\w+)", line):
+            packages.setdefault(found[2], []).append(found[1])
+    return sorted(extra for extra, names in packages.items() if all(map(is_installed, names)))
+
+
+def is_installed(name: str) -> bool:
+    try:
+        return bool(distribution(name))
+    except PackageNotFoundError:
+        return False
 
 
 def base_python() -> str:

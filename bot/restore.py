@@ -21,6 +21,7 @@ from agent.store import open_store
 from agent.store.backup import check_copy
 from agent.store.database import migrations
 from agent.store.errors import StoreError
+from backend.client import default_socket
 from bot import config_file
 from bot.state import DATABASE
 
@@ -185,19 +186,25 @@ def swap(new: Path, state: Path) -> Path | None:
 
 
 def configure(folder: Path, path: Path, state: Path) -> None:
-    """The backup's configuration, for this state; a secret file that is not in it goes unnamed."""
+    """The backup's configuration, for this state; a secret file that is not in it goes unnamed.
+
+    Of files with the same name the later ones are named by their keys.
+    """
     values = tomllib.loads((folder / CONFIG).read_text("utf-8"))
     config_file.put(values, "state.dir", str(state))
     if config_file.get(values, "backend.socket"):
-        config_file.put(values, "backend.socket", str(state / "run" / "backend.sock"))
+        config_file.put(values, "backend.socket", str(default_socket(state)))
     forget_secret_files(values)
-    for secret in (folder / SECRET_FILES).rglob("*"):
+    taken = {path.name}
+    for secret in sorted((folder / SECRET_FILES).rglob("*")):
         if secret.is_file():
-            kept = path.parent / secret.name
+            key = secret.parent.relative_to(folder / SECRET_FILES).parts
+            name = secret.name if secret.name not in taken else "-".join(key)
+            taken.add(name)
+            kept = path.parent / name
             kept.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
             config_file.replace_file(kept, secret.read_text("utf-8"))
-            key = secret.parent.relative_to(folder / SECRET_FILES)
-            config_file.put(values, ".".join(key.parts), str(kept))
+            config_file.put(values, ".".join(key), str(kept))
     config_file.write(path, values)
 
 

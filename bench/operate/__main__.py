@@ -1,6 +1,6 @@
 """What an operator does to an installation, under a systemd of its own: `make operate`.
 
-    python -m bench.operate [--system] [--user] [--tool] [--tool-as-root]
+    python -m bench.operate [--system] [--user] [--tool] [--pipx] [--tool-as-root]
         [--away 30] [--patience 15] [--real] [--corruptions 100] [--seed 1] [--only REGEX]
 
 A machine is booted in namespaces for each way to install (all, unless some are

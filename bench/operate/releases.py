@@ -12,6 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 WHEELS = ROOT / ".cache" / "operate-wheels"  # what the locks name, kept for the next run
 LOCKS = ("requirements.lock", "requirements-build.lock")
+PIPX = ("pipx", "pip")  # and the pip that it gives to its environments
 NEXT = "9.0.0"
 MIGRATION = "CREATE TABLE operated (id INTEGER PRIMARY KEY) STRICT;\n"
 CHANGE = "- The version after this one, of a bench."
@@ -72,7 +73,7 @@ def advance(tree: Path) -> None:
 
 def fetched(wheel: Path) -> Path:
     """The wheels that the locks name and that `wheel` asks for; downloaded where a lock has changed since."""
-    locks = b"".join((ROOT / name).read_bytes() for name in LOCKS)
+    locks = b"".join([*((ROOT / name).read_bytes() for name in LOCKS), *map(str.encode, PIPX)])
     folder = WHEELS / sha256(locks).hexdigest()[:16]
     if not folder.exists():
         shutil.rmtree(WHEELS, ignore_errors=True)
@@ -81,7 +82,7 @@ def fetched(wheel: Path) -> Path:
         locked = [word for name in LOCKS for word in ("-r", ROOT / name)]
         _run(*pip, "--no-deps", "--require-hashes", "-d", part, *locked)
         # A person's installer follows no override of ours.
-        _run(*pip, "--find-links", part, "-d", part, wheel)
+        _run(*pip, "--find-links", part, "-d", part, wheel, *PIPX)
         for ours in part.glob(wheel.name):
             ours.unlink()
         part.rename(folder)

@@ -73,6 +73,10 @@ _TOOL = (
     "mkdir -p ~/.local/bin && cp {shared}/uv ~/.local/bin/ && "
     "uv tool install --quiet --python /usr/bin/python3 {shared}/{wheel}"
 )
+_PIPX = (
+    "python3 -m venv ~/pipx && ~/pipx/bin/pip install --quiet pipx && "
+    "~/pipx/bin/pipx install --quiet --python /usr/bin/python3 {shared}/{wheel}"
+)
 _HOME = "/home/ada"
 KINDS = {
     kind.name: kind
@@ -91,6 +95,12 @@ KINDS = {
             "tool", "ada", f"{_HOME}/.local/bin/voltaire", f"{_HOME}/.local/state/voltaire",
             f"{_HOME}/.config/voltaire/config.toml", _HOME,
             _TOOL, "uv tool uninstall --quiet --all", wheel=True,
+        ),
+        Kind(
+            "pipx", "ada", f"{_HOME}/.local/bin/voltaire", f"{_HOME}/.local/state/voltaire",
+            f"{_HOME}/.config/voltaire/config.toml", _HOME,
+            _PIPX, "~/pipx/bin/pipx uninstall voltaire-agent && rm -rf ~/pipx ~/.local/share/pipx",
+            wheel=True,
         ),
         Kind(
             "tool-as-root", "root", "/root/.local/bin/voltaire", "/var/lib/voltaire",

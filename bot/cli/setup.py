@@ -1,4 +1,4 @@
-"""voltaire setup: from a token to an answered message.
+"""voltaire setup: from an account of a messaging app to an answered message.
 
 Each step is asked or given, checked, and saved before the next begins. A wizard that is
 interrupted is taken up by running it again: what is configured already is the answer
@@ -22,16 +22,20 @@ import click
 from backend.build.build import Sources, build
 from backend.build.recipe import CannotBuild, Recipe, recipe
 from backend.build.release import CannotGet, get_release
+from backend.client import default_socket
 from backend.config import BackendConfig
 from backend.models.outlook import Machine, outlook, propose
 from backend.models.profile import ProfileError, locate
 from backend.models.pull import PullError, pull
 from backend.server.launch import EMBEDDED, CannotStart, find_binary
 from bot import config_file
+from bot.cli.backend_config import profile_of
 from bot.cli.bot import serve_until
 from bot.cli.command import Failed, Misused, Options, pass_options, runs
-from bot.cli.connect import profile_of, require_sandbox, running_backend
+from bot.cli.connect import require_sandbox, running_backend
+from bot.cli.matrix import verify_in_terminal
 from bot.cli.server import machine
+from bot.secret_values import text_of
 from bot.settings import (
     AgentSection,
     ConfigurationError,
@@ -44,7 +48,7 @@ from bot.settings import (
     load,
     machine_timezone,
 )
-from bot.setup import SetupError
+from bot.setup import SetupError, matrix
 from bot.setup.background import start_in_background
 from bot.setup.telegram import (
     NoAccount,
@@ -66,20 +70,31 @@ from bot.setup.units import (
     unit_states,
 )
 from bot.setup.units import remove as remove_units
+from bot.state import make_private
 
 TOKEN_FILE = "telegram-token"  # noqa: S105 - the name of a file
+TELEGRAM, MATRIX, BOTH = "telegram", "matrix", "both"
 GET, BUILD, LATER = "get", "build", "later"
 ANSWER_SECONDS = 10
+VERIFY = "Verify the bot's device by emoji now?"
 READY = "Voltaire is set up and listens. Write to me."
 
 
-@click.command("setup", help="The wizard: token, owner by pairing, model, server, systemd units.")
+@click.command("setup", help="The wizard: messaging apps, owner, model, server, systemd units.")
 @click.option("--token", help="The bot's token, from @BotFather.")
 @click.option("--base-url", help="The Bot API server.")
 @click.option(
     "--owner", type=int, help="The owner's numeric Telegram id; without it, a pairing link."
 )
 @click.option("--pair", is_flag=True, help="A pairing link for another owner.")
+@click.option(
+    "--homeserver", help="Matrix: the address of the bot's homeserver; else as its account says."
+)
+@click.option("--matrix-user", help="Matrix: the bot's account, such as @voltaire:example.org.")
+@click.option("--matrix-password", help="Its password; used once, and not kept.")
+@click.option("--matrix-token", help="In place of the password: an access token of its own.")
+@click.option("--matrix-owner", multiple=True, help="An owner's account; may be repeated.")
+@click.option("--matrix-groups", help="In rooms of more than two: mention, all or off.")
 @click.option("--timezone", help="IANA name, such as Europe/Paris.")
 @click.option("--profile", help="Which model; `voltaire model list`.")
 @click.option("--pull/--no-pull", default=None, help="Download the model's files, or do not.")
@@ -119,6 +134,8 @@ async def command(
             if everything and not yes:
                 click.confirm(f"Delete everything in {state} and {config.parent}?", abort=True)
             print_removed(await asyncio.to_thread(remove_units, scope))
+            if everything and (told := await matrix.log_out(state)):
+                click.echo(told)
             if not everything:
                 await record_setup(state, did="units removed")
             await asyncio.to_thread(delete if everything else print_left, scope, config, state)
@@ -177,11 +194,19 @@ async def serve_meanwhile(wizard: "Wizard") -> None:
 
 async def greet(wizard: "Wizard") -> None:
     settings = load(wizard.config)
-    owners = settings.telegram.owners or await paired_owners(settings)
-    if wizard.given.pair or not owners:
-        owners = await pair(settings, wizard.username, click.echo)
-    await first_message(settings, owners, READY)
+    chats: list[str] = []
+    if TELEGRAM in wizard.apps:
+        owners = settings.telegram.owners or await paired_owners(settings)
+        if wizard.given.pair or not owners:
+            owners = await pair(settings, wizard.username, click.echo)
+        chats += [f"tg:{owner}" for owner in owners]
+    if MATRIX in wizard.apps:
+        chats += [f"mx:{owner}" for owner in settings.matrix.owners]
+        click.echo("The bot invites you to a room; accept that in your Matrix app.")
+    await first_message(settings, chats, READY)
     click.echo("The first message is delivered.")
+    if MATRIX in wizard.apps and not wizard.yes and await asyncio.to_thread(click.confirm, VERIFY):
+        await verify_in_terminal(settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +217,12 @@ class Given:
     base_url: str | None = None
     owner: int | None = None
     pair: bool = False
+    homeserver: str | None = None
+    matrix_user: str | None = None
+    matrix_password: str | None = None
+    matrix_token: str | None = None
+    matrix_owner: tuple[str, ...] = ()
+    matrix_groups: str | None = None
     timezone: str | None = None
     profile: str | None = None
     pull: bool | None = None
@@ -212,19 +243,31 @@ class Wizard:
     yes: bool
     scope: SystemdScope = field(default_factory=SystemdScope.here)
     values: config_file.Values = field(default_factory=dict)
+    apps: set[str] = field(default_factory=set)  # that are set up now
     username: str = ""
     compile_later: bool = False  # a released server is in use until a compiled one is ready
 
     async def run(self) -> bool:
         """All steps; whether units run bot and backend from now on."""
         self.values = config_file.read(self.config)
-        for check, given in ((valid_zone, self.given.timezone), (profile_of, self.given.profile)):
+        checks: list[tuple[Callable[[str], object], str | None]] = [
+            (valid_zone, self.given.timezone),
+            (profile_of, self.given.profile),
+            (matrix.valid_user, self.given.matrix_user),
+            (matrix.valid_groups, self.given.matrix_groups),
+            *((matrix.valid_user, owner) for owner in self.given.matrix_owner),
+        ]
+        for check, given in checks:
             try:
                 if given is not None:
                     check(given)
             except (SetupError, ProfileError) as error:
                 raise Misused(str(error)) from None
-        await self.telegram()
+        self.apps = self.chosen_apps()
+        if TELEGRAM in self.apps:
+            await self.telegram()
+        if MATRIX in self.apps:
+            await self.matrix()
         zone = self.answer(
             "agent.timezone", "Time zone", machine_timezone(), self.given.timezone, valid_zone
         )
@@ -238,7 +281,7 @@ class Wizard:
             await self.server(profile)
         # Units and command line find the same state and socket.
         self.keep("state.dir", str(self.state))
-        self.keep("backend.socket", str(self.state / "run" / "backend.sock"))
+        self.keep("backend.socket", str(default_socket(self.state)))
         started = await self.start()
         if self.compile_later:
             self.compile_in_background()
@@ -282,6 +325,23 @@ class Wizard:
 
     # -- steps ----------------------------------------------------------------
 
+    def chosen_apps(self) -> set[str]:
+        """The messaging apps that options name; else those that are configured, or that the person wants."""
+        given = self.given
+        named = {TELEGRAM} if given.token or given.base_url or given.owner or given.pair else set()
+        if given.homeserver or given.matrix_user:
+            named.add(MATRIX)
+        if named:
+            return named
+        known = {app for app in (TELEGRAM, MATRIX) if self.values.get(app)} or {TELEGRAM}
+        if self.yes:
+            return known
+        default = BOTH if len(known) > 1 else min(known)
+        while True:
+            answer = ask(f"Messaging app: {TELEGRAM}, {MATRIX}, or {BOTH}", default).lower()
+            if answer in (TELEGRAM, MATRIX, BOTH):
+                return {TELEGRAM, MATRIX} if answer == BOTH else {answer}
+
     async def telegram(self) -> None:
         """The token, checked with Telegram before it is kept, in a file of its own."""
         known = config_file.get(self.values, "telegram.base_url")
@@ -313,6 +373,71 @@ class Wizard:
         if self.given.owner is not None:
             owners = config_file.get(self.values, "telegram.owners") or []
             self.keep("telegram.owners", sorted({*owners, self.given.owner}))
+
+    async def matrix(self) -> None:
+        """The account, logged in before it is configured: the session is kept, and no password."""
+        matrix.require_packages()
+        user = self.answer(
+            "matrix.user",
+            "The bot's Matrix account, such as @voltaire:example.org",
+            "",
+            self.given.matrix_user,
+            matrix.valid_user,
+        )
+        known = config_file.get(self.values, "matrix.user") == user
+        default = str((known and config_file.get(self.values, "matrix.homeserver")) or "")
+        default = default or await matrix.homeserver_of(user)
+        url = self.given.homeserver or (default if self.yes else ask("Its homeserver", default))
+        while why := await matrix.no_homeserver(url):
+            if self.yes:
+                raise SetupError(f"{why} Nothing was changed.")
+            click.echo(why)
+            url = ask("Its homeserver", url)
+        make_private(self.state)
+        if not await matrix.logged_in(self.state, url, user):
+            await self.log_in(url, user)
+        owners: list[str] = config_file.get(self.values, "matrix.owners") or []
+        if self.given.matrix_owner or not owners:
+            given = " ".join(self.given.matrix_owner) or None
+            if given is None and self.yes:
+                raise SetupError("An owner is needed: --matrix-owner, such as @me:example.org.")
+            owner = self.answer("", "Your own account there", "", given, matrix.valid_user)
+            owners = sorted({*owners, *owner.split()})
+        for owner in owners:
+            if await matrix.unknown_owner(self.state, url, user, owner):
+                click.echo(f"The homeserver knows no account {owner}: is it written right?")
+        groups = self.answer(
+            "matrix.groups",
+            "In rooms of more than two answer: mention, all, or off",
+            "mention",
+            self.given.matrix_groups,
+            matrix.valid_groups,
+        )
+        for key, value in (("user", user), ("owners", owners), ("groups", groups)):
+            config_file.put(self.values, f"matrix.{key}", value)
+        self.keep("matrix.homeserver", url)
+        click.echo(f"Bot: {user}")
+
+    async def log_in(self, url: str, user: str) -> None:
+        """By what was given, by the files that are configured, else by a password that is asked for."""
+        password, token = self.given.matrix_password or "", self.given.matrix_token or ""
+        if not (password or token):
+            password = text_of(config_file.get(self.values, "matrix.password_file") or "")
+            token = text_of(config_file.get(self.values, "matrix.token_file") or "")
+        while True:
+            if not (password or token):
+                if self.yes:
+                    how = "--matrix-password, or --matrix-token"
+                    raise SetupError(f"The password of {user} is needed: {how}.")
+                password = click.prompt(f"Password of {user}", hide_input=sys.stdin.isatty())
+            try:
+                await matrix.make_session(self.state, url, user, password, token)
+                return
+            except SetupError as error:
+                if self.yes:
+                    raise
+                click.echo(str(error))
+                password = token = ""
 
     @property
     def token_file(self) -> Path:
@@ -429,7 +554,11 @@ class Wizard:
         await asyncio.to_thread(install, self.scope, self.installation())
         self.check_running()
         click.echo("Units installed and started: voltaire.target")
-        if systemd and not self.scope.root and not await asyncio.to_thread(enable_linger):
+        if (
+            systemd
+            and not self.scope.root
+            and not await asyncio.to_thread(enable_linger, self.state)
+        ):
             click.echo(
                 "They end when you log out; an administrator can change that: loginctl enable-linger"
             )
@@ -459,9 +588,14 @@ class Wizard:
         paths += tuple((Path(folder), False) for folder in documents.values())
         skills: list[str] = config_file.get(self.values, "agent.skills") or []
         paths += tuple((Path(folder), False) for folder in skills)
+        servers: dict[str, dict[str, Any]] = config_file.get(self.values, "agent.mcp") or {}
+        for folder in (each for server in servers.values() for each in server.get("folders", ())):
+            path = Path(folder.removesuffix(":rw")).expanduser()
+            paths += ((path, folder.endswith(":rw")),)
         if backups := config_file.get(self.values, "state.backup_dir"):
             paths += ((Path(backups), True),)
-        return Installation(self.config, self.token_file, self.state, self.managed, paths)
+        token = self.token_file if self.values.get(TELEGRAM) else None
+        return Installation(self.config, token, self.state, self.managed, paths)
 
     def check_running(self) -> None:
         down = [name for name, state in unit_states(self.scope).items() if state != "active"]

@@ -6,9 +6,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from bot.setup.units import SECONDS, SystemdScope, systemd_runs
+from bot.setup.units import COMPILE, SECONDS, SystemdScope, systemd_runs
 
-UNIT = "voltaire-compile"
 # What the command finds its programs and folders by; a transient unit has the manager's own.
 PASSED = ("PATH", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "CUDA_HOME", "CUDA_PATH")
 
@@ -29,7 +28,7 @@ def start_in_background(scope: SystemdScope, command: Sequence[str], log: Path) 
         else:
             if done.returncode == 0:
                 user = "" if scope.root else "--user "
-                return f"Its output: journalctl {user}-u {UNIT}"
+                return f"Its output: journalctl {user}-u {COMPILE}"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
         subprocess.Popen(
@@ -45,7 +44,7 @@ def start_in_background(scope: SystemdScope, command: Sequence[str], log: Path) 
 def transient_unit(scope: SystemdScope, command: Sequence[str]) -> list[str]:
     passed = [f"--setenv={name}={os.environ[name]}" for name in PASSED if name in os.environ]
     idle = ("--property=Nice=19", "--property=IOSchedulingClass=idle")
-    unit = (f"--unit={UNIT}", "--collect", "--description=Compiling a llama-server for Voltaire")
+    unit = (f"--unit={COMPILE}", "--collect", "--description=Compiling a llama-server for Voltaire")
     return ["systemd-run", *scope.flags, *unit, *idle, *passed, "--", *command]
 
 

@@ -87,11 +87,11 @@ async def pair(settings: Settings, username: str, say: Callable[[str], None]) ->
     raise SetupError("Nobody used the pairing link in time. Run `voltaire setup` for a new one.")
 
 
-async def first_message(settings: Settings, owners: Sequence[int], text: str) -> None:
+async def first_message(settings: Settings, chats: Sequence[str], text: str) -> None:
     """Put the first message into the outbox and see it delivered by the running bot."""
     async with open_services_state(settings.state_dir) as store:
         payload = OutgoingMessage(text).to_json()
-        ids = [id for owner in owners for id in await store.outbox.add(f"tg:{owner}", [payload])]
+        ids = [id for chat in chats for id in await store.outbox.add(chat, [payload])]
         try:
             async with asyncio.timeout(DELIVERY_SECONDS):
                 for id in ids:

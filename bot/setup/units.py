@@ -3,6 +3,7 @@
 As root they are system units with a user of their own; else units of the user.
 """
 
+import getpass
 import grp
 import os
 import pwd
@@ -16,10 +17,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from backend.client import default_socket
+from bot import config_file
+from bot.installed_program import Environment
+from bot.secret_values import secret_files
+from bot.settings import ConfigurationError
 from bot.setup import SetupError
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "systemd"
 UNITS = ("voltaire-backend.service", "voltaire-bot.service", "voltaire.target")
+COMPILE = "voltaire-compile"  # the transient unit that compiles a server after the wizard
 HIDDEN = ("/home", "/root", "/run/user")  # by ProtectHome=tmpfs
 LOOPBACK = "# The server listens on loopback alone.\nIPAddressDeny=any\nIPAddressAllow=localhost"
 SECONDS = 60
@@ -47,10 +54,11 @@ class SystemdScope:
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What the units are rendered with. `repos` are (path, writable), folders of documents and skills too; `memory` is the bot's limit."""
+    """What the units are rendered with. `token` is the file of Telegram's, None without it. `repos` are (path, writable),
+    folders of documents, skills and MCP servers too; `memory` is the bot's limit."""
 
     config: Path
-    token: Path
+    token: Path | None
     state: Path
     managed: bool = True
     repos: tuple[tuple[Path, bool], ...] = ()
@@ -64,10 +72,11 @@ class Installation:
             escaped = str(path).replace(":", "\\:")
             return f"{'BindPaths' if writable else 'BindReadOnlyPaths'}={quoted(f'-{escaped}')}"
 
+        credential = f"LoadCredential=telegram-token:{self.token}" if self.token else ""
         return {
             "VOLTAIRE": quoted(str(Path(sys.executable).with_name("voltaire"))),
             "CONFIG": quoted(f"VOLTAIRE_CONFIG={self.config}"),
-            "TOKEN": str(self.token).replace("%", "%%"),
+            "TOKEN": credential.replace("%", "%%"),
             "GROUPS": " ".join(filter(group_exists, ("video", "render"))),  # of the cards' devices
             "MEMORY": self.memory,
             "NETWORK": LOOPBACK if self.managed else "",
@@ -143,17 +152,29 @@ def write_units(scope: SystemdScope, installation: Installation) -> None:
     run_systemctl(scope, "daemon-reload")
 
 
-def enable_linger() -> bool:
-    """Let this user's services run while nobody is logged in; False where that is not allowed."""
+def enable_linger(state: Path) -> bool:
+    """Let this user's services run while nobody is logged in; False where that is not allowed.
+
+    A mark in `state` says that they did not before: `purge` ends what began here.
+    """
     try:
+        before = run(
+            "loginctl", "show-user", getpass.getuser(), "--property=Linger", "--value", check=False
+        )
         run("loginctl", "enable-linger")
     except SetupError:
         return False
+    if before != "yes":
+        mark = state / LINGERS
+        mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        mark.touch()
     return True
 
 
 def remove(scope: SystemdScope) -> list[str]:
-    """Stop and remove the units; the names of those that were there."""
+    """Stop and remove the units; the names of those that were there. A server that is still being compiled is given up."""
+    with suppress(SetupError):
+        run_systemctl(scope, "stop", f"{COMPILE}.service", check=False)
     there = [name for name in UNITS if (scope.folder / name).exists()]
     if there:
         run_systemctl(scope, "disable", "--now", "voltaire.target", *there)
@@ -165,15 +186,22 @@ def remove(scope: SystemdScope) -> list[str]:
 
 SYSUSERS = Path("/usr/lib/sysusers.d/voltaire.conf")
 TMPFILES = Path("/usr/lib/tmpfiles.d/voltaire.conf")
+LINGERS = Path("run") / "lingers"  # in the state folder, of no backup
 USER = "voltaire"
 
 
 def leftovers(scope: SystemdScope, config: Path, state: Path) -> list[str]:
-    """What stays on the machine once the units are removed, but the program."""
+    """What stays on the machine once the units are removed, but the program that runs."""
     folders = [state, *sorted(state.parent.glob(f"{state.name}-before-*"))]
     folders += sorted(state.parent.glob(f"{state.name}-restored-*"))
-    folders += [state.with_name(f"{state.name}-upgrade")]
-    ours = [config, config.parent / "telegram-token", config.parent / "profiles"]
+    folders += [state.with_name(f"{state.name}-upgrade"), Environment().aside]
+    if not (socket := default_socket(state).parent).is_relative_to(state):
+        folders += [socket]  # of a backend that was killed
+    secrets = {config.parent / name for name in ("telegram-token", "matrix-password")}
+    with suppress(ConfigurationError):  # a restore puts those that the backup has beside it
+        named = secret_files(config_file.read(config))
+        secrets |= {path for _, path in named if path.parent == config.parent}
+    ours = [config, *sorted(secrets), config.parent / "profiles"]
     found = [str(path) for path in (*folders, *ours) if path.exists()]
     if scope.root:
         found += [
@@ -191,13 +219,18 @@ def user_exists() -> bool:
 
 def purge(scope: SystemdScope, config: Path, state: Path) -> list[str]:
     """Delete what is left over; its names. A folder that is no state of ours is left alone."""
-    if state.exists() and not (state / "voltaire.db").exists() and any(state.iterdir()):
+    ours = any((state / name).exists() for name in ("voltaire.db", "matrix"))
+    if state.exists() and not ours and any(state.iterdir()):
         raise SetupError(f"{state} holds no state of Voltaire; nothing was deleted.")
     gone = leftovers(scope, config, state)
+    if (state / LINGERS).exists():
+        run("loginctl", "disable-linger", check=False)
     for name in gone:
         path = Path(name)
         if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
+            while path.exists():
+                with suppress(FileNotFoundError):  # it went by itself, as SQLite's own files do
+                    shutil.rmtree(path)
         elif path.is_absolute():
             path.unlink()
     with suppress(OSError):  # others' files stay in it

@@ -18,6 +18,7 @@ import pytest
 from agent.store import Incoming, open_store
 from bot.backup import backup, kept_names, rotate, without_secrets
 from bot.restore import BackupError, inspect, restore
+from bot.settings import load
 
 
 @pytest.fixture
@@ -250,6 +251,36 @@ async def test_with_secrets_it_moves_to_another_place_whole(state: Path, tmp_pat
     ):
         assert line in text
     assert all(path.stat().st_mode & 0o077 == 0 for path in (new / "etc").iterdir())
+
+
+SERVERS = """\
+[agent.mcp.one]
+command = ["one"]
+env_file = "~/one/env"
+network = ["api.example.org"]
+[agent.mcp.one.secrets.KEY]
+file = "{folder}/key"
+host = "api.example.org"
+[agent.mcp.two]
+command = ["two"]
+env_file = "{folder}/two/env"
+"""
+
+
+async def test_each_mcp_server_gets_its_own_secrets_back(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name, text in (("one/env", "A=1"), ("two/env", "B=2"), ("key", "s3cret")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "config.toml").write_text(SERVERS.format(folder=tmp_path))
+    await backup(state, tmp_path / "b", tmp_path / "config.toml", secrets=True)
+    await restore(tmp_path / "b", tmp_path / "new", tmp_path / "etc" / "config.toml")
+    found = load(tmp_path / "etc" / "config.toml").agent.mcp
+    named = (found["one"].env_file, found["two"].env_file, found["one"].secrets["KEY"].file)
+    assert {Path(name).parent for name in named} == {tmp_path / "etc"}
+    assert [Path(name).read_text() for name in named] == ["A=1", "B=2", "s3cret"]
 
 
 async def test_secrets_that_cannot_be_read_are_said(state: Path, tmp_path: Path) -> None:

@@ -19,12 +19,12 @@ from agent.store import open_store
 from backend.build.build import VERSION
 from backend.build.release import RELEASES_VARIABLE
 from bot import config_file
-from bot.cli.setup import READY
+from bot.cli.setup import READY, Given, Wizard
 from bot.localgram import Localgram
 from bot.settings import machine_timezone
 from bot.setup import SetupError
 from bot.setup.background import lowest_priority, transient_unit
-from bot.setup.units import SystemdScope, leftovers, purge
+from bot.setup.units import SystemdScope, enable_linger, leftovers, purge, render
 from fakes import gguf_maker
 from fakes.hub import Hub
 from fakes.patience import SECONDS, soon
@@ -204,6 +204,86 @@ async def test_removed_and_purged(gram: Localgram, tmp_path: Path) -> None:
     assert purge(scope, config, state) == left
     assert leftovers(scope, config, state) == [] and not config.parent.exists()
     assert list((tmp_path / "s").iterdir()) == []
+
+
+def test_secrets_beside_the_configuration_are_purged(tmp_path: Path) -> None:
+    """A restore puts them there; those elsewhere are the owner's."""
+    etc, elsewhere = tmp_path / "etc", tmp_path / "mine.env"
+    etc.mkdir()
+    elsewhere.write_text("A=1")
+    (etc / "one.env").write_text("A=1")
+    config = etc / "config.toml"
+    config_file.write(config, {"agent": {"mcp": {"one": {"env_file": str(etc / "one.env")}}}})
+    config_file.write(
+        config,
+        config_file.read(config) | {"telegram": {"token_file": str(elsewhere)}},
+    )
+    purge(SystemdScope(False, tmp_path / "units"), config, tmp_path / "state")
+    assert not etc.exists() and elsewhere.exists()
+
+
+@pytest.mark.parametrize("before", ["yes", "no"])
+def test_lingering_ends_where_it_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str
+) -> None:
+    log = tmp_path / "log"
+    program(
+        tmp_path / "bin" / "loginctl",
+        f'case "$1" in show-user) echo {before} ;; *) echo "$1" >> {log} ;; esac',
+    )
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    state = tmp_path / "state"
+    state.mkdir()
+    (state / "voltaire.db").touch()
+    assert enable_linger(state)
+    purge(SystemdScope(False, tmp_path / "units"), tmp_path / "config.toml", state)
+    ended = [] if before == "yes" else ["disable-linger"]
+    assert log.read_text().split() == ["enable-linger", *ended]
+
+
+def test_the_bots_unit_shows_the_folders_of_mcp_servers(tmp_path: Path) -> None:
+    folders = ["/srv/books", "/srv/out:rw"]
+    scope = SystemdScope(True, tmp_path / "units")
+    wizard = Wizard(tmp_path / "config.toml", tmp_path / "state", Given(), True, scope)
+    wizard.values = {"agent": {"mcp": {"files": {"command": ["x"], "folders": folders}}}}
+    unit = render(scope, wizard.installation())["voltaire-bot.service"].splitlines()
+    assert "BindReadOnlyPaths=-/srv/books" in unit and "BindPaths=-/srv/out" in unit
+
+
+async def test_a_state_with_a_long_path_is_served_and_purged(
+    gram: Localgram, tmp_path: Path
+) -> None:
+    home = tmp_path / ("long" * 30)
+    gram.user("Ada", id=7, started=True)
+    words = ("--yes", "--token", "1000001:abc", "--base-url", gram.url, "--owner", "7")
+    code, _, err = await ended(await voltaire(home, *words))
+    assert code == 0, err
+    state, socket = home / "s" / "voltaire", Path(configured(home)["backend"]["socket"])
+    socket.parent.mkdir(exist_ok=True)  # as after a kill
+    purge(SystemdScope(False, home / "units"), home / "c" / "voltaire" / "config.toml", state)
+    assert not socket.parent.exists()
+
+
+def test_a_file_that_goes_by_itself_ends_no_purge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As SQLite's own, when the last connection is closed meanwhile."""
+    config, state = tmp_path / "c" / "config.toml", tmp_path / "state"
+    for folder in (config.parent, state):
+        folder.mkdir()
+    config.touch()
+    for name in ("voltaire.db", "voltaire.db-shm", "voltaire.db-wal"):
+        (state / name).touch()
+    unlink = os.unlink
+
+    def vanishing(name: Any, **more: Any) -> None:
+        unlink(name, **more)
+        if name == "voltaire.db-shm":
+            raise FileNotFoundError(2, "No such file or directory", name)
+
+    monkeypatch.setattr(os, "unlink", vanishing)
+    purge(SystemdScope(False, tmp_path), config, state)
+    assert not state.exists() and not config.exists()
 
 
 def test_a_folder_of_somebody_else_is_not_purged(tmp_path: Path) -> None:

@@ -107,8 +107,10 @@ def test_install_check_and_remove_speak_to_systemctl(
         "--user restart voltaire.target",
         "--user is-active voltaire-backend.service",
         "--user is-active voltaire-bot.service",
+        "--user stop voltaire-compile.service",
         "--user disable --now voltaire.target voltaire-backend.service voltaire-bot.service voltaire.target",
         "--user daemon-reload",
+        "--user stop voltaire-compile.service",
     ]
 
 

@@ -177,8 +177,11 @@ async def test_a_program_that_came_otherwise_is_not_rolled_back(tmp_path: Path) 
 
 # -- a checkout ---------------------------------------------------------------
 
+PARTS = ("matrix", "mcp", "voice")
 MAKEFILE = """install:
 	@mkdir -p .venv/bin && cp voltaire .venv/bin/voltaire && chmod +x .venv/bin/voltaire
+matrix mcp voice: install
+	@echo "# with $@" >> .venv/bin/voltaire
 """
 
 
@@ -231,6 +234,8 @@ async def test_a_checkout_goes_forward_and_back(tmp_path: Path) -> None:
     upgrade = Upgrade(checkout, Units(place), tmp_path / "s", None, lambda line: None)
     await upgrade.forward(found)
     assert "# 1.1" in checkout.command.read_text() and git(clone, "rev-parse", "HEAD") == second
+    # This environment has all optional parts.
+    assert all(f"# with {part}\n" in checkout.command.read_text() for part in PARTS)
     assert await checkout.newest() is None
     assert (
         git(clone, "worktree", "list").count("\n") == 0
@@ -238,6 +243,43 @@ async def test_a_checkout_goes_forward_and_back(tmp_path: Path) -> None:
     )
     await upgrade.rollback()
     assert "# 1.0" in checkout.command.read_text() and git(clone, "rev-parse", "HEAD") == first
+
+
+def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uv: str) -> Environment:
+    """One with Matrix and nothing else; `uv` is what the program uv does."""
+    program = tmp_path / "bin" / "uv"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{uv}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    prefix = tmp_path / "tools" / "voltaire-agent"
+    about = prefix / "site" / "voltaire_agent-1.dist-info" / "METADATA"
+    about.parent.mkdir(parents=True)
+    needs = ("matrix-nio[e2e]>=0; extra == 'matrix'", "voltaire-none; extra == 'voice'")
+    lines = [f"Requires-Dist: {need}\n" for need in needs]
+    about.write_text("Name: voltaire-agent\nVersion: 1\n" + "".join(lines))
+    monkeypatch.syspath_prepend(str(prefix / "site"))
+    return Environment(prefix=prefix)
+
+
+async def test_a_wheel_brings_the_optional_parts_that_were_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = environment(tmp_path, monkeypatch, f'echo "$*" >> {tmp_path}/log')
+    wheel = tmp_path / "voltaire_agent-2-py3-none-any.whl"
+    it.prefix.joinpath("bin").mkdir()
+    await it.switch(ProgramVersion("2", str(wheel)))
+    assert f" voltaire-agent[matrix] @ file://{wheel}\n" in (tmp_path / "log").read_text()
+    assert (it.aside / "bin").is_dir()
+
+
+async def test_a_wheel_that_cannot_be_installed_leaves_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = environment(tmp_path, monkeypatch, 'mkdir -p "$7"; exit 1')
+    with pytest.raises(UpgradeError):
+        await it.switch(ProgramVersion("2", str(tmp_path / "x.whl")))
+    assert (it.prefix / "site").is_dir() and not it.aside.exists()
 
 
 async def test_a_wheel_has_to_be_named_and_readable(tmp_path: Path) -> None:
